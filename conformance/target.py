@@ -1,0 +1,266 @@
+"""A target: a runtime in one configuration, and how people name it.
+
+Names are ``onnxruntime``, ``onnxruntime:NAMEExecutionProvider``, ``onnx-reference``, ``backend:package.module``, or a
+table of a ``targets.toml``::
+
+    [migraphx]
+    adapter = "onnxruntime"                     # or onnx-reference, backend, or a path ending in .py
+    provider = "MIGraphXExecutionProvider"      # short for options.provider
+    options = { optimize = true }               # what the adapter takes
+    interpreter = "/opt/rocm-venv/bin/python"   # runs the worker; or a whole command in front of it:
+    # command = ["docker", "exec", "-i", "rocm", "python3", "-c", "{source}"]
+    environment = { HIP_VISIBLE_DEVICES = "0" }
+    time_limit = 120                            # seconds for one case
+    memory_limit = 8_000_000_000                # bytes beyond what the loaded runtime holds
+    accuracy = "standard"                       # accuracy class it is judged by
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .targets import ADAPTERS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+TIME_LIMIT = 60.0
+"""Seconds for one case unless a target says otherwise: compilers of devices take several."""
+
+ACCURACY = "standard"
+"""Accuracy class of a target that declares none."""
+
+PROVIDERS = tuple(
+    name + "ExecutionProvider"
+    for name in (
+        "ACL ArmNN Azure CANN CPU CUDA CoreML Dml JS MIGraphX NvTensorRTRTX Nnapi OpenVINO QNN ROCM Rknpu Tensorrt VSINPU "
+        "VitisAI WebGpu WebNN Xnnpack"
+    ).split()
+)
+"""Providers that onnxruntime's sources name; used for suggestions only, any other name ending alike is tried too."""
+
+_KEYS = (
+    "adapter",
+    "provider",
+    "options",
+    "interpreter",
+    "command",
+    "environment",
+    "time_limit",
+    "memory_limit",
+    "accuracy",
+)
+
+
+class TargetError(ValueError):
+    """A target's name or its table cannot be used; the text says which and why, in one line."""
+
+
+class UnknownTarget(TargetError):
+    """No target has this name; the text gives the nearest ones that exist."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A runtime in one configuration.
+
+    Attributes:
+        name: what the user calls it.
+        adapter: name of a shipped adapter, or path of a file that holds one.
+        options: what the adapter gets; JSON values.
+        command: starts the worker; ``{worker}`` in it stands for the path of the worker file and ``{source}`` for its
+            text. Empty: this interpreter.
+        environment: variables set beside those of the caller.
+        time_limit: seconds that one case may take.
+        memory_limit: bytes of address space that the cases may take beyond what the loaded runtime holds, or None.
+        accuracy: name of the accuracy class by which the target is judged.
+    """
+
+    name: str
+    adapter: str
+    options: Mapping[str, object] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    time_limit: float = TIME_LIMIT
+    memory_limit: int | None = None
+    accuracy: str = ACCURACY
+
+
+def parse_target(text: str, targets_toml: Path | None = None, accuracies: Collection[str] = ()) -> Target:
+    """The target called `text`.
+
+    `targets_toml` is the file with the named ones, if there is one (it must then be readable); `accuracies` the names
+    of accuracy classes that a table may declare, any if empty. Raises `UnknownTarget` for a name that nothing has,
+    `TargetError` for a file or table that is wrong.
+    """
+    named = _read_tables(targets_toml) if targets_toml is not None else {}
+    if text in named and targets_toml is not None:
+        return _Table(targets_toml, text, named[text], accuracies).target()
+    kind, _, rest = text.partition(":")
+    if text in ("onnxruntime", "onnx-reference"):
+        return Target(text, text)
+    if kind == "onnxruntime" and re.fullmatch(r"\w+ExecutionProvider", rest):
+        return Target(text, "onnxruntime", {"provider": rest})
+    if kind == "backend" and re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", rest):
+        return Target(text, "backend", {"module": rest})
+    raise UnknownTarget(f"unknown target {text!r}; nearest: {', '.join(_nearest(text, named))}")
+
+
+def target_names(targets_toml: Path | None = None) -> list[str]:
+    """Names that `parse_target` knows: the tables of the file first, then the forms that are always there."""
+    named = list(_read_tables(targets_toml)) if targets_toml is not None else []
+    return [*named, "onnxruntime", "onnxruntime:NAMEExecutionProvider", "onnx-reference", "backend:package.module"]
+
+
+def _nearest(text: str, named: Mapping[str, object]) -> list[str]:
+    candidates = [*named, "onnxruntime", "onnx-reference", *(f"onnxruntime:{name}" for name in PROVIDERS)]
+    if text.startswith("backend"):
+        return ["backend:package.module"]
+    folded = {name.lower(): name for name in candidates}
+    wanted = text.lower()
+    if wanted.startswith("onnxruntime:") and not wanted.endswith("executionprovider"):
+        wanted += "executionprovider"
+    near = [folded[name] for name in difflib.get_close_matches(wanted, list(folded), 3, 0.6)]
+    return near or [*named, "onnxruntime", "onnx-reference", "backend:package.module"]
+
+
+def _read_tables(path: Path) -> dict[str, object]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise TargetError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TargetError(f"{path}: is not TOML: {error}") from error
+
+
+class _Table:
+    """One table of a targets file, read with checks; every complaint names file, table and key."""
+
+    def __init__(self, path: Path, name: str, content: object, accuracies: Collection[str]) -> None:
+        self._path = path
+        self._name = name
+        self._accuracies = accuracies
+        if not isinstance(content, dict):
+            raise TargetError(f"{path}: {name}: must be a table [{name}]")
+        self._content = content
+        for key in content:
+            if key not in _KEYS:
+                near = difflib.get_close_matches(key, _KEYS, 1)
+                hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(_KEYS)}"
+                raise self._error(key, f"unknown key; {hint}")
+
+    def target(self) -> Target:
+        """The target that the table describes."""
+        adapter = self._adapter()
+        return Target(
+            self._name,
+            adapter,
+            self._options(adapter),
+            self._command(),
+            self._environment(),
+            self._time_limit(),
+            self._memory_limit(),
+            self._accuracy(),
+        )
+
+    def _error(self, key: str, complaint: str) -> TargetError:
+        return TargetError(f"{self._path}: [{self._name}] {key}: {complaint}")
+
+    def _text(self, key: str) -> str | None:
+        value = self._content.get(key)
+        if value is not None and (not isinstance(value, str) or not value):
+            raise self._error(key, f"must be a string that is not empty, is {value!r}")
+        return value
+
+    def _table(self, key: str) -> dict[str, object]:
+        value = self._content.get(key, {})
+        if not isinstance(value, dict):
+            raise self._error(key, f"must be a table, is {value!r}")
+        return value
+
+    def _adapter(self) -> str:
+        adapter = self._text("adapter")
+        if adapter is None:
+            raise self._error("adapter", f"is missing; one of {', '.join(ADAPTERS)}, or the path of a .py file")
+        if adapter.endswith(".py"):
+            path = self._path.parent / Path(adapter).expanduser()
+            if not path.is_file():
+                raise self._error("adapter", f"there is no file {path}")
+            return str(path)
+        if adapter not in ADAPTERS:
+            near = difflib.get_close_matches(adapter, list(ADAPTERS), 1, 0.5) or list(ADAPTERS)
+            raise self._error("adapter", f"there is no adapter {adapter!r}; nearest: {', '.join(near)}")
+        return adapter
+
+    def _options(self, adapter: str) -> dict[str, object]:
+        options = dict(self._table("options"))
+        self._check_plain("options", options)
+        provider = self._text("provider")
+        if provider is not None:
+            if adapter in ("onnx-reference", "backend"):
+                raise self._error("provider", f"adapter {adapter!r} has no providers")
+            if options.setdefault("provider", provider) != provider:
+                raise self._error("provider", "differs from options.provider")
+        return options
+
+    def _check_plain(self, key: str, value: object) -> None:
+        """Options travel as JSON, which has no dates."""
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                self._check_plain(f"{key}.{name}", inner)
+        elif isinstance(value, list):
+            for inner in value:
+                self._check_plain(key, inner)
+        elif not isinstance(value, (str, bool, int, float)):
+            raise self._error(key, f"must be a string, number, switch, list or table, is {value!r}")
+
+    def _command(self) -> tuple[str, ...]:
+        interpreter = self._text("interpreter")
+        command = self._content.get("command")
+        if command is None:
+            if interpreter is None:
+                return ()
+            path = Path(interpreter).expanduser()
+            # A bare name is looked up on PATH; anything with a folder in it counts from the file's own folder.
+            return (str(self._path.parent / path) if len(path.parts) > 1 else interpreter, "{worker}")
+        if interpreter is not None:
+            raise self._error("command", "stands beside interpreter; give one of them")
+        if not isinstance(command, list) or not command or not all(isinstance(part, str) and part for part in command):
+            raise self._error("command", f"must be a list of strings, is {command!r}")
+        return tuple(command)
+
+    def _environment(self) -> dict[str, str]:
+        environment = {}
+        for name, value in self._table("environment").items():
+            if not isinstance(value, str):
+                raise self._error(f"environment.{name}", f"must be a string, is {value!r}")
+            environment[name] = value
+        return environment
+
+    def _time_limit(self) -> float:
+        value = self._content.get("time_limit", TIME_LIMIT)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
+            raise self._error("time_limit", f"must be a positive number of seconds, is {value!r}")
+        return float(value)
+
+    def _memory_limit(self) -> int | None:
+        value = self._content.get("memory_limit")
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+            raise self._error("memory_limit", f"must be a positive whole number of bytes, is {value!r}")
+        return value
+
+    def _accuracy(self) -> str:
+        value = self._text("accuracy") or ACCURACY
+        if self._accuracies and value not in self._accuracies:
+            raise self._error("accuracy", f"there is no class {value!r}; one of {', '.join(sorted(self._accuracies))}")
+        return value

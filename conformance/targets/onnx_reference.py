@@ -1,0 +1,57 @@
+"""Adapter for ``onnx.reference.ReferenceEvaluator``, the evaluator in Python that ships with onnx. It has no options."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+
+class Adapter:
+    """onnx's reference evaluator."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        if options:
+            raise ValueError("unknown option {!r}; onnx-reference has none".format(sorted(options)[0]))
+
+    def describe(self) -> dict[str, Any]:
+        """What runs here; JSON values only."""
+        return {
+            "runtime": "onnx-reference",
+            "version": onnx.__version__,
+            "provider": "",
+            "device": "CPU",
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "machine": platform.machine(),
+        }
+
+    def prepare(self, model: bytes) -> Session:
+        """Build an evaluator for `model`."""
+        return Session(ReferenceEvaluator(onnx.load_model_from_string(model)))
+
+
+class Session:
+    """A model held by the evaluator."""
+
+    def __init__(self, evaluator: Any) -> None:
+        self._evaluator = evaluator
+
+    def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
+        """Outputs in the graph's order."""
+        results = self._evaluator.run(None, {name: _native(array) for name, array in feeds.items()})
+        return list(results)
+
+
+def _native(array: np.ndarray) -> np.ndarray:
+    """bfloat16 bits as the type that this onnx uses for them."""
+    if getattr(array, "element", None) != "bfloat16":
+        return array
+    dtype: Any = onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16)
+    if np.dtype(dtype).itemsize != 2:  # onnx before 1.19 maps it to float32 and has a type of its own for values
+        from onnx._custom_element_types import bfloat16 as dtype
+    return array.view(np.ndarray).view(dtype)

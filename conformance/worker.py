@@ -1,0 +1,545 @@
+"""The worker: the one file that runs in a target's process.
+
+It needs only the standard library, NumPy and the runtime itself, and Python 3.8, so that any interpreter can run it,
+also one on another machine or in a container where nothing of this project is installed: ``INTERPRETER worker.py``, or
+its source over ``python -c``.
+
+It speaks frames on the standard input and output it was started with. A frame is a fixed prefix (magic, header length,
+body length, little-endian), a JSON header and a body of raw array buffers; the header's ``arrays`` lists element type
+and shape of each buffer, in order. bfloat16 travels under that name as 16 raw bits. The conversation:
+
+=============  =================================================================================================
+worker          ``hello`` (protocol, python)
+parent          ``start`` (adapter source, options, time_limit, memory_limit, repeats)
+worker          ``ready`` (description), or ``unavailable`` (message, captured)
+parent          ``run`` (jobs: number, model, feeds), any number of times, also before earlier jobs are done
+worker          ``began`` once the message is decoded, then one ``report`` per job as soon as that job is done
+parent          end of file: the worker ends
+=============  =================================================================================================
+
+Descriptors 1 and 2 are pointed at a capture file before anything of the runtime is loaded, so what it prints cannot be
+taken for protocol and stays with the job that printed it. The parent imports the framing from here.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+import struct
+import sys
+import time
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+PROTOCOL = 1
+MAGIC = b"ONXSPEC1"
+CAPTURE_VARIABLE = "ONNXSPEC_CAPTURE"  # names the capture file (device:inode) that the parent handed over as stderr
+
+_PREFIX = struct.Struct("<8sIQ")
+_ALIGNMENT = 16  # of each buffer in a body: the widest element, complex128
+_HEADER_LIMIT = 1 << 28
+_BODY_LIMIT = 1 << 36
+_GREETING_LIMIT = 1 << 16  # bytes that a login shell may print before the first frame
+_WRITE_AT_ONCE = 1 << 20  # frames up to this size are joined and written in one call
+_FILE_LIMIT = 1 << 30  # bytes in any file: a runtime that prints without end must not fill the disk
+_MESSAGE_LIMIT = 500
+_CAPTURE_LIMIT = 4000
+_ELEMENTS = {
+    name: np.dtype(np.uint16 if name == "bfloat16" else name).newbyteorder("<")
+    for name in (
+        "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128"
+    ).split()
+}
+
+
+class ProtocolError(Exception):
+    """What arrived is no frame of this protocol."""
+
+
+class Bfloat16Bits(np.ndarray):
+    """bfloat16 values as uint16 bits: what an adapter gets, since NumPy has no such type.
+
+    Both directions are marked by the attribute ``element``, so that an adapter can declare its own class.
+    """
+
+    element = "bfloat16"
+
+
+class Tensor(NamedTuple):
+    """One array on the wire: name of the element type, shape, C-ordered little-endian bytes."""
+
+    element: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
+def tensor_of(value: Any) -> Tensor:
+    """Turn an array, or whatever NumPy makes an array of, into a `Tensor`.
+
+    Raises `TypeError` when the elements are not numbers (objects, strings, records), and whatever NumPy raises when
+    `value` is nothing like an array.
+    """
+    marked = getattr(value, "element", None) == "bfloat16"
+    array = np.asarray(value)
+    name = array.dtype.name
+    # ml_dtypes calls its type bfloat16; onnx before 1.19 used a uint16 with one field of that name.
+    if (marked and name == "uint16") or name == "bfloat16" or array.dtype.names == ("bfloat16",):
+        return Tensor("bfloat16", array.shape, array.view(np.uint16).tobytes())
+    if name not in _ELEMENTS:
+        raise TypeError("element type " + name)
+    if array.dtype.byteorder == ">":
+        array = array.astype(_ELEMENTS[name])
+    return Tensor(name, array.shape, array.tobytes())
+
+
+class Payload:
+    """The arrays of one frame; `add` returns the number by which the header refers to each."""
+
+    def __init__(self) -> None:
+        self.table: list[Any] = []
+        self.parts: list[bytes] = []
+        self.size = 0
+
+    def add(self, tensor: Tensor) -> int:
+        """Append `tensor`, padded so that the next one is aligned."""
+        self.table.append((tensor.element, tensor.shape))
+        padding = -len(tensor.data) % _ALIGNMENT
+        self.parts.append(tensor.data)
+        if padding:
+            self.parts.append(bytes(padding))
+        self.size += len(tensor.data) + padding
+        return len(self.table) - 1
+
+
+def pack_frame(header: dict[str, Any], payload: Payload | None = None) -> list[bytes]:
+    """A frame, as pieces to be written one after the other; few and large enough to be written as they are."""
+    payload = payload or Payload()
+    text = json.dumps(dict(header, arrays=payload.table), separators=(",", ":")).encode("ascii")
+    text += b" " * (-(len(text) + _PREFIX.size) % _ALIGNMENT)
+    pieces = [_PREFIX.pack(MAGIC, len(text), payload.size), text] + payload.parts
+    return [b"".join(pieces)] if payload.size <= _WRITE_AT_ONCE else pieces
+
+
+def unpack_arrays(header: dict[str, Any], body: bytes) -> list[tuple[str, np.ndarray]]:
+    """Element type and array of each buffer of a frame; the arrays are read-only views of `body`.
+
+    Raises `ProtocolError` when the table and the body do not fit together.
+    """
+    arrays = []
+    offset = 0
+    try:
+        for element, shape in header["arrays"]:
+            count = 1
+            for extent in shape:
+                count *= extent
+            dtype = _ELEMENTS[element]
+            array = np.frombuffer(body, dtype, count, offset).reshape(shape)
+            arrays.append((element, array))
+            size = count * dtype.itemsize
+            offset += size + -size % _ALIGNMENT
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProtocolError("array table: {}".format(error)) from None
+    if offset != len(body):
+        raise ProtocolError("array table covers {} of {} bytes".format(offset, len(body)))
+    return arrays
+
+
+class FrameReader:
+    """Finds frames in a stream of bytes that arrives in pieces of any size.
+
+    Text before the first frame is skipped and kept in `greeting`: login shells of remote machines print some.
+    """
+
+    def __init__(self) -> None:
+        self.greeting = b""
+        self._buffer = bytearray()
+        self._begun = False
+
+    def feed(self, data: bytes) -> None:
+        """Take the next piece of the stream."""
+        self._buffer += data
+
+    def next(self) -> tuple[dict[str, Any], bytes] | None:
+        """Header and body of the next whole frame, or None while it is incomplete; `ProtocolError` on garbage."""
+        buffer = self._buffer
+        if not self._begun:
+            self._skip_greeting()
+        if len(buffer) < _PREFIX.size:
+            if not MAGIC.startswith(bytes(buffer[: len(MAGIC)])):
+                self._refuse()
+            return None
+        magic, header_size, body_size = _PREFIX.unpack_from(buffer)
+        if magic != MAGIC or header_size > _HEADER_LIMIT or body_size > _BODY_LIMIT:
+            self._refuse()
+        start = _PREFIX.size + header_size
+        if len(buffer) < start + body_size:
+            return None
+        try:
+            header = json.loads(buffer[_PREFIX.size : start].decode("utf-8"))
+        except ValueError as error:
+            raise ProtocolError("header is not JSON: {}".format(error)) from None
+        if not isinstance(header, dict):
+            raise ProtocolError("header is no JSON object")
+        with memoryview(buffer) as view:
+            body = bytes(view[start : start + body_size])
+        del buffer[: start + body_size]
+        self._begun = True
+        return header, body
+
+    def _skip_greeting(self) -> None:
+        start = self._buffer.find(MAGIC)
+        if start < 0:
+            # Keep what may be the beginning of a magic that is cut in two.
+            start = max(0, len(self._buffer) - len(MAGIC) + 1)
+        self.greeting += bytes(self._buffer[:start])
+        del self._buffer[:start]
+        if len(self.greeting) > _GREETING_LIMIT:
+            raise ProtocolError("no frame in the first {} bytes".format(_GREETING_LIMIT))
+
+    def _refuse(self) -> None:
+        if self._begun:
+            shown = one_line(bytes(self._buffer[:80]).decode("utf-8", "backslashreplace"), 100)
+            raise ProtocolError("bytes that are no frame: " + shown)
+
+
+def one_line(text: str, limit: int = _MESSAGE_LIMIT) -> str:
+    """`text` as one line of at most `limit` characters (and a mark where it was cut), unprintable ones escaped."""
+    words = " ".join(text[: 4 * limit].split())
+    safe = words if words.isprintable() else "".join(map(_escape, words))
+    return safe if len(safe) <= limit and len(text) <= 4 * limit else safe[:limit] + " ..."
+
+
+def printed_text(descriptor: int) -> str:
+    """What stands in the open file `descriptor`: its beginning and its end, bounded, unprintable characters escaped."""
+    size = os.fstat(descriptor).st_size
+    half = _CAPTURE_LIMIT // 2
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    if size <= _CAPTURE_LIMIT:
+        raw = os.read(descriptor, _CAPTURE_LIMIT)
+    else:
+        raw = os.read(descriptor, half) + "\n... {} bytes left out ...\n".format(size - 2 * half).encode("ascii")
+        os.lseek(descriptor, size - half, os.SEEK_SET)
+        raw += os.read(descriptor, half)
+    text = raw.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
+    return "".join(c if c in "\n\t" else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+
+
+class Capture:
+    """Descriptors 1 and 2 as a file, emptied after every job."""
+
+    def __init__(self) -> None:
+        status = os.fstat(2)
+        mine = "{}:{}".format(status.st_dev, status.st_ino)
+        if not stat.S_ISREG(status.st_mode) or os.environ.get(CAPTURE_VARIABLE) != mine:
+            # Not started by a parent on this machine: what stderr leads to is not ours to empty.
+            import tempfile
+
+            with tempfile.TemporaryFile() as file:
+                os.dup2(file.fileno(), 2)
+        os.environ.pop(CAPTURE_VARIABLE, None)
+        os.dup2(2, 1)
+        self.forget()
+        for name, descriptor in (("stdout", 1), ("stderr", 2)):
+            raw: Any = io.FileIO(descriptor, "w", closefd=False)
+            setattr(sys, name, io.TextIOWrapper(raw, "utf-8", "backslashreplace", write_through=True))
+        _unbuffer_c_output()
+
+    def take(self) -> str:
+        """What was printed since the last call."""
+        if os.fstat(2).st_size == 0:
+            return ""
+        text = printed_text(2)
+        self.forget()
+        return text
+
+    def forget(self) -> None:
+        """Empty the file."""
+        os.ftruncate(2, 0)
+        os.lseek(2, 0, os.SEEK_SET)
+
+
+def _unbuffer_c_output() -> None:
+    """Have C's stdout write at once: into a file it would buffer, and an abort would lose the last words."""
+    try:
+        import ctypes
+
+        libc = ctypes.CDLL(None)
+        libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, 2 if sys.platform != "win32" else 4, 0)
+    except (ImportError, OSError, TypeError, ValueError, AttributeError):
+        pass  # another C library: its output may come late, nothing else changes
+
+
+class Alarm:
+    """Ends this process when a job takes far longer than the parent would wait.
+
+    The parent's own limit comes first; this one also works when the parent has died or is behind ssh, and when the
+    runtime holds the interpreter lock for ever.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        import signal
+
+        self._seconds = 2 * seconds + 5
+        self._set: Any = getattr(signal, "setitimer", None)
+        if self._set is not None:
+            self._timer = signal.ITIMER_REAL
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+    def start(self) -> None:
+        if self._set is not None:
+            self._set(self._timer, self._seconds)
+
+    def stop(self) -> None:
+        if self._set is not None:
+            self._set(self._timer, 0)
+
+
+def _limit_resources() -> None:
+    try:
+        import resource
+    except ImportError:
+        return
+    for kind, limit in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, _FILE_LIMIT)):
+        hard = resource.getrlimit(kind)[1]
+        resource.setrlimit(kind, (limit if hard < 0 else min(limit, hard), hard))
+
+
+def _limit_memory(limit: int) -> None:
+    """Let the jobs take `limit` bytes of address space beyond what the loaded runtime already holds."""
+    try:
+        import resource
+    except ImportError:
+        return
+    try:
+        with open("/proc/self/statm") as file:
+            held = int(file.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        held = 0
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    wanted = held + limit
+    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard < 0 else min(wanted, hard), hard))
+
+
+def load_adapter(source: str, options: dict[str, Any]) -> Any:
+    """Execute an adapter's source as a module of its own and return its ``Adapter(options)``."""
+    module = ModuleType("onnxspec_adapter")
+    sys.modules[module.__name__] = module
+    exec(compile(source, "<adapter>", "exec"), module.__dict__)
+    return module.Adapter(options)
+
+
+def describe_error(error: BaseException) -> str:
+    """Type and text of an exception in one bounded line, also when its own ``__str__`` fails."""
+    try:
+        text = str(error)
+    except Exception as second:
+        text = "(its text cannot be had: {})".format(type(second).__name__)
+    name = type(error).__name__
+    return one_line(name + ": " + text if text else name)
+
+
+def run_job(
+    adapter: Any, model: bytes, feeds: list[dict[str, tuple[str, np.ndarray]]], repeats: int
+) -> tuple[dict[str, Any], Payload]:
+    """Prepare `model` once, run every feed `repeats` times in turn, and report; never raises.
+
+    Every run gets fresh copies of its inputs, which are compared with the originals afterwards. The session is gone
+    when this returns, so that a runtime which dies while it tears down is blamed for this job.
+    """
+    report: dict[str, Any] = {"status": "ran"}
+    seen: list[list[list[Tensor | None]]] = [[] for _ in feeds]
+    originals = [{name: array.tobytes() for name, (_, array) in feed.items()} for feed in feeds]
+    changed = set()
+    phase = "load"
+    began = time.perf_counter()
+    try:
+        session = adapter.prepare(model)
+        phase = "run"
+        for _ in range(repeats):
+            for number, feed in enumerate(feeds):
+                given = {name: _fresh(element, array) for name, (element, array) in feed.items()}
+                outputs, complaint = plain_outputs(session.run(dict(given)))
+                if complaint:
+                    report.setdefault("malformed", complaint)
+                for name, array in given.items():
+                    if array.shape != feed[name][1].shape or array.tobytes() != originals[number][name]:
+                        changed.add(name)
+                if outputs not in seen[number]:
+                    seen[number].append(outputs)
+        finish = getattr(session, "finish", None)
+        if finish is not None:
+            finish()
+        proof = getattr(session, "proof", "")
+        if proof:
+            report["proof"] = one_line(str(proof), 4 * _MESSAGE_LIMIT)
+        del finish, session
+    except BaseException as error:
+        report.update(_failure(error))
+        phase = report.get("phase", phase)
+    report["phase"] = phase
+    report["seconds"] = round(time.perf_counter() - began, 7)
+    if changed:
+        report["changed"] = sorted(changed)
+    payload = Payload()
+    report["outputs"] = [
+        [[None if tensor is None else payload.add(tensor) for tensor in outputs] for outputs in distinct]
+        for distinct in seen
+    ]
+    return report, payload
+
+
+def _fresh(element: str, array: np.ndarray) -> np.ndarray:
+    return array.copy().view(Bfloat16Bits) if element == "bfloat16" else array.copy()
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    """How an exception is reported: an adapter's exceptions may carry ``status``, ``phase`` and ``proof``."""
+    failure = {"status": "refused", "message": describe_error(error)}
+    if isinstance(error, MemoryError) or "bad_alloc" in failure["message"]:
+        failure["status"] = "crashed"  # running out of memory says nothing about whether the model is supported
+    elif not isinstance(error, Exception):
+        failure["status"] = "crashed"  # SystemExit and its like: without this worker the process would have ended
+    elif getattr(error, "status", None) in ("fell-back", "unavailable"):
+        failure["status"] = getattr(error, "status", "")
+    if getattr(error, "phase", None) in ("load", "run"):
+        failure["phase"] = getattr(error, "phase", "")
+    proof = getattr(error, "proof", None)
+    if isinstance(proof, str):
+        failure["proof"] = one_line(proof, 4 * _MESSAGE_LIMIT)
+    return failure
+
+
+def plain_outputs(results: Any) -> tuple[list[Tensor | None], str]:
+    """What a runtime returned as tensors, None for each that is no plain array, and what is wrong ("" if nothing)."""
+    complaint = ""
+    if not isinstance(results, (list, tuple)):
+        complaint = "returned {} instead of a list of outputs".format(type(results).__name__)
+        results = [results] if isinstance(results, np.ndarray) else []
+    outputs: list[Tensor | None] = []
+    for number, value in enumerate(results):
+        try:
+            if value is None:
+                raise TypeError("None")
+            outputs.append(tensor_of(value))
+        except Exception as error:
+            outputs.append(None)
+            complaint = complaint or one_line(
+                "output {} is no array of numbers: {} ({})".format(number, error, type(value).__name__)
+            )
+    return outputs, complaint
+
+
+class Channel:
+    """Frames on two descriptors, read and written until done."""
+
+    def __init__(self, incoming: int, outgoing: int) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._reader = FrameReader()
+
+    def receive(self) -> tuple[dict[str, Any], bytes] | None:
+        """The next frame, or None at the end of the stream."""
+        while True:
+            frame = self._reader.next()
+            if frame is not None:
+                return frame
+            data = os.read(self._incoming, 1 << 18)
+            if not data:
+                return None
+            self._reader.feed(data)
+
+    def send(self, header: dict[str, Any], payload: Payload | None = None) -> None:
+        """Write one frame."""
+        for piece in pack_frame(header, payload):
+            view = memoryview(piece)
+            while view:
+                view = view[os.write(self._outgoing, view) :]
+
+
+def _take_over() -> tuple[Channel, Capture]:
+    """Move the conversation to descriptors of its own and point 0, 1 and 2 elsewhere."""
+    incoming, outgoing = os.dup(0), os.dup(1)
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.setmode(incoming, os.O_BINARY)
+        msvcrt.setmode(outgoing, os.O_BINARY)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return Channel(incoming, outgoing), Capture()
+
+
+def _converse(channel: Channel, capture: Capture) -> None:
+    channel.send({"type": "hello", "protocol": PROTOCOL, "python": sys.version.split()[0]})
+    first = channel.receive()
+    if first is None or first[0].get("type") != "start":
+        return
+    start = first[0]
+    try:
+        adapter = load_adapter(start["adapter"], start["options"])
+        description = adapter.describe()
+        json.dumps(description)
+        if start.get("memory_limit"):
+            _limit_memory(start["memory_limit"])
+    except BaseException as error:
+        channel.send({"type": "unavailable", "message": describe_error(error), "captured": capture.take()})
+        return
+    alarm = Alarm(start["time_limit"])
+    channel.send({"type": "ready", "description": description, "captured": capture.take()})
+    while True:
+        frame = channel.receive()
+        if frame is None:
+            return
+        _run_batch(channel, capture, alarm, adapter, frame, start["repeats"])
+
+
+def _run_batch(
+    channel: Channel, capture: Capture, alarm: Alarm, adapter: Any, frame: tuple[dict[str, Any], bytes], repeats: int
+) -> None:
+    header, body = frame
+    arrays = unpack_arrays(header, body)
+    channel.send({"type": "began", "jobs": [job["number"] for job in header["jobs"]]})
+    for job in header["jobs"]:
+        model = arrays[job["model"]][1].tobytes()
+        feeds = [{name: arrays[index] for name, index in feed.items()} for feed in job["feeds"]]
+        alarm.start()
+        report, payload = run_job(adapter, model, feeds, repeats)
+        alarm.stop()
+        report["type"] = "report"
+        report["number"] = job["number"]
+        printed = capture.take()
+        if printed:
+            report["captured"] = printed
+        channel.send(report, payload)
+
+
+def main() -> None:
+    """Serve one parent until it closes the input."""
+    import faulthandler
+    import signal
+
+    # The interpreter put this file's folder, or with -c the current one, in front of everything that can be imported.
+    if sys.path and sys.path[0] in ("", os.path.dirname(os.path.abspath(globals().get("__file__", "")))):
+        del sys.path[0]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair, which closes our input
+    channel, capture = _take_over()
+    _limit_resources()
+    faulthandler.enable()
+    try:
+        _converse(channel, capture)
+    except OSError:
+        pass  # the parent is gone
+    os._exit(0)  # without the runtime's own teardown, which may hang or die when there is no job left to blame
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,337 @@
+"""Numbers that carry their error.
+
+A :class:`Bounded` is a float64 array of values, each with a *radius*: every honest implementation of the class in the
+:class:`~.accuracy.Budget` holds a number within that radius. A :class:`Sum` is a sum whose terms an implementation may
+add in any order; it becomes a Bounded when something is done with it. Where an honest implementation may hold anything
+at all (overflow inside a sum, inf - inf, NaN), the element is *in doubt*: its value and radius are finite numbers
+without meaning and the mask ``doubt`` says so. So a radius is never NaN.
+
+The cells know nothing of this: ``+``, ``*`` and an activation mean here what they mean for plain arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .activations import Activation
+from .accuracy import ORACLE_UNIT, Budget
+
+__all__ = ["Bounded", "Bounding", "Sum", "Weights"]
+
+Array = NDArray[np.float64]
+Mask = Union[NDArray[np.bool_], None]
+
+
+def _either(first: Mask, second: Mask) -> Mask:
+    return second if first is None else first if second is None else first | second
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """Values with radii, elementwise: shapes broadcast as NumPy's do."""
+
+    value: Array
+    radius: Array
+    budget: Budget
+    doubt: Mask = None
+
+    def __getitem__(self, index: Any) -> Bounded:
+        doubt = None if self.doubt is None else self.doubt[index]
+        return Bounded(self.value[index], self.radius[index], self.budget, doubt)
+
+    def transpose(self, *axes: int) -> Bounded:
+        """The number with its axes in another order, as NumPy's."""
+        doubt = None if self.doubt is None else self.doubt.transpose(*axes)
+        return Bounded(self.value.transpose(*axes), self.radius.transpose(*axes), self.budget, doubt)
+
+    def __mul__(self, other: Bounded) -> Bounded:
+        # (v + r)(w + s) = vw + |v|s + r(|w| + s) and one rounding.
+        value = self.value * other.value
+        radius = np.abs(self.value) * other.radius
+        radius += self.radius * (np.abs(other.value) + other.radius)
+        return self._rounded(value, radius, _either(self.doubt, other.doubt))
+
+    def __add__(self, other: Bounded | Sum) -> Any:
+        if isinstance(other, Sum):
+            return other + self
+        doubt = _either(self.doubt, other.doubt)
+        return self._rounded(self.value + other.value, self.radius + other.radius, doubt)
+
+    def __rsub__(self, number: float) -> Bounded:
+        return self._rounded(number - self.value, self.radius.copy(), self.doubt)
+
+    def _rounded(self, value: Array, radius: Array, doubt: Mask) -> Bounded:
+        """One storage rounding; whatever may have left the range is in doubt."""
+        w = self.budget
+        magnitude = np.abs(value)
+        magnitude += radius
+        radius += w.unit * magnitude
+        radius += w.floor
+        if magnitude.size and not magnitude.max() < w.largest:
+            beyond = ~(magnitude < w.largest)
+            doubt = _either(doubt, beyond)
+            value, radius = np.where(beyond, 0.0, value), np.where(beyond, 0.0, radius)
+        return Bounded(value, radius, w, doubt)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum of groups (matrix products, biases, peepholes) that may be added in any order, and partly stored.
+
+    value
+        The sum.
+    error
+        What the terms' own radii amount to.
+    magnitude
+        The sum of the absolute values of all single terms; ``terms`` counts those of one element.
+    spread
+        The sum of the absolute values of the groups; ``groups`` counts them. Every partial sum of whole groups lies
+        within it.
+    """
+
+    value: Array
+    error: Array
+    magnitude: Array
+    spread: Array
+    terms: int
+    groups: int
+    budget: Budget
+    doubt: Mask = None
+
+    def __getitem__(self, index: Any) -> Sum:
+        doubt = None if self.doubt is None else self.doubt[index]
+        return Sum(
+            self.value[index],
+            self.error[index],
+            self.magnitude[index],
+            self.spread[index],
+            self.terms,
+            self.groups,
+            self.budget,
+            doubt,
+        )
+
+    def __add__(self, other: Sum | Bounded) -> Sum:
+        if isinstance(other, Bounded):
+            size = np.abs(other.value)
+            other = Sum(other.value, other.radius, size, size, 1, 1, self.budget, other.doubt)
+        elif not isinstance(other, Sum):
+            return NotImplemented
+        return Sum(
+            self.value + other.value,
+            self.error + other.error,
+            self.magnitude + other.magnitude,
+            self.spread + other.spread,
+            self.terms + other.terms,
+            self.groups + other.groups,
+            self.budget,
+            _either(self.doubt, other.doubt),
+        )
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def settled(self) -> Bounded:
+        """The sum as a number.
+
+        Any order of n terms costs gamma_n of the sum of their absolute values in the accumulator. Kernels also store:
+        each group once, and each of the partial sums of whole groups, that is 2m - 1 roundings for m groups, of which
+        those of the groups themselves amount to u * spread and the m - 1 others to u * spread each, at most.
+        """
+        w = self.budget
+        radius = w.gamma(self.terms) * self.magnitude
+        radius += self.error
+        reach = self.magnitude + radius
+        radius += (self.groups * w.unit) * (self.spread + radius)
+        # What underflow adds: one floor for each rounding, of which products and sums have two a term.
+        radius += 2 * self.terms * w.accumulator_floor + 2 * self.groups * w.floor
+        value, doubt = self.value, self.doubt
+        if reach.size and not reach.max() < w.largest:
+            beyond = ~(reach < w.largest)
+            doubt = _either(doubt, beyond)
+            value, radius = np.where(beyond, 0.0, value), np.where(beyond, 0.0, radius)
+        return Bounded(value, radius, w, doubt)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A weight matrix (rows, columns), prepared once for many products: transposed, its absolute values, its doubts."""
+
+    transposed: Array
+    absolute: Array
+    doubt: Mask
+
+    @property
+    def columns(self) -> int:
+        return int(self.transposed.shape[0])
+
+
+class Bounding:
+    """The arithmetic of bounded numbers: how the scan makes, joins and takes apart what the cells compute with."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+
+    def _clean(self, value: Array, largest: float) -> tuple[Array, Mask]:
+        """Numbers that are not finite, or too large for the class's operands, are in doubt from the start."""
+        if not value.size or np.abs(value).max() <= largest:
+            return value, None
+        doubt = ~(np.abs(value) <= largest)
+        return np.where(doubt, 0.0, value), doubt
+
+    def given(self, value: Array) -> Bounded:
+        """A tensor that the case gives: exact, but for what a flushing target takes from it."""
+        value, doubt = self._clean(value, self.budget.tensor.largest)
+        radius = np.zeros_like(value)
+        if self.budget.input_floor:
+            radius = np.where(np.abs(value) < self.budget.input_floor, np.abs(value), 0.0)
+        return Bounded(value, radius, self.budget, doubt)
+
+    def shown(self, value: Array) -> Bounded:
+        """A state read back from a target: it may be held wider than it is shown, so it is off by one storage
+        rounding. With v' = v(1 + d), |d| <= u: |v - v'| <= u|v'|/(1 - u) <= u(1 + 2u)|v'|."""
+        w = self.budget
+        value, doubt = self._clean(value, w.tensor.largest)
+        radius = (w.unit * (1 + 2 * w.unit)) * np.abs(value)
+        radius += max(w.floor, w.input_floor)
+        return Bounded(value, radius, w, doubt)
+
+    def kept(self, state: Bounded) -> Bounded:
+        """A state as it goes into the next step. Its storage rounding is that of the product or sum that made it."""
+        return state
+
+    def weights(self, matrix: Array) -> Weights:
+        """A weight matrix (rows, columns) for :meth:`product`."""
+        matrix, doubt = self._clean(matrix, min(self.budget.tensor.largest, self.budget.operand_largest))
+        rows_in_doubt = None if doubt is None else doubt.any(axis=-1)
+        return Weights(np.ascontiguousarray(matrix.T), np.abs(matrix.T), rows_in_doubt)
+
+    def product(self, x: Bounded, weights: Weights) -> Sum:
+        """x (..., columns) times the transposed weight matrix: (..., rows)."""
+        w = self.budget
+        size = np.abs(x.value)
+        value = _times(x.value, weights.transposed)
+        magnitude = _times(size, weights.absolute)
+        # Each operand may be rounded first: |xw| (2o + o^2), and o_min where it is tiny. Flushing takes whole weights.
+        error = (w.operand_unit * (2 + w.operand_unit)) * magnitude
+        if x.radius.any():
+            error += (1 + w.operand_unit) ** 2 * _times(x.radius, weights.absolute)
+        lost = max(w.operand_floor, w.input_floor)
+        if lost:
+            error += lost * (size + x.radius + lost).sum(axis=-1, keepdims=True)
+            error += lost * weights.absolute.sum(axis=0)
+        doubt = x.doubt
+        if w.operand_largest < w.tensor.largest and size.size and size.max() > w.operand_largest:
+            doubt = _either(doubt, size > w.operand_largest)
+        if doubt is not None:
+            doubt = np.broadcast_to(doubt.any(axis=-1, keepdims=True), value.shape)
+        if weights.doubt is not None:
+            doubt = np.broadcast_to(weights.doubt, value.shape) if doubt is None else doubt | weights.doubt
+        return Sum(value, error, magnitude, np.abs(value), weights.columns, 1, w, doubt)
+
+    def activate(self, activation: Activation, argument: Sum | Bounded, clip: float | None) -> Bounded:
+        """The activation of an argument, clipped first where `clip` is a threshold."""
+        number = argument.settled() if isinstance(argument, Sum) else argument
+        w = self.budget
+        low, value, high = number.value - number.radius, number.value, number.value + number.radius
+        if clip is not None:
+            # A narrower kernel's threshold may be a rounded copy, so either end may reach a little further.
+            off = w.coefficient_unit * clip
+            value = np.clip(value, -clip, clip)
+            low = np.clip(low, -clip - off, clip - off)
+            high = np.clip(high, -clip + off, clip + off)
+        value, radius = activation.widen(w).hull(low, value, high, w)
+        doubt = number.doubt
+        if activation.kind.overflows and high.size:
+            # e^x itself overflows in kernels that follow the document's formula.
+            beyond = high >= np.log(w.largest)
+            doubt = _either(doubt, beyond) if beyond.any() else doubt
+        reach = np.abs(value) + radius
+        if reach.size and not reach.max() < w.largest:
+            beyond = ~(reach < w.largest)
+            doubt = _either(doubt, beyond)
+            value, radius = np.where(beyond, 0.0, value), np.where(beyond, 0.0, radius)
+        return Bounded(value, radius, w, doubt)
+
+    def concatenate(self, numbers: Sequence[Bounded], axis: int = 0) -> Bounded:
+        """Numbers joined along an axis."""
+        doubt: Mask = None
+        if any(n.doubt is not None for n in numbers):
+            parts = [np.zeros(n.value.shape, bool) if n.doubt is None else n.doubt for n in numbers]
+            doubt = np.concatenate(parts, axis)
+        value = np.concatenate([n.value for n in numbers], axis)
+        return Bounded(value, np.concatenate([n.radius for n in numbers], axis), self.budget, doubt)
+
+    def stack(self, steps: Sequence[Bounded]) -> Bounded:
+        """Numbers of equal shape joined along a new first axis."""
+        return self.concatenate([step[np.newaxis] for step in steps])
+
+    def where(self, mask: NDArray[np.bool_], number: Bounded, otherwise: Bounded) -> Bounded:
+        """`number` where the mask holds, elsewhere `otherwise`."""
+        doubt: Mask = None
+        if number.doubt is not None or otherwise.doubt is not None:
+            none = np.zeros((), bool)
+            doubt = np.where(
+                mask,
+                none if number.doubt is None else number.doubt,
+                none if otherwise.doubt is None else otherwise.doubt,
+            )
+        value = np.where(mask, number.value, otherwise.value)
+        return Bounded(value, np.where(mask, number.radius, otherwise.radius), self.budget, doubt)
+
+    def recurrence(self, factor: Bounded, term: Bounded, start: Bounded) -> Bounded:
+        """All C_t = factor_t * C_(t-1) + term_t, t along the first axis: `*` and `+` of :class:`Bounded`, in bulk.
+
+        The values are scanned first. Then every part of the radius but |f|r_(t-1) is known for all steps at once:
+        with A = |f| + r_f, p = |f C| and q = r_f|C|, a product is off by A r + q, rounded by u(p + A r + q); the sum by
+        that plus r_term, rounded by u(|C_t| + that). So r_t = (1 + u)^2 A r_(t-1) + k_t.
+        """
+        w = self.budget
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = _scan(factor.value, term.value, start.value)
+            before = np.concatenate((start.value[np.newaxis], values[:-1])) if len(values) else values
+            size = np.abs(before)
+            product = np.abs(factor.value) * size
+            known = factor.radius * size
+            known += w.unit * (product + known) + w.floor + term.radius
+            known += w.unit * (np.abs(values) + known) + w.floor
+            growth = (np.abs(factor.value) + factor.radius) * (1 + w.unit) ** 2
+            radii = _scan(growth, known, start.radius)
+            reach = np.maximum(np.abs(values), product) + radii
+        doubt = _either(factor.doubt, term.doubt)
+        beyond: Mask = None
+        if reach.size and not reach.max() < w.largest:
+            beyond = ~(reach < w.largest)
+            values, radii = np.where(beyond, 0.0, values), np.where(beyond, 0.0, radii)
+        doubt = _either(doubt, beyond)
+        if doubt is not None or start.doubt is not None:
+            doubt = np.zeros(values.shape, bool) if doubt is None else np.broadcast_to(doubt, values.shape).copy()
+            if start.doubt is not None and len(doubt):
+                doubt[0] |= start.doubt
+            doubt = np.logical_or.accumulate(doubt, axis=0)
+        return Bounded(values, radii, w, doubt)
+
+
+def _scan(factor: Array, term: Array, start: Array) -> Array:
+    """All s_t = factor_t * s_(t-1) + term_t."""
+    out = np.empty_like(term)
+    for t in range(len(out)):
+        start = factor[t] * start
+        start += term[t]
+        out[t] = start
+    return out
+
+
+def _times(x: Array, matrix: Array) -> Array:
+    """x (..., K) @ matrix (K, G) as one product, which is many times faster than one a leading index."""
+    return (x.reshape(-1, x.shape[-1]) @ matrix).reshape(*x.shape[:-1], matrix.shape[1])
+
+
+# The radius itself is computed in float64, every operation of it with a relative error of 2^-53. Chains of it are far
+# shorter than 2^20 operations, so this factor, applied once where a radius is used, covers them.
+RADIUS_SLACK = 1 + 2.0**20 * ORACLE_UNIT

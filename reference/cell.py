@@ -1,0 +1,110 @@
+"""What tells one recurrent operator from another: its gates, its default activations, its equations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .activations import Activation
+
+__all__ = ["ABSENT", "Absent", "Cell", "Gates", "Parameters", "States"]
+
+# A number of any arithmetic: a float64 array, a Bounded, a Dyadic, ... The equations do not care.
+Number = Any
+
+
+class Absent:
+    """An optional input that is not there: a zero that takes part in no operation, so costs no rounding."""
+
+    __array_ufunc__ = None  # NumPy arrays then leave `+` and `*` to this class
+
+    def __add__(self, other: Number) -> Number:
+        return other
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Number) -> Absent:
+        return self
+
+    __rmul__ = __mul__
+
+
+ABSENT = Absent()
+
+
+@dataclass(frozen=True)
+class Gates:
+    """A sum for all gates at once, (..., gates x hidden_size), of which each gate's block has its letter's name."""
+
+    number: Number
+    letters: str
+    hidden_size: int
+
+    def __getattr__(self, letter: str) -> Number:
+        # Only letters get here; everything else is a field.
+        position = self.letters.find(letter)
+        if position < 0:
+            raise AttributeError(letter)
+        return self.number[..., position * self.hidden_size : (position + 1) * self.hidden_size]
+
+    def __getitem__(self, step: int) -> Gates:
+        return Gates(self.number[step], self.letters, self.hidden_size)
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What the equations of one direction refer to, beside the sums and the state.
+
+    f, g, h
+        The activation functions, clipping included: from an argument to a number.
+    P
+        Peepholes by letter, each (hidden_size,) or ABSENT.
+    coupled
+        None, or which gate ``input_forget`` keeps: ``input`` or ``forget``.
+    """
+
+    f: Callable[[Number], Number]
+    g: Callable[[Number], Number]
+    h: Callable[[Number], Number]
+    P: dict[str, Number]
+    coupled: str | None
+    arithmetic: Any
+
+
+# H_t and the inner states, after each step, stacked along the first axis.
+States = tuple[Number, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One recurrent operator.
+
+    gates
+        The letters of the gate blocks, in the order in which W, R and B hold them.
+    activations
+        The default activation functions of one direction.
+    inner
+        Names of the states beside H: ``("c",)`` for LSTM. Each has an input ``initial_<name>`` and an output
+        ``Y_<name>``.
+    peepholes
+        Letters of the blocks of P, in order.
+    walk
+        walk(parameters, XW, HR, inner states before the first step) -> H and inner states after every step, where the
+        H_(t-1) of every step is known, so HR covers all steps.
+    """
+
+    op_type: str
+    gates: str
+    activations: tuple[str, ...]
+    inner: tuple[str, ...]
+    peepholes: str
+    walk: Callable[[Parameters, Gates, Gates, tuple[Number, ...]], States]
+
+    def bind(self, arithmetic: Any, activations: tuple[Activation, ...], clips: tuple[float | None, ...]) -> Any:
+        """The activations as functions of one argument, in an arithmetic."""
+
+        def bound(activation: Activation, clip: float | None) -> Callable[[Number], Number]:
+            return lambda argument: arithmetic.activate(activation, argument, clip)
+
+        return tuple(bound(a, c) for a, c in zip(activations, clips, strict=True))

@@ -1,0 +1,46 @@
+"""The value of a node: what its document says that it computes, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .node import Node, configure
+from .plain import Plain
+from .readings import Readings
+from .recurrence import Computation, collect, trace
+
+__all__ = ["compute", "computation_of", "evaluate"]
+
+
+def computation_of(node: Node, inputs: Mapping[str, NDArray[Any]], readings: Readings | None = None) -> Computation:
+    """A node with its inputs, resolved, and the tensors in float64. Raises IllegalNode."""
+    configuration = configure(node, inputs, readings)
+    tensors = {n: a if n == "sequence_lens" else a.astype(np.float64) for n, a in inputs.items()}
+    return Computation(configuration, tensors)
+
+
+def compute(computation: Computation) -> dict[str, NDArray[np.float64]]:
+    """All outputs of a computation, each state computed from the one before."""
+    arithmetic = Plain()
+    with np.errstate(over="ignore", invalid="ignore"):
+        return collect(computation.configuration, trace(computation, arithmetic), arithmetic)
+
+
+def evaluate(
+    node: Node, inputs: Mapping[str, NDArray[Any]], readings: Readings | None = None
+) -> dict[str, NDArray[np.float64]]:
+    """The outputs that the node asks for, by name, as float64 arrays in the node's layout.
+
+    inputs
+        Formal input name to array: X, W, R, and of B, sequence_lens, initial_h, initial_c, P those that are there.
+    readings
+        Which meaning to follow where the document is open; the reference's own without it.
+
+    Raises IllegalNode where the document does not allow the node with these inputs.
+    """
+    outputs = compute(computation_of(node, inputs, readings))
+    return {name: outputs[name] for name in node.outputs}

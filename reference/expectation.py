@@ -1,0 +1,199 @@
+"""What the outputs of a target must be: numbers with radii, from its own reported states where it reports them.
+
+Step-local: where Y is among the outputs, every step is judged from the state that the target reported one step before.
+An error then passes through R once, only the inner state is scanned, and the radius stays tight at any length. Free run:
+without Y the radius grows with length, so it speaks only while it is small beside the signal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .accuracy import budget
+from .bounded import RADIUS_SLACK, Bounded, Bounding
+from .evaluation import computation_of
+from .node import Configuration, Node
+from .readings import Readings
+from .recurrence import Computation, collect, trace
+
+__all__ = ["Agreement", "Expectation", "compare", "expect"]
+
+# A free-run radius above this share of the signal has nothing to say about a target.
+FREE_RUN_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What one output must be, as far as one clause says so.
+
+    output
+        The output's name; ``number`` has its shape, in the node's layout.
+    clause
+        What a target breaks that is not within the radii.
+    about
+        Elements that this is about; None for all. Elements in doubt are about nothing.
+    """
+
+    output: str
+    number: Bounded
+    clause: str
+    about: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How an output agrees with an expectation.
+
+    worst
+        Largest |error| / radius over the judged elements; infinity where no radius allows what is there.
+    index
+        Where that is, in the output's own layout; None where everything agrees to the last bit or nothing is judged.
+    judged, elements
+        How many elements could be judged, of how many that the expectation is about.
+    nonfinite
+        Whether the worst element is NaN or infinite where it must not be.
+    shift, scale, size
+        Sums over judged finite elements: of error, of error towards larger magnitude, and of u|value|; their quotients
+        are the mean signed errors in u.
+    """
+
+    expectation: Expectation
+    worst: float
+    index: tuple[int, ...] | None
+    judged: int
+    elements: int
+    nonfinite: bool
+    shift: float
+    scale: float
+    size: float
+
+
+def expect(
+    node: Node,
+    inputs: Mapping[str, NDArray[Any]],
+    observed: Mapping[str, NDArray[Any]],
+    accuracy: str = "standard",
+    readings: Readings | None = None,
+) -> list[Expectation]:
+    """What the outputs of `node` must be for these inputs.
+
+    observed
+        The target's outputs by name. Its Y, where there is one of the right shape, makes the judgement step-local.
+    accuracy
+        Name of an accuracy class.
+
+    Raises IllegalNode where the document does not allow the node, ValueError for an unknown class.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _expect(computation_of(node, inputs, readings), observed, accuracy)
+
+
+def _expect(computation: Computation, observed: Mapping[str, NDArray[Any]], accuracy: str) -> list[Expectation]:
+    c = computation.configuration
+    arithmetic = Bounding(budget(accuracy, c.format.name))
+    reported = observed.get("Y")
+    Y = None
+    if reported is not None:
+        Y = reported.astype(np.float64)
+        if c.layout == 1:
+            Y = Y.transpose(1, 2, 0, 3)
+    numbers = collect(c, trace(computation, arithmetic, Y), arithmetic)
+    prefix = c.cell.op_type.lower()
+    found = []
+    valid = _valid(c) if c.ragged else None
+    for name in c.outputs:
+        number = numbers[name]
+        if name == "Y":
+            found.append(Expectation("Y", number, f"{prefix}.equations", valid))
+            if valid is not None:
+                zero = Bounded(np.zeros_like(number.value), np.zeros_like(number.value), number.budget)
+                found.append(Expectation("Y", zero, f"{prefix}.padding.zero", ~valid))
+            continue
+        if Y is None and c.T > 1:
+            number = _while_small(number)
+        if name == "Y_h" and Y is not None and c.T:
+            # Judged as the last of Y: what is wrong with that step shows there.
+            last, some = _last_reported(c, Y, arithmetic)
+            found.append(Expectation("Y_h", last, f"{prefix}.outputs.last-hidden", some))
+            found.append(Expectation("Y_h", number, f"{prefix}.empty-sequence", ~some))
+            continue
+        found.append(Expectation(name, number, f"{prefix}.equations"))
+    return found
+
+
+def _valid(c: Configuration) -> NDArray[np.bool_]:
+    """Elements of Y that lie within their row's length, in the node's layout."""
+    within = np.arange(c.T)[:, np.newaxis] < c.lengths
+    shape = (c.T, len(c.directions), c.N, c.H)
+    valid = np.broadcast_to(within[:, np.newaxis, :, np.newaxis], shape)
+    return valid.transpose(2, 0, 1, 3) if c.layout == 1 else valid
+
+
+def _last_reported(c: Configuration, Y: NDArray[Any], arithmetic: Bounding) -> tuple[Bounded, NDArray[np.bool_]]:
+    """The Y of every row's last step, (D, N, H) or its layout-1 form, and the rows that have a step.
+
+    Y and Y_h may show one and the same wide state, each rounded once: they are two storage roundings apart at most.
+    """
+    rows = np.arange(c.N)
+    steps = {"forward": np.maximum(c.lengths - 1, 0), "reverse": np.zeros(c.N, np.int64)}
+    last = np.stack([Y[steps[direction], d, rows] for d, direction in enumerate(c.directions)])
+    some = np.broadcast_to((c.lengths > 0)[:, np.newaxis], last.shape)
+    if c.layout == 1:
+        last, some = last.transpose(1, 0, 2), some.transpose(1, 0, 2)
+    number = arithmetic.shown(last)
+    return replace(number, radius=2 * number.radius), some
+
+
+def _while_small(number: Bounded) -> Bounded:
+    """A free-run number, with those rows in doubt whose radius is no longer small beside their signal."""
+    signal = np.abs(number.value).max(axis=-1, keepdims=True, initial=0.0)
+    wide = np.broadcast_to(number.radius > FREE_RUN_SHARE * signal, number.value.shape) & (number.radius > 0)
+    return replace(number, doubt=wide if number.doubt is None else wide | number.doubt)
+
+
+def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
+    """Compare an output (of the right shape and type) with what it must be.
+
+    Where |value| + radius reaches the largest finite number of the type, infinity of that sign is right, and so is
+    that largest number itself: arithmetic that saturates is honest.
+    """
+    number, about = expectation.number, expectation.about
+    got = output.astype(np.float64)
+    judged = np.ones(got.shape, bool) if about is None else about
+    elements = int(judged.sum())
+    if number.doubt is not None:
+        judged = judged & ~number.doubt
+    value, radius = np.broadcast_to(number.value, got.shape), np.broadcast_to(number.radius, got.shape) * RADIUS_SLACK
+    largest = number.budget.tensor.largest
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        error = got - value
+        ratio = np.abs(error) / radius
+        ratio[got == value] = 0.0
+        finite = np.isfinite(got)
+        size = np.abs(value) + radius
+        if size.size and not size.max() < largest:
+            towards = (np.sign(got) == np.sign(value)) & (np.abs(got) >= largest) & (size >= largest)
+            ratio[towards] = 0.0
+            finite = finite | towards
+        ratio[~finite] = np.inf
+    ratio[~judged] = 0.0
+    worst = float(ratio.max(initial=0.0))
+    index = np.unravel_index(int(ratio.argmax()), ratio.shape) if worst > 0 else None
+    steady = judged & np.isfinite(got)
+    error, value = error[steady], value[steady]
+    return Agreement(
+        expectation=expectation,
+        worst=worst,
+        index=None if index is None else tuple(int(i) for i in index),
+        judged=int(judged.sum()),
+        elements=elements,
+        nonfinite=index is not None and not bool(finite[index]),
+        shift=float(error.sum()),
+        scale=float((error * np.sign(value)).sum()),
+        size=float(number.budget.tensor.unit * np.abs(value).sum()),
+    )

@@ -1,0 +1,56 @@
+"""The arithmetic of plain float64 arrays: values without radii."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .activations import Activation
+
+__all__ = ["Plain"]
+
+Array = NDArray[np.float64]
+
+
+class Plain:
+    """Same operations as :class:`.bounded.Bounding`, on the numbers alone. Infinities and NaN go where IEEE 754 says."""
+
+    def given(self, value: Array) -> Array:
+        return value
+
+    def shown(self, value: Array) -> Array:
+        return value
+
+    def kept(self, state: Array) -> Array:
+        return state
+
+    def weights(self, matrix: Array) -> Array:
+        return matrix.T
+
+    def product(self, x: Array, weights: Array) -> Array:
+        """x (..., columns) times the transposed weight matrix: (..., rows)."""
+        return (x.reshape(-1, x.shape[-1]) @ weights).reshape(*x.shape[:-1], weights.shape[1])
+
+    def activate(self, activation: Activation, argument: Array, clip: float | None) -> Array:
+        return activation(argument if clip is None else np.clip(argument, -clip, clip))
+
+    def concatenate(self, numbers: Sequence[Array], axis: int = 0) -> Array:
+        return np.concatenate(numbers, axis)
+
+    def stack(self, steps: Sequence[Array]) -> Array:
+        return np.stack(steps)
+
+    def where(self, mask: NDArray[np.bool_], number: Array, otherwise: Array) -> Array:
+        return np.where(mask, number, otherwise)
+
+    def recurrence(self, factor: Array, term: Array, start: Array) -> Any:
+        """All C_t = factor_t * C_(t-1) + term_t, t along the first axis."""
+        states = np.empty_like(term)
+        for t in range(len(term)):
+            start = factor[t] * start
+            start += term[t]
+            states[t] = start
+        return states

@@ -1,0 +1,72 @@
+"""Readings: the meanings that ambiguous clauses allow, as choices that the reference can compute with.
+
+A target may follow any reading of a clause, but the same one everywhere. The first option of each is the reference's
+own. What each is about, and why it is open, stands in the clause tables.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+__all__ = ["OPTIONS", "Readings"]
+
+
+@dataclass(frozen=True)
+class Readings:
+    """One choice per open question.
+
+    cell_output_clip
+        ``clipped``: clip bounds the argument of h(Ct) like that of every activation; ``unclipped``: only those of
+        the gates.
+    coupled_gate
+        ``input``: input_forget keeps the input gate, f = 1 - i; ``forget``: it keeps the forget gate, i = 1 - f.
+    coefficients
+        ``by-use``: each activation that uses an alpha (beta) takes the next one; ``by-position``: the n-th entry
+        belongs to the n-th activation, used or not.
+    defaults
+        Affine and ScaledTanh without coefficients: ``one``: alpha 1 and beta 0 for Affine, alpha 1 and beta 1 for
+        ScaledTanh; ``zero``: 0 throughout.
+    threshold
+        ThresholdedRelu at x == alpha: ``at``: x; ``above``: 0.
+    empty
+        State after a sequence of no steps: ``initial``: the initial state; ``zero``: zeros.
+    zero_clip
+        A clip of 0: ``off``: no clip; ``zero``: every argument becomes 0.
+    sequence_output
+        Version 1, output_sequence 0, and Y asked for all the same: ``given`` or ``absent``.
+    """
+
+    cell_output_clip: str = "clipped"
+    coupled_gate: str = "input"
+    coefficients: str = "by-use"
+    defaults: str = "one"
+    threshold: str = "at"
+    empty: str = "initial"
+    zero_clip: str = "off"
+    sequence_output: str = "given"
+
+    def __post_init__(self) -> None:
+        for name, options in OPTIONS.items():
+            if getattr(self, name) not in options:
+                raise ValueError(f"reading {name} is one of {', '.join(options)}, not {getattr(self, name)!r}")
+
+    def alternatives(self, touched: Iterable[str]) -> Iterator[Readings]:
+        """Every combination of the options of the named readings, this one first."""
+        names = sorted(set(touched))
+        choices = [sorted(OPTIONS[n], key=lambda o, n=n: o != getattr(self, n)) for n in names]  # type: ignore[misc]
+        for combination in itertools.product(*choices):
+            yield replace(self, **dict(zip(names, combination, strict=True)))
+
+
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "cell_output_clip": ("clipped", "unclipped"),
+    "coupled_gate": ("input", "forget"),
+    "coefficients": ("by-use", "by-position"),
+    "defaults": ("one", "zero"),
+    "threshold": ("at", "above"),
+    "empty": ("initial", "zero"),
+    "zero_clip": ("off", "zero"),
+    "sequence_output": ("given", "absent"),
+}

@@ -1,0 +1,108 @@
+"""Operator version x feature group x target: which parts of an operator hold on which target."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .results import Kind
+from .subject import Subject
+from .tally import Tally
+from .verdicts import rank, word
+
+ALL = "all cases"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: what it says (``label``, ``detail``) and how it is drawn; ``tally`` is None where nothing was run."""
+
+    operator: str
+    feature: str
+    subject: Subject
+    tally: Tally | None
+    icon: str = "dots"
+    tone: str = "none"
+    label: str = "no case"
+    detail: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The cell on its own, for a screen reader and a tooltip."""
+        counts = ", ".join(f"{n:,} {verdict}" for verdict, n in self.tally.by_rank) if self.tally else "no case"
+        known = f" ({self.tally.known:,} of the failures are known)" if self.tally and self.tally.known else ""
+        return f"{self.operator}, {self.feature}, {self.subject.label}: {counts}{known}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """The matrix of one operator. ``rows`` are (feature group, cells in the order of versions, then subjects)."""
+
+    operator: str
+    versions: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+
+
+def matrix(subjects: Sequence[Subject]) -> list[Table]:
+    """Return one table per operator, in order of name; a case stands in the row of every feature that it uses."""
+    tallies: dict[tuple[str, str, str, int], Tally] = {}
+    versions: dict[str, set[tuple[int, str]]] = {}
+    features: dict[str, set[str]] = {}
+    for subject in subjects:
+        for kind, groups, count in subject.groups:
+            operator = _operator(kind)
+            versions.setdefault(operator, set()).add((-1 if kind.version is None else kind.version, kind.operator))
+            features.setdefault(operator, set()).update(groups)
+            for group in (ALL, *groups):
+                tallies.setdefault((operator, kind.operator, group, subject.number), Tally()).add(kind, count)
+    tables = []
+    for operator in sorted(versions):
+        names = tuple(name for _, name in sorted(versions[operator]))
+        rows = tuple(
+            (
+                group,
+                tuple(
+                    _cell(name, group, subject, tallies.get((operator, name, group, subject.number)))
+                    for name in names
+                    for subject in subjects
+                ),
+            )
+            for group in (ALL, *sorted(features[operator], key=str.casefold))
+        )
+        tables.append(Table(operator, names, rows))
+    return tables
+
+
+def _operator(kind: Kind) -> str:
+    return f"{kind.domain}::{kind.op}" if kind.domain else kind.op or "unnamed"
+
+
+def _cell(operator: str, feature: str, subject: Subject, tally: Tally | None) -> Cell:
+    if tally is None or not tally.total:
+        return Cell(operator, feature, subject, None)
+
+    def cell(verdict: str, label: str, detail: str, tone: str = "") -> Cell:
+        shown = word(verdict)
+        return Cell(operator, feature, subject, tally, shown.icon, tone or shown.tone, label, detail)
+
+    of = f"of {tally.total:,}"
+    if tally.failed:
+        failing = Counter({name: n for name, n in tally.verdicts.items() if word(name).failing})
+        worst = min(failing, key=rank)
+        if tally.new:
+            name = worst if len(failing) == 1 and not tally.known else "failing"
+            return cell(worst, f"{tally.new:,} {name}", f"{of}, {tally.known:,} known" if tally.known else of)
+        return cell(worst, f"{tally.known:,} known", of, "known")
+    if not tally.passed:
+        name = tally.by_rank[0][0]
+        return cell(name, name if len(tally.by_rank) == 1 else "none judged", f"{tally.total:,}")
+    aside = [
+        f"{n:,} {name}"
+        for name, n in (
+            *(pair for pair in tally.by_rank if pair[0] != "pass"),
+            ("unconventional", tally.unconventional),
+        )
+        if n
+    ]
+    return cell("pass", f"{tally.passed:,} pass", ", ".join(aside), "part" if aside else "pass")

@@ -1,0 +1,171 @@
+"""The page: one HTML file that opens from a folder, offline, with its styles, script and data inside."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from . import fields
+from .findings import CONVENTION, KNOWN, NEW, REFUSED, findings_of
+from .matrix import matrix
+from .payload import payload
+from .run import Run, read_runs
+from .subject import Subject, subjects_of
+from .verdicts import WORDS, word
+
+
+def _to_stderr(line: str) -> None:
+    print(f"warning: {line}", file=sys.stderr)
+
+
+def write_report(runs: Sequence[Path], out: Path, *, warn: Callable[[str], None] = _to_stderr) -> Path:
+    """Write the report on the run directories ``runs`` to ``out``/index.html and return that path.
+
+    A directory that is missing, half-written, empty or of another schema costs one line, given to ``warn`` and shown on
+    the page; what can be read is reported. Raises OSError if ``out`` cannot be written.
+    """
+    readable, problems = read_runs([Path(run) for run in runs])
+    for problem in problems:
+        warn(problem)
+    out.mkdir(parents=True, exist_ok=True)
+    page = out / "index.html"
+    # Written beside and then renamed: a reader never meets half a page, and a full disk leaves the old one whole.
+    unfinished = out / f".index.html.{os.getpid()}"
+    try:
+        unfinished.write_bytes(render(readable, problems).encode("utf-8", errors="backslashreplace"))
+        unfinished.replace(page)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return page
+
+
+def render(runs: Sequence[Run], problems: Sequence[str]) -> str:
+    """Return the HTML of the page on ``runs``, with ``problems`` as its first lines."""
+    subjects = subjects_of(runs)
+    findings = findings_of(subjects)
+    style, script = _asset("page.css"), _asset("page.js")
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    environment.filters |= {"count": lambda n: f"{n:,}", "ratio": _ratio, "plural": _plural, "words": _feature_words}
+    environment.globals |= {"word": word}
+    return environment.from_string(_asset("page.html")).render(
+        title=_title(subjects),
+        runs=[_about_run(run) for run in runs],
+        subjects=subjects,
+        problems=problems,
+        sections=[
+            (name, heading, text, [finding for finding in findings if finding.section == name])
+            for name, heading, text in SECTIONS
+        ],
+        findings=findings,
+        tables=matrix(subjects),
+        words=list(WORDS.values()),
+        seen={verdict for subject in subjects for verdict in subject.tally.verdicts},
+        total=sum(len(run.results) for run in runs),
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=_digest(style),
+        script_hash=_digest(script),
+        data=Markup(payload(runs, subjects, findings)),
+    )
+
+
+SECTIONS = (
+    (NEW, "New", "Not in the expected-failure file: these decide that the run fails."),
+    (KNOWN, "Known", "Listed, each with its reason, in the target's expected-failure file; they do not fail the run."),
+    (CONVENTION, "Conventions", "The documents are silent here and implementers agree; no verdict rests on these."),
+    (REFUSED, "Refused", "Legal models that the target declined with a clean error; no arithmetic was wrong."),
+)
+"""(section of a finding, heading, what it means), in the order of the page."""
+
+FEATURES = {
+    "layout1": "layout 1 (batch first)",
+    "ragged": "ragged lengths",
+    "reverse": "reverse direction",
+    "bidirectional": "both directions",
+}
+"""Feature groups whose short names a stranger would not read."""
+
+
+@dataclass(frozen=True)
+class _AboutRun:
+    """What a run says about itself, ready to print."""
+
+    name: str
+    facts: tuple[tuple[str, str], ...]
+    environment: tuple[tuple[str, str], ...]
+    digests: tuple[tuple[str, str], ...]
+
+
+def _about_run(run: Run) -> _AboutRun:
+    info = run.info
+    seconds = fields.number(info.get("seconds"))
+    selection = ", ".join(f"{name}: {value}" for name, value in fields.flattened(info.get("selection")) if value)
+    facts = (
+        ("Run", run.name),
+        ("Profile", fields.text(info.get("profile"), limit=100)),
+        ("Selection", "" if selection == "none" else selection),
+        ("Started", fields.text(info.get("started"), limit=60)),
+        ("Took", "" if seconds is None else _duration(seconds)),
+        ("onnxspec", fields.text(info.get("onnxspec"), limit=60)),
+        ("Command", " ".join(fields.texts(info.get("command")))),
+    )
+    targets = tuple(
+        (f"{fields.text(target.get('name'), 'target', 100)}: {name}", value)
+        for target in fields.items(info.get("targets"))
+        for key in ("adapter", "class", "description", "options")
+        for name, value in fields.flattened(target.get(key), key)
+        if value
+    )
+    digests = fields.mapping(info.get("digests"))
+    return _AboutRun(
+        run.name,
+        tuple(fact for fact in facts if fact[1]),
+        tuple(fields.flattened(fields.mapping(info.get("environment")))) + targets,
+        tuple((fields.text(name, limit=200), fields.text(value, limit=200)) for name, value in digests.items()),
+    )
+
+
+def _title(subjects: Sequence[Subject]) -> str:
+    names = list(dict.fromkeys(f"{s.name} {s.version}".strip() for s in subjects))
+    operators = list(dict.fromkeys(kind.op for subject in subjects for kind, _, _ in subject.groups if kind.op))
+    who = " and ".join(names) if len(names) < 3 else f"{len(names)} targets"
+    what = ", ".join(operators[:4]) + (" and others" if len(operators) > 4 else "")
+    return f"{who or 'No target'} on {what}" if what else who or "Nothing to report"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+
+
+def _ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def _plural(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _feature_words(name: str) -> str:
+    return FEATURES.get(name, name)
+
+
+def _asset(name: str) -> str:
+    return files(__package__ or __name__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """The hash by which the page's own policy allows this one script or style, and so none that slipped in."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

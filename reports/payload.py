@@ -1,0 +1,143 @@
+"""The results as the browser's table reads them: columns of JSON, small enough for a hundred thousand rows.
+
+Ids are written as what they add to the id before them: one character for how many they share (see `SHARED`), then the
+rest. Rows that say something are listed by their distance from the one before. ``page.js`` is the other end of this.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from . import fields
+from .findings import Finding
+from .results import Kind, Results, default_repeat
+from .run import Run
+from .subject import Subject
+from .verdicts import WORDS, rank, word
+
+SHARED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+"""The character at place k says that k characters are shared; none of them costs more than a byte in JSON or HTML."""
+
+NOTE_BUDGET = 2_500_000
+"""Characters of messages in one page; beyond that each is cut, and stands whole in results.jsonl."""
+
+
+def payload(runs: Sequence[Run], subjects: Sequence[Subject], findings: Sequence[Finding]) -> str:
+    """Return the JSON text for the page's table; it is safe inside a ``script`` element."""
+    number_of = {(id(subject.run), subject.name): subject.number for subject in subjects}
+    verdicts = {kind.verdict for run in runs for kind in run.results.kinds} | set(WORDS)
+    clauses = {
+        fields.text(name, limit=200): [
+            fields.text(fields.mapping(entry).get("status"), limit=40),
+            fields.text(fields.mapping(entry).get("text"), limit=1000),
+        ]
+        for run in runs
+        for name, entry in fields.mapping(run.info.get("clauses")).items()
+    }
+    parts = {
+        "subjects": _json([subject.label for subject in subjects]),
+        "verdicts": _json(
+            {name: [word(name).icon, word(name).tone, int(word(name).failing), rank(name)] for name in sorted(verdicts)}
+        ),
+        "clauses": _json(clauses),
+        "findings": _json([[finding.number, finding.title] for finding in findings]),
+        "runs": "[" + ",".join(_run(run, number_of, findings) for run in runs) + "]",
+    }
+    return _safe(_object(parts))
+
+
+def _run(run: Run, number_of: dict[tuple[int, str], int], findings: Sequence[Finding]) -> str:
+    results = run.results
+    clauses = _places(name for about in results.abouts for name in about.clauses)
+    groups = _places(name for about in results.abouts for name in about.groups)
+    rows = list(results.notes)
+    cut = NOTE_BUDGET // max(1, len(rows))
+    if sum(len(note.message) for note in results.notes.values()) <= NOTE_BUDGET:
+        cut = fields.LONGEST_TEXT + 8
+    messages = [m if len(m) <= cut else m[:cut] + " ..." for m in (note.message for note in results.notes.values())]
+    parts = {
+        "name": _json(run.name),
+        "case": _json(_packed(results.case)),
+        "kind": _integers(results.kind_of),
+        "kinds": _json([_kind(kind, number_of[id(run), kind.target]) for kind in results.kinds]),
+        "about": _integers(results.about_of),
+        "abouts": _json([[[clauses[c] for c in a.clauses], [groups[g] for g in a.groups]] for a in results.abouts]),
+        "clauseNames": _json(list(clauses)),
+        "groupNames": _json(list(groups)),
+        "worst": _reals(results.worst),
+        "ms": _reals([value * 1000 for value in results.seconds]),
+        "noteRows": _integers(_steps(rows)),
+        "messages": _json(messages),
+        "places": _json([note.where for note in results.notes.values()]),
+        "repeat": "[]" if _usual(results) else _integers(results.repeat_of),
+        "repeats": "[]" if _usual(results) else _json(results.repeats),
+        "found": _json([[f.number, _steps(f.rows)] for f in findings if f.subject.run is run]),
+    }
+    return _object(parts)
+
+
+def _kind(kind: Kind, subject: int) -> list[object]:
+    usual = default_repeat(kind)
+    said = [kind.reason, *kind.flags, *kind.diagnosis]
+    return [kind.operator, kind.type, subject, kind.verdict, int(kind.expected), [s for s in said if s], usual]
+
+
+def _usual(results: Results) -> bool:
+    """Whether every command is the one that the page can write by itself."""
+    if len(results.repeats) > len(results.kinds):
+        return False
+    usual = {default_repeat(kind) for kind in results.kinds}
+    return len(usual) == 1 and usual.issuperset(filter(None, results.repeats))
+
+
+def _packed(names: Sequence[str]) -> str:
+    lines: list[str] = []
+    before, shared = "", 0
+    for name in names:
+        # Most ids share with their neighbour what the last two shared; else the length is found by halving.
+        if name[:shared] != before[:shared] or name[shared : shared + 1] == before[shared : shared + 1]:
+            low, high = 0, min(len(name), len(before), len(SHARED) - 1)
+            while low < high:
+                middle = (low + high + 1) // 2
+                if name[:middle] == before[:middle]:
+                    low = middle
+                else:
+                    high = middle - 1
+            shared = low
+        lines.append(SHARED[shared] + name[shared:])
+        before = name
+    text = "\n".join(lines)
+    if text.count("\n") >= len(lines) > 0:  # an id with a line break in it, which no honest run has
+        return _packed([name.replace("\n", " ") for name in names])
+    return text
+
+
+def _places(names: Iterable[str]) -> dict[str, int]:
+    return {name: place for place, name in enumerate(dict.fromkeys(names))}
+
+
+def _steps(rows: Sequence[int]) -> list[int]:
+    return [row - before for before, row in zip([0, *rows], rows, strict=False)]
+
+
+def _integers(column: Sequence[int]) -> str:
+    return "[" + ",".join(map(str, column)) + "]"
+
+
+def _reals(column: Sequence[float]) -> str:
+    """Three digits each: what a reader compares, and a third of the bytes."""
+    return "[" + (("%.3g," * len(column)) % tuple(column))[:-1] + "]"
+
+
+def _object(parts: dict[str, str]) -> str:
+    return "{" + ",".join(f'"{name}":{text}' for name, text in parts.items()) + "}"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _safe(text: str) -> str:
+    """Return JSON with what could end a script element, or open a comment in one, as escapes of the same strings."""
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

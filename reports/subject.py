@@ -1,0 +1,170 @@
+"""One target in one run: its results counted, and the answer they give in plain sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from . import fields
+from .results import Kind
+from .run import Run
+from .tally import Tally
+
+
+@dataclass(frozen=True)
+class TypeRow:
+    """How one element type fared: ``worst`` is the largest |error| / radius of a pass, ``shift`` the mean signed error
+    and ``scale`` its spread, both in units of the type's rounding; None where unknown."""
+
+    type: str
+    tally: Tally
+    grade: str
+    worst: float | None
+    shift: float | None
+    scale: float | None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A target as one run saw it. ``number`` is its place on the page, ``info`` its entry in ``run.json``."""
+
+    number: int
+    name: str
+    label: str
+    run: Run
+    info: Mapping[str, Any]
+
+    @cached_property
+    def kinds(self) -> frozenset[int]:
+        """The kinds of the run's results that are this target's."""
+        return frozenset(n for n, kind in enumerate(self.run.results.kinds) if kind.target == self.name)
+
+    @cached_property
+    def groups(self) -> list[tuple[Kind, tuple[str, ...], int]]:
+        """The results as (kind, feature groups, how many) triples."""
+        results = self.run.results
+        return [
+            (results.kinds[kind], results.abouts[about].groups, n)
+            for (kind, about), n in results.pairs.items()
+            if kind in self.kinds
+        ]
+
+    @cached_property
+    def tally(self) -> Tally:
+        tally = Tally()
+        for kind, _, count in self.groups:
+            tally.add(kind, count)
+        return tally
+
+    @cached_property
+    def types(self) -> list[TypeRow]:
+        """One row per element type, in order of name."""
+        results = self.run.results
+        worst = results.worst_of_kind
+        tallies: dict[str, Tally] = {}
+        ratios: dict[str, float] = {}
+        for kind_, _, count in self.groups:
+            tallies.setdefault(kind_.type, Tally()).add(kind_, count)
+        for number in self.kinds:
+            kind_ = results.kinds[number]
+            if kind_.verdict == "pass" and number in worst:
+                ratios[kind_.type] = max(ratios.get(kind_.type, 0.0), worst[number])
+        grades, bias = fields.mapping(self.info.get("grade")), fields.mapping(self.info.get("bias"))
+        rows = []
+        for name in sorted(tallies):
+            drift = fields.mapping(bias.get(name))
+            rows.append(
+                TypeRow(
+                    name or "unnamed",
+                    tallies[name],
+                    fields.text(grades.get(name), limit=60),
+                    ratios.get(name),
+                    fields.number(drift.get("shift")),
+                    fields.number(drift.get("scale")),
+                )
+            )
+        return rows
+
+    @property
+    def operators(self) -> list[str]:
+        """The operator versions that were run, lower versions first."""
+        found = {(kind.domain, kind.op, kind.version or 0, kind.operator) for kind, _, _ in self.groups}
+        return [name for *_, name in sorted(found)]
+
+    @property
+    def version(self) -> str:
+        """The runtime's version, where the description gives one."""
+        return fields.text(fields.mapping(self.info.get("description")).get("version"), limit=60)
+
+    @property
+    def state(self) -> tuple[str, str, str]:
+        """(icon, tone, words): the whole answer as a label."""
+        tally = self.tally
+        if tally.new:
+            return "cross", "fail", "Departs from the documents"
+        if tally.known:
+            return "cross", "known", "Holds, apart from known faults"
+        if tally.passed:
+            return "check", "pass", "Holds in every judged case"
+        return "question", "quiet", "Nothing was judged"
+
+    @property
+    def answer(self) -> str:
+        """The answer in a few sentences for somebody who has not met this suite before."""
+        tally = self.tally
+        if not tally.total:
+            return "There is no result for this target."
+        said = []
+        if tally.judged and not tally.failed:
+            said.append(f"All {tally.judged:,} judged results agree with the operator documents.")
+        elif tally.judged:
+            said.append(f"{tally.passed:,} of {tally.judged:,} judged results agree with the operator documents.")
+            listed = f"{tally.known:,} of those that do not {'is' if tally.known == 1 else 'are'} known and expected"
+            said.append(f"{listed}, {tally.new:,} {'is' if tally.new == 1 else 'are'} new.")
+        if refused := tally.verdicts["refused"]:
+            said.append(f"{_are(refused, 'was', 'were')} refused with a clean error, which counts neither way.")
+        if unjudged := tally.verdicts["unjudged"]:
+            said.append(f"{unjudged:,} could not be judged.")
+        if missing := tally.verdicts["unavailable"]:
+            said.append(f"{missing:,} could not start.")
+        if tally.unconventional:
+            said.append(
+                f"{tally.unconventional:,} of the agreeing ones break a convention on which the documents are silent."
+            )
+        return " ".join(said)
+
+    @cached_property
+    def holding(self) -> tuple[list[str], list[tuple[str, int, int]]]:
+        """(feature groups where every judged case passed, (group, failing, judged) of the others, worst first)."""
+        tallies: dict[str, Tally] = {}
+        for kind, groups, count in self.groups:
+            for group in groups:
+                tallies.setdefault(group, Tally()).add(kind, count)
+        held = sorted(name for name, tally in tallies.items() if tally.passed and not tally.failed)
+        broken = [(name, tally.failed, tally.judged) for name, tally in tallies.items() if tally.failed]
+        return held, sorted(broken, key=lambda row: (-row[1] / row[2], row[0]))
+
+
+def subjects_of(runs: Sequence[Run]) -> list[Subject]:
+    """Return every target of every run; its label names the run where two runs have a target of that name."""
+    found: list[tuple[Run, str, Mapping[str, Any]]] = []
+    for run in runs:
+        described = {fields.text(info.get("name"), "unnamed target", 200): info for info in _targets(run)}
+        names = dict.fromkeys([*described, *(kind.target for kind in run.results.kinds)])
+        found += [(run, name, described.get(name, {})) for name in names]
+    twice = {name for name, n in Counter(name for _, name, _ in found).items() if n > 1}
+    return [
+        Subject(number, name, f"{name} in {run.name}" if name in twice else name, run, info)
+        for number, (run, name, info) in enumerate(found)
+    ]
+
+
+def _targets(run: Run) -> list[Mapping[str, Any]]:
+    return fields.items(run.info.get("targets"))
+
+
+def _are(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
