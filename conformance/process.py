@@ -21,12 +21,12 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import ml_dtypes
-import numpy as np
 from numpy.typing import NDArray
 
 from . import worker
@@ -48,9 +48,13 @@ REPEATS = 2
 """Runs of every feed: a second run of the same session shows what depends on chance or on the run before."""
 
 _BATCHES_UNDER_WAY = 2
-_CHUNK = 1 << 18
+_CHUNK = 1 << 16
 _CHUNKS_WAITING = 256  # the reader stops there: a target that floods its output must not fill the memory
 _PIPE_SIZE = 1 << 20
+# Waking the reader for every report of a tiny job would cost both sides more than the report. So after a small piece it
+# rests; the pipe holds what comes meanwhile.
+_SMALL = 1 << 14
+_PAUSE = 0.001
 _GRACE = 1.0  # seconds beyond a limit for a report that is already on its way
 _STATUSES = ("ran", "refused", "crashed", "fell-back", "unavailable")
 
@@ -102,7 +106,7 @@ class Outcome:
     proof: str = ""
 
 
-class TargetUnavailable(Exception):
+class TargetUnavailable(Exception):  # noqa: N818 - it reads as what it says
     """The target could not be started; the text says why in one line.
 
     `captured` holds what it printed.
@@ -113,7 +117,7 @@ class TargetUnavailable(Exception):
         self.captured = captured
 
 
-class _Lost(Exception):
+class _LostError(Exception):
     """A worker that can no longer be used; carries the outcome's status."""
 
     def __init__(self, status: str, message: str, signal_name: str | None = None) -> None:
@@ -127,7 +131,8 @@ class _Worker:
 
     def __init__(self, target: Target, repeats: int) -> None:
         self.heard = time.monotonic()  # when the last bytes came
-        self._capture = tempfile.TemporaryFile()
+        self._ended = self._killed = False
+        self._capture = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         self._frames = worker.FrameReader()
         self._outgoing: queue.SimpleQueue[list[bytes] | None] = queue.SimpleQueue()
         self._incoming: queue.Queue[tuple[float, bytes]] = queue.Queue(_CHUNKS_WAITING)
@@ -181,13 +186,15 @@ class _Worker:
             while data:
                 data = os.read(stream.fileno(), _CHUNK)
                 self._incoming.put((time.monotonic(), data))
+                if len(data) < _SMALL:
+                    time.sleep(_PAUSE)
 
     def send(self, header: dict[str, Any], payload: worker.Payload | None = None) -> None:
         """Hand one frame to the writing thread."""
         self._outgoing.put(worker.pack_frame(header, payload))
 
     def receive(self, seconds: float) -> tuple[dict[str, Any], bytes]:
-        """The next frame; raises `_Lost` if none is complete `seconds` after the last word of the worker."""
+        """The next frame; raises `_LostError` if none is complete `seconds` after the last word of the worker."""
         deadline = self.heard + seconds
         while True:
             try:
@@ -200,11 +207,12 @@ class _Worker:
                 # The caller may come back long after the deadline: what has come in meanwhile counts all the same.
                 self.heard, data = self._incoming.get(timeout=max(deadline - time.monotonic(), 0.1))
             except queue.Empty:
-                raise _Lost("timed-out", f"no answer within {seconds:g} s") from None
+                raise _LostError("timed-out", f"no answer within {seconds:g} s") from None
             if not data:
-                raise self._ended()
+                self._ended = True
+                raise self._why_ended()
             if self.heard > deadline + _GRACE:
-                raise _Lost("timed-out", f"no whole answer within {seconds:g} s")
+                raise _LostError("timed-out", f"no whole answer within {seconds:g} s")
             self._frames.feed(data)
 
     def await_ready(self) -> dict[str, Any]:
@@ -213,12 +221,13 @@ class _Worker:
             header, _ = self.receive(START_LIMIT)
             if header.get("type") == "hello" and header.get("protocol") == worker.PROTOCOL:
                 header, _ = self.receive(START_LIMIT)
-        except _Lost as lost:
+        except _LostError as lost:
             self.kill()
             captured = self.printed()
             greeting = worker.one_line(self._frames.greeting.decode("utf-8", "backslashreplace"), 200)
             last = _last_line(captured) or greeting
-            raise TargetUnavailable(f"the worker did not start: {lost}{': ' + last if last else ''}", captured) from None
+            message = f"the worker did not start: {lost}{': ' + last if last else ''}"
+            raise TargetUnavailable(message, captured) from None
         if header.get("type") == "ready" and isinstance(header.get("description"), dict):
             description: dict[str, Any] = header["description"]
             return description
@@ -227,7 +236,7 @@ class _Worker:
             raise TargetUnavailable(worker.one_line(str(header.get("message"))), str(header.get("captured", "")))
         raise TargetUnavailable(f"the worker speaks another protocol: {worker.one_line(str(header), 200)}")
 
-    def _ended(self) -> _Lost:
+    def _why_ended(self) -> _LostError:
         """Why the stream ended."""
         try:
             code = self._process.wait(2)
@@ -237,12 +246,12 @@ class _Worker:
             return self._lost(f"the process ended by itself with exit code {code}")
         name = signal.Signals(-code).name if -code in signal.valid_signals() else f"signal {-code}"
         if name == "SIGALRM":
-            return _Lost("timed-out", "the worker's own alarm ended it", name)
+            return _LostError("timed-out", "the worker's own alarm ended it", name)
         hint = " (from outside, perhaps for want of memory)" if name == "SIGKILL" else ""
-        return _Lost("crashed", f"the process died of {name}{hint}", name)
+        return _LostError("crashed", f"the process died of {name}{hint}", name)
 
-    def _lost(self, message: str) -> _Lost:
-        return _Lost("crashed", worker.one_line(message))
+    def _lost(self, message: str) -> _LostError:
+        return _LostError("crashed", worker.one_line(message))
 
     def printed(self) -> str:
         """What the runtime printed since the last report; for a worker that has ended, and on this machine only."""
@@ -258,6 +267,9 @@ class _Worker:
 
     def kill(self) -> None:
         """End the worker and whatever it has started."""
+        if self._killed:
+            return
+        self._killed = True
         if os.name == "posix":
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -267,13 +279,14 @@ class _Worker:
         self._outgoing.put(None)
         # The reading thread may wait for room; it ends with the stream.
         with contextlib.suppress(queue.Empty):
-            while self._incoming.get(timeout=0.5)[1]:
-                pass
+            while not self._ended:
+                self._ended = not self._incoming.get(timeout=0.5)[1]
 
 
 def _command_line(target: Target) -> list[str]:
     path = Path(worker.__file__)
-    known = {"{worker}": str(path), "{source}": path.read_text(encoding="utf-8") if "{source}" in target.command else ""}
+    source = path.read_text(encoding="utf-8") if "{source}" in target.command else ""
+    known = {"{worker}": str(path), "{source}": source}
     return [known.get(part, part) for part in target.command or (sys.executable, "{worker}")]
 
 
@@ -292,11 +305,41 @@ def _last_line(text: str) -> str:
 
 @dataclass
 class _Numbered:
-    """A job under way; `begun` once the worker has it decoded before it."""
+    """A job under way: `begun` once the worker has decoded its batch, `last` if it is the last one of that."""
 
     number: int
     job: Job
     begun: bool = False
+    last: bool = False
+
+
+class _Flight:
+    """The jobs sent and not yet reported, in order, and how many batches they belong to."""
+
+    def __init__(self) -> None:
+        self.jobs: deque[_Numbered] = deque()
+        self.batches = 0
+
+    def add(self, batch: list[_Numbered]) -> None:
+        batch[-1].last = True
+        self.jobs.extend(batch)
+        self.batches += 1
+
+    def begin(self, numbers: Iterable[int]) -> None:
+        begun = set(numbers)
+        for entry in self.jobs:
+            entry.begun = entry.begun or entry.number in begun
+
+    def pop(self) -> _Numbered:
+        entry = self.jobs.popleft()
+        self.batches -= entry.last
+        return entry
+
+    def clear(self) -> list[Job]:
+        jobs = [entry.job for entry in self.jobs]
+        self.jobs.clear()
+        self.batches = 0
+        return jobs
 
 
 class TargetProcess:
@@ -342,43 +385,39 @@ class TargetProcess:
         """
         source = iter(jobs)
         again: deque[Job] = deque()  # to be sent before what is left in `source`
-        flight: deque[_Numbered] = deque()
+        flight = _Flight()
         singly = 0  # so many of the next jobs go one by one
         try:
             while True:
                 try:
                     self._fill(source, again, flight, singly)
-                    if not flight:
+                    if not flight.jobs:
                         return
                     outcome = self._next_report(flight)
-                    singly = max(0, singly - 1)
                 except TargetUnavailable as error:
                     message = f"no worker starts any more: {error}"
-                    for job in (*(entry.job for entry in flight), *again, *source):
+                    for job in chain(flight.clear(), again, source):
                         yield Outcome(job.key, "unavailable", message=message, captured=error.captured)
-                    flight.clear()
                     return
-                except _Lost as lost:
-                    front = flight[0]
-                    outcome = self._blame(front, lost)
-                    rest = [entry.job for entry in flight]
-                    flight.clear()
-                    if not front.begun and singly == 0:
-                        again.extendleft(reversed(rest))
-                        singly = len(rest)
+                except _LostError as lost:
+                    begun = flight.jobs[0].begun
+                    outcome = self._blame(flight.jobs[0].job, lost)
+                    lost_jobs = flight.clear()
+                    if not begun and singly == 0:
+                        again.extendleft(reversed(lost_jobs))
+                        singly = len(lost_jobs)
                         continue
-                    again.extendleft(reversed(rest[1:]))
-                    singly = max(0, singly - 1)
+                    again.extendleft(reversed(lost_jobs[1:]))
+                singly = max(0, singly - 1)
                 yield outcome
         finally:
-            if flight:
+            if flight.jobs:
                 self._discard()
 
-    def _fill(self, source: Iterator[Job], again: deque[Job], flight: deque[_Numbered], singly: int) -> None:
-        """Have two batches under way, or one job where blame was uncertain."""
-        most = 1 if singly else self._batch_jobs
-        under_way = 1 if singly else _BATCHES_UNDER_WAY
-        while len(flight) <= most * (under_way - 1):
+    def _fill(self, source: Iterator[Job], again: deque[Job], flight: _Flight, singly: int) -> None:
+        """Have two batches under way, or one job where it is uncertain which one to blame."""
+        most, batches = (1, 1) if singly else (self._batch_jobs, _BATCHES_UNDER_WAY)
+        while flight.batches < batches:
             batch: list[_Numbered] = []
             payload = worker.Payload()
             headers = []
@@ -388,18 +427,27 @@ class TargetProcess:
                     break
                 self._number += 1
                 batch.append(_Numbered(self._number, job))
-                flight.append(batch[-1])
                 headers.append(_job_header(self._number, job, payload))
             if not batch:
                 return
-            self._ready().send({"type": "run", "jobs": headers}, payload)
+            idle = not flight.jobs
+            flight.add(batch)
+            process = self._ready()
+            if idle:
+                process.heard = time.monotonic()
+            process.send({"type": "run", "jobs": headers}, payload)
 
     def _ready(self) -> _Worker:
         """The worker, a new one if need be."""
         if self._worker is None:
             process = self._spare or _Worker(self._target, self._repeats)
             self._spare = None
-            process.await_ready()
+            try:
+                process.await_ready()
+            except TargetUnavailable:
+                # Once may be bad luck, on a machine that is short of memory for instance.
+                process = _Worker(self._target, self._repeats)
+                process.await_ready()
             self._worker = process
             if self._losses:
                 # Where one was lost more may be: the next one loads its runtime meanwhile.
@@ -407,32 +455,31 @@ class TargetProcess:
                     self._spare = _Worker(self._target, self._repeats)
         return self._worker
 
-    def _next_report(self, flight: deque[_Numbered]) -> Outcome:
+    def _next_report(self, flight: _Flight) -> Outcome:
         process = self._ready()
         while True:
             header, body = process.receive(self._target.time_limit)
             try:
                 if header["type"] == "began":
-                    begun = set(header["jobs"])
-                    for entry in flight:
-                        entry.begun = entry.begun or entry.number in begun
+                    flight.begin(header["jobs"])
                     continue
-                if header["type"] == "report" and header["number"] == flight[0].number:
-                    outcome = _outcome(flight[0].job.key, header, body)
-                    flight.popleft()
+                if header["type"] == "report" and header["number"] == flight.jobs[0].number:
+                    outcome = _outcome(flight.jobs[0].job.key, header, body)
+                    flight.pop()
                     return outcome
             except (worker.ProtocolError, KeyError, TypeError, ValueError, IndexError) as error:
-                raise _Lost("crashed", worker.one_line(f"the worker sent a report that makes no sense: {error!r}")) from None
-            raise _Lost("crashed", "the worker sent a frame out of turn")
+                message = worker.one_line(f"the worker sent a report that makes no sense: {error!r}")
+                raise _LostError("crashed", message) from None
+            raise _LostError("crashed", "the worker sent a frame out of turn")
 
-    def _blame(self, entry: _Numbered, lost: _Lost) -> Outcome:
+    def _blame(self, job: Job, lost: _LostError) -> Outcome:
         assert self._worker is not None
         seconds = time.monotonic() - self._worker.heard
         self._worker.kill()
         captured = self._worker.printed()
         self._discard()
         return Outcome(
-            entry.job.key,
+            job.key,
             lost.status,
             message=str(lost),
             captured=captured,
@@ -453,9 +500,7 @@ def _job_header(number: int, job: Job, payload: worker.Payload) -> dict[str, Any
     return {
         "number": number,
         "model": payload.add(worker.Tensor("uint8", (len(job.model),), job.model)),
-        "feeds": [
-            {name: payload.add(worker.tensor_of(array)) for name, array in feed.items()} for feed in job.feeds
-        ],
+        "feeds": [{name: payload.add(worker.tensor_of(array)) for name, array in feed.items()} for feed in job.feeds],
     }
 
 

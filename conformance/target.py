@@ -40,9 +40,9 @@ ACCURACY = "standard"
 PROVIDERS = tuple(
     name + "ExecutionProvider"
     for name in (
-        "ACL ArmNN Azure CANN CPU CUDA CoreML Dml JS MIGraphX NvTensorRTRTX Nnapi OpenVINO QNN ROCM Rknpu Tensorrt VSINPU "
-        "VitisAI WebGpu WebNN Xnnpack"
-    ).split()
+        *("ACL", "ArmNN", "Azure", "CANN", "CPU", "CUDA", "CoreML", "Dml", "JS", "MIGraphX", "NvTensorRTRTX", "Nnapi"),
+        *("OpenVINO", "QNN", "ROCM", "Rknpu", "Tensorrt", "VSINPU", "VitisAI", "WebGpu", "WebNN", "Xnnpack"),
+    )
 )
 """Providers that onnxruntime's sources name; used for suggestions only, any other name ending alike is tried too."""
 
@@ -63,7 +63,7 @@ class TargetError(ValueError):
     """A target's name or its table cannot be used; the text says which and why, in one line."""
 
 
-class UnknownTarget(TargetError):
+class UnknownTarget(TargetError):  # noqa: N818 - it reads as what it says
     """No target has this name; the text gives the nearest ones that exist."""
 
 

@@ -23,6 +23,7 @@ taken for protocol and stays with the job that printed it. The parent imports th
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -44,16 +45,23 @@ _ALIGNMENT = 16  # of each buffer in a body: the widest element, complex128
 _HEADER_LIMIT = 1 << 28
 _BODY_LIMIT = 1 << 36
 _GREETING_LIMIT = 1 << 16  # bytes that a login shell may print before the first frame
+_CHUNK = 1 << 16  # bytes read at once
 _WRITE_AT_ONCE = 1 << 20  # frames up to this size are joined and written in one call
 _FILE_LIMIT = 1 << 30  # bytes in any file: a runtime that prints without end must not fill the disk
 _MESSAGE_LIMIT = 500
+_OUT_OF_MEMORY = ("bad_alloc", "Failed to allocate memory")  # how C++ and onnxruntime's arenas say it
 _CAPTURE_LIMIT = 4000
 _ELEMENTS = {
-    name: np.dtype(np.uint16 if name == "bfloat16" else name).newbyteorder("<")
+    name: np.dtype(np.uint16 if name == "bfloat16" else name).newbyteorder("=" if sys.byteorder == "little" else "<")
     for name in (
-        "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128"
-    ).split()
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+    )
 }
+
+
+# `dtype.name` builds its answer anew each time; looking a type up costs a thirtieth of that.
+_NAMES = {dtype: name for name, dtype in _ELEMENTS.items() if name != "bfloat16"}
 
 
 class ProtocolError(Exception):
@@ -85,14 +93,15 @@ def tensor_of(value: Any) -> Tensor:
     """
     marked = getattr(value, "element", None) == "bfloat16"
     array = np.asarray(value)
-    name = array.dtype.name
-    # ml_dtypes calls its type bfloat16; onnx before 1.19 used a uint16 with one field of that name.
-    if (marked and name == "uint16") or name == "bfloat16" or array.dtype.names == ("bfloat16",):
-        return Tensor("bfloat16", array.shape, array.view(np.uint16).tobytes())
-    if name not in _ELEMENTS:
-        raise TypeError("element type " + name)
-    if array.dtype.byteorder == ">":
-        array = array.astype(_ELEMENTS[name])
+    name = _NAMES.get(array.dtype)
+    if name is None or marked:
+        name = array.dtype.name
+        # ml_dtypes calls its type bfloat16; onnx before 1.19 used a uint16 with one field of that name.
+        if (marked and name == "uint16") or name == "bfloat16" or array.dtype.names == ("bfloat16",):
+            return Tensor("bfloat16", array.shape, array.view(np.uint16).tobytes())
+        if name not in _ELEMENTS:
+            raise TypeError(f"element type {name}")
+        array = array.astype(_ELEMENTS[name])  # to this byte order
     return Tensor(name, array.shape, array.tobytes())
 
 
@@ -120,7 +129,7 @@ def pack_frame(header: dict[str, Any], payload: Payload | None = None) -> list[b
     payload = payload or Payload()
     text = json.dumps(dict(header, arrays=payload.table), separators=(",", ":")).encode("ascii")
     text += b" " * (-(len(text) + _PREFIX.size) % _ALIGNMENT)
-    pieces = [_PREFIX.pack(MAGIC, len(text), payload.size), text] + payload.parts
+    pieces = [_PREFIX.pack(MAGIC, len(text), payload.size), text, *payload.parts]
     return [b"".join(pieces)] if payload.size <= _WRITE_AT_ONCE else pieces
 
 
@@ -142,9 +151,9 @@ def unpack_arrays(header: dict[str, Any], body: bytes) -> list[tuple[str, np.nda
             size = count * dtype.itemsize
             offset += size + -size % _ALIGNMENT
     except (KeyError, TypeError, ValueError) as error:
-        raise ProtocolError("array table: {}".format(error)) from None
+        raise ProtocolError(f"array table: {error}") from None
     if offset != len(body):
-        raise ProtocolError("array table covers {} of {} bytes".format(offset, len(body)))
+        raise ProtocolError(f"array table covers {offset} of {len(body)} bytes")
     return arrays
 
 
@@ -181,7 +190,7 @@ class FrameReader:
         try:
             header = json.loads(buffer[_PREFIX.size : start].decode("utf-8"))
         except ValueError as error:
-            raise ProtocolError("header is not JSON: {}".format(error)) from None
+            raise ProtocolError(f"header is not JSON: {error}") from None
         if not isinstance(header, dict):
             raise ProtocolError("header is no JSON object")
         with memoryview(buffer) as view:
@@ -198,7 +207,7 @@ class FrameReader:
         self.greeting += bytes(self._buffer[:start])
         del self._buffer[:start]
         if len(self.greeting) > _GREETING_LIMIT:
-            raise ProtocolError("no frame in the first {} bytes".format(_GREETING_LIMIT))
+            raise ProtocolError(f"no frame in the first {_GREETING_LIMIT} bytes")
 
     def _refuse(self) -> None:
         if self._begun:
@@ -221,7 +230,7 @@ def printed_text(descriptor: int) -> str:
     if size <= _CAPTURE_LIMIT:
         raw = os.read(descriptor, _CAPTURE_LIMIT)
     else:
-        raw = os.read(descriptor, half) + "\n... {} bytes left out ...\n".format(size - 2 * half).encode("ascii")
+        raw = os.read(descriptor, half) + f"\n... {size - 2 * half} bytes left out ...\n".encode("ascii")
         os.lseek(descriptor, size - half, os.SEEK_SET)
         raw += os.read(descriptor, half)
     text = raw.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
@@ -237,7 +246,7 @@ class Capture:
 
     def __init__(self) -> None:
         status = os.fstat(2)
-        mine = "{}:{}".format(status.st_dev, status.st_ino)
+        mine = f"{status.st_dev}:{status.st_ino}"
         if not stat.S_ISREG(status.st_mode) or os.environ.get(CAPTURE_VARIABLE) != mine:
             # Not started by a parent on this machine: what stderr leads to is not ours to empty.
             import tempfile
@@ -341,7 +350,7 @@ def describe_error(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception as second:
-        text = "(its text cannot be had: {})".format(type(second).__name__)
+        text = f"(its text cannot be had: {type(second).__name__})"
     name = type(error).__name__
     return one_line(name + ": " + text if text else name)
 
@@ -403,7 +412,7 @@ def _fresh(element: str, array: np.ndarray) -> np.ndarray:
 def _failure(error: BaseException) -> dict[str, Any]:
     """How an exception is reported: an adapter's exceptions may carry ``status``, ``phase`` and ``proof``."""
     failure = {"status": "refused", "message": describe_error(error)}
-    if isinstance(error, MemoryError) or "bad_alloc" in failure["message"]:
+    if isinstance(error, MemoryError) or any(text in failure["message"] for text in _OUT_OF_MEMORY):
         failure["status"] = "crashed"  # running out of memory says nothing about whether the model is supported
     elif not isinstance(error, Exception):
         failure["status"] = "crashed"  # SystemExit and its like: without this worker the process would have ended
@@ -421,7 +430,7 @@ def plain_outputs(results: Any) -> tuple[list[Tensor | None], str]:
     """What a runtime returned as tensors, None for each that is no plain array, and what is wrong ("" if nothing)."""
     complaint = ""
     if not isinstance(results, (list, tuple)):
-        complaint = "returned {} instead of a list of outputs".format(type(results).__name__)
+        complaint = f"returned {type(results).__name__} instead of a list of outputs"
         results = [results] if isinstance(results, np.ndarray) else []
     outputs: list[Tensor | None] = []
     for number, value in enumerate(results):
@@ -432,7 +441,7 @@ def plain_outputs(results: Any) -> tuple[list[Tensor | None], str]:
         except Exception as error:
             outputs.append(None)
             complaint = complaint or one_line(
-                "output {} is no array of numbers: {} ({})".format(number, error, type(value).__name__)
+                f"output {number} is no array of numbers: {error} ({type(value).__name__})"
             )
     return outputs, complaint
 
@@ -451,7 +460,7 @@ class Channel:
             frame = self._reader.next()
             if frame is not None:
                 return frame
-            data = os.read(self._incoming, 1 << 18)
+            data = os.read(self._incoming, _CHUNK)
             if not data:
                 return None
             self._reader.feed(data)
@@ -534,10 +543,8 @@ def main() -> None:
     channel, capture = _take_over()
     _limit_resources()
     faulthandler.enable()
-    try:
+    with contextlib.suppress(OSError):  # the parent is gone
         _converse(channel, capture)
-    except OSError:
-        pass  # the parent is gone
     os._exit(0)  # without the runtime's own teardown, which may hang or die when there is no job left to blame
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -87,13 +86,12 @@ def _cell(operator: str, feature: str, subject: Subject, tally: Tally | None) ->
         return Cell(operator, feature, subject, tally, shown.icon, tone or shown.tone, label, detail)
 
     of = f"of {tally.total:,}"
-    if tally.failed:
-        failing = Counter({name: n for name, n in tally.verdicts.items() if word(name).failing})
-        worst = min(failing, key=rank)
-        if tally.new:
-            name = worst if len(failing) == 1 and not tally.known else "failing"
-            return cell(worst, f"{tally.new:,} {name}", f"{of}, {tally.known:,} known" if tally.known else of)
-        return cell(worst, f"{tally.known:,} known", of, "known")
+    if tally.new:
+        worst = min(tally.new_verdicts, key=rank)
+        name = worst if len(tally.new_verdicts) == 1 else "failing"
+        return cell(worst, f"{tally.new:,} {name}", f"{of}, {tally.known:,} known" if tally.known else of)
+    if tally.known:
+        return cell(min(tally.known_verdicts, key=rank), f"{tally.known:,} known", of, "known")
     if not tally.passed:
         name = tally.by_rank[0][0]
         return cell(name, name if len(tally.by_rank) == 1 else "none judged", f"{tally.total:,}")

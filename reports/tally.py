@@ -11,15 +11,16 @@ from .verdicts import rank, word
 
 @dataclass
 class Tally:
-    """How many results there are of each verdict; failing ones by whether the expected-failure file names them.
+    """How many results there are of each verdict.
 
-    ``new`` counts failing results that were not expected, ``known`` those that were, ``unconventional`` the passes that
-    break no more than a convention, ``nondeterministic`` the passes whose runs differ.
+    ``new`` and ``known`` count the failing ones again, by whether the expected-failure file names them;
+    ``unconventional`` counts the passes that break no more than a convention, ``nondeterministic`` those whose runs
+    differ.
     """
 
     verdicts: Counter[str] = field(default_factory=Counter)
-    new: int = 0
-    known: int = 0
+    new_verdicts: Counter[str] = field(default_factory=Counter)
+    known_verdicts: Counter[str] = field(default_factory=Counter)
     unconventional: int = 0
     nondeterministic: int = 0
 
@@ -27,17 +28,24 @@ class Tally:
         """Count ``count`` more results of ``kind``."""
         self.verdicts[kind.verdict] += count
         if word(kind.verdict).failing:
-            if kind.expected:
-                self.known += count
-            else:
-                self.new += count
+            (self.known_verdicts if kind.expected else self.new_verdicts)[kind.verdict] += count
         elif kind.verdict == "pass":
             self.unconventional += count * ("unconventional" in kind.flags)
             self.nondeterministic += count * ("nondeterministic" in kind.flags)
 
     @property
+    def new(self) -> int:
+        """Failing results that were not expected."""
+        return sum(self.new_verdicts.values())
+
+    @property
+    def known(self) -> int:
+        """Failing results that the expected-failure file names."""
+        return sum(self.known_verdicts.values())
+
+    @property
     def total(self) -> int:
-        return self.verdicts.total()
+        return sum(self.verdicts.values())
 
     @property
     def passed(self) -> int:
@@ -56,3 +64,13 @@ class Tally:
     def by_rank(self) -> list[tuple[str, int]]:
         """(verdict, count) pairs, worst first, those that occur only."""
         return sorted(((name, n) for name, n in self.verdicts.items() if n), key=lambda pair: (rank(pair[0]), pair[0]))
+
+    @property
+    def split(self) -> list[tuple[str, bool, int]]:
+        """(verdict, whether known, count), worst first: the new failures, then the known ones, then the others."""
+        return [
+            (name, known, counts[name])
+            for known, counts in ((False, self.new_verdicts), (True, self.known_verdicts), (False, self.verdicts))
+            for name, _ in self.by_rank
+            if counts[name] and (counts is not self.verdicts or not word(name).failing)
+        ]

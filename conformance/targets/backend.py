@@ -1,7 +1,7 @@
 """Adapter for any module that implements the interface of ``onnx.backend.base.Backend``.
 
 Options: ``module`` (its dotted name), ``device`` (default "CPU"). The functions may stand in the module itself, as
-onnx's convention has it, or in the one subclass of ``Backend`` that the module defines.
+onnx's convention has it, or in the one subclass of ``Backend`` that the module holds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Adapter:
         self.backend = _find_backend(module)
         supports = getattr(self.backend, "supports_device", None)
         if supports is not None and not supports(self.device):
-            raise RuntimeError("{} does not support device {}".format(self.name, self.device))
+            raise RuntimeError(f"{self.name} does not support device {self.device}")
         self.version = str(getattr(importlib.import_module(self.name.split(".")[0]), "__version__", ""))
 
     def describe(self) -> dict[str, Any]:
@@ -95,18 +95,18 @@ class Session:
 def _find_backend(module: Any) -> Any:
     if callable(getattr(module, "prepare", None)) or callable(getattr(module, "run_model", None)):
         return module
-    classes = [
+    classes = {
         value
         for value in vars(module).values()
-        if inspect.isclass(value) and issubclass(value, Backend) and value.__module__ == module.__name__
-    ]
+        if inspect.isclass(value) and issubclass(value, Backend) and value is not Backend
+    }
     if len(classes) != 1:
         raise RuntimeError(
             "{} has neither prepare nor run_model, and {} classes derived from onnx.backend.base.Backend".format(
                 module.__name__, len(classes) or "no"
             )
         )
-    return classes[0]
+    return classes.pop()
 
 
 def _own(backend: Any, name: str) -> Any:

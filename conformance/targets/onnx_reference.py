@@ -1,7 +1,8 @@
-"""Adapter for ``onnx.reference.ReferenceEvaluator``, the evaluator in Python that ships with onnx. It has no options."""
+"""Adapter for ``onnx.reference.ReferenceEvaluator``, the evaluator that ships with onnx. No options."""
 
 from __future__ import annotations
 
+import importlib
 import platform
 from typing import Any
 
@@ -15,7 +16,7 @@ class Adapter:
 
     def __init__(self, options: dict[str, Any]) -> None:
         if options:
-            raise ValueError("unknown option {!r}; onnx-reference has none".format(sorted(options)[0]))
+            raise ValueError(f"unknown option {sorted(options)[0]!r}; onnx-reference has none")
 
     def describe(self) -> dict[str, Any]:
         """What runs here; JSON values only."""
@@ -53,5 +54,5 @@ def _native(array: np.ndarray) -> np.ndarray:
         return array
     dtype: Any = onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16)
     if np.dtype(dtype).itemsize != 2:  # onnx before 1.19 maps it to float32 and has a type of its own for values
-        from onnx._custom_element_types import bfloat16 as dtype
+        dtype = importlib.import_module("onnx._custom_element_types").bfloat16
     return array.view(np.ndarray).view(dtype)

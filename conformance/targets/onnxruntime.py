@@ -1,7 +1,7 @@
 """Adapter for onnxruntime with any of its execution providers.
 
-Options: ``provider`` (default CPUExecutionProvider), ``provider_options`` (table), ``session_options`` (table of session
-config entries), ``threads`` (default 1, both within and between operators), ``optimize`` (default false: graph
+Options: ``provider`` (default CPUExecutionProvider), ``provider_options`` (table), ``session_options`` (table of
+session config entries), ``threads`` (default 1, both within and between operators), ``optimize`` (default false: graph
 optimizations off; true: all of them).
 
 With a provider other than the CPU's named, nothing counts as run without proof that every node ran there:
@@ -30,7 +30,7 @@ BFLOAT16 = 16  # TensorProto.BFLOAT16
 DEFAULTS = {"provider": CPU, "provider_options": {}, "session_options": {}, "threads": 1, "optimize": False}
 
 
-class FellBack(Exception):
+class FellBackError(Exception):
     """The model would run, or cannot be shown not to run, somewhere else than on the provider asked for."""
 
     status = "fell-back"
@@ -114,11 +114,11 @@ class Adapter:
             )
         except Exception as error:
             if "fallback to CPU EP has been explicitly disabled" in str(error):
-                raise FellBack("some node is not taken by {}: {}".format(self.provider, error), str(error)) from None
+                raise FellBackError(f"some node is not taken by {self.provider}: {error}", str(error)) from None
             raise
         session.disable_fallback()
         if self.provider not in session.get_providers():
-            raise FellBack(
+            raise FellBackError(
                 "{} did not start; the session has {}".format(self.provider, ", ".join(session.get_providers()))
             )
         return session
@@ -160,7 +160,7 @@ class Session:
         types = list(self._inputs.values()) + [value.type for value in session.get_outputs()]
         self._raw = "tensor(bfloat16)" in types
         if self._raw and not hasattr(ort.OrtValue, "ortvalue_from_numpy_with_onnx_type"):
-            raise RuntimeError("onnxruntime {} cannot be handed bfloat16 from Python".format(ort.__version__))
+            raise RuntimeError(f"onnxruntime {ort.__version__} cannot be handed bfloat16 from Python")
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
         """Outputs in the graph's order."""
@@ -170,9 +170,9 @@ class Session:
         return outputs
 
     def prove_by_record(self, provider: str) -> Session:
-        """Keep the assignment that the session recorded; `FellBack` unless it gives every node to `provider`."""
+        """Keep the assignment that the session recorded; `FellBackError` unless it gives every node to `provider`."""
         assigned = [
-            (part.ep_name, "{} {}".format(node.op_type, node.name).strip())
+            (part.ep_name, f"{node.op_type} {node.name}".strip())
             for part in self._session.get_provider_graph_assignment_info()
             for node in part.get_nodes()
         ]
@@ -203,7 +203,7 @@ class ProfiledSession(Session):
         self._folder = folder
 
     def finish(self) -> None:
-        """Read the profile; `FellBack` unless every node ran on the provider asked for."""
+        """Read the profile; `FellBackError` unless every node ran on the provider asked for."""
         try:
             with open(self._session.end_profiling(), encoding="utf-8") as file:
                 events = json.load(file)
@@ -221,9 +221,9 @@ def _judge_placement(provider: str, nodes: list[tuple[str, str]], source: str) -
     proof = "{}: {}".format(source, "; ".join(where + ": " + node for where, node in nodes) or "no node")
     elsewhere = sorted({where for where, _ in nodes} - {provider})
     if elsewhere:
-        raise FellBack("not all on {}: some node ran on {}".format(provider, ", ".join(elsewhere)), proof)
+        raise FellBackError("not all on {}: some node ran on {}".format(provider, ", ".join(elsewhere)), proof)
     if not nodes:
-        raise FellBack("nothing shows that a node ran on {}".format(provider), proof)
+        raise FellBackError(f"nothing shows that a node ran on {provider}", proof)
     return proof
 
 

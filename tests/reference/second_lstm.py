@@ -238,20 +238,22 @@ def _step(
 def _functions(attributes: Mapping[str, Any], directions: int, choices: Choices) -> list[Activation]:
     """f, g, h of each direction, with their alpha and beta."""
     names: Sequence[str] = attributes.get("activations", ("Sigmoid", "Tanh", "Tanh") * directions)
-    alphas = [np.float32(value) for value in attributes.get("activation_alpha", ())]
-    betas = [np.float32(value) for value in attributes.get("activation_beta", ())]
-    functions = []
-    for name in names:
-        chosen = []
-        for given, defaults in ((alphas, DEFAULT_ALPHA), (betas, DEFAULT_BETA)):
-            value = defaults.get(name)
-            if given and (value is not None or not choices.alpha_per_user):
-                value = float(given.pop(0))
-            elif name in ("Affine", "ScaledTanh") and not choices.defaults_of_the_lost:
-                value = 0.0
-            chosen.append(None if value is None else mpmath.mpf(value))
-        functions.append(Activation(name, *chosen, threshold_passes=choices.threshold_passes))
-    return functions
+    alphas = [float(np.float32(value)) for value in attributes.get("activation_alpha", ())]
+    betas = [float(np.float32(value)) for value in attributes.get("activation_beta", ())]
+
+    def take(name: str, given: list[float], defaults: Mapping[str, float]) -> Any:
+        """The alpha (beta) of an activation: the next one given, or its default, or None where it has none."""
+        value = defaults.get(name)
+        if given and (value is not None or not choices.alpha_per_user):
+            value = given.pop(0)
+        elif name in ("Affine", "ScaledTanh") and not choices.defaults_of_the_lost:
+            value = 0.0
+        return None if value is None else mpmath.mpf(value)
+
+    return [
+        Activation(name, take(name, alphas, DEFAULT_ALPHA), take(name, betas, DEFAULT_BETA), choices.threshold_passes)
+        for name in names
+    ]
 
 
 def _clip(value: Any, attributes: Mapping[str, Any], choices: Choices) -> Any:

@@ -1,0 +1,139 @@
+"""A case as a small value, from which its model and its inputs are rebuilt bit for bit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from ..reference import Node
+
+__all__ = ["CaseSpec"]
+
+
+@dataclass(frozen=True)
+class CaseSpec:
+    """One model and its inputs. Every field has the simplest value as its default.
+
+    T, N, I, H
+        seq_length, batch_size, input_size, hidden_size.
+    opset
+        ``first`` or ``last`` opset in which a node means this operator version.
+    lengths
+        Of sequence_lens: ``absent``, ``full``, ``short`` (equal, less than T), ``ragged`` (unsorted), ``empty``
+        (ragged, a row of 0 and a row of 1 among them).
+    initial
+        Which initial states there are: ``none``, ``all``, or one name (``h``, ``c``).
+    activations, alpha, beta, clip, input_forget, hidden_size, output_sequence
+        Attributes; None where the node does not carry one.
+    explicit
+        Whether attributes that have their default value are written down all the same.
+    outputs
+        By position; an empty string stands for one that is not asked for.
+    weights
+        ``input``: all tensors are graph inputs; ``initializer``: W, R, B and P are constants of the model.
+    dimensions
+        ``static`` or ``symbolic`` (seq_length and batch_size have names).
+    data
+        How numbers are drawn: see :mod:`.data`.
+    reruns
+        What the session runs before the case's own inputs: ``none``, ``data`` (others of the same shape), ``sizes``
+        (others of another length and batch size).
+    seed
+        Of the inputs that change from run to run. Weights follow ``weights_seed``, so cases can share a model.
+    """
+
+    op: str
+    version: int
+    type: str = "float32"
+    direction: str = "forward"
+    layout: int = 0
+    T: int = 1
+    N: int = 1
+    I: int = 1  # noqa: E741 - the documents' letter
+    H: int = 1
+    opset: str = "first"
+    bias: bool = False
+    lengths: str = "absent"
+    initial: str = "none"
+    peepholes: bool = False
+    activations: tuple[str, ...] | None = None
+    alpha: tuple[float, ...] | None = None
+    beta: tuple[float, ...] | None = None
+    clip: float | None = None
+    input_forget: int | None = None
+    output_sequence: int | None = None
+    hidden_size: bool = True
+    explicit: bool = False
+    outputs: tuple[str, ...] = ("Y",)
+    weights: str = "input"
+    dimensions: str = "static"
+    data: str = "dense"
+    reruns: str = "none"
+    seed: int = 0
+    weights_seed: int = 0
+
+    @cached_property
+    def node(self) -> Node:
+        """The node of the case's model. Raises IllegalNode where the operator version does not define it."""
+        attributes: dict[str, Any] = {
+            "direction": None if self.direction == "forward" and not self.explicit else self.direction,
+            "hidden_size": self.H if self.hidden_size else None,
+            "activations": None if self.activations is None else list(self.activations),
+            "activation_alpha": None if self.alpha is None else list(self.alpha),
+            "activation_beta": None if self.beta is None else list(self.beta),
+            "clip": self.clip,
+            "input_forget": 0 if self.explicit and self.input_forget is None else self.input_forget,
+            "output_sequence": self.output_sequence,
+            "layout": self.layout or (0 if self.explicit and self.version >= 14 else None),
+        }
+        written = {name: value for name, value in attributes.items() if value is not None}
+        return Node(self.op, self.version, written, tuple(o for o in self.outputs if o))
+
+    @property
+    def directions(self) -> int:
+        return 2 if self.direction == "bidirectional" else 1
+
+    @cached_property
+    def id(self) -> str:
+        """A stable, readable name that is a safe file name: operator, type, what is special, shape, digest."""
+        shape = f"T{self.T}N{self.N}I{self.I}H{self.H}"
+        parts = [f"{self.op.lower()}-{self.version}", self.type, self.direction, *self.marks, shape, self.digest[:6]]
+        return ".".join(parts)
+
+    @cached_property
+    def marks(self) -> tuple[str, ...]:
+        """What a reader should know of the case at a glance."""
+        marks = [
+            "layout1" if self.layout else "",
+            "bias" if self.bias else "",
+            "" if self.lengths == "absent" else f"lengths-{self.lengths}",
+            "" if self.initial == "none" else f"initial-{self.initial}",
+            "peepholes" if self.peepholes else "",
+            "activations" if self.activations else "",
+            "clip" if self.clip is not None else "",
+            "coupled" if self.input_forget else "",
+            "" if "Y" in self.outputs else "no-Y",
+            "" if self.data == "dense" else self.data,
+            "" if self.reruns == "none" else f"after-other-{self.reruns}",
+        ]
+        return tuple(m for m in marks if m)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON form, in hexadecimal."""
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that differ from their defaults, as plain values."""
+        plain = {n: list(v) if isinstance(v, tuple) else v for n, v in asdict(self).items()}
+        usual = {f.name: list(f.default) if isinstance(f.default, tuple) else f.default for f in fields(self)}
+        return {n: v for n, v in plain.items() if n in ("op", "version", "type") or v != usual[n]}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> CaseSpec:
+        """The spec of :meth:`to_json`. Raises TypeError for a field that there is not."""
+        return CaseSpec(**{n: tuple(v) if isinstance(v, list) else v for n, v in value.items()})
