@@ -1,0 +1,22 @@
+"""What is tried: the space of configurations, profiles, models and their inputs."""
+
+from .case import Case, Feed, Trial, build_case
+from .features import clauses_exercised, features_of, group_of
+from .profiles import PROFILES, digest_of, operator_versions, pinned_digests, profile
+from .spec import CaseSpec
+
+__all__ = [
+    "PROFILES",
+    "Case",
+    "CaseSpec",
+    "Feed",
+    "Trial",
+    "build_case",
+    "clauses_exercised",
+    "digest_of",
+    "features_of",
+    "group_of",
+    "operator_versions",
+    "pinned_digests",
+    "profile",
+]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..reference import FORMATS
+from ..reference import CELLS, FORMATS
 from .spec import CaseSpec
 
 __all__ = ["inputs_of"]
@@ -70,7 +70,8 @@ def inputs_of(spec: CaseSpec, run: int = 0) -> dict[str, Array]:
     T, N = spec.T, spec.N
     if run and spec.reruns == "sizes":
         T, N = T + 2, N + 1
-    D, G, I, H = spec.directions, 4, spec.I, spec.H  # noqa: E741
+    cell = CELLS[spec.op]
+    D, G, I, H = spec.directions, len(cell.gates), spec.I, spec.H  # noqa: E741
     form = FORMATS[spec.type]
     precision = 3 if spec.data == "exact" else form.precision
     of_x, of_weights, of_states = _MAGNITUDES.get(spec.data, (0, 0, 0))
@@ -90,11 +91,11 @@ def inputs_of(spec: CaseSpec, run: int = 0) -> dict[str, Array]:
     lengths = _lengths(spec, T, N, run)
     if lengths is not None:
         inputs["sequence_lens"] = lengths
-    for name in ("h", "c"):
+    for name in ("h", *cell.inner):
         if spec.initial in ("all", name):
             inputs[f"initial_{name}"] = tensor(f"initial_{name}", state, of_states, constant=False)
     if spec.peepholes:
-        inputs["P"] = tensor("P", (D, 3 * H), of_weights)
+        inputs["P"] = tensor("P", (D, len(cell.peepholes) * H), of_weights)
     _spoil(spec, inputs, T, N)
     return inputs
 

@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -365,6 +365,8 @@ class TargetProcess:
 
     def close(self) -> None:
         """End the worker; the next `run` starts another."""
+        if self._spare is not None:
+            self._spare.kill()
         for process in (self._worker, self._spare):
             if process is not None:
                 process.close()
@@ -378,7 +380,7 @@ class TargetProcess:
         self._worker = process
         return description
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+    def run(self, jobs: Iterable[Job]) -> Generator[Outcome, None, None]:
         """Outcomes of `jobs`, in order, one for each whatever happens; `jobs` is read ahead by up to two batches.
 
         Never raises for the target's own faults. If no worker can be started any more, the rest is "unavailable".
@@ -477,6 +479,7 @@ class TargetProcess:
         seconds = time.monotonic() - self._worker.heard
         self._worker.kill()
         captured = self._worker.printed()
+        self._losses += 1
         self._discard()
         return Outcome(
             job.key,
@@ -489,7 +492,6 @@ class TargetProcess:
 
     def _discard(self) -> None:
         """End a worker that has jobs left or is lost."""
-        self._losses += 1
         if self._worker is not None:
             self._worker.kill()
             self._worker.close()

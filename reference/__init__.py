@@ -2,6 +2,7 @@
 
 from . import lstm_deviations as _lstm_deviations  # registers its deviations
 from .accuracy import ACCURACY_CLASSES, WIDER_PRESETS, AccuracyClass, budget
+from .activations import ACTIVATIONS
 from .clauses import Clause, ClauseError, clause_named, clauses_of
 from .deviations import DEVIATIONS, Deviation, run_deviation
 from .evaluation import evaluate
@@ -13,6 +14,7 @@ from .readings import Readings
 
 __all__ = [
     "ACCURACY_CLASSES",
+    "ACTIVATIONS",
     "CELLS",
     "DEVIATIONS",
     "FORMATS",

@@ -37,12 +37,15 @@ class Expectation:
         What a target breaks that is not within the radii.
     about
         Elements that this is about; None for all. Elements in doubt are about nothing.
+    weak
+        Elements whose radius is so wide that lying within it proves nothing; lying outside it still does.
     """
 
     output: str
     number: Bounded
     clause: str
     about: NDArray[np.bool_] | None = None
+    weak: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class Agreement:
         Where that is, in the output's own layout; None where everything agrees to the last bit or nothing is judged.
     judged, elements
         How many elements could be judged, of how many that the expectation is about.
+    failing
+        How many elements are outside their radius.
     nonfinite
         Whether the worst element is NaN or infinite where it must not be.
     shift, scale, size
@@ -67,6 +72,7 @@ class Agreement:
     index: tuple[int, ...] | None
     judged: int
     elements: int
+    failing: int
     nonfinite: bool
     shift: float
     scale: float
@@ -114,15 +120,14 @@ def _expect(computation: Computation, observed: Mapping[str, NDArray[Any]], accu
                 zero = Bounded(np.zeros_like(number.value), np.zeros_like(number.value), number.budget)
                 found.append(Expectation("Y", zero, f"{prefix}.padding.zero", ~valid))
             continue
-        if Y is None and c.T > 1:
-            number = _while_small(number)
         if name == "Y_h" and Y is not None and c.T:
             # Judged as the last of Y: what is wrong with that step shows there.
             last, some = _last_reported(c, Y, arithmetic)
             found.append(Expectation("Y_h", last, f"{prefix}.outputs.last-hidden", some))
             found.append(Expectation("Y_h", number, f"{prefix}.empty-sequence", ~some))
             continue
-        found.append(Expectation(name, number, f"{prefix}.equations"))
+        weak = _too_wide(number) if Y is None and c.T > 1 else None
+        found.append(Expectation(name, number, f"{prefix}.equations", weak=weak))
     return found
 
 
@@ -149,11 +154,10 @@ def _last_reported(c: Configuration, Y: NDArray[Any], arithmetic: Bounding) -> t
     return replace(number, radius=2 * number.radius), some
 
 
-def _while_small(number: Bounded) -> Bounded:
-    """A free-run number, with those rows in doubt whose radius is no longer small beside their signal."""
+def _too_wide(number: Bounded) -> NDArray[np.bool_]:
+    """Elements of those rows of a free run whose radius is no longer small beside their signal."""
     signal = np.abs(number.value).max(axis=-1, keepdims=True, initial=0.0)
-    wide = np.broadcast_to(number.radius > FREE_RUN_SHARE * signal, number.value.shape) & (number.radius > 0)
-    return replace(number, doubt=wide if number.doubt is None else wide | number.doubt)
+    return (number.radius > FREE_RUN_SHARE * signal) & (number.radius > 0)
 
 
 def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
@@ -182,6 +186,8 @@ def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
             finite = finite | towards
         ratio[~finite] = np.inf
     ratio[~judged] = 0.0
+    if expectation.weak is not None:
+        judged = judged & ~(expectation.weak & (ratio <= 1))
     worst = float(ratio.max(initial=0.0))
     index = np.unravel_index(int(ratio.argmax()), ratio.shape) if worst > 0 else None
     steady = judged & np.isfinite(got)
@@ -192,6 +198,7 @@ def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
         index=None if index is None else tuple(int(i) for i in index),
         judged=int(judged.sum()),
         elements=elements,
+        failing=int((ratio > 1).sum()),
         nonfinite=index is not None and not bool(finite[index]),
         shift=float(error.sum()),
         scale=float((error * np.sign(value)).sum()),

@@ -177,6 +177,7 @@ def configure(node: Node, inputs: Mapping[str, NDArray[Any]], readings: Readings
     if clip is not None:
         if not clip >= 0:
             raise illegal("clip", f"clip is a threshold, not {clip}")
+        clip = float(np.float32(clip))  # attributes are float32, whatever the tensors are
         if clip == 0:
             touched.add("zero_clip")
             clip = None if readings.zero_clip == "off" else clip
@@ -237,6 +238,8 @@ def _activations(
     def consumed(attribute: str, uses: list[bool]) -> list[float | None]:
         """The entry of a coefficient list that belongs to each activation; None where the list has none for it."""
         values = [float(v) for v in node.attributes.get(attribute, ())]
+        if len(values) > len(kinds):
+            raise illegal(attribute.replace("_", "-"), f"{attribute} has more entries than there are activations")
         by_use = [sum(uses[:position]) if used else len(values) for position, used in enumerate(uses)]
         by_position = [position if used else len(values) for position, used in enumerate(uses)]
         pick = {

@@ -50,9 +50,10 @@ class OperatorVersion:
 
     @property
     def last_opset(self) -> int:
-        """The newest opset of the installed onnx in which a node of this operator means this version."""
+        """The last opset before the operator's next version; for the newest version its own, since what onnx adds later
+        must not change what is built here."""
         later = [v for v in versions_of(self.op_type, self.domain) if v > self.since_version]
-        return later[0] - 1 if later else onnx.defs.onnx_opset_version()
+        return later[0] - 1 if later else self.since_version
 
 
 @lru_cache(maxsize=None)

@@ -42,6 +42,8 @@ def texts(value: object, limit: int = 1000) -> tuple[str, ...]:
         return (text(value),)
     if not isinstance(value, list | tuple):
         return ()
+    if all(type(item) is str and 0 < len(item) <= 200 for item in value) and "".join(value).isprintable():
+        return tuple(value[:limit])  # nothing to mend: nearly every list there is
     return tuple(filter(None, (text(item) for item in value[:limit])))
 
 

@@ -77,9 +77,7 @@ def _findings(subject: Subject) -> list[dict[str, Any]]:
     ]
     wanted = set().union(*named)
     row_of = {
-        case: row
-        for row, case in enumerate(results.case)
-        if case in wanted and results.kind_of[row] in subject.kinds
+        case: row for row, case in enumerate(results.case) if case in wanted and results.kind_of[row] in subject.kinds
     }
     found = []
     covered: set[int] = set()

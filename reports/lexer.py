@@ -96,9 +96,8 @@ class _Layout:
             return list(zip(*parts, strict=True)) if parts else [()] * len(found)
 
         own = {name: group for group, name in zip(groups, self.owners, strict=True) if name in OWN}
-        return Fragments(
-            merged("kind"), merged("about"), *(own.get(name, nothing) for name in OWN), broken=0, first_broken=0
-        )
+        case, worst, where, message, seconds, repeat = (own.get(name, nothing) for name in OWN)
+        return Fragments(merged("kind"), merged("about"), case, worst, where, message, seconds, repeat, 0, 0)
 
 
 def _line_by_line(lines: Sequence[str]) -> Fragments:
@@ -114,7 +113,8 @@ def _line_by_line(lines: Sequence[str]) -> Fragments:
         else:
             broken.append(place)
     columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * (2 + len(OWN))
-    return Fragments(*columns, broken=len(broken), first_broken=broken[0] if broken else 0)
+    kind, about, case, worst, where, message, seconds, repeat = columns
+    return Fragments(kind, about, case, worst, where, message, seconds, repeat, len(broken), broken[0] if broken else 0)
 
 
 def _inside(row: Mapping[str, Any], keys: Sequence[str]) -> str:

@@ -49,12 +49,12 @@ def matrix(subjects: Sequence[Subject]) -> list[Table]:
     versions: dict[str, set[tuple[int, str]]] = {}
     features: dict[str, set[str]] = {}
     for subject in subjects:
-        for kind, groups, count in subject.groups:
+        every = [(kind, ALL, count) for kind, count in subject.counts]
+        for kind, group, count in every + subject.group_counts:
             operator = _operator(kind)
             versions.setdefault(operator, set()).add((-1 if kind.version is None else kind.version, kind.operator))
-            features.setdefault(operator, set()).update(groups)
-            for group in (ALL, *groups):
-                tallies.setdefault((operator, kind.operator, group, subject.number), Tally()).add(kind, count)
+            features.setdefault(operator, set()).add(group)
+            tallies.setdefault((operator, kind.operator, group, subject.number), Tally()).add(kind, count)
     tables = []
     for operator in sorted(versions):
         names = tuple(name for _, name in sorted(versions[operator]))
@@ -67,7 +67,7 @@ def matrix(subjects: Sequence[Subject]) -> list[Table]:
                     for subject in subjects
                 ),
             )
-            for group in (ALL, *sorted(features[operator], key=str.casefold))
+            for group in (ALL, *sorted(features[operator] - {ALL}, key=str.casefold))
         )
         tables.append(Table(operator, names, rows))
     return tables

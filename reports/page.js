@@ -206,7 +206,7 @@
     line.className = "space";
     line.setAttribute("role", "presentation");
     const cell = line.insertCell();
-    cell.colSpan = 8;
+    // No colSpan: it would make columns anew where a narrow screen hides some.
     cell.style.height = `${height}px`;
     return line;
   };

@@ -8,10 +8,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from . import fields
@@ -53,12 +54,7 @@ def render(runs: Sequence[Run], problems: Sequence[str]) -> str:
     subjects = subjects_of(runs)
     findings = findings_of(subjects)
     style, script = _asset("page.css"), _asset("page.js")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )
-    environment.filters |= {"count": lambda n: f"{n:,}", "ratio": _ratio, "plural": _plural, "words": _feature_words}
-    environment.globals |= {"word": word}
-    return environment.from_string(_asset("page.html")).render(
+    return _template().render(
         title=_title(subjects),
         runs=[_about_run(run) for run in runs],
         subjects=subjects,
@@ -78,6 +74,16 @@ def render(runs: Sequence[Run], problems: Sequence[str]) -> str:
         script_hash=_digest(script),
         data=Markup(payload(runs, subjects, findings)),
     )
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    environment.filters |= {"count": lambda n: f"{n:,}", "ratio": _ratio, "plural": _plural, "words": _feature_words}
+    environment.globals |= {"word": word}
+    return environment.from_string(_asset("page.html"))
 
 
 SECTIONS = (
@@ -138,7 +144,7 @@ def _about_run(run: Run) -> _AboutRun:
 
 def _title(subjects: Sequence[Subject]) -> str:
     names = list(dict.fromkeys(f"{s.name} {s.version}".strip() for s in subjects))
-    operators = list(dict.fromkeys(kind.op for subject in subjects for kind, _, _ in subject.groups if kind.op))
+    operators = list(dict.fromkeys(kind.op for subject in subjects for kind, _ in subject.counts if kind.op))
     who = " and ".join(names) if len(names) < 3 else f"{len(names)} targets"
     what = ", ".join(operators[:4]) + (" and others" if len(operators) > 4 else "")
     return f"{who or 'No target'} on {what}" if what else who or "Nothing to report"

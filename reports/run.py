@@ -52,7 +52,9 @@ def read_run(path: Path) -> Run:
     except (OSError, ValueError, RecursionError) as error:
         problems.append(f"{shown}: run.json cannot be read ({_brief(error)}), so findings and environment are unknown.")
     if info and info.get("schema") != SCHEMA:
-        return unreadable(f"run.json has schema {fields.text(info.get('schema'), 'none', 40)}, this report reads {SCHEMA}")
+        return unreadable(
+            f"run.json has schema {fields.text(info.get('schema'), 'none', 40)}, this report reads {SCHEMA}"
+        )
 
     results = NOTHING
     try:

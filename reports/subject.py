@@ -43,19 +43,21 @@ class Subject:
         return frozenset(n for n, kind in enumerate(self.run.results.kinds) if kind.target == self.name)
 
     @cached_property
-    def groups(self) -> list[tuple[Kind, tuple[str, ...], int]]:
-        """The results as (kind, feature groups, how many) triples."""
+    def counts(self) -> list[tuple[Kind, int]]:
+        """The results as (kind, how many) pairs."""
         results = self.run.results
-        return [
-            (results.kinds[kind], results.abouts[about].groups, n)
-            for (kind, about), n in results.pairs.items()
-            if kind in self.kinds
-        ]
+        return [(results.kinds[kind], n) for kind, n in results.counts.items() if kind in self.kinds]
+
+    @cached_property
+    def group_counts(self) -> list[tuple[Kind, str, int]]:
+        """The results as (kind, feature group, how many); a result counts in each of its groups."""
+        results = self.run.results
+        return [(results.kinds[kind], group, n) for kind, group, n in results.group_counts if kind in self.kinds]
 
     @cached_property
     def tally(self) -> Tally:
         tally = Tally()
-        for kind, _, count in self.groups:
+        for kind, count in self.counts:
             tally.add(kind, count)
         return tally
 
@@ -63,15 +65,14 @@ class Subject:
     def types(self) -> list[TypeRow]:
         """One row per element type, in order of name."""
         results = self.run.results
-        worst = results.worst_of_kind
         tallies: dict[str, Tally] = {}
         ratios: dict[str, float] = {}
-        for kind_, _, count in self.groups:
-            tallies.setdefault(kind_.type, Tally()).add(kind_, count)
+        for kind, count in self.counts:
+            tallies.setdefault(kind.type, Tally()).add(kind, count)
         for number in self.kinds:
-            kind_ = results.kinds[number]
-            if kind_.verdict == "pass" and number in worst:
-                ratios[kind_.type] = max(ratios.get(kind_.type, 0.0), worst[number])
+            kind, worst = results.kinds[number], results.worst_of_kind[number]
+            if kind.verdict == "pass" and worst >= 0:
+                ratios[kind.type] = max(ratios.get(kind.type, 0.0), worst)
         grades, bias = fields.mapping(self.info.get("grade")), fields.mapping(self.info.get("bias"))
         rows = []
         for name in sorted(tallies):
@@ -91,7 +92,7 @@ class Subject:
     @property
     def operators(self) -> list[str]:
         """The operator versions that were run, lower versions first."""
-        found = {(kind.domain, kind.op, kind.version or 0, kind.operator) for kind, _, _ in self.groups}
+        found = {(kind.domain, kind.op, kind.version or 0, kind.operator) for kind, _ in self.counts}
         return [name for *_, name in sorted(found)]
 
     @property
@@ -122,8 +123,16 @@ class Subject:
             said.append(f"All {tally.judged:,} judged results agree with the operator documents.")
         elif tally.judged:
             said.append(f"{tally.passed:,} of {tally.judged:,} judged results agree with the operator documents.")
-            listed = f"{tally.known:,} of those that do not {'is' if tally.known == 1 else 'are'} known and expected"
-            said.append(f"{listed}, {tally.new:,} {'is' if tally.new == 1 else 'are'} new.")
+            if not tally.new:
+                said.append(f"The other {_are(tally.known, 'is', 'are')} known and expected.")
+            elif not tally.known:
+                named = "it" if tally.new == 1 else "them"
+                new = _are(tally.new, "is", "are")
+                said.append(f"The other {new} new: no expected-failure file names {named}.")
+            else:
+                said.append(
+                    f"Of the other {tally.failed:,}, {tally.known:,} are known and expected, {tally.new:,} new."
+                )
         if refused := tally.verdicts["refused"]:
             said.append(f"{_are(refused, 'was', 'were')} refused with a clean error, which counts neither way.")
         if unjudged := tally.verdicts["unjudged"]:
@@ -140,9 +149,8 @@ class Subject:
     def holding(self) -> tuple[list[str], list[tuple[str, int, int]]]:
         """(feature groups where every judged case passed, (group, failing, judged) of the others, worst first)."""
         tallies: dict[str, Tally] = {}
-        for kind, groups, count in self.groups:
-            for group in groups:
-                tallies.setdefault(group, Tally()).add(kind, count)
+        for kind, group, count in self.group_counts:
+            tallies.setdefault(group, Tally()).add(kind, count)
         held = sorted(name for name, tally in tallies.items() if tally.passed and not tally.failed)
         broken = [(name, tally.failed, tally.judged) for name, tally in tallies.items() if tally.failed]
         return held, sorted(broken, key=lambda row: (-row[1] / row[2], row[0]))

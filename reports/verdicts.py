@@ -23,7 +23,9 @@ WORDS: dict[str, Word] = {
     word.verdict: word
     for word in (
         Word("wrong", "cross", "fail", "Some value is beyond what any accepted arithmetic can explain.", True),
-        Word("inaccurate", "wave", "fail", "Right in structure, but coarser than the arithmetic it is judged by.", True),
+        Word(
+            "inaccurate", "wave", "fail", "Right in structure, but coarser than the arithmetic it is judged by.", True
+        ),
         Word("crashed", "burst", "fail", "The runtime's process died.", True),
         Word("timed-out", "clock", "fail", "No answer within the time allowed.", True),
         Word("malformed", "cross", "fail", "Wrong number, shape or type of outputs.", True),

@@ -28,7 +28,11 @@ CLAUSES = {
         "text": "Past a sequence's length Y holds zeros.",
         "source": "ONNX backend tests; the document says only potentially padded",
     },
-    "lstm.layout.batch_first": {"status": "stated", "text": "With layout 1 the batch is the first axis of X and Y.", "source": "LSTM-14"},
+    "lstm.layout.batch_first": {
+        "status": "stated",
+        "text": "With layout 1 the batch is the first axis of X and Y.",
+        "source": "LSTM-14",
+    },
 }
 
 
@@ -72,13 +76,22 @@ def sample_results(target: str = "onnxruntime") -> list[dict[str, Any]]:
                     changed["features"] = [group, "reverse"] if group != "reverse" else [group]
                 if group == "clip":
                     changed |= {"verdict": "wrong", "expected": True, "worst": 412.5 + number, "reason": "value"}
-                    changed |= {"clauses": ["lstm.clip.gates"], "where": {"output": "Y", "index": [1, 0, 2, 4], "step": 1}}
-                    changed["message"] = (
-                        f"Y[1, 0, 2, 4] is 0.3112{number}, the document gives 0.29871 within 1.1e-07: 412 times the radius"
-                    )
+                    changed |= {
+                        "clauses": ["lstm.clip.gates"],
+                        "where": {"output": "Y", "index": [1, 0, 2, 4], "step": 1},
+                    }
+                    changed["message"] = f"Y[1, 0, 2, 4] is 0.3112{number}, the document gives 0.29871 within 1.1e-07"
                 elif group == "input_forget" and version == 14 and kind == "float32":
-                    changed |= {"verdict": "wrong", "worst": 88.1, "reason": "value", "clauses": ["lstm.input_forget.couple"]}
-                    changed |= {"where": {"output": "Y_c", "index": [0, 1, 3], "step": None}, "message": "Y_c[0, 1, 3] is 0.5"}
+                    changed |= {
+                        "verdict": "wrong",
+                        "worst": 88.1,
+                        "reason": "value",
+                        "clauses": ["lstm.input_forget.couple"],
+                    }
+                    changed |= {
+                        "where": {"output": "Y_c", "index": [0, 1, 3], "step": None},
+                        "message": "Y_c[0, 1, 3] is 0.5",
+                    }
                     changed["diagnosis"] = ["input_forget.keeps_input_gate"]
                 elif group == "layout1":
                     changed |= {"verdict": "refused", "worst": None, "clauses": ["lstm.layout.batch_first"]}
@@ -117,7 +130,7 @@ def sample_info(rows: list[dict[str, Any]], target: str = "onnxruntime") -> dict
             "clip is applied to the cell state too, not to the gates alone",
             "wrong",
             "lstm.clip.gates",
-            of(lambda row: "clip" in row["features"]),
+            of(lambda row: "clip" in row.get("features", ())),
             expected=True,
             why="The CPU kernel clips the new cell state before its activation; the document names the gates only.",
         ),
@@ -135,7 +148,12 @@ def sample_info(rows: list[dict[str, Any]], target: str = "onnxruntime") -> dict
             "lstm.length.padding",
             of(lambda row: "unconventional" in row["flags"]),
         ),
-        finding("layout 1 is not supported", "refused", "lstm.layout.batch_first", of(lambda row: row["verdict"] == "refused")),
+        finding(
+            "layout 1 is not supported",
+            "refused",
+            "lstm.layout.batch_first",
+            of(lambda row: row["verdict"] == "refused"),
+        ),
     ]
     counts: dict[str, int] = {}
     for row in rows:

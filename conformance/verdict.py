@@ -1,0 +1,319 @@
+"""The verdict: what became of one case on one target, and why.
+
+A verdict accuses somebody, so it rests only on what is proved: on radii that every honest implementation meets, on every
+reading that an open clause allows, and never on a convention.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..cases import Case, Trial
+from ..reference import WIDER_PRESETS, Agreement, Node, Readings, clause_named, compare, configure, expect
+from .process import Outcome
+
+__all__ = ["FAILING", "Judgement", "Verdict", "judge"]
+
+Outputs = Mapping[str, NDArray[Any]]
+
+
+class Verdict(str, enum.Enum):
+    """What became of a case, in order of precedence."""
+
+    UNAVAILABLE = "unavailable"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed-out"
+    FELL_BACK = "fell-back"
+    REFUSED = "refused"
+    ACCEPTED = "accepted"
+    MALFORMED = "malformed"
+    IMPURE = "impure"
+    UNSTABLE = "unstable"
+    WRONG = "wrong"
+    INACCURATE = "inaccurate"
+    UNJUDGED = "unjudged"
+    PASS = "pass"
+
+
+FAILING = frozenset(
+    {
+        Verdict.CRASHED,
+        Verdict.TIMED_OUT,
+        Verdict.FELL_BACK,
+        Verdict.ACCEPTED,
+        Verdict.MALFORMED,
+        Verdict.IMPURE,
+        Verdict.UNSTABLE,
+        Verdict.WRONG,
+        Verdict.INACCURATE,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict with its reasons; the fields are those of a result, see docs/results.md.
+
+    worst
+        Largest |error|/radius of what was judged; infinity where no radius allows what is there.
+    error_sums
+        Sums over judged elements for the run's bias: signed error, error towards larger magnitude, u|value|.
+    """
+
+    verdict: Verdict
+    reason: str | None = None
+    where: dict[str, Any] | None = None
+    message: str = ""
+    worst: float = 0.0
+    clause: str | None = None
+    flags: tuple[str, ...] = ()
+    readings: Mapping[str, str] | None = None
+    accuracy: str | None = None
+    judged: int = 0
+    elements: int = 0
+    error_sums: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+_STATUS = {
+    "refused": Verdict.REFUSED,
+    "crashed": Verdict.CRASHED,
+    "timed-out": Verdict.TIMED_OUT,
+    "fell-back": Verdict.FELL_BACK,
+    "unavailable": Verdict.UNAVAILABLE,
+}
+
+
+def judge(case: Case, outcome: Outcome, twin: Outcome | None, accuracy: str = "standard") -> Judgement:
+    """The verdict on a case.
+
+    outcome, twin
+        What the target did with the case's own trial, and with its twin where there is one.
+    accuracy
+        Name of the accuracy class by which the target is judged.
+    """
+    if outcome.status != "ran":
+        return Judgement(_STATUS[outcome.status], outcome.phase or None, message=outcome.message)
+    touched = _touched(case.trial)
+    runs = [list(_named(case.trial.node, lists)) for lists in outcome.outputs]
+    if outcome.malformed:
+        return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)
+    for feed, lists in zip(case.trial.feeds, runs, strict=True):
+        for outputs in lists:
+            wrong_form = _malformed(case.trial.node, feed.inputs, outputs, touched)
+            if wrong_form is not None:
+                return wrong_form
+    if outcome.changed:
+        names = ", ".join(outcome.changed)
+        return Judgement(Verdict.IMPURE, "inputs-changed", message=f"the run changed its inputs: {names}")
+
+    sessions = [_Session(case.trial.node, f.inputs, o) for f, lists in zip(case.trial.feeds, runs, strict=True) for o in lists]
+    flags = ["nondeterministic"] if any(len(lists) > 1 for lists in runs) else []
+    sessions[-1:], same = _joined_by_twin(case, sessions[-1:], twin)
+    if same is False:
+        flags.append("outputs-differ-from-twin")
+    found = _by_values(sessions, touched, accuracy)
+    if found.verdict in (Verdict.WRONG, Verdict.INACCURATE) and "nondeterministic" in flags:
+        alone = [_by_values([s], touched, accuracy).verdict for s in sessions]
+        if any(v not in (Verdict.WRONG, Verdict.INACCURATE) for v in alone):
+            found = replace(found, verdict=Verdict.UNSTABLE, message=f"repeated runs differ; one of them: {found.message}")
+    return replace(found, flags=(*flags, *found.flags))
+
+
+@dataclass(frozen=True)
+class _Session:
+    """One run to be judged: a node, all its inputs, and what came out."""
+
+    node: Node
+    inputs: Mapping[str, NDArray[Any]]
+    outputs: Outputs
+
+
+def _touched(trial: Trial) -> frozenset[str]:
+    return frozenset().union(*(configure(trial.node, feed.inputs).touched for feed in trial.feeds))
+
+
+def _named(node: Node, lists: Sequence[Sequence[NDArray[Any] | None]]) -> Iterator[dict[str, Any]]:
+    for outputs in lists:
+        # A list of another length is caught as malformed; until then it keeps what can be named.
+        names = [*node.outputs, *(f"output {k}" for k in range(len(node.outputs), len(outputs)))]
+        yield dict(zip(names, outputs, strict=False))
+
+
+def _malformed(
+    node: Node, inputs: Mapping[str, NDArray[Any]], outputs: Mapping[str, Any], touched: frozenset[str]
+) -> Judgement | None:
+    """What is wrong with the count, the types or the shapes of outputs, if anything."""
+    c = configure(node, inputs)
+    D = len(c.directions)
+    shapes = {
+        "Y": (c.T, D, c.N, c.H) if c.layout == 0 else (c.N, c.T, D, c.H),
+        **{n: (D, c.N, c.H) if c.layout == 0 else (c.N, D, c.H) for n in node.operator.outputs if n != "Y"},
+    }
+    if len(outputs) != len(node.outputs):
+        count = f"{len(outputs)} outputs came back, {len(node.outputs)} were asked for"
+        return Judgement(Verdict.MALFORMED, "count", message=count)
+    for name, array in outputs.items():
+        where = {"output": name, "index": None, "step": None}
+        if array is None:
+            if name == "Y" and "sequence_output" in touched:
+                continue
+            return Judgement(Verdict.MALFORMED, "form", where, f"{name} is missing or no array of numbers")
+        if array.shape != shapes[name]:
+            return Judgement(Verdict.MALFORMED, "shape", where, f"{name} has shape {array.shape}, must be {shapes[name]}")
+        if array.dtype != c.format.dtype:
+            return Judgement(Verdict.MALFORMED, "type", where, f"{name} is {array.dtype.name}, must be {c.format.name}")
+    return None
+
+
+def _joined_by_twin(case: Case, sessions: list[_Session], twin: Outcome | None) -> tuple[list[_Session], bool | None]:
+    """A session without Y together with its twin, which has Y.
+
+    Where the outputs that both have are equal bit for bit, the twin stands for both, and every step of it can be judged.
+    Otherwise the session is judged alone, from the radius of a free run. The second value says whether they are equal.
+    """
+    if case.twin is None or twin is None or twin.status != "ran" or twin.malformed:
+        return sessions, None
+    (lists,) = twin.outputs
+    (outputs,) = list(_named(case.twin.node, lists))[:1]
+    if _malformed(case.twin.node, case.twin.feeds[-1].inputs, outputs, frozenset()) is not None:
+        return sessions, None
+    (session,) = sessions
+    if all(array.tobytes() == outputs[name].tobytes() for name, array in session.outputs.items()):
+        return [_Session(case.twin.node, session.inputs, outputs)], True
+    return sessions, False
+
+
+def _by_values(sessions: list[_Session], touched: frozenset[str], accuracy: str) -> Judgement:
+    """The verdict by numbers: under the declared class any reading will do, as long as it serves all runs of the case.
+    After that, wider presets tell inaccurate from wrong."""
+    best: _Attempt | None = None
+    for name in (accuracy, *(preset for preset in WIDER_PRESETS if preset != accuracy)):
+        for readings in Readings().alternatives(touched):
+            attempt = _attempt(sessions, name, readings, touched)
+            if attempt.worst is None or attempt.worst.worst <= 1:
+                return _accepted(attempt, name, accuracy, best)
+            if name == accuracy and (best is None or attempt.failing < best.failing):
+                best = attempt
+    assert best is not None
+    return _refuted(best, Verdict.WRONG)
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """All agreements of a case's runs under one class and one choice of readings.
+
+    worst
+        The agreement that fails most, or fails least of those that hold; None where nothing is judged.
+    unconventional
+        The first agreement that breaks a convention.
+    """
+
+    readings: dict[str, str]
+    worst: Agreement | None
+    session: _Session | None
+    unconventional: tuple[Agreement, _Session] | None
+    judged: int
+    elements: int
+    failing: int
+    sums: tuple[float, float, float]
+
+
+def _attempt(sessions: list[_Session], accuracy: str, readings: Readings, touched: frozenset[str]) -> _Attempt:
+    worst: Agreement | None = None
+    of: _Session | None = None
+    unconventional: tuple[Agreement, _Session] | None = None
+    judged = elements = failing = 0
+    sums = np.zeros(3)
+    for session in sessions:
+        present = {n: a for n, a in session.outputs.items() if a is not None}
+        for expectation in expect(session.node, session.inputs, present, accuracy, readings):
+            if expectation.output not in present:
+                continue
+            agreement = compare(expectation, present[expectation.output])
+            if not clause_named(expectation.clause).may_fail and expectation.clause.endswith("padding.zero"):
+                if agreement.worst > 1 and unconventional is None:
+                    unconventional = agreement, session
+                continue
+            judged += agreement.judged
+            elements += agreement.elements
+            failing += agreement.failing
+            sums += (agreement.shift, agreement.scale, agreement.size)
+            if worst is None or agreement.worst > worst.worst:
+                worst, of = agreement, session
+    chosen = {name: getattr(readings, name) for name in sorted(touched)}
+    return _Attempt(chosen, worst, of, unconventional, judged, elements, failing, tuple(sums.tolist()))
+
+
+def _accepted(attempt: _Attempt, name: str, declared: str, best: _Attempt | None) -> Judgement:
+    if name != declared:
+        assert best is not None
+        found = _refuted(best, Verdict.INACCURATE)
+        return replace(found, accuracy=name, message=f"{found.message}; right by the wider class {name}")
+    verdict, reason, message = Verdict.PASS, None, ""
+    if attempt.elements and not attempt.judged:
+        verdict, reason, message = Verdict.UNJUDGED, "unjudged", "no element could be judged"
+    found = Judgement(
+        verdict,
+        reason,
+        message=message,
+        worst=attempt.worst.worst if attempt.worst is not None else 0.0,
+        readings=attempt.readings,
+        accuracy=name,
+        judged=attempt.judged,
+        elements=attempt.elements,
+        error_sums=attempt.sums,
+    )
+    if attempt.unconventional is None:
+        return found
+    agreement, session = attempt.unconventional
+    return replace(
+        found,
+        reason="padding",
+        where=_where(agreement, session),
+        message=f"{_sentence(agreement, session)}: only a convention says so",
+        clause=agreement.expectation.clause,
+        flags=("unconventional",),
+    )
+
+
+def _refuted(attempt: _Attempt, verdict: Verdict) -> Judgement:
+    assert attempt.worst is not None
+    assert attempt.session is not None
+    return Judgement(
+        verdict,
+        "nonfinite" if attempt.worst.nonfinite else "value",
+        _where(attempt.worst, attempt.session),
+        _sentence(attempt.worst, attempt.session),
+        attempt.worst.worst,
+        attempt.worst.expectation.clause,
+        readings=attempt.readings,
+        judged=attempt.judged,
+        elements=attempt.elements,
+        error_sums=attempt.sums,
+    )
+
+
+def _where(agreement: Agreement, session: _Session) -> dict[str, Any]:
+    index = agreement.index
+    output = agreement.expectation.output
+    time = 1 if session.node.attributes.get("layout", 0) else 0
+    step = index[time] if index is not None and output == "Y" else None
+    return {"output": output, "index": list(index) if index is not None else None, "step": step}
+
+
+def _sentence(agreement: Agreement, session: _Session) -> str:
+    name, index = agreement.expectation.output, agreement.index
+    if index is None:
+        return ""
+    got = float(session.outputs[name][index])
+    shape = session.outputs[name].shape
+    must = float(np.broadcast_to(agreement.expectation.number.value, shape)[index])
+    radius = float(np.broadcast_to(agreement.expectation.number.radius, shape)[index])
+    place = ", ".join(map(str, index))
+    return f"{name}[{place}] is {got:.9g}, must be {must:.9g} within {radius:.3g} ({agreement.expectation.clause})"

@@ -1,0 +1,166 @@
+"""Run directories that are missing, half-written, foreign or hostile: one line each, and the rest is reported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnxspec.reports import write_report
+from onnxspec.reports.fields import printable
+
+from .conftest import result, sample_info, write_run
+from .test_report import Page, report, unpacked
+
+
+def test_each_bad_directory_costs_one_line(sample: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("x")
+    other = write_run(tmp_path / "other", [result("a")], {"schema": 2})
+    bad = [tmp_path / "missing", tmp_path / "empty", tmp_path / "file", other]
+    page, said = report(tmp_path / "report", *bad, sample)
+    assert [line.split(": ", 1)[1] for line in said] == [
+        "no such directory; left out.",
+        "holds neither results.jsonl nor run.json, so it is no run; left out.",
+        "not a directory; left out.",
+        "run.json has schema 2, this report reads 1; left out.",
+    ]
+    assert all(" ".join(line.split()) in " ".join(page.whole.split()) for line in said)
+    assert "201 of 240" in page.text("answer")
+
+
+def test_with_no_readable_run_there_is_still_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = Page(write_report([tmp_path / "missing"], tmp_path / "report"))
+    assert "nothing to report" in page.text("answer")
+    assert "data" not in page.texts
+    assert capsys.readouterr().err == f"warning: {tmp_path / 'missing'}: no such directory; left out.\n"
+    assert "nothing to report" in Page(write_report([], tmp_path / "report")).text("answer")
+
+
+def test_a_killed_run_shows_what_it_has(tmp_path: Path) -> None:
+    rows = [result("a"), result("b")]
+    run = write_run(tmp_path / "run", rows, sample_info(rows) | {"complete": False, "cases": 900})
+    with (run / "results.jsonl").open("a") as journal:
+        journal.write(json.dumps(result("c"))[:40])
+    page, said = report(tmp_path / "report", run)
+    assert [line.split(": ", 1)[1] for line in said] == [
+        "1 line of results.jsonl cannot be read, the first is line 3; the others are shown.",
+        "the run did not finish; it has 2 results of 900 cases.",
+    ]
+    assert unpacked(page.data["runs"][0]) == ["a", "b"]
+
+
+def test_a_last_line_without_its_newline_is_read(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [result("a"), result("b")], None)
+    journal = run / "results.jsonl"
+    journal.write_text(journal.read_text().rstrip("\n"))
+    page, said = report(tmp_path / "report", run)
+    assert unpacked(page.data["runs"][0]) == ["a", "b"]
+    assert said == [f"{run}: run.json is missing, so findings and environment are unknown."]
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", "[" * 100_000, '{"schema": 1', "\x00"])
+def test_a_broken_summary_leaves_the_results(tmp_path: Path, content: str) -> None:
+    run = write_run(tmp_path / "run", [result("a", verdict="wrong")], None)
+    (run / "run.json").write_text(content)
+    page, said = report(tmp_path / "report", run)
+    assert len(said) == 1
+    assert "run.json cannot be read" in said[0]
+    assert "\n" not in said[0]
+    assert "Results that are wrong and that no finding names" in page.text("finding-1")
+
+
+def test_results_missing_or_empty(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [], sample_info([]))
+    assert report(tmp_path / "report", run)[1] == [f"{run}: results.jsonl is empty."]
+    (run / "results.jsonl").unlink()
+    page, said = report(tmp_path / "report", run)
+    assert said == [f"{run}: results.jsonl is missing, so no result is shown."]
+    assert "There is no result for this target." in page.text("answer")
+
+
+HOSTILE = (
+    "</script><script>alert(1)</script><!--<img src=x onerror=alert(2)>\"'&amp;{{7*7}}{% raw %}"
+    "\u202egnp\ud800\x00\u2028\n"
+)
+
+
+def test_what_a_runtime_says_is_text_wherever_it_stands(tmp_path: Path) -> None:
+    text = HOSTILE
+    rows = [
+        result(text, op=text, domain=text, type=text, target=text, verdict=text, clauses=[text], reason=text),
+        result(text, target=text, verdict="wrong", message=text, flags=[text], diagnosis=[text], features=[text]),
+        result("c", target=text, verdict="wrong", where={"output": text, "index": text, "step": 1}, repeat=text),
+    ]
+    info = sample_info(rows, text)
+    info |= {"profile": text, "started": text, "command": [text], "digests": {text: text}, "selection": {text: text}}
+    info |= {"environment": {text: {text: text}}, "clauses": {text: {"status": text, "text": text, "source": text}}}
+    target = info["targets"][0]
+    target |= {"description": {"version": text, text: [text]}, "class": text, "grade": {text: text}, "adapter": text}
+    finding: dict[str, Any] = dict.fromkeys(("title", "kind", "verdict", "smallest", "why", "message"), text)
+    target["findings"] = [finding | {"clauses": [text], "types": [text], "versions": [text], "cases": [text, "c"]}]
+    page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, info))
+    assert page.open == []
+    assert len(page.all("script")) == 2
+    assert not page.all("img")
+    assert "alert(1)</script>" in page.whole  # shown, as text
+    assert "{{7*7}}" in page.whole
+    assert "\u202e" not in page.source
+    assert "\\u202e" in page.whole
+    assert "\x00" not in page.source
+    data = page.texts["data"]
+    assert "<" not in data
+    assert ">" not in data
+    assert unpacked(page.data["runs"][0])[0] == printable(text.replace("\n", " "))
+
+
+def repr_short(value: object) -> str:
+    return repr(value)[:16]
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, 1e400, 10**400, "x", [[]], {"a": {"b": [None]}}, [{"a": 1}]], ids=repr_short
+)
+def test_a_value_of_any_type_in_any_field_is_survived(tmp_path: Path, value: Any) -> None:
+    whole = result("a", verdict="wrong")
+    rows = [whole | {name: value} for name in whole]
+    rows += [{name: value} for name in whole]
+    run = write_run(tmp_path / "run", rows, None)
+    page, _ = report(tmp_path / "report", run)
+    assert len(page.data["runs"][0]["kind"]) == len(rows)
+    info = sample_info([whole])
+    for name in info:
+        if name != "schema":
+            write_run(run, rows, info | {name: value})
+            report(tmp_path / "report", run)
+    for name in info["targets"][0]:
+        write_run(run, rows, info | {"targets": [info["targets"][0] | {name: value}]})
+        report(tmp_path / "report", run)
+    for name in info["targets"][0]["findings"][0]:
+        findings = [info["targets"][0]["findings"][0] | {name: value}]
+        write_run(run, rows, info | {"targets": [info["targets"][0] | {"findings": findings}]})
+        report(tmp_path / "report", run)
+
+
+def test_lines_that_are_no_results_are_counted(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [result("a")], None)
+    with (run / "results.jsonl").open("ab") as journal:
+        journal.write(b'\n[1]\n\xff\xfe\n{"case": "b"}\n{"case": "c"},{"case": "d"}\nnull\n')
+    page, said = report(tmp_path / "report", run)
+    assert unpacked(page.data["runs"][0]) == ["a", "b"]
+    assert "4 lines of results.jsonl cannot be read, the first is line 3" in said[1]
+
+
+def test_an_old_report_survives_a_failed_one(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = write_report([sample], tmp_path / "report")
+    before = page.read_bytes()
+
+    def full(self: Path, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space"):
+        write_report([sample], tmp_path / "report")
+    assert page.read_bytes() == before
+    assert [path.name for path in page.parent.iterdir()] == ["index.html"]

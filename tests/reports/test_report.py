@@ -1,0 +1,285 @@
+"""What the page says about a run, told from its HTML and its data, without a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnxspec.reports import write_report
+from onnxspec.reports.payload import SHARED
+
+from .conftest import result, sample_info, sample_results, write_run
+
+VOID = {"meta", "link", "br", "hr", "img", "input", "col", "use", "path", "circle", "rect"}
+
+
+class Page(HTMLParser):
+    """The text of each section, the elements, and the page's data."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(convert_charrefs=True)
+        self.source = path.read_text(encoding="utf-8")
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[tuple[str, str]] = []
+        self.texts: dict[str, str] = {}
+        self.whole = ""
+        self.feed(self.source)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append((tag, dict(attrs).get("id") or ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop()[0] == tag, f"</{tag}> closes another element"
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        for _, name in self.open:
+            if name:
+                self.texts[name] = self.texts.get(name, "") + data
+        if not any(tag in ("script", "style") for tag, _ in self.open):
+            self.whole += data
+
+    def text(self, name: str) -> str:
+        return " ".join(self.texts[name].split())
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attrs for name, attrs in self.elements if name == tag]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        loaded: dict[str, Any] = json.loads(self.texts["data"])
+        return loaded
+
+
+def unpacked(run: dict[str, Any]) -> list[str]:
+    """The ids as the page's script reads them."""
+    names: list[str] = []
+    for line in run["case"].split("\n"):
+        names.append((names[-1][: SHARED.index(line[0])] if names else "") + line[1:])
+    return names
+
+
+def report(out: Path, *runs: Path) -> tuple[Page, list[str]]:
+    said: list[str] = []
+    return Page(write_report(runs, out, warn=said.append)), said
+
+
+def test_a_stranger_reads_what_was_tested_and_what_does_not_hold(sample: Path, tmp_path: Path) -> None:
+    page, said = report(tmp_path / "report", sample)
+    assert said == []
+    answer = page.text("answer")
+    assert "onnxruntime 1.31.1 on LSTM" in answer
+    assert "201 of 240 judged results agree with the operator documents." in answer
+    assert "Of the other 39, 36 are known and expected, 3 new." in answer
+    assert "18 were refused with a clean error" in answer
+    assert "12 could not be judged" in answer
+    assert "LSTM-1, LSTM-7, LSTM-14, LSTM-22" in answer
+    assert "float16, float32, float64" in answer
+    assert "clip (36 of 36)" in answer
+    assert "Departs from the documents" in answer
+
+
+def test_known_faults_alone_do_not_make_the_answer_a_departure(tmp_path: Path) -> None:
+    rows = [result("a"), result("b", verdict="wrong", expected=True)]
+    page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, sample_info(rows)))
+    assert "Holds, apart from known faults" in page.text("answer")
+    assert "The other 1 is known and expected." in page.text("answer")
+
+
+def test_nothing_judged_is_not_called_holding(tmp_path: Path) -> None:
+    rows = [result("a", verdict="refused"), result("b", verdict="unjudged"), result("c", verdict="martian")]
+    page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, sample_info(rows)))
+    assert "Nothing was judged" in page.text("answer")
+    assert "martian" in page.text("answer")
+
+
+def test_matrix_cells_tell_verdicts_by_text_and_lead_to_their_results(sample: Path, tmp_path: Path) -> None:
+    page, _ = report(tmp_path / "report", sample)
+    cells = {attrs["title"]: attrs for attrs in page.all("a") if attrs.get("title")}
+    clip = next(
+        attrs for title, attrs in cells.items() if title and title.startswith("LSTM-14, clip, onnxruntime: 9 wrong")
+    )
+    assert clip["href"] == "#results?target=0&op=LSTM-14&group=clip&verdict=failing"
+    matrix = page.text("matrix")
+    for words in (
+        "9 known of 9",
+        "3 wrong of 9",
+        "refused 9",
+        "9 pass 9 unconventional",
+        "6 pass 3 unjudged",
+        "no case",
+    ):
+        assert words in matrix
+    heads = [attrs.get("scope") for attrs in page.all("th")]
+    assert heads
+    assert all(heads)
+
+
+def test_findings_stand_in_their_sections(sample: Path, tmp_path: Path) -> None:
+    page, _ = report(tmp_path / "report", sample)
+    order = [attrs["id"] for attrs in page.all("h3") if str(attrs.get("id")).startswith("findings-")]
+    assert order == ["findings-new", "findings-known", "findings-convention", "findings-refused"]
+    new, known = page.text("finding-1"), page.text("finding-2")
+    assert "input_forget keeps the input gate" in new
+    assert "With input_forget set, the input gate is 1 minus the forget gate." in new
+    assert "stated" in new
+    assert "3 cases" in new
+    assert "onnxspec run --target onnxruntime --case LSTM-14-float32-input_forget-0005" in new
+    assert "Y_c[0, 1, 3]" in new
+    assert "wrong, known" in known
+    assert "The CPU kernel clips the new cell state" in known
+    assert "convention" in page.text("finding-3")
+    assert "layout 1 is not supported" in page.text("finding-4")
+
+
+def test_a_failure_that_no_finding_names_is_a_finding_all_the_same(tmp_path: Path) -> None:
+    rows = [result("seen", verdict="wrong"), result("hidden", verdict="crashed", message="signal 11")]
+    info = sample_info(rows)
+    info["targets"][0]["findings"] = [{"title": "one", "kind": "wrong", "verdict": "wrong", "cases": ["seen"]}]
+    page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, info))
+    assert "Results that are crashed and that no finding names" in page.text("finding-2")
+    assert "signal 11" in page.text("finding-2")
+    assert "finding-3" not in page.texts
+
+
+def test_the_table_has_every_result(sample: Path, tmp_path: Path) -> None:
+    rows = sample_results()
+    page, _ = report(tmp_path / "report", sample)
+    (run,) = page.data["runs"]
+    assert unpacked(run) == [row["case"] for row in rows]
+    for place, row in enumerate(rows):
+        op, kind, _, verdict, expected, _, repeat = run["kinds"][run["kind"][place]]
+        assert (op, kind, verdict, bool(expected)) == (
+            f"LSTM-{row['version']}",
+            row["type"],
+            row["verdict"],
+            row["expected"],
+        )
+        assert repeat.replace("\0", row["case"]) == row["repeat"]
+        assert run["worst"][place] == pytest.approx(-1 if row["worst"] is None else row["worst"], rel=5e-3)
+        clauses, groups = run["abouts"][run["about"][place]]
+        assert [run["clauseNames"][c] for c in clauses] == row["clauses"]
+        assert [run["groupNames"][g] for g in groups] == row["features"]
+    noted, at = {}, 0
+    for step, message in zip(run["noteRows"], run["messages"], strict=True):
+        at += step
+        noted[at] = message
+    assert noted == {place: row["message"] for place, row in enumerate(rows) if row["message"]}
+    number, steps = run["found"][0]
+    assert number == 1
+    assert rows[steps[0]]["clauses"] == ["lstm.input_forget.couple"]
+
+
+def test_commands_that_differ_from_the_usual_are_kept(tmp_path: Path) -> None:
+    rows = [result("a", repeat="sh repeat.sh a --twice"), result("b"), result("c", repeat=None)]
+    page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, sample_info(rows)))
+    (run,) = page.data["runs"]
+    kept = [run["repeats"][place].replace("\0", name) for place, name in zip(run["repeat"], "abc", strict=True)]
+    assert kept == ["sh repeat.sh a --twice", "onnxspec run --target onnxruntime --case b", ""]
+
+
+def test_without_feature_groups_the_clauses_give_them(tmp_path: Path) -> None:
+    rows = [result("a", clauses=["lstm.clip.gates", "lstm.clip.h", "lstm.state.last"])]
+    del rows[0]["features"]
+    page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, sample_info(rows)))
+    assert page.data["runs"][0]["groupNames"] == ["clip", "state"]
+    assert "clip" in page.text("matrix")
+
+
+def test_several_runs_stand_side_by_side(sample: Path, tmp_path: Path) -> None:
+    other = sample_results("onnx-reference")
+    second = write_run(tmp_path / "second", other, sample_info(other, "onnx-reference"))
+    page, said = report(tmp_path / "report", sample, second)
+    assert said == []
+    assert page.data["subjects"] == ["onnxruntime", "onnx-reference"]
+    assert "onnxruntime 1.31.1 and onnx-reference 1.31.1 on LSTM" in page.text("title")
+    groups = [attrs for attrs in page.all("th") if attrs.get("scope") == "colgroup"]
+    assert [attrs["colspan"] for attrs in groups] == ["2"] * 4
+
+
+def test_the_same_target_in_two_runs_is_named_by_run(sample: Path, tmp_path: Path) -> None:
+    rows = [result("a")]
+    page, _ = report(tmp_path / "report", sample, write_run(tmp_path / "later", rows, sample_info(rows)))
+    assert page.data["subjects"] == ["onnxruntime in run", "onnxruntime in later"]
+
+
+def test_runs_of_other_cases_are_said_not_to_compare(sample: Path, tmp_path: Path) -> None:
+    rows = [result("a")]
+    smoke = write_run(tmp_path / "smoke", rows, sample_info(rows) | {"profile": "smoke"})
+    changed = write_run(tmp_path / "changed", rows, sample_info(rows) | {"digests": {"LSTM-14": "0" * 64}})
+    _, said = report(tmp_path / "report", sample, smoke, changed)
+    assert said == [
+        "smoke: profile smoke, but run has core; their counts do not compare.",
+        "changed: its cases for LSTM-14 are not those of run; their counts do not compare.",
+    ]
+
+
+def test_environment_and_digests_are_there(sample: Path, tmp_path: Path) -> None:
+    text = report(tmp_path / "report", sample)[0].text("environment")
+    for words in ("packages.onnx", "1.23.2", "CPUExecutionProvider", "LSTM-14", "0e" * 32, "31.4 s", "core"):
+        assert words in text
+
+
+def test_nothing_is_fetched_and_only_this_script_may_run(sample: Path, tmp_path: Path) -> None:
+    page, _ = report(tmp_path / "report", sample)
+    for _, attrs in page.elements:
+        for name in ("src", "href", "action", "data", "srcset"):
+            if value := attrs.get(name):
+                assert value.startswith(("#", "data:,")), value
+        assert not any(name.startswith("on") or name == "style" for name in attrs)
+    assert "@import" not in page.source
+    assert "url(" not in page.source
+    policy = next(a["content"] for a in page.all("meta") if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+
+
+def test_structure_for_screen_readers(sample: Path, tmp_path: Path) -> None:
+    page, _ = report(tmp_path / "report", sample)
+    assert page.open == []
+    assert page.all("html")[0]["lang"] == "en"
+    assert [len(page.all(tag)) for tag in ("main", "h1", "nav", "title")] == [1, 1, 1, 1]
+    ids = [attrs["id"] for _, attrs in page.elements if attrs.get("id")]
+    assert len(ids) == len(set(ids))
+    for _, attrs in page.elements:
+        for name in (attrs.get("aria-labelledby") or "").split():
+            assert name in ids
+    anchors = {str(attrs["href"])[1:] for attrs in page.all("a") if "?" not in str(attrs["href"])}
+    assert anchors <= set(ids)
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch("h[1-6]", tag)]
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_the_report_is_the_same_for_the_same_run(sample: Path, tmp_path: Path) -> None:
+    first = write_report([sample], tmp_path / "one").read_bytes()
+    assert write_report([sample], tmp_path / "two").read_bytes() == first
+    assert [path.name for path in (tmp_path / "one").iterdir()] == ["index.html"]
+
+
+def test_two_targets_of_one_run_are_counted_apart(tmp_path: Path) -> None:
+    rows = [result("a"), result("b"), result("a", target="other", verdict="wrong", features=["clip"])]
+    info = sample_info(rows)
+    info["targets"][0]["findings"] = []
+    info["targets"].append({"name": "other", "findings": [{"title": "t", "kind": "wrong", "cases": ["a"]}]})
+    page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, info))
+    answer = page.text("answer")
+    assert "All 2 judged results agree" in answer
+    assert "0 of 1 judged results agree" in answer
+    assert answer.count("clip (1 of 1)") == 1
+    assert page.data["runs"][0]["found"] == [[1, [2]]]
+    titles = [str(attrs["title"]) for attrs in page.all("a") if attrs.get("title")]
+    assert "LSTM-14, clip, other: 1 wrong" in titles
+    assert "LSTM-14, default, onnxruntime: 2 pass" in titles
+    assert not any("clip, onnxruntime" in title for title in titles)
