@@ -62,9 +62,9 @@ class Agreement:
         How many elements are outside their radius.
     nonfinite
         Whether the worst element is NaN or infinite where it must not be.
-    shift, scale, size
-        Sums over judged finite elements: of error, of error towards larger magnitude, and of u|value|; their quotients
-        are the mean signed errors in u.
+    shift, scale, square, size
+        Sums over judged finite elements: of error, of error towards larger magnitude, of its square, and of u|value|.
+        shift/size and scale/size are mean signed errors in u, sqrt(square)/size their standard error.
     """
 
     expectation: Expectation
@@ -76,6 +76,7 @@ class Agreement:
     nonfinite: bool
     shift: float
     scale: float
+    square: float
     size: float
 
 
@@ -202,5 +203,6 @@ def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
         nonfinite=index is not None and not bool(finite[index]),
         shift=float(error.sum()),
         scale=float((error * np.sign(value)).sum()),
+        square=float((error * error).sum()),
         size=float(number.budget.tensor.unit * np.abs(value).sum()),
     )

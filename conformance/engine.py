@@ -1,0 +1,233 @@
+"""The run: every case on every target, judged as results come, and written down at once."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from ..cases import Case, CaseSpec, build_case, digest_of, pinned_digests, profile
+from ..reference import clause_named
+from .environment import environment, version_of
+from .expected_failures import Entry, matching, shipped_for, stale
+from .findings import biases, findings_of, grades
+from .journal import SCHEMA, Journal
+from .process import Job, Outcome, TargetProcess, TargetUnavailable
+from .result import Result, result_of
+from .selection import Selection
+from .target import Target
+from .verdict import Judgement, Verdict, judge
+
+__all__ = ["Plan", "Run", "TargetRun", "execute"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run.
+
+    require
+        (operator version, type) pairs, like ``("LSTM-14", "float32")``, for which a refusal counts as a failure.
+    expected
+        Whether the shipped files of expected failures are used.
+    """
+
+    selection: Selection
+    specs: tuple[CaseSpec, ...]
+    targets: tuple[Target, ...]
+    command: tuple[str, ...] = ()
+    require: frozenset[tuple[str, str]] = frozenset()
+    expected: bool = True
+
+
+@dataclass
+class TargetRun:
+    """What became of one target."""
+
+    target: Target
+    description: dict[str, Any] = field(default_factory=dict)
+    unavailable: str = ""
+    results: list[Result] = field(default_factory=list)
+    stale: list[Entry] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def counts(self) -> Counter[str]:
+        return Counter(result.verdict.value for result in self.results)
+
+    @property
+    def unexpected(self) -> list[Result]:
+        return [result for result in self.results if result.failing and not result.expected]
+
+    def missing(self, require: frozenset[tuple[str, str]]) -> list[Result]:
+        """Refusals of what is required."""
+        return [
+            r
+            for r in self.results
+            if r.verdict is Verdict.REFUSED and (f"{r.op}-{r.version}", r.type) in require
+        ]
+
+
+@dataclass
+class Run:
+    """A run as far as it has come."""
+
+    plan: Plan
+    folder: Path
+    started: datetime
+    targets: list[TargetRun]
+    complete: bool = False
+    seconds: float = 0.0
+
+    @property
+    def exit_code(self) -> int:
+        """3: a target could not start; 1: a failing result that nobody expected, or a refusal of what is required."""
+        if any(t.unavailable for t in self.targets):
+            return 3
+        return int(any(t.unexpected or t.missing(self.plan.require) for t in self.targets))
+
+
+Observer = Callable[[TargetRun, "Result | None"], None]
+"""Called when a target begins (None), and with each result."""
+
+
+def execute(plan: Plan, journal: Journal, observe: Observer = lambda target, result: None) -> Run:
+    """Run a plan into an open journal. What the journal already holds is not run again.
+
+    Raises whatever ends it early (KeyboardInterrupt, OSError of a full disk); run.json is up to date even then, as far
+    as it can be written.
+    """
+    started = datetime.now(timezone.utc)
+    clock = time.monotonic()
+    run = Run(plan, journal.folder, started, [TargetRun(target) for target in plan.targets])
+    journal.same_run(_description(run))
+    journal.describe(_description(run))
+    try:
+        for target_run in run.targets:
+            _run_target(plan, target_run, journal, observe)
+        run.complete = True
+    finally:
+        run.seconds = time.monotonic() - clock
+        journal.describe(_description(run))
+    return run
+
+
+def _run_target(plan: Plan, run: TargetRun, journal: Journal, observe: Observer) -> None:
+    clock = time.monotonic()
+    target = run.target
+    specs = {spec.id: spec for spec in plan.specs}
+    run.results = [r for r in journal.done if r.target == target.name and r.case in specs]
+    done = {r.case for r in run.results}
+    left = [spec for spec in plan.specs if spec.id not in done]
+    entries = shipped_for(target) if plan.expected else ()
+    observe(run, None)
+
+    def record(spec: CaseSpec, judgement: Judgement, seconds: float) -> None:
+        entry = matching(entries, spec, judgement)
+        result = result_of(spec, target.name, judgement, seconds, entry.reason if entry else None)
+        journal.append(result)
+        run.results.append(result)
+        observe(run, result)
+
+    try:
+        with TargetProcess(target) as process:
+            run.description = process.start()
+            for case, outcome, twin in _outcomes(process, left):
+                seconds = outcome.seconds + (twin.seconds if twin else 0.0)
+                record(case.spec, judge(case, outcome, twin, target.accuracy), seconds)
+    except TargetUnavailable as error:
+        run.unavailable = str(error)
+        finished = {r.case for r in run.results}
+        for spec in left:
+            if spec.id not in finished:
+                record(spec, Judgement(Verdict.UNAVAILABLE, "unavailable", message=str(error)), 0.0)
+    run.stale = stale(entries, ((specs[r.case], r.verdict) for r in run.results))
+    run.seconds = time.monotonic() - clock
+
+
+def _outcomes(
+    process: TargetProcess, specs: Sequence[CaseSpec]
+) -> Iterator[tuple[Case, Outcome, Outcome | None]]:
+    """Every case with what the target did with its trial and its twin. Cases are built while the target works."""
+    waiting: list[Case] = []
+
+    def jobs() -> Iterator[Job]:
+        for spec in specs:
+            case = build_case(spec)
+            waiting.append(case)
+            for trial in (case.trial, case.twin):
+                if trial is not None:
+                    yield Job(trial.key, trial.model, tuple(feed.fed for feed in trial.feeds))
+
+    outcomes = process.run(jobs())
+    first: Outcome | None = None
+    for outcome in outcomes:
+        case = waiting[0]
+        if case.twin is not None and first is None:
+            first = outcome
+            continue
+        yield (case, outcome, None) if first is None else (case, first, outcome)
+        first = None
+        waiting.pop(0)
+
+
+def _description(run: Run) -> dict[str, Any]:
+    """run.json."""
+    selection, plan = run.plan.selection, run.plan
+    versions = sorted({(s.op, s.version) for s in plan.specs})
+    specs = {spec.id: spec for spec in plan.specs}
+    pinned = pinned_digests().get(selection.profile, {})
+    clauses = {c: clause_named(c) for t in run.targets for r in t.results for c in (*r.clauses, r.clause) if c}
+    return {
+        "schema": SCHEMA,
+        "onnxspec": version_of("onnxspec") or "",
+        "started": run.started.isoformat(timespec="seconds"),
+        "seconds": round(run.seconds, 3),
+        "complete": run.complete,
+        "command": list(plan.command),
+        "profile": selection.profile,
+        "selection": {
+            "op": list(selection.ops),
+            "since_version": list(selection.versions),
+            "type": list(selection.types),
+            "case": list(selection.cases),
+        },
+        "cases": len(plan.specs),
+        "digests": {
+            f"{op}-{v}": pinned.get(f"{op}-{v}") or digest_of(profile(selection.profile, op, v)) for op, v in versions
+        },
+        "environment": environment(),
+        "counts": dict(sum((t.counts for t in run.targets), Counter[str]())),
+        "targets": [_target_description(t, specs) for t in run.targets],
+        "clauses": {
+            id: {"status": c.status, "text": c.text, "source": c.source} for id, c in sorted(clauses.items())
+        },
+    }
+
+
+def _target_description(run: TargetRun, specs: dict[str, CaseSpec]) -> dict[str, Any]:
+    return {
+        "name": run.target.name,
+        "adapter": run.target.adapter,
+        "description": run.description,
+        "unavailable": run.unavailable,
+        "class": run.target.accuracy,
+        "grade": grades(run.results, run.target.accuracy),
+        "options": dict(run.target.options),
+        "counts": dict(run.counts),
+        "unexpected": len(run.unexpected),
+        "seconds": round(run.seconds, 3),
+        "bias": biases(run.results),
+        "findings": findings_of(run.results, specs),
+        "stale": [{"reason": e.reason, "cases": list(e.cases), "features": list(e.features)} for e in run.stale],
+    }
+
+
+def lane(target: Target, optimize: bool) -> Target:
+    """The target in its lane: as it is, or with the runtime's graph optimizations on."""
+    if not optimize or target.adapter != "onnxruntime":
+        return target
+    return replace(target, name=f"{target.name}+optimized", options={**target.options, "optimize": True})
