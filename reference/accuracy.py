@@ -77,6 +77,10 @@ class Budget:
         The activation envelope.
     largest
         Beyond this, a sum or product may have become infinite.
+    coefficient_unit
+        How a kernel may round a coefficient or a clip threshold, which are float32 attributes.
+    exact_possible
+        Whether what the tensors' own format holds exactly is never rounded in this class.
     tensor
         The format of the tensors themselves, in which results are shown.
     """
@@ -96,6 +100,7 @@ class Budget:
     largest: float
     least_normal: float
     coefficient_unit: float
+    exact_possible: bool
 
     def gamma(self, terms: int) -> float:
         """gamma_n = nu/(1-nu): the relative cost of a sum of n products in any order, plus the oracle's own.
@@ -157,4 +162,5 @@ def budget(class_name: str, type_name: str) -> Budget:
         least_normal=storage.least_normal,
         # A coefficient is a float32 attribute; kernels of narrower storage round it.
         coefficient_unit=storage.unit if storage.precision < 24 else 0.0,
+        exact_possible=not rounds_operands and storage == tensor and not chosen.flushes,
     )

@@ -89,6 +89,8 @@ class Cell:
         ``Y_<name>``.
     peepholes
         Letters of the blocks of P, in order.
+    unmarked
+        Versions whose document prints the recurrent product without the mark of transposition.
     walk
         walk(parameters, XW, HR, inner states before the first step) -> H and inner states after every step, where the
         H_(t-1) of every step is known, so HR covers all steps.
@@ -99,6 +101,7 @@ class Cell:
     activations: tuple[str, ...]
     inner: tuple[str, ...]
     peepholes: str
+    unmarked: frozenset[int]
     walk: Callable[[Parameters, Gates, Gates, tuple[Number, ...]], States]
 
     def bind(self, arithmetic: Any, activations: tuple[Activation, ...], clips: tuple[float | None, ...]) -> Any:

@@ -19,7 +19,7 @@ __all__ = ["compute", "computation_of", "evaluate"]
 def computation_of(node: Node, inputs: Mapping[str, NDArray[Any]], readings: Readings | None = None) -> Computation:
     """A node with its inputs, resolved, and the tensors in float64. Raises IllegalNode."""
     configuration = configure(node, inputs, readings)
-    tensors = {n: a if n == "sequence_lens" else a.astype(np.float64) for n, a in inputs.items()}
+    tensors = {n: a if n == "sequence_lens" else a.astype(np.float64) for n, a in inputs.items() if a is not None}
     return Computation(configuration, tensors)
 
 
@@ -36,7 +36,8 @@ def evaluate(
     """The outputs that the node asks for, by name, as float64 arrays in the node's layout.
 
     inputs
-        Formal input name to array: X, W, R, and of B, sequence_lens, initial_h, initial_c, P those that are there.
+        Formal input name to array: X, W, R, and of B, sequence_lens, initial_h, initial_c, P those that are there;
+        None stands for one that is not.
     readings
         Which meaning to follow where the document is open; the reference's own without it.
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .accuracy import budget
 from .bounded import RADIUS_SLACK, Bounded, Bounding
+from .dyadic import Proving, provable
 from .evaluation import computation_of
 from .node import Configuration, Node
 from .readings import Readings
@@ -110,6 +111,8 @@ def _expect(computation: Computation, observed: Mapping[str, NDArray[Any]], accu
         if c.layout == 1:
             Y = Y.transpose(1, 2, 0, 3)
     numbers = collect(c, trace(computation, arithmetic, Y), arithmetic)
+    if arithmetic.budget.exact_possible and provable(c.activations, c.T * c.N * (c.I + c.H) * len(c.cell.gates) * c.H):
+        numbers = _proved_exact(computation, numbers)
     prefix = c.cell.op_type.lower()
     found = []
     valid = _valid(c) if c.ragged else None
@@ -125,10 +128,24 @@ def _expect(computation: Computation, observed: Mapping[str, NDArray[Any]], accu
             # Judged as the last of Y: what is wrong with that step shows there.
             last, some = _last_reported(c, Y, arithmetic)
             found.append(Expectation("Y_h", last, f"{prefix}.outputs.last-hidden", some))
-            found.append(Expectation("Y_h", number, f"{prefix}.empty-sequence", ~some))
+            if not some.all():
+                found.append(Expectation("Y_h", number, f"{prefix}.empty-sequence", ~some))
             continue
         weak = _too_wide(number) if Y is None and c.T > 1 else None
         found.append(Expectation(name, number, f"{prefix}.equations", weak=weak))
+    return found
+
+
+def _proved_exact(computation: Computation, numbers: dict[str, Bounded]) -> dict[str, Bounded]:
+    """The numbers with radius zero wherever it is proved that no honest implementation rounds."""
+    proving = Proving(computation.configuration.format)
+    proofs = collect(computation.configuration, trace(computation, proving), proving)
+    found = {}
+    for name, number in numbers.items():
+        proof = proofs[name].settled()
+        exact = proof.exact if number.doubt is None else proof.exact & ~number.doubt
+        value = np.where(exact, proof.value, number.value)
+        found[name] = replace(number, value=value, radius=np.where(exact, 0.0, number.radius))
     return found
 
 

@@ -6,9 +6,8 @@ and cell in another arithmetic, one that rounds as a *style* says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,16 @@ from numpy.typing import NDArray
 from .activations import Activation
 from .evaluation import computation_of
 from .formats import FORMATS, Format
+from .kernel_activations import EVALUATIONS
 from .node import Node
 from .readings import Readings
 from .recurrence import collect, trace
 
-__all__ = ["STYLES", "Kernel", "Style", "run_kernel"]
+__all__ = ["ORDERS", "STYLES", "Kernel", "Style", "rounded", "run_kernel"]
 
 Array = NDArray[Any]
+
+ORDERS = ("library", "forward", "backward", "blocks", "lanes", "fused", "chained")
 
 
 @dataclass(frozen=True)
@@ -37,21 +39,35 @@ class Style:
     operands
         Format to which operands of matrix products are rounded first; ``tf32`` too; None: as they are.
     order
-        Of a sum: ``library`` (NumPy's), ``forward``, ``backward``, ``blocks`` of 16, ``fused`` (multiply-add, one
-        rounding a term), ``chained`` (one sum over inputs, states and biases).
+        Of a sum: ``library`` (NumPy's), ``forward``, ``backward``, ``blocks`` of 16 added in pairs, ``lanes`` (eight
+        sums over every eighth term), ``fused`` (multiply-add, one rounding a term, in the cell state too), ``chained``
+        (one sum over inputs, states and biases).
     bias_first
         Whether biases are added to each other before anything else.
     stores_sums
         Whether XW, HR and each of their sums with a bias is stored in the tensor's type.
+    stores_inputs
+        Whether XW with all biases is stored in the tensor's type, as kernels do that compute it for all steps ahead.
+    stores_gates
+        Whether results of activations are stored in the tensor's type.
     stores_state
         Whether states are rounded to the tensor's type between steps.
+    stores_hidden
+        Whether H is, before it is multiplied, even where the other states are not.
     activation
-        ``exact`` (rounded once), ``formula`` (the document's, in the work format), ``rational`` (a continued fraction),
-        ``table`` (interpolated), ``loose`` (anywhere in three quarters of the standard envelope).
+        ``exact`` (rounded once), ``formula`` (the document's, in the work format), ``careful`` (others, which neither
+        overflow nor cancel), ``logistic`` (tanh from sigmoid), ``exponential`` (tanh from e^2x), ``rational`` (a
+        continued fraction), ``table`` (interpolated), ``loose`` (anywhere in three quarters of the standard envelope),
+        ``edge`` (at those three quarters).
     flushes
-        Whether subnormal numbers become zero.
+        Whether subnormal numbers become zero; honest in the class ``flushing`` alone.
     swallows_nan
         Whether Relu and clip turn NaN into a number.
+    saturates
+        Whether numbers too large for the tensor's type are stored as its largest one instead of infinity.
+    truncates
+        Whether storing in the tensor's type cuts digits off. No class allows that: IEEE 754's default is rounding to
+        nearest, and what is cut off adds up, since it is always missing.
     """
 
     name: str
@@ -61,10 +77,15 @@ class Style:
     order: str = "library"
     bias_first: bool = False
     stores_sums: bool = False
+    stores_inputs: bool = False
+    stores_gates: bool = False
     stores_state: bool = True
+    stores_hidden: bool = False
     activation: str = "exact"
     flushes: bool = False
     swallows_nan: bool = False
+    saturates: bool = False
+    truncates: bool = False
 
 
 STYLES: dict[str, Style] = {
@@ -72,15 +93,19 @@ STYLES: dict[str, Style] = {
     for s in (
         Style("library"),
         Style("forward", order="forward", activation="formula"),
-        Style("backward", order="backward", bias_first=True),
+        Style("backward", order="backward", bias_first=True, activation="careful"),
         Style("blocks", order="blocks", activation="rational"),
+        Style("lanes", order="lanes", activation="logistic", swallows_nan=True),
         Style("fused", order="fused", activation="loose"),
         Style("chained", order="chained", activation="table"),
         Style("stored-sums", stores_sums=True, activation="formula"),
-        Style("stored-sums-loose", stores_sums=True, order="backward", activation="loose", swallows_nan=True),
+        Style("stored-sums-edge", stores_sums=True, order="backward", activation="edge", swallows_nan=True),
+        Style("stored-inputs", stores_inputs=True, bias_first=True, order="lanes", activation="exponential"),
         Style("wide", work="float64", accumulator="float64"),
         Style("wide-state", work="float32", stores_state=False, activation="loose"),
-        Style("single-inside", work="float32", stores_state=True, activation="rational"),
+        Style("wide-cell", work="float32", stores_state=False, stores_hidden=True, stores_gates=True, order="blocks"),
+        Style("single-inside", work="float32", activation="rational"),
+        Style("saturating", work="float32", stores_state=False, saturates=True, activation="edge"),
     )
 }
 
@@ -89,12 +114,20 @@ def rounded(x: Array, form: Format | str) -> Array:
     """float64 numbers rounded to nearest in a format, ``tf32`` included, and given back as float64."""
     if form == "tf32":
         # 11 bits of precision with float32's exponents: add half a unit of the 13 bits that go, then cut them.
-        bits = x.astype(np.float32).view(np.uint32)
-        bits = (bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))) & np.uint32(0xFFFFE000)
-        return bits.view(np.float32).astype(np.float64)
+        with np.errstate(over="ignore"):
+            single = x.astype(np.float32)
+            bits = single.view(np.uint32)
+            bits = (bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))) & np.uint32(0xFFFFE000)
+            return np.where(np.isfinite(single), bits.view(np.float32), single).astype(np.float64)
     form = FORMATS[form] if isinstance(form, str) else form
     with np.errstate(over="ignore", invalid="ignore"):
         return x.astype(form.dtype).astype(np.float64)
+
+
+def _cut(x: Array, form: Format) -> Array:
+    """float64 numbers with the digits cut off that a format has no place for."""
+    fraction, exponent = np.frexp(x)
+    return np.ldexp(np.trunc(np.ldexp(fraction, form.precision)), exponent - form.precision)
 
 
 @dataclass(frozen=True)
@@ -158,6 +191,14 @@ class Kernel:
             return x
         return np.where(np.abs(x) < (form or self.form).least_normal, np.zeros_like(x), x)
 
+    def stored(self, x: Array) -> Array:
+        """Numbers as the tensor's type holds them, in that type."""
+        if self.style.truncates:
+            x = _cut(x.astype(np.float64), self.form)
+        if self.style.saturates:
+            x = np.clip(x.astype(np.float64), -self.form.largest, self.form.largest)
+        return self._flushed(x.astype(self.form.dtype))
+
     def given(self, value: Array) -> Array:
         return self._flushed(value.astype(self.work.dtype))
 
@@ -165,9 +206,7 @@ class Kernel:
         return self.given(value)
 
     def kept(self, state: Array) -> Array:
-        if not self.style.stores_state:
-            return state
-        return self._flushed(state.astype(self.form.dtype).astype(self.work.dtype))
+        return self.stored(state).astype(self.work.dtype) if self.style.stores_state else state
 
     def weights(self, matrix: Array) -> Array:
         return self._operand(matrix.astype(np.float64).T)
@@ -177,6 +216,8 @@ class Kernel:
         return rounded(x, self.style.operands) if self.style.operands else x
 
     def product(self, x: Array, weights: Array) -> Groups:
+        if self.style.stores_hidden:
+            x = self.stored(x)
         return Groups((Product(self._operand(x.astype(np.float64)), weights),), self)
 
     def activate(self, activation: Activation, argument: Groups | Array, clip: float | None) -> Array:
@@ -188,8 +229,11 @@ class Kernel:
             else:
                 x = np.clip(x, -threshold, threshold)
         if self.style.swallows_nan and activation.name == "Relu":
-            return np.fmax(x, x.dtype.type(0))
-        return self._flushed(_EVALUATIONS[self.style.activation](activation, x, self.form))
+            result = np.fmax(x, x.dtype.type(0))
+        else:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+                result = EVALUATIONS[self.style.activation](activation, x, self.form)
+        return self.stored(result).astype(self.work.dtype) if self.style.stores_gates else self._flushed(result)
 
     def concatenate(self, numbers: Sequence[Array], axis: int = 0) -> Array:
         return np.concatenate(numbers, axis)
@@ -202,8 +246,13 @@ class Kernel:
 
     def recurrence(self, factor: Array, term: Array, start: Array) -> Array:
         states = []
+        fused = self.style.order == "fused" and self.work.name != "float64"
         for t in range(len(term)):
-            start = self.kept(self._flushed(factor[t] * start) + term[t])
+            if fused:
+                exact = factor[t].astype(np.float64) * start + term[t]
+                start = self.kept(self._flushed(exact.astype(self.work.dtype)))
+            else:
+                start = self.kept(self._flushed(factor[t] * start) + term[t])
             states.append(start)
         return np.stack(states)
 
@@ -224,123 +273,48 @@ class Kernel:
                 joined = rounded(joined + bias, self.work)
             biases = [joined]
         sums = [self._flushed(self._dot(p)) for p in products]
+        between = acc
+        if style.stores_inputs:
+            ahead = self.stored(sums[0]).astype(np.float64)
+            for bias in biases:
+                ahead = self.stored(ahead + bias).astype(np.float64)
+            sums[0], biases = ahead, []
         if style.stores_sums:
-            sums = [rounded(s, self.form) for s in sums]
-            sums = [rounded(s + b, self.form) for s, b in zip(sums, biases, strict=False)] + sums[len(biases) :]
+            between = self.form
+            sums = [self.stored(s).astype(np.float64) for s in sums]
+            both = zip(sums, biases, strict=False)
+            sums = [self.stored(s + b).astype(np.float64) for s, b in both] + sums[len(biases) :]
             biases = biases[len(products) :]
         total = sums[0]
         for part in sums[1:] + biases:
-            total = rounded(total + part, self.form if style.stores_sums else acc)
+            total = rounded(total + part, between)
         return self._flushed(total).astype(self.work.dtype)
 
     def _dot(self, product: Product) -> Array:
         """x @ weights with every rounding of the style's order."""
         x, weights, acc, order = product.x, product.weights, self.accumulator, self.style.order
         terms = x.shape[-1]
-        if order == "library" or acc.name == "float64":
-            with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            if order == "library" or acc.name == "float64":
                 return (x.astype(acc.dtype) @ weights.astype(acc.dtype)).astype(np.float64)
-        if order == "blocks":
-            parts = [
-                self._chain(x[..., k : k + 16], weights[k : k + 16], range(min(16, terms - k)))
-                for k in range(0, terms, 16)
-            ]
-            while len(parts) > 1:
-                parts = [rounded(sum(parts[j : j + 2], np.zeros(())), acc) for j in range(0, len(parts), 2)]
-            return parts[0]
-        return self._chain(x, weights, range(terms) if order != "backward" else range(terms - 1, -1, -1))
+            if order == "blocks":
+                return self._paired([self._chain(x, weights, range(terms)[k : k + 16]) for k in range(0, terms, 16)])
+            if order == "lanes":
+                return self._paired([self._chain(x, weights, range(terms)[k::8]) for k in range(min(8, terms))])
+            return self._chain(x, weights, range(terms) if order != "backward" else range(terms - 1, -1, -1))
+
+    def _paired(self, parts: list[Array]) -> Array:
+        while len(parts) > 1:
+            parts = [rounded(sum(parts[j : j + 2], np.zeros(())), self.accumulator) for j in range(0, len(parts), 2)]
+        return parts[0]
 
     def _chain(self, x: Array, weights: Array, steps: range) -> Array:
         total = np.zeros((*x.shape[:-1], weights.shape[1]))
         fused = self.style.order in ("fused", "chained")
-        with np.errstate(over="ignore", invalid="ignore"):
-            for k in steps:
-                term = x[..., k : k + 1] * weights[k]
-                total = rounded(total + (term if fused else rounded(term, self.accumulator)), self.accumulator)
+        for k in steps:
+            term = x[..., k : k + 1] * weights[k]
+            total = rounded(total + (term if fused else rounded(term, self.accumulator)), self.accumulator)
         return total
-
-
-def _exact(activation: Activation, x: Array, form: Format) -> Array:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return activation(x.astype(np.float64)).astype(x.dtype)
-
-
-def _formula(activation: Activation, x: Array, form: Format) -> Array:
-    """The documents' formulas, every operation rounded to the work format, coefficients too."""
-    kind = x.dtype.type
-    a, b, one = kind(activation.alpha.value), kind(activation.beta.value), kind(1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        formulas: dict[str, Callable[[], Array]] = {
-            "Tanh": lambda: np.tanh(x),
-            "Sigmoid": lambda: one / (one + np.exp(-x)),
-            "Affine": lambda: a * x + b,
-            "LeakyRelu": lambda: np.where(x >= 0, x, a * x),
-            "ScaledTanh": lambda: a * np.tanh(b * x),
-            "HardSigmoid": lambda: np.minimum(np.maximum(a * x + b, kind(0)), one),
-            "Elu": lambda: np.where(x >= 0, x, a * (np.exp(x) - one)),
-            "Softsign": lambda: x / (one + np.abs(x)),
-            "Softplus": lambda: np.log(one + np.exp(x)),
-        }
-        formula = formulas.get(activation.name)
-        return formula().astype(x.dtype) if formula else _exact(activation, x, form)
-
-
-def _fraction(x: Array) -> Array:
-    """tanh from Lambert's continued fraction x/(1 + x^2/(3 + x^2/(5 + ...))) at x/2, doubled: tanh 2y = 2t/(1 + t^2).
-
-    15 terms leave less than 2^-60 for |x/2| <= 10; beyond, tanh is 1 to the last bit of float32.
-    """
-    y = np.clip(x, -20, 20) * x.dtype.type(0.5)
-    square, tail = y * y, np.full_like(y, 41)
-    for odd in range(39, 0, -2):
-        tail = odd + square / tail
-    t = y / tail
-    return ((2 * t) / (1 + t * t)).astype(x.dtype)
-
-
-def _rational(activation: Activation, x: Array, form: Format) -> Array:
-    # A kernel for half types evaluates its fraction in float32.
-    wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
-    half = wide.dtype.type(0.5)
-    if activation.name == "Tanh":
-        return _fraction(wide).astype(x.dtype)
-    if activation.name == "Sigmoid":
-        return (half * _fraction(half * wide) + half).astype(x.dtype)
-    return _formula(activation, x, form)
-
-
-@lru_cache(maxsize=8)
-def _table(name: str, intervals: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    places = np.linspace(-20.0, 20.0, intervals + 1)
-    return places, np.tanh(places) if name == "Tanh" else 0.5 * np.tanh(0.5 * places) + 0.5
-
-
-def _interpolated(activation: Activation, x: Array, form: Format) -> Array:
-    # Linear interpolation over steps of s errs by at most max|f''| s^2/8 <= 0.1 s^2; 2u of it needs s = sqrt(20u).
-    if activation.name not in ("Tanh", "Sigmoid") or form.name == "float64":
-        return _exact(activation, x, form)
-    places, values = _table(activation.name, int(np.ceil(40 / np.sqrt(20 * form.unit))))
-    return np.interp(x.astype(np.float64), places, values).astype(x.dtype)
-
-
-def _loose(activation: Activation, x: Array, form: Format) -> Array:
-    """Off by up to three quarters of the standard envelope, in a direction that depends on the argument's bits."""
-    if activation.name not in ("Tanh", "Sigmoid"):
-        return _exact(activation, x, form)
-    exact = activation(x.astype(np.float64))
-    with np.errstate(over="ignore", invalid="ignore"):
-        noise = np.sin(x.astype(np.float64) * 1e6)
-    noise = np.where(np.isfinite(noise), noise, 0.0)
-    return (exact + noise * 3 * form.unit * (np.abs(exact) + 1)).astype(x.dtype)
-
-
-_EVALUATIONS: dict[str, Callable[[Activation, Array, Format], Array]] = {
-    "exact": _exact,
-    "formula": _formula,
-    "rational": _rational,
-    "table": _interpolated,
-    "loose": _loose,
-}
 
 
 def run_kernel(
@@ -352,4 +326,4 @@ def run_kernel(
     kernel = Kernel(style, configuration.format)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         outputs = collect(configuration, trace(computation, kernel), kernel)
-        return {name: kernel._flushed(outputs[name].astype(configuration.format.dtype)) for name in node.outputs}
+        return {name: kernel.stored(outputs[name]) for name in node.outputs}

@@ -51,5 +51,6 @@ LSTM = Cell(
     activations=("Sigmoid", "Tanh", "Tanh"),
     inner=("c",),
     peepholes="iof",
+    unmarked=frozenset({1}),
     walk=walk,
 )

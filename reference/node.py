@@ -49,6 +49,8 @@ class Node:
     def __post_init__(self) -> None:
         operator = self.operator
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+        # An empty string only keeps the place of an output that is not asked for.
+        object.__setattr__(self, "outputs", tuple(name for name in self.outputs if name))
         for name in self.attributes:
             if name not in operator.attributes:
                 raise IllegalNode(_clause(self, "attributes"), f"{operator.name} defines no attribute {name!r}")
@@ -75,6 +77,8 @@ class Configuration:
         For each activation of a direction the clip threshold or None.
     lengths
         Shape (N,), every row's number of steps.
+    transposes
+        Whether the recurrent product is with the transposed blocks of R.
     touched
         Names of the readings on which this node's results depend.
     """
@@ -93,6 +97,7 @@ class Configuration:
     lengths: NDArray[np.int64]
     empty: str
     outputs: tuple[str, ...]
+    transposes: bool
     touched: frozenset[str]
 
     @property
@@ -106,11 +111,12 @@ def _clause(node: Node, topic: str) -> str:
 
 
 def configure(node: Node, inputs: Mapping[str, NDArray[Any]], readings: Readings | None = None) -> Configuration:
-    """Resolve a node with its inputs (formal name to array; absent ones missing).
+    """Resolve a node with its inputs (formal name to array; absent ones missing or None).
 
     Raises IllegalNode, naming the clause, where the operator's document does not allow what is given.
     """
     readings = readings or Readings()
+    inputs = {name: array for name, array in inputs.items() if array is not None}
     operator, cell = node.operator, CELLS[node.op_type]
     touched: set[str] = set()
 
@@ -187,6 +193,8 @@ def configure(node: Node, inputs: Mapping[str, NDArray[Any]], readings: Readings
         if readings.cell_output_clip == "unclipped":
             clips[-1] = None
 
+    if node.since_version in cell.unmarked:
+        touched.add("recurrent_product")
     coupled = None
     input_forget = node.attributes.get("input_forget", 0)
     if input_forget not in (0, 1):
@@ -212,6 +220,7 @@ def configure(node: Node, inputs: Mapping[str, NDArray[Any]], readings: Readings
         lengths=lengths,
         empty=readings.empty,
         outputs=node.outputs,
+        transposes=readings.recurrent_product == "transposed" or node.since_version not in cell.unmarked,
         touched=frozenset(touched),
     )
 

@@ -34,6 +34,9 @@ class Readings:
         State after a sequence of no steps: ``initial``: the initial state; ``zero``: zeros.
     zero_clip
         A clip of 0: ``off``: no clip; ``zero``: every argument becomes 0.
+    recurrent_product
+        Version 1 prints Ht-1*Ri where later versions print Ht-1*(Ri^T), and either fits R's shape: ``transposed`` or
+        ``plain``.
     sequence_output
         Version 1, output_sequence 0, and Y asked for all the same: ``given`` or ``absent``.
     """
@@ -45,6 +48,7 @@ class Readings:
     threshold: str = "at"
     empty: str = "initial"
     zero_clip: str = "off"
+    recurrent_product: str = "transposed"
     sequence_output: str = "given"
 
     def __post_init__(self) -> None:
@@ -68,5 +72,6 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "threshold": ("at", "above"),
     "empty": ("initial", "zero"),
     "zero_clip": ("off", "zero"),
+    "recurrent_product": ("transposed", "plain"),
     "sequence_output": ("given", "absent"),
 }

@@ -76,7 +76,10 @@ def _run(computation: Computation, arithmetic: Any, d: int, observed: NDArray[An
     positions = processing_order(c, c.directions[d])
     bias = inputs.get("B")
     Wb, Rb = (ABSENT, ABSENT) if bias is None else (arithmetic.given(b) for b in (bias[d, :rows], bias[d, rows:]))
-    R = arithmetic.weights(inputs["R"][d])
+    R = inputs["R"][d]
+    if not c.transposes:
+        R = R.reshape(-1, c.H, c.H).swapaxes(1, 2).reshape(R.shape)
+    R = arithmetic.weights(R)
     X = arithmetic.given(ordered(inputs["X"] if c.layout == 0 else inputs["X"].swapaxes(0, 1), positions))
 
     def gates(sum_: Number) -> Gates:

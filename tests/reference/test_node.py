@@ -1,0 +1,136 @@
+"""Nodes: what each version defines is accepted, everything else is refused, nothing is accepted and ignored."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from onnxspec.reference import IllegalNode, Node, UnknownOperator, configure, evaluate
+
+Inputs = dict[str, Any]
+
+
+def inputs(T: int = 2, N: int = 3, I: int = 4, H: int = 5, D: int = 1, dtype: Any = np.float32) -> Inputs:  # noqa: E741
+    draw = np.random.default_rng(0).normal
+    return {
+        "X": draw(size=(T, N, I)).astype(dtype),
+        "W": draw(size=(D, 4 * H, I)).astype(dtype),
+        "R": draw(size=(D, 4 * H, H)).astype(dtype),
+    }
+
+
+@pytest.mark.parametrize("version", [1, 7, 14, 22])
+def test_each_version_computes(version: int) -> None:
+    outputs = evaluate(Node("LSTM", version, {"hidden_size": 5}, ("Y", "Y_h", "Y_c")), inputs())
+    assert {n: a.shape for n, a in outputs.items()} == {"Y": (2, 1, 3, 5), "Y_h": (1, 3, 5), "Y_c": (1, 3, 5)}
+
+
+@pytest.mark.parametrize(
+    ("version", "attributes"),
+    [
+        (1, {"layout": 0}),
+        (7, {"layout": 1}),
+        (7, {"output_sequence": 1}),
+        (14, {"output_sequence": 0}),
+        (14, {"linear_before_reset": 1}),
+        (22, {"Direction": "forward"}),
+    ],
+)
+def test_attributes_that_a_version_does_not_define_are_refused(version: int, attributes: Inputs) -> None:
+    with pytest.raises(IllegalNode, match="defines no attribute"):
+        Node("LSTM", version, attributes)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "clause"),
+    [
+        ({"direction": "sideways"}, "lstm.direction"),
+        ({"layout": 7}, "lstm.layout"),
+        ({"activations": ["Sigmoid", "Tanh", "Swish"]}, "lstm.activations"),
+        ({"activations": ["Sigmoid", "Tanh"]}, "lstm.activations"),
+        ({"activations": ["Sigmoid", "Tanh", "Tanh"], "direction": "bidirectional"}, "lstm.shapes"),
+        ({"activation_alpha": [1.0, 2.0, 3.0, 4.0]}, "lstm.activation-alpha"),
+        ({"clip": -1.0}, "lstm.clip"),
+        ({"clip": float("nan")}, "lstm.clip"),
+        ({"input_forget": 2}, "lstm.input-forget"),
+        ({"hidden_size": 4}, "lstm.hidden-size"),
+    ],
+)
+def test_values_that_the_document_does_not_allow_are_refused(attributes: Inputs, clause: str) -> None:
+    with pytest.raises(IllegalNode) as caught:
+        configure(Node("LSTM", 14, attributes), inputs())
+    assert caught.value.clause == clause
+    assert "LSTM-14" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("W", np.zeros((1, 20, 3), np.float32)),
+        ("R", np.zeros((1, 16, 5), np.float32)),
+        ("B", np.zeros((1, 20), np.float32)),
+        ("P", np.zeros((1, 20), np.float32)),
+        ("initial_h", np.zeros((3, 1, 5), np.float32)),
+        ("initial_c", np.zeros((1, 3, 4), np.float32)),
+        ("sequence_lens", np.zeros(2, np.int32)),
+        ("sequence_lens", np.array([1, 2, 3], np.int32)),
+        ("sequence_lens", np.array([1, 2, -1], np.int32)),
+        ("sequence_lens", np.array([1, 2, 2], np.int64)),
+        ("B", np.zeros((1, 40), np.float64)),
+        ("Z", np.zeros((1, 40), np.float32)),
+        ("X", np.zeros((2, 3), np.float32)),
+        ("X", np.zeros((2, 3, 4), np.int32)),
+    ],
+)
+def test_inputs_that_do_not_fit_are_refused(name: str, array: Any) -> None:
+    with pytest.raises(IllegalNode):
+        evaluate(Node("LSTM", 14), {**inputs(), name: array})
+
+
+def test_a_missing_input_is_refused() -> None:
+    given = inputs()
+    del given["R"]
+    with pytest.raises(IllegalNode, match="input R is missing"):
+        evaluate(Node("LSTM", 14), given)
+
+
+def test_bfloat16_comes_with_version_22() -> None:
+    evaluate(Node("LSTM", 22), inputs(dtype=ml_dtypes.bfloat16))
+    with pytest.raises(IllegalNode, match="not bfloat16"):
+        evaluate(Node("LSTM", 14), inputs(dtype=ml_dtypes.bfloat16))
+
+
+def test_operator_versions_are_exact() -> None:
+    with pytest.raises(UnknownOperator, match="versions are 1, 7, 14, 22"):
+        Node("LSTM", 8)
+    with pytest.raises(UnknownOperator, match="there are: LSTM"):
+        Node("Gru", 1)
+
+
+def test_an_empty_string_keeps_the_place_of_an_absent_output() -> None:
+    node = Node("LSTM", 14, {}, ("", "", "Y_c"))
+    assert set(evaluate(node, inputs())) == {"Y_c"}
+    with pytest.raises(IllegalNode, match="no output 'Y_x'"):
+        Node("LSTM", 14, {}, ("Y_x",))
+
+
+def test_none_stands_for_an_absent_input() -> None:
+    node = Node("LSTM", 14)
+    given = inputs()
+    assert (evaluate(node, {**given, "B": None, "P": None})["Y"] == evaluate(node, given)["Y"]).all()
+
+
+def test_a_node_cannot_be_changed() -> None:
+    attributes = {"hidden_size": 5}
+    node = Node("LSTM", 14, attributes)
+    attributes["hidden_size"] = 6
+    assert node.attributes["hidden_size"] == 5
+    with pytest.raises(TypeError):
+        node.attributes["hidden_size"] = 6  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("T", "N"), [(0, 3), (2, 0), (0, 0)])
+def test_nothing_to_do_has_shapes_all_the_same(T: int, N: int) -> None:
+    outputs = evaluate(Node("LSTM", 14, {}, ("Y", "Y_h", "Y_c")), inputs(T, N))
+    assert outputs["Y"].shape == (T, 1, N, 5)
+    assert outputs["Y_h"].shape == outputs["Y_c"].shape == (1, N, 5)
