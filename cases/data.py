@@ -71,7 +71,7 @@ def inputs_of(spec: CaseSpec, run: int = 0) -> dict[str, Array]:
     if run and spec.reruns == "sizes":
         T, N = T + 2, N + 1
     cell = CELLS[spec.op]
-    D, G, I, H = spec.directions, len(cell.gates), spec.I, spec.H  # noqa: E741
+    D, G, I, H = spec.directions, len(cell.gates), spec.I, spec.H
     form = FORMATS[spec.type]
     precision = form.precision
     if spec.data == "exact":  # the fewer digits the data has, the more operations pass before the format's are used up

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -22,7 +22,7 @@ PROFILES: tuple[str, ...] = ("smoke", "core", "full")
 _SMOKE_PER_VERSION = 14
 
 
-@lru_cache(maxsize=None)
+@cache
 def profile(name: str, op: str, version: int) -> tuple[CaseSpec, ...]:
     """The cases of a profile for one operator version, in a fixed order. Raises KeyError for an unknown profile."""
     core = list(_unique(_core(op, version)))
@@ -178,8 +178,9 @@ def _of_type(op: str, version: int, kind: str, plain: dict[str, Any], *, whole: 
     for data in ("dense", "large", "small"):
         yield spec_from(op, version, numerics, T=6, data=data)
     # All structure at once, beside and on the edge of blocks of 8 to 64. Other lengths and data share the model.
-    for H, I in ((33, 5), (64, 65)):  # noqa: E741
-        for row in ({}, {"activations": "each"}, {"clip": 0.25}, {"input_forget": 1}):
+    variants: tuple[dict[str, Any], ...] = ({}, {"activations": "each"}, {"clip": 0.25}, {"input_forget": 1})
+    for H, I in ((33, 5), (64, 65)):
+        for row in variants:
             for seed in (0, 1):
                 yield spec_from(op, version, {**rich, **row}, T=4, N=3, I=I, H=H, seed=seed)
     yield spec_from(op, version, {**rich, "activations": "mixed"}, H=33)
@@ -215,7 +216,7 @@ def digest_of(specs: tuple[CaseSpec, ...]) -> str:
     return total.hexdigest()
 
 
-@lru_cache(maxsize=None)
+@cache
 def pinned_digests() -> dict[str, dict[str, str]]:
     """Profile to operator version to digest, as pinned with this release."""
     text = resources.files(__package__ or "onnxspec.cases").joinpath("digests.json").read_text(encoding="utf-8")

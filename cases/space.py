@@ -141,7 +141,7 @@ def _asked(outputs: tuple[str, ...], choice: str) -> tuple[str, ...]:
 def spec_from(op: str, version: int, row: Mapping[str, Any], **extra: Any) -> CaseSpec:
     """The case of a row of axis values; `extra` fields replace what the row says."""
     fields = dict(row)
-    T, N, I, H = SIZES[fields.pop("size", "small")]  # noqa: E741
+    T, N, I, H = SIZES[fields.pop("size", "small")]
     fields["outputs"] = _asked(operator_version(op, version).outputs, fields.get("outputs", "all"))
     chosen = fields.pop("activations", "default")
     if chosen != "default":

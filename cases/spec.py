@@ -53,7 +53,7 @@ class CaseSpec:
     layout: int = 0
     T: int = 1
     N: int = 1
-    I: int = 1  # noqa: E741 - the documents' letter
+    I: int = 1
     H: int = 1
     opset: str = "first"
     bias: bool = False
@@ -136,4 +136,5 @@ class CaseSpec:
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> CaseSpec:
         """The spec of :meth:`to_json`. Raises TypeError for a field that there is not."""
-        return CaseSpec(**{n: tuple(v) if isinstance(v, list) else v for n, v in value.items()})
+        plain: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in value.items()}
+        return CaseSpec(**plain)

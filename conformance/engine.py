@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -15,14 +16,17 @@ from ..reference import clause_named
 from .environment import environment, version_of
 from .expected_failures import Entry, matching, shipped_for, stale
 from .findings import biases, findings_of, grades
-from .journal import SCHEMA, Journal
+from .journal import SCHEMA, Journal, RunMismatch
 from .process import Job, Outcome, TargetProcess, TargetUnavailable
 from .result import Result, result_of
 from .selection import Selection
 from .target import Target
 from .verdict import Judgement, Verdict, judge
 
-__all__ = ["Plan", "Run", "TargetRun", "execute"]
+__all__ = ["OPTIMIZED", "Plan", "Run", "TargetRun", "execute", "lane"]
+
+OPTIMIZED = "+optimized"
+"""What the name of a target in its second lane ends with."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,8 @@ class Plan:
         (operator version, type) pairs, like ``("LSTM-14", "float32")``, for which a refusal counts as a failure.
     expected
         Whether the shipped files of expected failures are used.
+    targets_file
+        The file of named targets, where it was given by name: commands that repeat a case must name it too.
     """
 
     selection: Selection
@@ -41,11 +47,16 @@ class Plan:
     command: tuple[str, ...] = ()
     require: frozenset[tuple[str, str]] = frozenset()
     expected: bool = True
+    targets_file: Path | None = None
 
 
 @dataclass
 class TargetRun:
-    """What became of one target."""
+    """What became of one target.
+
+    unavailable
+        Why it could not start, or not again after a crash; empty where it could.
+    """
 
     target: Target
     description: dict[str, Any] = field(default_factory=dict)
@@ -95,31 +106,47 @@ Observer = Callable[[TargetRun, "Result | None"], None]
 
 
 def execute(plan: Plan, journal: Journal, observe: Observer = lambda target, result: None) -> Run:
-    """Run a plan into an open journal. What the journal already holds is not run again.
+    """Run a plan into an open journal. What the journal already holds is not run again, except for cases that no runtime
+    was there for.
 
-    Raises whatever ends it early (KeyboardInterrupt, OSError of a full disk); run.json is up to date even then, as far
-    as it can be written.
+    Raises RunMismatch where the journal holds another run, and whatever ends a run early (KeyboardInterrupt, OSError of
+    a full disk); run.json is up to date even then, as far as it can be written.
     """
-    started = datetime.now(timezone.utc)
-    clock = time.monotonic()
-    run = Run(plan, journal.folder, started, [TargetRun(target) for target in plan.targets])
+    run = Run(plan, journal.folder, datetime.now(timezone.utc), [TargetRun(target) for target in plan.targets])
     journal.same_run(_description(run))
+    journal.forget_unavailable()
+    before = _take_up(run, journal)
+    clock = time.monotonic()
     journal.describe(_description(run))
     try:
         for target_run in run.targets:
-            _run_target(plan, target_run, journal, observe)
+            _run_target(run, target_run, journal, observe)
         run.complete = True
     finally:
-        run.seconds = time.monotonic() - clock
+        run.seconds = before + time.monotonic() - clock
         journal.describe(_description(run))
     return run
 
 
-def _run_target(plan: Plan, run: TargetRun, journal: Journal, observe: Observer) -> None:
+def _take_up(run: Run, journal: Journal) -> float:
+    """Give the run what the journal holds of it already; returns the seconds that it took."""
+    cases = {spec.id for spec in run.plan.specs}
+    earlier = journal.described() or {}
+    described = {target["name"]: target for target in earlier.get("targets", ())}
+    for target_run in run.targets:
+        name = target_run.target.name
+        target_run.results = [r for r in journal.done if r.target == name and r.case in cases]
+        target_run.description = described.get(name, {}).get("description", {})
+        target_run.seconds = described.get(name, {}).get("seconds", 0.0)
+    if earlier:
+        run.started = datetime.fromisoformat(earlier["started"])
+    return float(earlier.get("seconds", 0.0))
+
+
+def _run_target(whole: Run, run: TargetRun, journal: Journal, observe: Observer) -> None:
     clock = time.monotonic()
-    target = run.target
+    plan, target = whole.plan, run.target
     specs = {spec.id: spec for spec in plan.specs}
-    run.results = [r for r in journal.done if r.target == target.name and r.case in specs]
     done = {r.case for r in run.results}
     left = [spec for spec in plan.specs if spec.id not in done]
     entries = shipped_for(target) if plan.expected else ()
@@ -127,25 +154,45 @@ def _run_target(plan: Plan, run: TargetRun, journal: Journal, observe: Observer)
 
     def record(spec: CaseSpec, judgement: Judgement, seconds: float) -> None:
         entry = matching(entries, spec, judgement)
-        result = result_of(spec, target.name, judgement, seconds, entry.reason if entry else None)
+        repeat = _repeat(plan, spec, target)
+        result = result_of(spec, target.name, judgement, seconds, entry.reason if entry else None, repeat)
+        if judgement.verdict is Verdict.UNAVAILABLE:
+            run.unavailable = run.unavailable or judgement.message
         journal.append(result)
         run.results.append(result)
         observe(run, result)
 
     try:
-        with TargetProcess(target) as process:
-            run.description = process.start()
-            for case, outcome, twin in _outcomes(process, left):
-                seconds = outcome.seconds + (twin.seconds if twin else 0.0)
-                record(case.spec, judge(case, outcome, twin, target.accuracy), seconds)
+        if left:
+            with TargetProcess(target) as process:
+                run.description = _same_runtime(process.start(), run)
+                # On disk from now on: whoever goes on with this run must have the same runtime.
+                journal.describe(_description(whole))
+                for case, outcome, twin in _outcomes(process, left):
+                    seconds = outcome.seconds + (twin.seconds if twin else 0.0)
+                    record(case.spec, judge(case, outcome, twin, target.accuracy), seconds)
     except TargetUnavailable as error:
-        run.unavailable = str(error)
         finished = {r.case for r in run.results}
         for spec in left:
             if spec.id not in finished:
                 record(spec, Judgement(Verdict.UNAVAILABLE, "unavailable", message=str(error)), 0.0)
     run.stale = stale(entries, ((specs[r.case], r.verdict) for r in run.results))
-    run.seconds = time.monotonic() - clock
+    run.seconds += time.monotonic() - clock
+
+
+def _same_runtime(description: dict[str, Any], run: TargetRun) -> dict[str, Any]:
+    """The description of a runtime that has started. Raises RunMismatch where earlier results are of another one."""
+    for key in ("runtime", "version", "build", "provider", "device"):
+        was, now = run.description.get(key), description.get(key)
+        if run.results and was != now:
+            raise RunMismatch(f"the results there are of {run.target.name} with {key} {was}, which now has {now}")
+    return description
+
+
+def _repeat(plan: Plan, spec: CaseSpec, target: Target) -> str:
+    """The command that shows a case on a target."""
+    where = ["--targets-file", str(plan.targets_file)] if plan.targets_file is not None else []
+    return shlex.join(["onnxspec", "explain", spec.id, "--target", target.name, *where])
 
 
 def _outcomes(
@@ -190,11 +237,12 @@ def _description(run: Run) -> dict[str, Any]:
         "command": list(plan.command),
         "profile": selection.profile,
         "selection": {
-            "op": list(selection.ops),
-            "since_version": list(selection.versions),
-            "type": list(selection.types),
-            "case": list(selection.cases),
+            "op": sorted(set(selection.ops)),
+            "since_version": sorted(set(selection.versions)),
+            "type": sorted(set(selection.types)),
+            "case": sorted(set(selection.cases)),
         },
+        "expected_failures": plan.expected,
         "cases": len(plan.specs),
         "digests": {
             f"{op}-{v}": pinned.get(f"{op}-{v}") or digest_of(profile(selection.profile, op, v)) for op, v in versions
@@ -230,4 +278,4 @@ def lane(target: Target, optimize: bool) -> Target:
     """The target in its lane: as it is, or with the runtime's graph optimizations on."""
     if not optimize or target.adapter != "onnxruntime":
         return target
-    return replace(target, name=f"{target.name}+optimized", options={**target.options, "optimize": True})
+    return replace(target, name=f"{target.name}{OPTIMIZED}", options={**target.options, "optimize": True})

@@ -6,24 +6,27 @@ kill cut in half is dropped when the run goes on.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from .result import Result
+from .verdict import Verdict
 
 __all__ = ["SCHEMA", "Journal", "OccupiedFolder", "RunMismatch", "fresh_folder"]
 
 SCHEMA = 1
-RESULTS, RUN = "results.jsonl", "run.json"
+RESULTS, RUN, PAGE = "results.jsonl", "run.json", "report/index.html"
 
 
 class OccupiedFolder(Exception):  # noqa: N818 - it reads as what it says
-    """The output folder already holds a run."""
+    """The output folder already holds a run, or one is writing to it."""
 
 
 class RunMismatch(Exception):  # noqa: N818 - it reads as what it says
@@ -31,11 +34,13 @@ class RunMismatch(Exception):  # noqa: N818 - it reads as what it says
 
 
 def fresh_folder(parent: Path, started: datetime) -> Path:
-    """A dated folder under `parent` that does not exist yet."""
+    """Make a dated folder under `parent` that did not exist before. Raises OSError where it cannot be made."""
+    parent.mkdir(parents=True, exist_ok=True)
     name = started.strftime("%Y-%m-%dT%H%M%S")
     for suffix in ("", *(f"-{k}" for k in range(2, 1000))):
         folder = parent / f"{name}{suffix}"
-        if not folder.exists():
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()
             return folder
     raise OccupiedFolder(f"{parent} holds a thousand runs of this second")
 
@@ -44,18 +49,22 @@ class Journal:
     """The results of one run, a context manager that owns the run directory while it is open."""
 
     def __init__(self, folder: Path, *, resume: bool = False, overwrite: bool = False) -> None:
-        """Raises OccupiedFolder where the folder holds a run and neither `resume` nor `overwrite` is meant; OSError
-        where it cannot be made."""
+        """Open the journal; ``done`` is what it holds.
+
+        Raises OccupiedFolder where the folder holds a run and neither `resume` nor `overwrite` is meant, or where
+        another process is writing to it; OSError where it cannot be made.
+        """
         self.folder = folder
         self._path = folder / RESULTS
         if any((folder / name).exists() for name in (RESULTS, RUN)) and not (resume or overwrite):
             raise OccupiedFolder(f"{folder} already holds a run: go on with --resume, or start again with --overwrite")
         folder.mkdir(parents=True, exist_ok=True)
-        if overwrite and not resume:
-            self._path.unlink(missing_ok=True)
-            (folder / RUN).unlink(missing_ok=True)
-        self.done = self._recover() if resume else []
-        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._file = _opened(self._path)
+        if overwrite:
+            os.ftruncate(self._file, 0)
+            for name in (RUN, PAGE):
+                (folder / name).unlink(missing_ok=True)
+        self.done = self._recover()
 
     def __enter__(self) -> Journal:
         return self
@@ -67,8 +76,6 @@ class Journal:
 
     def _recover(self) -> list[Result]:
         """The whole lines of an earlier run; what follows the first that is not whole is cut off."""
-        if not self._path.exists():
-            return []
         content = self._path.read_bytes()
         results, good = [], 0
         for line in content.splitlines(keepends=True):
@@ -80,7 +87,7 @@ class Journal:
                 break
             good += len(line)
         if good < len(content):
-            os.truncate(self._path, good)
+            os.ftruncate(self._file, good)
         return results
 
     def described(self) -> dict[str, Any] | None:
@@ -92,24 +99,58 @@ class Journal:
         return found if isinstance(found, dict) else None
 
     def same_run(self, description: Mapping[str, Any]) -> None:
-        """Make sure that the run in the folder is the one described. Raises RunMismatch, naming what differs."""
+        """Make sure that the run in the folder is the one described; targets may have been added to it.
+
+        Raises RunMismatch, naming what differs.
+        """
         earlier = self.described()
         if earlier is None:
+            if self.done:
+                raise RunMismatch(f"{self.folder} holds results but no {RUN} that says of what: use --overwrite")
             return
-        for key in ("schema", "profile", "selection", "digests"):
+        hint = "go on with the options that it was started with"
+        for key in ("schema", "onnxspec", "profile", "selection", "digests", "expected_failures"):
             if earlier.get(key) != description[key]:
-                raise RunMismatch(
-                    f"{self.folder} holds a run with another {key}: go on with the options that it was started with"
-                )
+                raise RunMismatch(f"{self.folder} holds a run with another {key.replace('_', ' ')}: {hint}")
+        targets = {target["name"]: target for target in description["targets"]}
+        for target in earlier.get("targets", ()):
+            name = target["name"]
+            if name not in targets:
+                raise RunMismatch(f"{self.folder} holds a run of target {name!r} too: {hint}")
+            if any(target.get(key) != targets[name][key] for key in ("adapter", "options", "class")):
+                raise RunMismatch(f"{self.folder} holds a run of another target of the name {name!r}: {hint}")
+
+    def forget_unavailable(self) -> None:
+        """Drop the results of cases that no runtime was there for: they are due again.
+
+        The old file stays until the new one is whole.
+        """
+        left = [result for result in self.done if result.verdict is not Verdict.UNAVAILABLE]
+        if len(left) == len(self.done):
+            return
+        beside = self.folder / f"{RESULTS}.new"
+        beside.unlink(missing_ok=True)
+        old, self._file = self._file, _opened(beside)
+        os.close(old)
+        try:
+            self._write(left)
+        except OSError:
+            beside.unlink()
+            raise
+        beside.replace(self._path)
+        self.done = left
 
     def append(self, result: Result) -> None:
         """Write a result. Raises OSError, with nothing half-written left, where the disk has no room for it."""
-        line = (result.to_line() + "\n").encode("utf-8")
+        self._write([result])
+
+    def _write(self, results: Iterable[Result]) -> None:
+        lines = "".join(f"{result.to_line()}\n" for result in results).encode("utf-8")
         before = os.fstat(self._file).st_size
         written = 0
         try:
-            while written < len(line):
-                written += os.write(self._file, line[written:])
+            while written < len(lines):
+                written += os.write(self._file, lines[written:])
         except OSError:
             os.ftruncate(self._file, before)
             raise
@@ -118,5 +159,26 @@ class Journal:
         """Write run.json, the old one staying until the new one is whole."""
         text = json.dumps(description, indent=2, allow_nan=False)
         beside = self.folder / f"{RUN}.new"
-        beside.write_text(text + "\n", encoding="utf-8")
-        beside.replace(self.folder / RUN)
+        try:
+            beside.write_text(text + "\n", encoding="utf-8")
+            beside.replace(self.folder / RUN)
+        except OSError:
+            with contextlib.suppress(OSError):
+                beside.unlink(missing_ok=True)
+            raise
+
+
+def _opened(path: Path) -> int:
+    """A descriptor to append to, locked as long as it is open: two runs in one folder would mix their results."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    if sys.platform != "win32":
+        import fcntl
+
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise OccupiedFolder(f"{path.parent}: another onnxspec is writing to this folder") from None
+        except OSError:
+            pass  # a file system without locks
+    return descriptor

@@ -69,8 +69,16 @@ class Result:
             raise ValueError(f"no result: {error}") from None
 
 
-def result_of(spec: CaseSpec, target: str, judgement: Judgement, seconds: float, why: str | None) -> Result:
-    """The result of a judgement. `why` is the reason of an expected-failure entry, None where none applies."""
+def result_of(
+    spec: CaseSpec, target: str, judgement: Judgement, seconds: float, why: str | None, repeat: str = ""
+) -> Result:
+    """The result of a judgement.
+
+    why
+        The reason of an expected-failure entry, None where none applies.
+    repeat
+        The command that shows this case on this target.
+    """
     failing = judgement.verdict in FAILING
     operator = spec.node.operator
     return Result(
@@ -84,7 +92,7 @@ def result_of(spec: CaseSpec, target: str, judgement: Judgement, seconds: float,
         expected=failing and why is not None,
         clauses=tuple(clause.id for clause in clauses_exercised(spec)),
         features=tuple(group_of(spec)),
-        worst=judgement.worst if math.isfinite(judgement.worst) else None,
+        worst=judgement.worst if judgement.judged and math.isfinite(judgement.worst) else None,
         reason=judgement.reason,
         where=judgement.where,
         message=judgement.message,
@@ -96,8 +104,9 @@ def result_of(spec: CaseSpec, target: str, judgement: Judgement, seconds: float,
         readings=dict(judgement.readings or {}),
         judged=judgement.judged,
         elements=judgement.elements,
-        repeat=f"onnxspec explain {spec.id} --target {target}",
+        repeat=repeat,
         why=(why or "") if failing else "",
-        error_sums=judgement.error_sums if spec.data == "numerics" else (),
+        # What is so wrong that its squares overflow has no part in a mean error.
+        error_sums=judgement.error_sums if spec.data == "numerics" and all(map(math.isfinite, judgement.error_sums)) else (),
         strict=judgement.strict,
     )

@@ -8,18 +8,28 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from ..cases import PROFILES, CaseSpec, operator_versions, profile
-from ..reference import FORMATS
+from ..reference import FORMATS, operator_version
 
-__all__ = ["Selection", "UnknownName", "select"]
+__all__ = ["Selection", "UnknownName", "operator_types", "select"]
+
+_LONGEST = 200
 
 
 class UnknownName(ValueError):  # noqa: N818 - it reads as what it says
     """Something that was asked for does not exist; the text names it and the nearest that do, in one line."""
 
-    def __init__(self, kind: str, given: object, known: Sequence[object]) -> None:
-        texts = [str(k) for k in known]
-        near = difflib.get_close_matches(str(given), texts, 3, 0.5) or texts[:6]
-        super().__init__(f"unknown {kind} {str(given)!r}; nearest: {', '.join(near)}")
+    def __init__(self, kind: str, given: object, known: Sequence[object], among: str = "") -> None:
+        """`among` says in words what it was looked for in, where that is not everything."""
+        text = str(given) if len(str(given)) <= _LONGEST else f"{str(given)[:_LONGEST]}..."
+        super().__init__(f"unknown {kind} {text!r}{among}; nearest: {', '.join(_nearest(str(given), known))}")
+
+
+def _nearest(given: str, known: Sequence[object]) -> list[str]:
+    if given.isdecimal() and len(given) < 10 and all(isinstance(k, int) for k in known):
+        return [str(k) for k in sorted(known, key=lambda k: abs(int(str(k)) - int(given)))[:3]]
+    folded = {str(k).lower(): str(k) for k in known}
+    near = difflib.get_close_matches(given.lower(), folded, 3, 0.5)
+    return [folded[n] for n in near] or [str(k) for k in known[:6]]
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,19 @@ class Selection:
     types: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
 
+    @property
+    def narrowed(self) -> str:
+        """What operators, versions and types leave, like ``LSTM-14:float16|float32``; empty where that is all."""
+        if not (self.ops or self.versions or self.types):
+            return ""
+        versions, types = "|".join(map(str, self.versions)), "|".join(self.types)
+        return f"{'|'.join(self.ops) or '*'}-{versions or '*'}:{types or '*'}"
+
+
+def operator_types() -> list[str]:
+    """Every operator version and type that there are cases for, like ``LSTM-14:float32``."""
+    return [f"{op}-{v}:{t}" for op, v in operator_versions() for t in FORMATS if t in operator_version(op, v).types]
+
 
 def select(selection: Selection) -> list[CaseSpec]:
     """The cases, in a fixed order. Raises UnknownName for anything that does not exist or leaves nothing."""
@@ -45,39 +68,53 @@ def select(selection: Selection) -> list[CaseSpec]:
     for op in selection.ops:
         if op not in {o for o, _ in known}:
             raise UnknownName("operator", op, sorted({o for o, _ in known}))
+    versions = sorted({v for o, v in known if not selection.ops or o in selection.ops})
     for version in selection.versions:
-        if version not in {v for o, v in known if not selection.ops or o in selection.ops}:
-            raise UnknownName("operator version", version, sorted({v for _, v in known}))
+        if version not in versions:
+            raise UnknownName("operator version", version, versions)
     for kind in selection.types:
         if kind not in FORMATS:
             raise UnknownName("type", kind, list(FORMATS))
-    wanted = [
-        (op, version)
-        for op, version in known
-        if (not selection.ops or op in selection.ops) and (not selection.versions or version in selection.versions)
-    ]
-
-    def from_profile(name: str) -> list[CaseSpec]:
-        specs = [spec for op, version in wanted for spec in profile(name, op, version)]
-        return [spec for spec in specs if not selection.types or spec.type in selection.types]
-
-    specs = from_profile(selection.profile)
+    specs = _narrowed(selection.profile, selection)
     if selection.cases:
-        specs = _named(selection.cases, specs, from_profile)
+        specs = _named(selection, specs)
     if not specs:
-        raise UnknownName("combination", f"{selection}", [f"{op}-{version}" for op, version in known])
+        there = dict.fromkeys(f"{s.op}-{s.version}:{s.type}" for s in _narrowed(selection.profile, Selection()))
+        raise UnknownName("combination", selection.narrowed, list(there), f" in profile {selection.profile}")
     return specs
 
 
-def _named(patterns: tuple[str, ...], specs: list[CaseSpec], from_profile: object) -> list[CaseSpec]:
+def _narrowed(name: str, selection: Selection) -> list[CaseSpec]:
+    """The cases of a profile that operators, versions and types leave."""
+    return [
+        spec
+        for op, version in operator_versions()
+        if (not selection.ops or op in selection.ops) and (not selection.versions or version in selection.versions)
+        for spec in profile(name, op, version)
+        if not selection.types or spec.type in selection.types
+    ]
+
+
+def _named(selection: Selection, specs: list[CaseSpec]) -> list[CaseSpec]:
     """The cases that patterns name, looked for in the profile first and then in all profiles."""
     found: dict[str, CaseSpec] = {}
-    for pattern in patterns:
-        hits = [spec for spec in specs if fnmatchcase(spec.id, pattern)]
+    everything: list[CaseSpec] = []
+    for pattern in selection.cases:
+        hits = _matching(pattern, specs)
         if not hits:
-            everything = [spec for name in PROFILES for spec in from_profile(name)]  # type: ignore[operator]
-            hits = [spec for spec in everything if fnmatchcase(spec.id, pattern)]
-            if not hits:
-                raise UnknownName("case", pattern, [spec.id for spec in everything])
+            # Each profile contains those before it.
+            everything = everything or _narrowed(PROFILES[-1], selection)
+            if not everything:
+                return []
+            hits = _matching(pattern, everything)
+        if not hits:
+            among = f" among {selection.narrowed}" if selection.narrowed else ""
+            raise UnknownName("case", pattern, [spec.id for spec in everything], among)
         found.update((spec.id, spec) for spec in hits)
     return list(found.values())
+
+
+def _matching(pattern: str, specs: list[CaseSpec]) -> list[CaseSpec]:
+    if not set("*?[") & set(pattern):
+        return [spec for spec in specs if spec.id == pattern]
+    return [spec for spec in specs if fnmatchcase(spec.id, pattern)]

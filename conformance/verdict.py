@@ -102,6 +102,8 @@ def judge(case: Case, outcome: Outcome, twin: Outcome | None, accuracy: str = "s
     """
     if outcome.status != "ran":
         return Judgement(_STATUS[outcome.status], outcome.phase or None, message=outcome.message)
+    if twin is not None and twin.status in ("crashed", "timed-out", "unavailable"):
+        return Judgement(_STATUS[twin.status], "twin", message=f"with all outputs asked for: {twin.message}")
     touched = _touched(case.trial)
     runs = [list(_named(case.trial.node, lists)) for lists in outcome.outputs]
     if outcome.malformed:

@@ -7,7 +7,7 @@ plain numbers that :mod:`.bounded` computes with.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from .formats import FORMATS, Format
 
@@ -129,7 +129,7 @@ def _coarser(first: Format, second: Format | None) -> Format:
     return second if second is not None and second.precision < first.precision else first
 
 
-@lru_cache(maxsize=None)
+@cache
 def budget(class_name: str, type_name: str) -> Budget:
     """The budget of an accuracy class for a tensor type (``float32``, ...). Raises ValueError for an unknown class."""
     chosen = accuracy_class(class_name)

@@ -101,7 +101,8 @@ def _elu(x: Array, alpha: float, beta: float) -> Array:
 
 
 def _softsign(x: Array, alpha: float, beta: float) -> Array:
-    return x / (1 + np.abs(x))
+    signed: Array = x / (1 + np.abs(x))
+    return signed
 
 
 def _softplus(x: Array, alpha: float, beta: float) -> Array:

@@ -18,8 +18,8 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from .activations import Activation
 from .accuracy import ORACLE_UNIT, Budget
+from .activations import Activation
 
 __all__ = ["Bounded", "Bounding", "Sum", "Weights"]
 
@@ -208,7 +208,7 @@ class Bounding:
     def weights(self, matrix: Array) -> Weights:
         """A weight matrix (rows, columns) for :meth:`product`."""
         matrix, doubt = self._clean(matrix, min(self.budget.tensor.largest, self.budget.operand_largest))
-        rows_in_doubt = None if doubt is None else doubt.any(axis=-1)
+        rows_in_doubt: Mask = None if doubt is None else np.any(doubt, axis=-1)
         return Weights(np.ascontiguousarray(matrix.T), np.abs(matrix.T), rows_in_doubt)
 
     def product(self, x: Bounded, weights: Weights) -> Sum:

@@ -56,20 +56,31 @@ class Gates:
 class Parameters:
     """What the equations of one direction refer to, beside the sums and the state.
 
-    f, g, h
-        The activation functions, clipping included: from an argument to a number.
+    functions
+        The activation functions of the direction, clipping included: from an argument to a number. The equations call
+        them f, g and h.
     P
         Peepholes by letter, each (hidden_size,) or ABSENT.
     coupled
         None, or which gate ``input_forget`` keeps: ``input`` or ``forget``.
     """
 
-    f: Callable[[Number], Number]
-    g: Callable[[Number], Number]
-    h: Callable[[Number], Number]
+    functions: tuple[Callable[[Number], Number], ...]
     P: dict[str, Number]
     coupled: str | None
     arithmetic: Any
+
+    @property
+    def f(self) -> Callable[[Number], Number]:
+        return self.functions[0]
+
+    @property
+    def g(self) -> Callable[[Number], Number]:
+        return self.functions[1]
+
+    @property
+    def h(self) -> Callable[[Number], Number]:
+        return self.functions[2]
 
 
 # H_t and the inner states, after each step, stacked along the first axis.
@@ -104,7 +115,9 @@ class Cell:
     unmarked: frozenset[int]
     walk: Callable[[Parameters, Gates, Gates, tuple[Number, ...]], States]
 
-    def bind(self, arithmetic: Any, activations: tuple[Activation, ...], clips: tuple[float | None, ...]) -> Any:
+    def bind(
+        self, arithmetic: Any, activations: tuple[Activation, ...], clips: tuple[float | None, ...]
+    ) -> tuple[Callable[[Number], Number], ...]:
         """The activations as functions of one argument, in an arithmetic."""
 
         def bound(activation: Activation, clip: float | None) -> Callable[[Number], Number]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -101,7 +101,7 @@ def parse_clauses(text: str, op_type: str, place: str) -> tuple[Clause, ...]:
     return tuple(found.values())
 
 
-@lru_cache(maxsize=None)
+@cache
 def _table(op_type: str) -> dict[str, Clause]:
     name = f"{op_type.lower()}_clauses.toml"
     text = resources.files(__package__ or "onnxspec.reference").joinpath(name).read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .evaluation import compute, computation_of
+from .evaluation import computation_of, compute
 from .node import Node
 from .readings import Readings
 from .recurrence import Computation

@@ -8,7 +8,7 @@ activations stays in that state for some steps; as long as it does, the toleranc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,14 +78,16 @@ class Dyadic:
         return Dyadic(self.value, exact, np.abs(self.value), _last_digit(self.value), form)
 
     def __getitem__(self, index: Any) -> Dyadic:
-        return Dyadic(self.value[index], self.exact[index], self.magnitude[index], self.digit[index], self.form)
+        return self._each(lambda array: array[index])
+
+    def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Dyadic:
+        return Dyadic(change(self.value), change(self.exact), change(self.magnitude), change(self.digit), self.form)
 
     def __len__(self) -> int:
         return len(self.value)
 
     def transpose(self, *axes: int) -> Dyadic:
-        parts = (a.transpose(*axes) for a in (self.value, self.exact, self.magnitude, self.digit))
-        return Dyadic(*parts, self.form)  # type: ignore[arg-type]
+        return self._each(lambda array: array.transpose(*axes))
 
     def __add__(self, other: Dyadic) -> Dyadic:
         if not isinstance(other, Dyadic):
@@ -149,17 +151,25 @@ class Proving:
         return Dyadic.of(activation(x.value), x.exact & (activation.name in LINEAR), self.form)
 
     def concatenate(self, numbers: Sequence[Dyadic], axis: int = 0) -> Dyadic:
-        fields = ("value", "exact", "magnitude", "digit")
-        parts = (np.concatenate([getattr(n, field) for n in numbers], axis) for field in fields)
-        return Dyadic(*parts, self.form)  # type: ignore[arg-type]
+        return Dyadic(
+            np.concatenate([n.value for n in numbers], axis),
+            np.concatenate([n.exact for n in numbers], axis),
+            np.concatenate([n.magnitude for n in numbers], axis),
+            np.concatenate([n.digit for n in numbers], axis),
+            self.form,
+        )
 
     def stack(self, steps: Sequence[Dyadic]) -> Dyadic:
         return self.concatenate([step[np.newaxis] for step in steps])
 
     def where(self, mask: Mask, number: Dyadic, otherwise: Dyadic) -> Dyadic:
-        fields = ("value", "exact", "magnitude", "digit")
-        parts = (np.where(mask, getattr(number, field), getattr(otherwise, field)) for field in fields)
-        return Dyadic(*parts, self.form)  # type: ignore[arg-type]
+        return Dyadic(
+            np.where(mask, number.value, otherwise.value),
+            np.where(mask, number.exact, otherwise.exact),
+            np.where(mask, number.magnitude, otherwise.magnitude),
+            np.where(mask, number.digit, otherwise.digit),
+            self.form,
+        )
 
     def recurrence(self, factor: Dyadic, term: Dyadic, start: Dyadic) -> Dyadic:
         """All C_t = factor_t * C_(t-1) + term_t, t along the first axis."""

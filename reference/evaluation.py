@@ -13,7 +13,7 @@ from .plain import Plain
 from .readings import Readings
 from .recurrence import Computation, collect, trace
 
-__all__ = ["compute", "computation_of", "evaluate"]
+__all__ = ["computation_of", "compute", "evaluate"]
 
 
 def computation_of(node: Node, inputs: Mapping[str, NDArray[Any]], readings: Readings | None = None) -> Computation:

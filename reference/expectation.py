@@ -175,7 +175,8 @@ def _last_reported(c: Configuration, Y: NDArray[Any], arithmetic: Bounding) -> t
 def _too_wide(number: Bounded) -> NDArray[np.bool_]:
     """Elements of those rows of a free run whose radius is no longer small beside their signal."""
     signal = np.abs(number.value).max(axis=-1, keepdims=True, initial=0.0)
-    return (number.radius > FREE_RUN_SHARE * signal) & (number.radius > 0)
+    wide: NDArray[np.bool_] = (number.radius > FREE_RUN_SHARE * signal) & (number.radius > 0)
+    return wide
 
 
 def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:

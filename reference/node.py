@@ -88,7 +88,7 @@ class Configuration:
     directions: tuple[str, ...]
     T: int
     N: int
-    I: int  # noqa: E741 - the documents' letter
+    I: int
     H: int
     layout: int
     activations: tuple[tuple[Activation, ...], ...]
@@ -129,7 +129,7 @@ def configure(node: Node, inputs: Mapping[str, NDArray[Any]], readings: Readings
     for name in operator.inputs:
         if name in operator.required and name not in inputs:
             raise illegal("inputs", f"input {name} is missing")
-    X, W, R = inputs["X"], inputs["W"], inputs["R"]
+    X, R = inputs["X"], inputs["R"]
     try:
         form = format_of(X.dtype)
     except ValueError as error:
@@ -150,7 +150,7 @@ def configure(node: Node, inputs: Mapping[str, NDArray[Any]], readings: Readings
 
     if X.ndim != 3:
         raise illegal("shapes", f"X has 3 dimensions, not {X.ndim}")
-    T, N, I = X.shape if layout == 0 else (X.shape[1], X.shape[0], X.shape[2])  # noqa: E741
+    T, N, I = X.shape if layout == 0 else (X.shape[1], X.shape[0], X.shape[2])
     H = int(R.shape[-1]) if R.ndim == 3 else -1
     if "hidden_size" in node.attributes and node.attributes["hidden_size"] != H:
         raise illegal("hidden-size", f"hidden_size is {node.attributes['hidden_size']}, but R has shape {R.shape}")
@@ -202,7 +202,8 @@ def configure(node: Node, inputs: Mapping[str, NDArray[Any]], readings: Readings
     if input_forget:
         touched.add("coupled_gate")
         coupled = readings.coupled_gate
-    if "output_sequence" in operator.attributes and not node.attributes.get("output_sequence", 0) and "Y" in node.outputs:
+    announced = "output_sequence" not in operator.attributes or node.attributes.get("output_sequence", 0)
+    if "Y" in node.outputs and not announced:
         touched.add("sequence_output")
 
     return Configuration(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from types import MappingProxyType
 
 import onnx.defs
@@ -56,7 +56,7 @@ class OperatorVersion:
         return later[0] - 1 if later else self.since_version
 
 
-@lru_cache(maxsize=None)
+@cache
 def versions_of(op_type: str, domain: str = "") -> tuple[int, ...]:
     """Every since_version of an operator, ascending. Raises UnknownOperator."""
     if op_type in OPERATORS:
@@ -70,7 +70,7 @@ def versions_of(op_type: str, domain: str = "") -> tuple[int, ...]:
     raise UnknownOperator(f"no operator {op_type!r} in domain {domain!r}; there are: {', '.join(OPERATORS)}")
 
 
-@lru_cache(maxsize=None)
+@cache
 def operator_version(op_type: str, since_version: int, domain: str = "") -> OperatorVersion:
     """One version of an operator. Raises UnknownOperator where there is none of exactly that since_version."""
     known = versions_of(op_type, domain)
@@ -85,7 +85,7 @@ def operator_version(op_type: str, since_version: int, domain: str = "") -> Oper
         domain=domain,
         op_type=op_type,
         since_version=since_version,
-        attributes=MappingProxyType({n: a.type.name for n, a in schema.attributes.items()}),
+        attributes=MappingProxyType({n: str(a.type).rpartition(".")[2] for n, a in schema.attributes.items()}),
         inputs=tuple(i.name for i in schema.inputs),
         required=frozenset(i.name for i in schema.inputs if i.option != optional),
         outputs=tuple(o.name for o in schema.outputs),

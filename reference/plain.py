@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 class Plain:
-    """Same operations as :class:`.bounded.Bounding`, on the numbers alone. Infinities and NaN go where IEEE 754 says."""
+    """Same operations as :class:`.bounded.Bounding`, on numbers alone. Infinities and NaN go where IEEE 754 says."""
 
     def given(self, value: Array) -> Array:
         return value

@@ -86,8 +86,8 @@ def _run(computation: Computation, arithmetic: Any, d: int, observed: NDArray[An
         return Gates(sum_, cell.gates, c.H)
 
     XW = gates(arithmetic.product(X, arithmetic.weights(inputs["W"][d])) + Wb)
-    f, *rest = cell.bind(arithmetic, c.activations[d], c.clips)
-    parameters = Parameters(f, *rest, _peepholes(c, inputs, d, arithmetic), c.coupled, arithmetic)
+    functions = cell.bind(arithmetic, c.activations[d], c.clips)
+    parameters = Parameters(functions, _peepholes(c, inputs, d, arithmetic), c.coupled, arithmetic)
 
     initial = tuple(arithmetic.given(_initial(c, inputs, name, d)) for name in ("h", *cell.inner))
     hidden, inner = initial[0], initial[1:]

@@ -10,7 +10,7 @@ from onnxspec.reference import IllegalNode, Node, UnknownOperator, configure, ev
 Inputs = dict[str, Any]
 
 
-def inputs(T: int = 2, N: int = 3, I: int = 4, H: int = 5, D: int = 1, dtype: Any = np.float32) -> Inputs:  # noqa: E741
+def inputs(T: int = 2, N: int = 3, I: int = 4, H: int = 5, D: int = 1, dtype: Any = np.float32) -> Inputs:
     draw = np.random.default_rng(0).normal
     return {
         "X": draw(size=(T, N, I)).astype(dtype),
