@@ -7,27 +7,29 @@ command cannot be carried out as given; 3, a target could not start; 130, interr
 from __future__ import annotations
 
 import errno
-import os
+import io
+import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, Optional
 
 import typer
-from rich.console import Console
 
-from ..cases import build_case, features_of
+from ..cases import CaseSpec, build_case, features_of, operator_versions
 from ..reference import ACCURACY_CLASSES
-from .display import RunDisplay, summarize
-from .engine import Plan, execute, lane
+from .display import RunDisplay, console_on, summarize
+from .engine import OPTIMIZED, Plan, Run, execute, lane
+from .environment import version_of
 from .expected_failures import ExpectedFailureError
 from .journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
 from .process import Job, Outcome, TargetProcess, TargetUnavailable
-from .selection import Selection, UnknownName, select
-from .target import Target, TargetError, parse_target
+from .selection import Selection, UnknownName, operator_types, select
+from .target import ACCURACY, Target, TargetError, parse_target
 from .verdict import judge
+from .worker import one_line
 
 __all__ = ["app", "main"]
 
@@ -37,61 +39,106 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
-_console = Console(highlight=False)
-_errors = Console(stderr=True, highlight=False)
+_LONGEST_LINE = 2000
+# Typer has the class of all usage errors, but under no name of its own.
+_USAGE: Any = typer.BadParameter.__base__
 
 Targets = Annotated[
-    Optional[list[str]],  # noqa: UP007, UP045 - typer evaluates it on Python 3.10
+    Optional[list[str]],  # noqa: UP045 - typer evaluates it on Python 3.10
     typer.Option(
         "--target",
         "-t",
         metavar="TARGET",
         help="onnxruntime, onnxruntime:NAMEExecutionProvider, onnx-reference, backend:package.module, or a name from "
-        "targets.toml. May be repeated.",
+        "targets.toml. May be repeated, like all options that narrow the cases.",
     ),
 ]
-ProfileName = Annotated[str, typer.Option("--profile", "-p", metavar="smoke|core|full", help="Which pinned list of cases.")]
-Ops = Annotated[Optional[list[str]], typer.Option("--op", metavar="OP", help="Only this operator, e.g. LSTM.")]  # noqa: UP007, UP045
+ProfileName = Annotated[
+    str, typer.Option("--profile", "-p", metavar="smoke|core|full", help="Which pinned list of cases.")
+]
+Ops = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--op", metavar="OP", help="Only this operator, e.g. LSTM."),
+]
 Versions = Annotated[
-    Optional[list[int]],  # noqa: UP007, UP045
-    typer.Option("--since-version", metavar="N", help="Only this operator version."),
+    Optional[list[str]],  # noqa: UP045 - texts, so that one that is no number is answered like one that is unknown
+    typer.Option("--since-version", metavar="N", help="Only this operator version, e.g. 14."),
 ]
 Types = Annotated[
-    Optional[list[str]],  # noqa: UP007, UP045
+    Optional[list[str]],  # noqa: UP045
     typer.Option("--type", metavar="TYPE", help="Only this type: float16, bfloat16, float32, float64."),
 ]
 CaseIds = Annotated[
-    Optional[list[str]],  # noqa: UP007, UP045
-    typer.Option("--case", metavar="ID", help="Only this case; * and ? are wildcards."),
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--case", metavar="ID", help="Only this case, of any profile; * and ? are wildcards."),
 ]
 TargetsFile = Annotated[
-    Optional[Path],  # noqa: UP007, UP045
+    Optional[Path],  # noqa: UP045
     typer.Option("--targets-file", metavar="FILE", help="Named targets; ./targets.toml where there is one."),
 ]
 
 
+def _say(text: str = "") -> None:
+    """A line for the person, on the standard output."""
+    console_on(sys.stdout).print(text, markup=False, emoji=False, soft_wrap=True)
+
+
+def _warn(text: str, style: str = "") -> None:
+    """One line on the standard error."""
+    line = text if text.isprintable() else one_line(text, _LONGEST_LINE)
+    console_on(sys.stderr).print(line, style=style, markup=False, emoji=False, soft_wrap=True)
+
+
 def _fail(message: str, code: int = 2) -> NoReturn:
-    _errors.print(f"onnxspec: {message}", style="red", markup=False, soft_wrap=True)
+    _warn(f"onnxspec: {message}", "red")
     raise typer.Exit(code)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        _say(f"onnxspec {version_of('onnxspec') or 'unknown'}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
 
 
 def _selection(
     profile: str,
     op: Sequence[str] | None,
-    since_version: Sequence[int] | None,
+    since_version: Sequence[str] | None,
     type: Sequence[str] | None,
     case: Sequence[str] | None,
 ) -> Selection:
-    return Selection(profile, tuple(op or ()), tuple(since_version or ()), tuple(type or ()), tuple(case or ()))
+    for text in since_version or ():
+        if not text.isdecimal() or len(text) > 9:
+            raise UnknownName("operator version", text, sorted({v for _, v in operator_versions()}))
+    versions = tuple(int(text) for text in since_version or ())
+    return Selection(profile, tuple(op or ()), versions, tuple(type or ()), tuple(case or ()))
 
 
-def _targets(names: Sequence[str], file: Path | None) -> list[Target]:
+def _targets(names: Iterable[str], file: Path | None, optimize: bool = False) -> list[Target]:
+    """The targets of these names, each once. A name may ask for the second lane itself, as results name it."""
     if file is None and Path("targets.toml").is_file():
         file = Path("targets.toml")
-    return [parse_target(name, file, tuple(ACCURACY_CLASSES)) for name in dict.fromkeys(names)]
+    found = {}
+    for name in names:
+        plain = name.removesuffix(OPTIMIZED)
+        target = lane(parse_target(plain, file, tuple(ACCURACY_CLASSES)), optimize or plain != name)
+        if plain != name and target.name != name:
+            raise TargetError(f"target {plain!r} has no lane {OPTIMIZED}: only onnxruntime has")
+        found[target.name] = target
+    return list(found.values())
 
 
 @app.command()
@@ -103,8 +150,8 @@ def run(
     type: Types = None,
     case: CaseIds = None,
     out: Annotated[
-        Optional[Path],  # noqa: UP007, UP045
-        typer.Option("--out", "-o", metavar="DIR", help="Folder for results; a fresh dated one under runs/ without it."),
+        Optional[Path],  # noqa: UP045
+        typer.Option("--out", "-o", metavar="DIR", help="Folder for results; without it a fresh one under runs/."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that the folder holds.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again in a folder that holds a run.")] = False,
@@ -112,7 +159,7 @@ def run(
         bool, typer.Option("--expected/--no-expected", help="Whether to use the shipped lists of known failures.")
     ] = True,
     require: Annotated[
-        Optional[list[str]],  # noqa: UP007, UP045
+        Optional[list[str]],  # noqa: UP045
         typer.Option("--require", metavar="OP-VERSION:TYPE", help="A refusal of this fails, e.g. LSTM-14:float32."),
     ] = None,
     optimize: Annotated[
@@ -124,66 +171,92 @@ def run(
 
     Exit code 0: every failing result was expected; 1: one was not; 2: usage; 3: a target could not start.
     """
+    if resume and overwrite:
+        _fail("--resume goes on with a run, --overwrite starts again: which is it?")
     if resume and out is None:
         _fail("--resume needs --out: which run is to go on?")
     try:
         chosen = _selection(profile, op, since_version, type, case)
         specs = select(chosen)
-        targets = [lane(t, optimize) for t in _targets(target or ["onnxruntime"], targets_file)]
-        required = _required(require or ())
+        targets = _targets(target or ["onnxruntime"], targets_file, optimize)
+        required = _required(require or (), specs)
     except (UnknownName, TargetError) as error:
         _fail(str(error))
-    folder = out or fresh_folder(Path("runs"), datetime.now())
-    plan = Plan(chosen, tuple(specs), tuple(targets), tuple(["onnxspec", *sys.argv[1:]]), required, expected)
-    again = f"onnxspec run {' '.join(sys.argv[2:])}".strip()
-    again += "" if resume else " --resume" if out else f" --out {folder} --resume"
-    signal.signal(signal.SIGTERM, _interrupted)
-    if hasattr(signal, "SIGHUP"):
-        signal.signal(signal.SIGHUP, _interrupted)
+    command = ("onnxspec", *sys.argv[1:])
+    plan = Plan(chosen, tuple(specs), tuple(targets), command, required, expected, targets_file)
     try:
-        with Journal(folder, resume=resume, overwrite=overwrite) as journal, RunDisplay(_console, len(specs)) as display:
-            finished = execute(plan, journal, display.observe)
-    except (OccupiedFolder, RunMismatch, ExpectedFailureError) as error:
+        folder = out or fresh_folder(Path("runs"), datetime.now())
+        journal = Journal(folder, resume=resume, overwrite=overwrite)
+    except OccupiedFolder as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"cannot keep results in {out or 'runs'}: {_why(error)}")
+    _carry_out(plan, journal)
+
+
+def _carry_out(plan: Plan, journal: Journal) -> NoReturn:
+    """Run, report and say what was found; whatever ends it early, say how to go on."""
+    folder = journal.folder
+    finished: Run | None = None
+    console = console_on(sys.stdout)
+    _interrupt_by_signals()
+    try:
+        with journal:
+            with RunDisplay(console, len(plan.specs)) as display:
+                finished = execute(plan, journal, display.observe)
+            from ..reports import write_report  # the report needs its templates only now
+
+            page = write_report([folder], folder / "report", warn=lambda line: _warn(f"warning: {line}"))
+    except (RunMismatch, ExpectedFailureError) as error:
         _fail(str(error))
     except KeyboardInterrupt:
-        _silence_broken_output()
-        _fail(f"interrupted; what was obtained is in {folder}; go on with: {again}", 130)
+        _fail(f"interrupted; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 130)
     except OSError as error:
-        what = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else f"cannot write: {error.strerror}"
-        _fail(f"{what}; what was obtained is in {folder}; make room and go on with: {again}")
-    summarize(finished, _console)
-    _console.print()
-    from ..reports import write_report  # the report needs its templates only now
-
-    try:
-        page = write_report([folder], folder / "report", warn=lambda line: _errors.print(f"warning: {line}", markup=False))
-        _console.print(f"results: {folder / 'results.jsonl'}\nreport:  {page}", soft_wrap=True, markup=False)
-    except OSError as error:
-        _fail(f"the results are in {folder}, but the report cannot be written: {error.strerror}")
+        if finished is not None:
+            summarize(finished, console)
+        _fail(f"{_why(error)}; what was obtained is in {folder}; go on with: {_again(plan, folder)}")
+    summarize(finished, console)
+    _say(f"\nresults: {folder / 'results.jsonl'}\nreport:  {page}")
     raise typer.Exit(finished.exit_code)
+
+
+def _why(error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "the disk is full"
+    place = f" ({error.filename})" if error.filename else ""
+    return f"cannot write: {error.strerror or error}{place}"
+
+
+def _again(plan: Plan, folder: Path) -> str:
+    """The command that goes on with a run."""
+    given = [word for word in plan.command[2:] if word not in ("--resume", "--overwrite")]
+    named = any(word in ("--out", "-o") or word.startswith(("--out=", "-o")) for word in given)
+    return shlex.join(["onnxspec", "run", *given, *([] if named else ["--out", str(folder)]), "--resume"])
+
+
+def _interrupt_by_signals() -> None:
+    """Have SIGTERM and a closed terminal end a run as Ctrl-C does, unless who started it had them ignored (nohup)."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupted)
 
 
 def _interrupted(number: int, frame: Any) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _silence_broken_output() -> None:
-    """A terminal that was closed takes no more text: send it nowhere instead of dying of it."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _required(texts: Sequence[str]) -> frozenset[tuple[str, str]]:
+def _required(texts: Sequence[str], specs: Sequence[CaseSpec]) -> frozenset[tuple[str, str]]:
+    """Operator versions with types. Raises UnknownName for one that does not exist or that no case is about: what is
+    required and never tried would pass in silence."""
+    there = {f"{spec.op}-{spec.version}:{spec.type}" for spec in specs}
     found = set()
     for text in texts:
-        operator, colon, kind = text.partition(":")
-        if not colon or "-" not in operator:
-            raise UnknownName("requirement", text, ["LSTM-14:float32"])
-        op, _, version = operator.rpartition("-")
-        select(Selection("smoke", (op,), (int(version) if version.isdigit() else -1,), (kind,)))
+        if text not in operator_types():
+            raise UnknownName("requirement", text, operator_types())
+        if text not in there:
+            raise UnknownName("requirement", text, sorted(there), " among the selected cases")
+        operator, _, kind = text.partition(":")
         found.add((operator, kind))
     return frozenset(found)
 
@@ -202,25 +275,40 @@ def list_cases(
         specs = select(_selection(profile, op, since_version, type, case))
     except UnknownName as error:
         _fail(str(error))
-    for spec in specs:
-        typer.echo(f"{spec.id}  {' '.join(sorted(features_of(spec)))}" if features else spec.id)
-    _errors.print(f"{len(specs)} cases", style="dim")
+    _put("".join(f"{s.id}  {' '.join(sorted(features_of(s)))}\n" if features else f"{s.id}\n" for s in specs))
+    _warn(f"{len(specs)} cases", "dim")
+
+
+def _put(text: str) -> None:
+    """Write what a program may read. A reader that has enough ends the command, without a word."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        console_on(sys.stdout).file.flush()
+        raise typer.Exit from None
+    except OSError as error:
+        console_on(sys.stdout).file.flush()
+        _fail(_why(error))
 
 
 @app.command()
 def explain(
     case: Annotated[str, typer.Argument(metavar="CASE", help="Case id; a unique beginning of one is enough.")],
     target: Annotated[
-        Optional[str],  # noqa: UP007, UP045
-        typer.Option("--target", "-t", metavar="TARGET", help="Show what this target returns beside what is expected."),
+        Optional[str],  # noqa: UP045
+        typer.Option("--target", "-t", metavar="TARGET", help="Show what this target returns, too."),
     ] = None,
     emit: Annotated[
-        Optional[str],  # noqa: UP007, UP045
+        Optional[str],  # noqa: UP045
         typer.Option("--emit", metavar="script", help="Write a script that needs only onnx, NumPy and the runtime."),
     ] = None,
     targets_file: TargetsFile = None,
 ) -> None:
-    """Show one case: its node, its clauses, and the expected gates step by step beside what a target returned."""
+    """Show one case, step by step.
+
+    Prints its node, its clauses, and the expected gates at every step beside what a target returned.
+    """
     try:
         specs = select(Selection(cases=(case,)))
     except UnknownName as unknown:
@@ -240,7 +328,7 @@ def explain(
             _fail(f"unknown form {emit!r} of --emit; there is: script")
         from .script import script_of
 
-        typer.echo(script_of(built, chosen), nl=False)
+        _put(script_of(built, chosen))
         return
     outcomes: list[Outcome | None] = [None, None]
     if chosen is not None:
@@ -254,10 +342,22 @@ def explain(
     from .explanation import explain as explain_case
 
     first, twin = outcomes
-    judgement = judge(built, first, twin, chosen.accuracy) if first is not None and chosen is not None else None
-    explain_case(built, first, twin, judgement, _console)
+    accuracy = chosen.accuracy if chosen is not None else ACCURACY
+    judgement = judge(built, first, twin, accuracy) if first is not None else None
+    explain_case(built, first, twin, judgement, console_on(sys.stdout), accuracy)
 
 
 def main() -> None:
     """Entry point of the command ``onnxspec``."""
-    app()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+    except _USAGE as error:
+        place = error.ctx.command_path if error.ctx is not None else "onnxspec"
+        _warn(f"{place}: {error.format_message()} See {place} --help.", "red")
+        code = error.exit_code
+    except typer.Abort:
+        code = 130
+    sys.exit(code if sys.argv[1:] else 2)

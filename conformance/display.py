@@ -1,32 +1,85 @@
-"""What a person sees of a run on a terminal: progress while it lasts, and a summary in words."""
+"""What a person sees of a run on a terminal: progress while it lasts, and a summary in words.
+
+All text that comes from elsewhere (names, messages of runtimes) is printed as it stands, never read as markup.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
+from typing import Any, TextIO, cast
 
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.table import Column
+from rich.text import Text
 
 from .engine import Run, TargetRun
 from .findings import findings_of
 from .result import Result
 from .verdict import FAILING, Verdict
 
-__all__ = ["RunDisplay", "summarize"]
+__all__ = ["LastingStream", "RunDisplay", "console_on", "summarize"]
 
 _COLOURS = {Verdict.PASS: "green", Verdict.REFUSED: "yellow", Verdict.UNJUDGED: "cyan"}
+_UNWRAPPED = 100_000
+_MARGIN = 11
 
 
-def _coloured(verdict: Verdict, count: int) -> str:
-    colour = "red" if verdict in FAILING or verdict is Verdict.UNAVAILABLE else _COLOURS[verdict]
-    return f"[{colour}]{count} {verdict.value}[/]"
+class LastingStream:
+    """A stream whose reader may go away (a pipe, a closed terminal): what nobody takes is dropped, and the work goes on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write, or drop."""
+        try:
+            return self._stream.write(text)
+        except OSError:
+            return self._drop()
+
+    def flush(self) -> None:
+        """Flush, or drop."""
+        try:
+            self._stream.flush()
+        except OSError:
+            self._drop()
+
+    def _drop(self) -> int:
+        # What is still buffered goes the same way, or the interpreter would stumble over it when it ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._stream.fileno())
+        os.close(nowhere)
+        return 0
 
 
-def _counts(run: TargetRun) -> str:
+def console_on(stream: TextIO) -> Console:
+    """A console that colours and wraps on terminals only: files and pipes get every line whole."""
+    lasting = cast(TextIO, LastingStream(stream))
+    return Console(file=lasting, highlight=False, width=None if stream.isatty() else _UNWRAPPED)
+
+
+def _coloured(verdict: Verdict, count: int) -> Text:
+    failing = verdict in FAILING or verdict is Verdict.UNAVAILABLE
+    return Text(f"{count} {verdict.value}", "red" if failing else _COLOURS[verdict])
+
+
+def _counts(run: TargetRun) -> Text:
     counts = run.counts
-    return "  ".join(_coloured(v, counts[v.value]) for v in reversed(Verdict) if counts[v.value])
+    return Text("  ").join(_coloured(v, counts[v.value]) for v in reversed(Verdict) if counts[v.value])
+
+
+class _CountsColumn(ProgressColumn):
+    """The verdicts so far."""
+
+    def render(self, task: Task) -> Text:
+        counts: Text = task.fields["counts"]
+        return counts
 
 
 class RunDisplay:
@@ -35,15 +88,15 @@ class RunDisplay:
     def __init__(self, console: Console, total: int) -> None:
         self._total = total
         self._progress = Progress(
-            TextColumn("[bold]{task.description}"),
-            BarColumn(bar_width=24),
+            TextColumn("{task.description}", style="bold", markup=False),
+            BarColumn(table_column=Column(max_width=24, ratio=1)),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[counts]}"),
+            _CountsColumn(),
             console=console,
-            disable=not console.is_terminal,
+            disable=not console.file.isatty(),
         )
-        self._tasks: dict[int, TaskID] = {}
+        self._tasks: dict[int, Any] = {}
 
     def __enter__(self) -> RunDisplay:
         self._progress.start()
@@ -57,7 +110,7 @@ class RunDisplay:
     def observe(self, run: TargetRun, result: Result | None) -> None:
         """What the engine tells of a target."""
         if result is None:
-            task = self._progress.add_task(escape(run.target.name), total=self._total, counts="")
+            task = self._progress.add_task(run.target.name, total=self._total, counts=Text())
             self._tasks[id(run)] = task
         # Counting is cheap but not free: every tenth result is often enough for eyes.
         if result is None or len(run.results) % 10 == 0 or len(run.results) == self._total:
@@ -67,39 +120,63 @@ class RunDisplay:
 def summarize(run: Run, console: Console) -> None:
     """Print what the run found, target by target."""
     for target in run.targets:
+        version = str(target.description.get("version", ""))
         console.print()
-        version = target.description.get("version", "")
-        console.print(f"[bold]{escape(target.target.name)}[/] {escape(str(version))}: {_counts(target)}")
+        console.print(Text.assemble((target.target.name, "bold"), f" {version}".rstrip(), ": ", _counts(target)))
         if target.unavailable:
-            console.print(f"  [red]could not start:[/] {escape(target.unavailable)}")
-            continue
-        _findings(target, run, console)
+            _entry(console, Text("failed", "bold red"), [Text(f"could not start: {target.unavailable}")])
+        if any(result.verdict is not Verdict.UNAVAILABLE for result in target.results):
+            _findings(target, run, console)
         for entry in target.stale:
-            console.print(f"  [yellow]no longer fails, though it is expected to:[/] {escape(entry.reason)}")
-        for result in target.missing(run.plan.require)[:1]:
-            count = len(target.missing(run.plan.require))
-            console.print(f"  [red]refuses what is required[/] in {count} cases, e.g. {escape(result.case)}")
+            text = f"no longer fails, though it is expected to: {entry.reason}"
+            _entry(console, Text("stale", "yellow"), [Text(text)])
+        missing = target.missing(run.plan.require)
+        if missing:
+            text = f"refuses what is required in {_cases(len(missing))}, e.g. {missing[0].case}"
+            _entry(console, Text("missing", "bold red"), [Text(text)])
 
 
 def _findings(target: TargetRun, run: Run, console: Console) -> None:
     found = findings_of(target.results, {spec.id: spec for spec in run.plan.specs})
-    if not found:
-        console.print("  nothing to report: all cases that ran passed")
-        return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column(style="dim")
-    table.add_column(overflow="fold")
     rank = {"refused": 3, "biased": 2, "convention": 2}
     for finding in sorted(found, key=lambda f: (rank.get(f["kind"], 0), f["expected"], -len(f["cases"]))):
-        kind = finding["kind"]
-        label = {"refused": "refused", "biased": "finding", "convention": "finding"}.get(
-            kind, "known" if finding["expected"] else "[bold red]NEW[/]"
-        )
-        count = len(finding["cases"])
-        text = f"{escape(finding['title'])} [dim]({count} case{'s' if count != 1 else ''}, {', '.join(finding['types'])})[/]"
-        detail = finding["why"] or finding["message"]
-        text += f"\n[dim]{escape(detail)}[/]" if detail else ""
-        if kind != "refused":
-            text += f"\n[dim]{escape(finding['repeat'])}[/]"
-        table.add_row(f"  {label}", text)
-    console.print(table)
+        label = {"refused": "refused", "biased": "finding", "convention": "finding"}.get(finding["kind"], "")
+        label = label or ("known" if finding["expected"] else "NEW")
+        repeat = "" if finding["kind"] == "refused" else finding["repeat"]
+        _entry(console, Text(label, "bold red" if label == "NEW" else "dim"), _lines(finding), repeat)
+    for line in _notes(target):
+        _entry(console, Text("note", "dim"), [Text(line)])
+    if not found:
+        text = "nothing to report: all cases that could be judged passed"
+        _entry(console, Text(""), [Text(text if target.results else "no case ran")])
+
+
+def _lines(finding: Mapping[str, Any]) -> Iterator[Text]:
+    yield Text.assemble(finding["title"], (f" ({_cases(len(finding['cases']))}, {', '.join(finding['types'])})", "dim"))
+    if detail := finding["why"] or finding["message"]:
+        yield Text(detail, "dim")
+
+
+def _notes(target: TargetRun) -> Iterator[str]:
+    """What is no fault, but good to know."""
+    for flag, text in (
+        ("nondeterministic", "repeated runs of the same data differ"),
+        ("outputs-differ-from-twin", "outputs differ from those of the same node with all outputs asked for"),
+    ):
+        count = sum(flag in result.flags and not result.failing for result in target.results)
+        if count:
+            yield f"{text}, within what is allowed, in {_cases(count)}"
+
+
+def _cases(count: int) -> str:
+    return f"{count} case{'' if count == 1 else 's'}"
+
+
+def _entry(console: Console, label: Text, lines: Iterable[Text], command: str = "") -> None:
+    """A label in the margin and lines beside it. A command is not broken into lines: it is there to be copied."""
+    margin = Text(f"\n{' ' * _MARGIN}")
+    if console.file.isatty():
+        lines = [part for line in lines for part in line.wrap(console, max(console.width - _MARGIN, 20))]
+    shown = [*lines, *([Text(command, "dim")] if command else [])]
+    label.pad_right(_MARGIN - 2 - len(label))
+    console.print(Text.assemble("  ", label, margin.join(shown)), soft_wrap=True)

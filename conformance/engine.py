@@ -75,11 +75,7 @@ class TargetRun:
 
     def missing(self, require: frozenset[tuple[str, str]]) -> list[Result]:
         """Refusals of what is required."""
-        return [
-            r
-            for r in self.results
-            if r.verdict is Verdict.REFUSED and (f"{r.op}-{r.version}", r.type) in require
-        ]
+        return [r for r in self.results if r.verdict is Verdict.REFUSED and (f"{r.op}-{r.version}", r.type) in require]
 
 
 @dataclass
@@ -106,8 +102,8 @@ Observer = Callable[[TargetRun, "Result | None"], None]
 
 
 def execute(plan: Plan, journal: Journal, observe: Observer = lambda target, result: None) -> Run:
-    """Run a plan into an open journal. What the journal already holds is not run again, except for cases that no runtime
-    was there for.
+    """Run a plan into an open journal. What the journal already holds is not run again, except for cases that no
+    runtime was there for.
 
     Raises RunMismatch where the journal holds another run, and whatever ends a run early (KeyboardInterrupt, OSError of
     a full disk); run.json is up to date even then, as far as it can be written.
@@ -195,9 +191,7 @@ def _repeat(plan: Plan, spec: CaseSpec, target: Target) -> str:
     return shlex.join(["onnxspec", "explain", spec.id, "--target", target.name, *where])
 
 
-def _outcomes(
-    process: TargetProcess, specs: Sequence[CaseSpec]
-) -> Iterator[tuple[Case, Outcome, Outcome | None]]:
+def _outcomes(process: TargetProcess, specs: Sequence[CaseSpec]) -> Iterator[tuple[Case, Outcome, Outcome | None]]:
     """Every case with what the target did with its trial and its twin. Cases are built while the target works."""
     waiting: list[Case] = []
 
@@ -250,9 +244,7 @@ def _description(run: Run) -> dict[str, Any]:
         "environment": environment(),
         "counts": dict(sum((t.counts for t in run.targets), Counter[str]())),
         "targets": [_target_description(t, specs) for t in run.targets],
-        "clauses": {
-            id: {"status": c.status, "text": c.text, "source": c.source} for id, c in sorted(clauses.items())
-        },
+        "clauses": {id: {"status": c.status, "text": c.text, "source": c.source} for id, c in sorted(clauses.items())},
     }
 
 

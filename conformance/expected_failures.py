@@ -1,5 +1,7 @@
-"""Expected failures: what is known to be wrong with a target, each entry with its reason. Strict: an entry that nothing
-needs any more is reported."""
+"""Expected failures: what is known to be wrong with a target, each entry with its reason.
+
+An entry that nothing needs any more is reported, but fails nothing: another version of a runtime may have mended it.
+"""
 
 from __future__ import annotations
 
@@ -65,16 +67,19 @@ class Entry:
 def parse_expected(text: str, place: str) -> tuple[Entry, ...]:
     """The entries of a TOML file. Raises ExpectedFailureError."""
     try:
-        rows: list[dict[str, Any]] = tomllib.loads(text).get("expected", [])
+        content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ExpectedFailureError(f"{place}: {error}") from None
+    rows = content.pop("expected", [])
+    if content or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ExpectedFailureError(f"{place}: holds tables [[expected]] and nothing else")
     return tuple(_entry(row, f"{place}: entry {number}") for number, row in enumerate(rows, 1))
 
 
 def _entry(row: Mapping[str, Any], where: str) -> Entry:
     for key, value in row.items():
         if key in _LISTS:
-            if not isinstance(value, list) or not all(isinstance(v, _LISTS[key]) for v in value):
+            if not isinstance(value, list) or not all(type(v) is _LISTS[key] for v in value):
                 raise ExpectedFailureError(f"{where}: {key} is a list of {_LISTS[key].__name__}, not {value!r}")
         elif key not in ("reason", "op", "link"):
             raise ExpectedFailureError(f"{where}: unknown key {key!r}")
@@ -85,12 +90,14 @@ def _entry(row: Mapping[str, Any], where: str) -> Entry:
             raise ExpectedFailureError(f"{where}: {key} is missing")
     if strange := set(row.get("verdicts", ())) - {v.value for v in FAILING}:
         raise ExpectedFailureError(f"{where}: no failing verdict is called {', '.join(sorted(strange))}")
-    return Entry(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
+    return Entry(**fields)
 
 
 def shipped_for(target: Target) -> tuple[Entry, ...]:
     """The entries that come with this release for a target: those of onnxruntime's CPU provider; none for others."""
-    if target.adapter == "onnxruntime" and target.options.get("provider", "CPUExecutionProvider") == "CPUExecutionProvider":
+    provider = target.options.get("provider", "CPUExecutionProvider")
+    if target.adapter == "onnxruntime" and provider == "CPUExecutionProvider":
         name = "onnxruntime.toml"
     elif target.adapter == "onnx-reference":
         name = "onnx-reference.toml"

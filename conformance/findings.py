@@ -87,10 +87,13 @@ def _size(spec: CaseSpec) -> tuple[float, int]:
 
 
 def _condition(failing: list[CaseSpec], passing: list[CaseSpec]) -> str:
-    """In words, what all failing cases have that no passing one has; empty where no feature tells them apart.
+    """In words, what all failing cases have that no passing one has; empty where no feature tells them apart, or where
+    nothing passes to tell them apart from.
 
     A single feature is looked for first, then a pair.
     """
+    if not passing:
+        return ""
     common = _traits(failing[0]).intersection(*(_traits(s) for s in failing))
     others = [_traits(s) for s in passing]
     telling = sorted(t for t in common if not any(t in o for o in others))
@@ -104,11 +107,12 @@ def _condition(failing: list[CaseSpec], passing: list[CaseSpec]) -> str:
 def _traits(spec: CaseSpec) -> set[str]:
     """What can be said of a case: its features in words, its type and its version."""
     words = {f.replace("-", " ") for f in features_of(spec)}
-    words |= {spec.type, f"version {spec.version}", f"activations {'/'.join(spec.activations)}" if spec.activations else ""}
+    words |= {spec.type, f"version {spec.version}"}
+    words |= {f"activations {'/'.join(spec.activations)}"} if spec.activations else set()
     words |= {"hidden_size absent"} if not spec.hidden_size else set()
     words |= {"no rows"} if spec.N == 0 else set()
     words |= {"no steps"} if spec.T == 0 else set()
-    return words - {""}
+    return words
 
 
 def biases(results: Iterable[Result]) -> dict[str, dict[str, Any]]:
@@ -128,10 +132,10 @@ def biases(results: Iterable[Result]) -> dict[str, dict[str, Any]]:
     for kind, (shift, scale, square, size) in sums.items():
         if not size or not all(map(math.isfinite, (shift, scale, square))):
             continue
-        bias = {"shift": shift / size, "scale": scale / size, "error": math.sqrt(square) / size, "elements": counts[kind]}
+        bias = {"shift": shift / size, "scale": scale / size, "error": math.sqrt(square) / size}
         largest = max(abs(bias["shift"]), abs(bias["scale"]))
         biased = largest > max(BIAS_UNITS, BIAS_ERRORS * bias["error"]) and counts[kind] >= BIAS_ELEMENTS
-        found[kind] = {**{n: round(v, 6) for n, v in bias.items()}, "biased": biased}
+        found[kind] = {**{n: round(v, 6) for n, v in bias.items()}, "elements": counts[kind], "biased": biased}
     return found
 
 

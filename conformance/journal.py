@@ -25,11 +25,11 @@ SCHEMA = 1
 RESULTS, RUN, PAGE = "results.jsonl", "run.json", "report/index.html"
 
 
-class OccupiedFolder(Exception):  # noqa: N818 - it reads as what it says
+class OccupiedFolder(Exception):
     """The output folder already holds a run, or one is writing to it."""
 
 
-class RunMismatch(Exception):  # noqa: N818 - it reads as what it says
+class RunMismatch(Exception):
     """The run in the folder is another one than that which is to go on."""
 
 

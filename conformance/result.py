@@ -81,6 +81,8 @@ def result_of(
     """
     failing = judgement.verdict in FAILING
     operator = spec.node.operator
+    # What is so wrong that its squares overflow has no part in a mean error.
+    telling = spec.data == "numerics" and all(map(math.isfinite, judgement.error_sums))
     return Result(
         case=spec.id,
         op=operator.op_type,
@@ -106,7 +108,6 @@ def result_of(
         elements=judgement.elements,
         repeat=repeat,
         why=(why or "") if failing else "",
-        # What is so wrong that its squares overflow has no part in a mean error.
-        error_sums=judgement.error_sums if spec.data == "numerics" and all(map(math.isfinite, judgement.error_sums)) else (),
+        error_sums=judgement.error_sums if telling else (),
         strict=judgement.strict,
     )

@@ -15,7 +15,7 @@ __all__ = ["Selection", "UnknownName", "operator_types", "select"]
 _LONGEST = 200
 
 
-class UnknownName(ValueError):  # noqa: N818 - it reads as what it says
+class UnknownName(ValueError):
     """Something that was asked for does not exist; the text names it and the nearest that do, in one line."""
 
     def __init__(self, kind: str, given: object, known: Sequence[object], among: str = "") -> None:

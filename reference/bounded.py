@@ -39,10 +39,18 @@ class Bounded:
     radius: Array
     budget: Budget
     doubt: Mask = None
+    # Where radius is share * |value| + rest, share and rest constant along the last axis: (..., 1) each. A product then
+    # need not multiply the radius by the weights again.
+    proportion: tuple[Array, Array] | None = None
 
     def __getitem__(self, index: Any) -> Bounded:
         doubt = None if self.doubt is None else self.doubt[index]
-        return Bounded(self.value[index], self.radius[index], self.budget, doubt)
+        proportion = None
+        if self.proportion is not None and (index is None or isinstance(index, slice)):
+            # A new first axis, or some of the first axis: the lines stay what they are.
+            share, rest = self.proportion
+            proportion = share[index], rest[index]
+        return Bounded(self.value[index], self.radius[index], self.budget, doubt, proportion)
 
     def transpose(self, *axes: int) -> Bounded:
         """The number with its axes in another order, as NumPy's."""
@@ -160,11 +168,21 @@ class Sum:
 
 @dataclass(frozen=True)
 class Weights:
-    """A weight matrix (rows, columns), prepared once for many products: transposed, its absolute values, its doubts."""
+    """A weight matrix (rows, columns), prepared once for many products.
+
+    transposed, absolute, sums
+        W^T, |W|^T, and the sums of |W| along columns.
+    doubt
+        Rows that hold what is not finite, or too large for the class's operands.
+    single
+        Whether |W| may be multiplied in float32.
+    """
 
     transposed: Array
     absolute: Array
     doubt: Mask
+    sums: Array
+    single: bool
 
     @property
     def columns(self) -> int:
@@ -190,16 +208,18 @@ class Bounding:
         radius = np.zeros_like(value)
         if self.budget.input_floor:
             radius = np.where(np.abs(value) < self.budget.input_floor, np.abs(value), 0.0)
-        return Bounded(value, radius, self.budget, doubt)
+            return Bounded(value, radius, self.budget, doubt)
+        none = np.zeros((*value.shape[:-1], 1))
+        return Bounded(value, radius, self.budget, doubt, (none, none))
 
     def shown(self, value: Array) -> Bounded:
         """A state read back from a target: it may be held wider than it is shown, so it is off by one storage
         rounding. With v' = v(1 + d), |d| <= u: |v - v'| <= u|v'|/(1 - u) <= u(1 + 2u)|v'|."""
         w = self.budget
         value, doubt = self._clean(value, w.tensor.largest)
-        radius = (w.unit * (1 + 2 * w.unit)) * np.abs(value)
-        radius += max(w.floor, w.input_floor)
-        return Bounded(value, radius, w, doubt)
+        share, rest = w.unit * (1 + 2 * w.unit), max(w.floor, w.input_floor)
+        line = (*value.shape[:-1], 1)
+        return Bounded(value, share * np.abs(value) + rest, w, doubt, (np.full(line, share), np.full(line, rest)))
 
     def kept(self, state: Bounded) -> Bounded:
         """A state as it goes into the next step. Its storage rounding is that of the product or sum that made it."""
@@ -209,22 +229,29 @@ class Bounding:
         """A weight matrix (rows, columns) for :meth:`product`."""
         matrix, doubt = self._clean(matrix, min(self.budget.tensor.largest, self.budget.operand_largest))
         rows_in_doubt: Mask = None if doubt is None else np.any(doubt, axis=-1)
-        return Weights(np.ascontiguousarray(matrix.T), np.abs(matrix.T), rows_in_doubt)
+        transposed = np.ascontiguousarray(matrix.T)
+        absolute = np.abs(transposed)
+        largest = float(absolute.max(initial=0.0))
+        single = self.budget.tensor.precision <= 24 and 2.0**-50 < largest < 2.0**50
+        return Weights(transposed, absolute, rows_in_doubt, absolute.sum(axis=0), single)
 
     def product(self, x: Bounded, weights: Weights) -> Sum:
         """x (..., columns) times the transposed weight matrix: (..., rows)."""
         w = self.budget
         size = np.abs(x.value)
         value = _times(x.value, weights.transposed)
-        magnitude = _times(size, weights.absolute)
+        magnitude = self._magnitude(size, weights)
         # Each operand may be rounded first: |xw| (2o + o^2), and o_min where it is tiny. Flushing takes whole weights.
         error = (w.operand_unit * (2 + w.operand_unit)) * magnitude
-        if x.radius.any():
+        if x.proportion is not None:
+            share, rest = x.proportion
+            error += (1 + w.operand_unit) ** 2 * (share * magnitude + rest * weights.sums)
+        elif x.radius.any():
             error += (1 + w.operand_unit) ** 2 * _times(x.radius, weights.absolute)
         lost = max(w.operand_floor, w.input_floor)
         if lost:
             error += lost * (size + x.radius + lost).sum(axis=-1, keepdims=True)
-            error += lost * weights.absolute.sum(axis=0)
+            error += lost * weights.sums
         doubt = x.doubt
         if w.operand_largest < w.tensor.largest and size.size and size.max() > w.operand_largest:
             doubt = _either(doubt, size > w.operand_largest)
@@ -233,6 +260,17 @@ class Bounding:
         if weights.doubt is not None:
             doubt = np.broadcast_to(weights.doubt, value.shape) if doubt is None else doubt | weights.doubt
         return Sum(value, error, magnitude, np.abs(value), weights.columns, 1, w, doubt)
+
+    def _magnitude(self, size: Array, weights: Weights) -> Array:
+        """|x| @ |W|, from above. Large ones in float32, which is as good for a bound: n terms are off by gamma_n there,
+        n*2^-23 at most for n up to 2^22; operands whose largest is beyond 2^-50 ... 2^50 stay in float64."""
+        if size.size * weights.transposed.shape[1] < 1 << 20 or not (weights.single and 2.0**-50 < size.max() < 2.0**50):
+            return _times(size, weights.absolute)
+        total = _times(size.astype(np.float32), weights.absolute.astype(np.float32)).astype(np.float64)
+        total *= 1 + (weights.columns + 2) * 2.0**-23
+        # What underflowed on the way: at most 2^-149 of an operand or product, times 2^50 at most.
+        total += weights.columns * 2.0**-64
+        return total
 
     def activate(self, activation: Activation, argument: Sum | Bounded, clip: float | None) -> Bounded:
         """The activation of an argument, clipped first where `clip` is a threshold."""
@@ -265,7 +303,13 @@ class Bounding:
             parts = [np.zeros(n.value.shape, bool) if n.doubt is None else n.doubt for n in numbers]
             doubt = np.concatenate(parts, axis)
         value = np.concatenate([n.value for n in numbers], axis)
-        return Bounded(value, np.concatenate([n.radius for n in numbers], axis), self.budget, doubt)
+        radius = np.concatenate([n.radius for n in numbers], axis)
+        shares = [n.proportion for n in numbers if n.proportion is not None]
+        proportion = None
+        if len(shares) == len(numbers):
+            share, rest = (np.concatenate([s[k] for s in shares], axis) for k in (0, 1))
+            proportion = share, rest
+        return Bounded(value, radius, self.budget, doubt, proportion)
 
     def stack(self, steps: Sequence[Bounded]) -> Bounded:
         """Numbers of equal shape joined along a new first axis."""

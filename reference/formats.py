@@ -7,6 +7,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["FORMATS", "Format", "format_of"]
 
@@ -42,6 +43,19 @@ class Format:
     def dtype(self) -> np.dtype[Any]:
         """The NumPy type that holds this format (bfloat16 is that of ml_dtypes)."""
         return np.dtype(ml_dtypes.bfloat16 if self.name == "bfloat16" else self.name)
+
+    def nearest(self, numbers: NDArray[np.float64]) -> NDArray[Any]:
+        """float64 numbers in this format's type, rounded once: to nearest, ties to even, infinity beyond ``largest``."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.name != "bfloat16":
+                return numbers.astype(self.dtype)
+            # ml_dtypes goes through float32, which rounds twice. Rounding to odd there keeps what a tie depends on
+            # (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Trans. Comput. 57, 2008).
+            single = numbers.astype(np.float32)
+            even = single.view(np.uint32) & np.uint32(1) == 0
+            inexact = (single != numbers) & ~np.isnan(numbers)
+            towards = np.where(numbers > single, np.float32(np.inf), np.float32(-np.inf))
+            return np.where(inexact & even, np.nextafter(single, towards), single).astype(self.dtype)
 
 
 # IEEE 754-2019, table 3.5, and bfloat16 (8 exponent bits of binary32, 8 bits of precision).

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .activations import Activation
-from .cell import Cell, Gates, Parameters, States
+from .cell import Cell, Gates, States
 from .evaluation import computation_of
 from .node import Node
 from .plain import Plain
@@ -140,10 +140,11 @@ class _Watch(Plain):
     def over(self, cell: Cell) -> Cell:
         """The same cell, whose sums know their gates."""
 
+        def watched(given: Any) -> Any:
+            return _WatchedGates(given.number, given.letters, given.hidden_size) if isinstance(given, Gates) else given
+
         def walk(parameters: Parameters, *given: Any) -> States:
-            return cell.walk(
-                parameters, *(_WatchedGates(g.number, g.letters, g.hidden_size) if isinstance(g, Gates) else g for g in given)
-            )
+            return cell.walk(parameters, *map(watched, given))
 
         return replace(cell, walk=walk)
 

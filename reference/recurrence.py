@@ -20,6 +20,11 @@ from .node import Configuration
 __all__ = ["Computation", "Trace", "collect", "trace"]
 
 
+# Numbers of one array that are worked on at a time: small enough for a processor's cache, and for memory to be used
+# again instead of being asked for anew. Long sequences are taken in blocks of steps.
+_BLOCK = 1 << 17
+
+
 @dataclass(frozen=True)
 class Computation:
     """A configuration with the float64 values of its tensors: all that the numbers depend on.
@@ -85,7 +90,7 @@ def _run(computation: Computation, arithmetic: Any, d: int, observed: NDArray[An
     def gates(sum_: Number) -> Gates:
         return Gates(sum_, cell.gates, c.H)
 
-    XW = gates(arithmetic.product(X, arithmetic.weights(inputs["W"][d])) + Wb)
+    W = arithmetic.weights(inputs["W"][d])
     functions = cell.bind(arithmetic, c.activations[d], c.clips)
     parameters = Parameters(functions, _peepholes(c, inputs, d, arithmetic), c.coupled, arithmetic)
 
@@ -94,18 +99,22 @@ def _run(computation: Computation, arithmetic: Any, d: int, observed: NDArray[An
     if c.T == 0:
         nothing = arithmetic.given(np.zeros((0, c.N, c.H)))
         return Trace(positions, nothing, (nothing,) * len(inner), initial)
+    before = None
     if observed is not None:
         reported = arithmetic.shown(ordered(observed[:, d], positions)[:-1])
         before = arithmetic.concatenate((hidden[np.newaxis], reported))
-        H, *states = cell.walk(parameters, XW, gates(arithmetic.product(before, R) + Rb), inner)
-        return Trace(positions, H, tuple(states), initial)
     steps: list[tuple[Number, ...]] = []
-    for t in range(c.T):
-        now = gates(arithmetic.product(hidden[np.newaxis], R) + Rb)
-        stepped = cell.walk(parameters, gates(XW.number[t : t + 1]), now, inner)
-        steps.append(stepped)
-        hidden, *rest = (arithmetic.kept(s[0]) for s in stepped)
-        inner = tuple(rest)
+    block = max(1, _BLOCK // max(1, c.N * rows))
+    for start in range(0, c.T, block):
+        XW = gates(arithmetic.product(X[start : start + block], W) + Wb)
+        # Where all states are known one walk takes all steps of the block, otherwise each step waits for the one before.
+        for t in range(len(XW.number)) if before is None else (slice(None),):
+            known = hidden[np.newaxis] if before is None else before[start : start + block]
+            now = XW if before is not None else gates(XW.number[t : t + 1])
+            stepped = cell.walk(parameters, now, gates(arithmetic.product(known, R) + Rb), inner)
+            steps.append(stepped)
+            hidden, *rest = (arithmetic.kept(s[-1]) for s in stepped)
+            inner = tuple(rest)
     H, *states = (arithmetic.concatenate(parts) for parts in zip(*steps, strict=True))
     return Trace(positions, H, tuple(states), initial)
 

@@ -1,0 +1,74 @@
+"""What the oracle costs: value, and value with radius, over one run of ONNX's ReferenceEvaluator and over the bare matrix
+products. Every figure is a ratio of medians measured in turn in this process.
+
+    python benchmarks/oracle.py
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+from onnxspec.cases import CaseSpec, build_case
+from onnxspec.reference import evaluate, expect
+
+SIZES = {"tiny": (5, 2, 4, 3), "medium": (50, 8, 64, 64), "large": (100, 32, 256, 512)}
+GOALS = {"value": (0.25, 0.45, 1.3), "value and radius": (0.4, 0.7, 2.0), "value / products": (None, 2.5, 1.2)}
+ROUNDS = {"tiny": 300, "medium": 30, "large": 5}
+
+
+def medians(functions: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Median seconds of each function, all called in turn so that they share the machine's moods."""
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(rounds):
+        for name, function in functions.items():
+            start = time.perf_counter()
+            function()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(each) for name, each in times.items()}
+
+
+def main() -> None:
+    print(f"{'size':8} {'value':>12} {'with radius':>12} {'/ products':>12}   (goals in brackets)")
+    for position, (size, (T, N, I, H)) in enumerate(SIZES.items()):
+        outputs = ("Y", "Y_h", "Y_c")
+        case = build_case(CaseSpec("LSTM", 14, T=T, N=N, I=I, H=H, bias=True, outputs=outputs))
+        node, inputs = case.trial.node, case.trial.feeds[0].inputs
+        given = [helper.make_tensor_value_info(n, 1, a.shape) for n, a in inputs.items()]
+        asked = [helper.make_tensor_value_info(n, 1, None) for n in outputs]
+        proto = helper.make_node("LSTM", list(inputs), list(outputs), hidden_size=H)
+        session = ReferenceEvaluator(helper.make_model(helper.make_graph([proto], "g", given, asked)))
+        observed = {n: a.astype(np.float32) for n, a in evaluate(node, inputs).items()}
+        wide = {n: a.astype(np.float64) for n, a in inputs.items()}
+
+        def products(wide: dict[str, np.ndarray] = wide, T: int = T) -> None:  # type: ignore[type-arg]
+            wide["X"] @ wide["W"][0].T
+            h = wide["X"][0, :, :1].repeat(wide["R"].shape[2], 1)
+            for _ in range(T):
+                h @ wide["R"][0].T
+
+        found = medians(
+            {
+                "evaluator": lambda: session.run(None, dict(inputs)),
+                "value": lambda: evaluate(node, inputs),
+                "value and radius": lambda: expect(node, inputs, observed),
+                "products": products,
+            },
+            ROUNDS[size],
+        )
+        ratios = [
+            found["value"] / found["evaluator"],
+            found["value and radius"] / found["evaluator"],
+            found["value"] / found["products"],
+        ]
+        goals = [GOALS[name][position] for name in ("value", "value and radius", "value / products")]
+        cells = [f"{r:5.2f} [{g if g is not None else '-'}]" for r, g in zip(ratios, goals, strict=True)]
+        print(f"{size:8} {cells[0]:>12} {cells[1]:>12} {cells[2]:>12}")
+
+
+if __name__ == "__main__":
+    main()

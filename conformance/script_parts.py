@@ -1,0 +1,243 @@
+"""Parts of emitted scripts that are the same in all of them, and how a script calls each runtime.
+
+The functions here go into scripts as they stand, so they need nothing but the standard library and NumPy.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..cases import Case, features_of
+from .target import Target
+from .targets import ADAPTERS
+
+__all__ = ["COMPARISON", "LACKING", "Runtime", "bits", "drawn", "numbers", "ratios", "runtime_of", "unpacked"]
+
+
+def drawn(key: str, shape: tuple[int, ...], precision: int, exponent: int) -> np.ndarray:
+    """Dense dyadic rationals from a counter-based generator (the finalizer of splitmix64): the same bits everywhere."""
+    start = np.uint64(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
+    with np.errstate(over="ignore"):
+        z = start + np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+    size = np.ldexp(((z >> np.uint64(64 - precision)) | np.uint64(1)).astype(np.float64), exponent - precision)
+    return np.where((z & np.uint64(1)).astype(bool), -size, size).reshape(shape)
+
+
+def unpacked(text: str, shape: tuple[int, ...]) -> np.ndarray:
+    """float64 numbers from their compressed bytes: first all first bytes, then all second ones, ..."""
+    planes = np.frombuffer(zlib.decompress(base64.b85decode(text)), np.uint8).reshape(8, -1)
+    return np.frombuffer(planes.T.tobytes(), "<f8").reshape(shape)
+
+
+def bits(array: np.ndarray) -> np.ndarray:
+    """bfloat16 as its bits: the upper half of a float32."""
+    return (array.view(np.uint32) >> 16).astype(np.uint16) if array.dtype == np.float32 else array
+
+
+def numbers(array: np.ndarray) -> np.ndarray:
+    """A tensor in float64, bits of bfloat16 included."""
+    array = (array.astype(np.uint32) << 16).view(np.float32) if array.dtype == np.uint16 else array
+    return array.astype(np.float64)
+
+
+def ratios(got: np.ndarray, value: np.ndarray, radius: np.ndarray, largest: float) -> np.ndarray:
+    """|error| / radius of every element; -1 where nothing can be said. Beyond the type's range infinity is right."""
+    with np.errstate(all="ignore"):
+        ratio = np.abs(got - value) / radius
+        beyond = (np.abs(value) + radius >= largest) & (np.abs(got) >= largest) & (np.sign(got) == np.sign(value))
+    ratio[~np.isfinite(got)] = np.inf
+    ratio[(got == value) | beyond] = 0
+    ratio[np.isinf(radius)] = -1
+    return ratio
+
+
+COMPARISON = """
+worst = {{}}
+results = [(k, run(k)) for k in range(len(FEEDS)) for _ in range(2)]
+for reading, expected in EXPECTED.items():
+    lines, worst[reading] = [f"{{reading}}:"], 0.0
+    for k, outputs in results:
+        for name, (value, radius) in expected[k].items():
+            got, place = outputs[name], f"run {{k + 1}}, {{name}}"{lacking}
+            if got is None or got.shape != value.shape or got.dtype.name not in ({types}):
+                form = "missing" if got is None else f"{{got.dtype.name}} {{got.shape}}"
+                lines.append(f"  {{place}} is {{form}}, must be {dtype} {{value.shape}}")
+                worst[reading] = np.inf
+            elif value.size:
+                ratio = ratios({got}, value, radius, {largest})
+                at = np.unravel_index(int(ratio.argmax()), ratio.shape)
+                must = f"expected {{value[at]:.9g}}, radius {{radius[at]:.3g}}, |error|/radius {{ratio[at]:.3g}}"
+                lines.append(f"  {{place}}{{[int(i) for i in at]}}: got {{float({got}[at]):.9g}}, {{must}}")
+                worst[reading] = max(worst[reading], float(ratio[at]))
+    print("\\n".join(dict.fromkeys(lines)))
+least = min(worst.values())
+print(f"worst |error|/radius: {{least:.3g}}:", "outside" if least > 1 else "inside")
+sys.exit(least > 1)
+"""
+
+LACKING = """
+            if got is None:  # asked for against output_sequence 0, it may be missing
+                continue"""
+
+
+# How each runtime is called: each text defines `run`, from a number of FEEDS to outputs by name.
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """`imports` of packages, modules of the `standard` library, and the `lines` that define ``run``."""
+
+    imports: tuple[str, ...]
+    lines: str
+    standard: frozenset[str] = frozenset()
+
+
+_ONNXRUNTIME = """
+options = ort.SessionOptions()
+options.intra_op_num_threads = options.inter_op_num_threads = @threads
+options.graph_optimization_level = ort.GraphOptimizationLevel.@level
+for key, setting in @entries.items():
+    options.add_session_config_entry(key, setting)
+session = ort.InferenceSession(model.SerializeToString(), options, providers=[("@provider", @settings)])
+
+
+def run(k: int) -> dict[str, np.ndarray]:
+    outputs = session.run(NAMES, FEEDS[k])
+    return {name: outputs[n] for n, name in enumerate(NAMES)}
+"""
+
+_BOUND = """
+def bound(array: np.ndarray) -> ort.OrtValue:
+    return @bound
+
+
+def run(k: int) -> dict[str, np.ndarray]:
+    \"\"\"The outputs are bound to memory full of NaN, so that what the runtime leaves unwritten shows.\"\"\"
+    feed = @feed
+    expected = next(iter(EXPECTED.values()))[k]
+    outputs = {name: @filled for name, (value, _) in expected.items()}
+    binding = session.io_binding()
+    for name, array in feed.items():
+        binding.bind_ortvalue_input(name, bound(array))
+    for name, array in outputs.items():
+        binding.bind_ortvalue_output(name, bound(array))
+    session.run_with_iobinding(binding)
+    return outputs
+"""
+
+_REFERENCE = """
+evaluator = ReferenceEvaluator(model)
+
+
+def run(k: int) -> dict[str, np.ndarray]:
+    feed = @feed
+    outputs = evaluator.run(NAMES, feed)
+    return {name: outputs[n] for n, name in enumerate(NAMES)}
+"""
+
+_BACKEND = """
+module = importlib.import_module("@module")
+classes = [v for v in vars(module).values() if isinstance(v, type) and issubclass(v, Backend) and v is not Backend]
+backend = module if hasattr(module, "prepare") or hasattr(module, "run_model") else classes[0]
+prepared = backend.prepare(model, "@device") if hasattr(backend, "prepare") else None
+
+
+def run(k: int) -> dict[str, np.ndarray]:
+    feed = @feed
+    inputs = list(feed.values())
+    outputs = backend.run_model(model, inputs, "@device") if prepared is None else prepared.run(inputs)
+    return outputs if isinstance(outputs, dict) else {name: outputs[n] for n, name in enumerate(NAMES)}
+"""
+
+_ADAPTER = """
+class Bits(np.ndarray):
+    element = "bfloat16"
+
+
+session = runpy.run_path(@path)["Adapter"](@options).prepare(model.SerializeToString())
+
+
+def run(k: int) -> dict[str, np.ndarray]:
+    feed = @feed
+    outputs = session.run(feed)
+    return {name: outputs[n] for n, name in enumerate(NAMES)}
+"""
+
+
+def runtime_of(case: Case, target: Target) -> Runtime:
+    """How a script runs the case's ``model`` on a target. An adapter of the user's own is run from its file."""
+    options: dict[str, Any] = dict(target.options)
+    half = case.spec.type == "bfloat16"
+    if target.adapter == "onnxruntime":
+        return Runtime(("import onnxruntime as ort",), _of_onnxruntime(case, options))
+    if target.adapter in ADAPTERS:
+        # The type that onnx itself has for bfloat16, since onnx 1.19.
+        feed = _feed("bits(array).view(helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16))", half)
+        if target.adapter == "onnx-reference":
+            imports = ("from onnx.reference import ReferenceEvaluator",)
+            return Runtime(imports, _filled(_REFERENCE, feed=feed))
+        device = options.get("device", "CPU")
+        lines = _filled(_BACKEND, module=options["module"], device=device, feed=feed)
+        return Runtime(("from onnx.backend.base import Backend",), lines, frozenset({"importlib"}))
+    text = _ADAPTER if half else _ADAPTER[_ADAPTER.index("session") :]
+    lines = _filled(text, path=repr(target.adapter), options=options, feed=_feed("bits(array).view(Bits)", half))
+    return Runtime((), lines, frozenset({"runpy"}))
+
+
+def _of_onnxruntime(case: Case, options: dict[str, Any]) -> str:
+    provider = options.get("provider", "CPUExecutionProvider")
+    entries = _settings(options.get("session_options", {}))
+    if provider != "CPUExecutionProvider":
+        entries["session.disable_cpu_ep_fallback"] = "1"
+    text = _filled(
+        _ONNXRUNTIME if entries else re.sub("for key.*\n.*\n", "", _ONNXRUNTIME),
+        threads=int(options.get("threads", 1)),
+        level="ORT_ENABLE_ALL" if options.get("optimize") else "ORT_DISABLE_ALL",
+        entries=entries,
+        provider=provider,
+        settings=_settings(options.get("provider_options", {})),
+    )
+    session = text[: text.index("def run")]
+    if case.spec.type == "bfloat16":
+        # NumPy has no such type, so onnxruntime takes and gives its bits only where they are bound.
+        kind = "TensorProto.BFLOAT16 if array.dtype == np.uint16 else TensorProto.INT32"
+        value = f"ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, {kind})"
+        filled = "np.full(value.shape, 0x7FC0, np.uint16)"
+        feed = "{name: bits(array) for name, array in FEEDS[k].items()}"
+        return session + _filled(_BOUND, bound=value, feed=feed, filled=filled).lstrip()
+    if "empty-row" in features_of(case.spec):
+        # A state after no steps is easily left unwritten, and fresh memory often holds zeros.
+        value, filled = "ort.OrtValue.ortvalue_from_numpy(array)", f'np.full(value.shape, np.nan, "{case.spec.type}")'
+        return session + _filled(_BOUND, bound=value, feed="FEEDS[k]", filled=filled).lstrip()
+    return text
+
+
+def _filled(text: str, **values: object) -> str:
+    """A text in which every ``@name`` is replaced."""
+    return re.sub("@([a-z]+)", lambda found: str(values[found[1]]), text)
+
+
+def _settings(options: Mapping[str, Any]) -> dict[str, str]:
+    """Options as onnxruntime takes them: switches are "0" and "1"."""
+    return {key: str(int(value)) if isinstance(value, bool) else str(value) for key, value in options.items()}
+
+
+def _feed(native: str, half: bool) -> str:
+    """What a run is fed; `native` makes bfloat16 of a float32 tensor."""
+    if not half:
+        return "FEEDS[k]"
+    return f"""{{
+        name: {native} if array.dtype == np.float32 else array
+        for name, array in FEEDS[k].items()
+    }}"""

@@ -1,0 +1,322 @@
+"""The project itself: its rooms and who imports whom, what is packaged, and that its documents say what is there."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from shutil import copytree, ignore_patterns
+from typing import Any
+
+import pytest
+import typer.main
+
+from onnxspec.conformance.cli import app
+from onnxspec.conformance.result import Result
+from onnxspec.conformance.verdict import FAILING, Verdict
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("reference", "cases", "conformance", "reports")  # in the order in which they may import each other
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+# Imports that go up all the same, and why.
+UPWARD = {("conformance/cli.py", "reports"): "the command that makes a run ends with the page that shows it"}
+# What a dependency brings along and is its own business to depend on.
+BROUGHT_ALONG = {"markupsafe": "jinja2"}
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def tree(*skipped: str) -> Iterator[Path]:
+    """Every file that belongs to the project, relative to its root; what tools leave behind is not among them."""
+    for folder, names, files in os.walk(ROOT):
+        here = Path(folder)
+        names[:] = [
+            n
+            for n in names
+            if n not in ("__pycache__", "build", "dist", "runs", *skipped)
+            and not n.endswith(".egg-info")
+            and (n == ".ci" or not n.startswith("."))
+            and not (here / n / "pyvenv.cfg").exists()
+        ]
+        yield from (here.relative_to(ROOT) / name for name in files if not name.endswith((".pyc", ".pyo")))
+
+
+def shipped() -> list[Path]:
+    """Every file in a room."""
+    return [path for path in tree() if path.parts[0] in ROOMS and len(path.parts) > 1]
+
+
+# Rooms
+
+
+@lru_cache(maxsize=None)
+def imports_of(path: Path) -> tuple[tuple[str, bool], ...]:
+    """What a module of a room imports, by full name, and whether that happens as soon as it is loaded."""
+    package = ["onnxspec", *path.parts[:-1]]
+    module = ast.parse(text_of(str(path)))
+    later = {id(n) for f in ast.walk(module) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)}
+    found = []
+    for node in ast.walk(module):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            names = [".".join([*base, *filter(None, [node.module]), alias.name]) for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("importlib.import_module", "__import__"):
+            names = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        found += [(name, id(node) not in later) for name in names]
+    return tuple(found)
+
+
+def modules(room: str) -> list[Path]:
+    return [path for path in shipped() if path.parts[0] == room and path.suffix == ".py"]
+
+
+def room_of(name: str) -> str | None:
+    """The room that an import leads to. `import reference` would work in a checkout alone, so it counts as well."""
+    parts = name.split(".")
+    first = parts[1] if parts[0] == "onnxspec" and len(parts) > 1 else parts[0]
+    return first if first in ROOMS else None
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_from_rooms_above_it(room: str) -> None:
+    allowed = ROOMS[: ROOMS.index(room) + 1]
+    upward = {
+        (path.as_posix(), to)
+        for path in modules(room)
+        for name, _ in imports_of(path)
+        if (to := room_of(name)) is not None and to not in allowed
+    }
+    assert upward == {(path, to) for path, to in UPWARD if path.startswith(f"{room}/")}
+
+
+def test_an_import_that_goes_up_waits_until_it_is_needed() -> None:
+    for path, to in UPWARD:
+        assert not [name for name, at_once in imports_of(Path(path)) if room_of(name) == to and at_once]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_import_each_other_relatively(room: str) -> None:
+    """Editors and type checkers follow relative imports by path; the installed name is for users."""
+    for path in modules(room):
+        for node in ast.walk(ast.parse(text_of(str(path)))):
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                assert room_of(node.module or "") is None, f"{path}: from {node.module} import ..."
+
+
+def test_only_adapters_know_runtimes() -> None:
+    runtimes = ("onnxruntime", "onnx.reference", "onnx.backend")
+    for room in ROOMS:
+        for path in modules(room):
+            if path.parent != Path("conformance/targets"):
+                known = [n for n, _ in imports_of(path) if any(f"{n}.".startswith(f"{r}.") for r in runtimes)]
+                assert not known, f"{path} imports {known}"
+
+
+def test_what_runs_in_a_worker_stands_alone() -> None:
+    """The worker and the adapters are sent as source text to interpreters that have nothing of this project."""
+    for path in [p for p in modules("conformance") if p.parts[1] == "targets" and p.name != "__init__.py"]:
+        assert not [name for name, _ in imports_of(path) if room_of(name)], path
+    needed = {name.split(".")[0] for name, _ in imports_of(Path("conformance/worker.py"))}
+    assert needed - set(sys.stdlib_module_names) == {"numpy"}
+
+
+# Packaging
+
+
+def test_the_package_list_is_exact() -> None:
+    folders = {"onnxspec." + ".".join(path.parent.parts) for path in shipped()}
+    listed = PROJECT["tool"]["setuptools"]["packages"]
+    assert sorted(listed) == sorted(folders)
+
+
+def test_every_top_level_folder_with_code_is_a_room() -> None:
+    tops = {path.parts[0] for path in tree("tests", "benchmarks") if path.suffix == ".py" and len(path.parts) > 1}
+    assert tops == set(ROOMS)
+    assert PROJECT["tool"]["setuptools"]["package-dir"] == {f"onnxspec.{room}": room for room in ROOMS}
+
+
+def test_a_wheel_holds_every_file_of_the_rooms_and_nothing_else(tmp_path: Path) -> None:
+    source = tmp_path / "source"  # a copy: leftovers of earlier builds in the tree would come along
+    for room in ROOMS:
+        copytree(ROOT / room, source / room, ignore=ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        (source / name).write_bytes((ROOT / name).read_bytes())
+    held = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file() and path.parent != source}
+    build = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", build, str(tmp_path)], cwd=source, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    names = [n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n]
+    assert sorted(names) == sorted(f"onnxspec/{name}" for name in held)
+    assert {f"onnxspec/{room}/py.typed" for room in ROOMS} <= set(names)
+    assert {".toml", ".json", ".html", ".css", ".js"} <= {Path(name).suffix for name in names}
+
+
+def requirements(listed: list[str]) -> dict[str, str]:
+    """Distribution to its lowest version."""
+    found = (re.match(r"([\w.-]+)>=([\w.]+)", line) for line in listed)
+    return {m[1].lower(): m[2] for m in found if m is not None}
+
+
+DEPENDENCIES = requirements(PROJECT["project"]["dependencies"])
+
+
+def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
+    imported = {name.split(".")[0] for room in ROOMS for path in modules(room) for name, _ in imports_of(path)}
+    foreign = imported - set(sys.stdlib_module_names) - {"onnxspec"} - set(BROUGHT_ALONG)
+    assert foreign == {name.replace("-", "_") for name in DEPENDENCIES}
+    assert len(DEPENDENCIES) == len(PROJECT["project"]["dependencies"])
+
+
+def test_every_dependency_gives_its_reason() -> None:
+    given = re.findall(r'^ +"([\w.-]+)>=[^\n]*?,\s+# \S', text_of("pyproject.toml"), re.MULTILINE)
+    wanted = [*DEPENDENCIES, *requirements(PROJECT["project"]["optional-dependencies"]["test"])]
+    assert [name.lower() for name in given] == wanted
+
+
+def pins(environment: str) -> dict[str, str]:
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read_string(text_of("tox.ini"))
+    return dict(line.lower().split("==") for line in tox[f"testenv:{environment}"]["deps"].split())
+
+
+def test_the_oldest_versions_declared_are_those_that_are_tested() -> None:
+    def padded(version: str) -> tuple[int, ...]:
+        return (*map(int, version.split(".")), 0, 0)[:3]
+
+    declared = {**DEPENDENCIES, **requirements(PROJECT["project"]["optional-dependencies"]["test"])}
+    assert {n: padded(v) for n, v in pins("oldest").items()} == {n: padded(v) for n, v in declared.items()}
+
+
+# Documents
+
+
+DOCUMENTS = sorted(path.as_posix() for path in tree() if path.suffix == ".md")
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def commands(document: str) -> list[str]:
+    """Lines that a reader is meant to type."""
+    blocks = [body for language, body in FENCED.findall(text_of(document)) if language == "sh"]
+    return [line for body in blocks for line in body.splitlines() if line.strip() and not line.startswith("#")]
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    newest = re.search(r"^## (\S+)", text_of("CHANGELOG.md"), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == PROJECT["project"]["version"]
+
+
+def test_ci_runs_the_commands_of_the_readme() -> None:
+    newcomers = [line for line in commands("README.md") if line.startswith("python3 -m venv")]
+    assert [line.split(" && ")[-1] for line in newcomers] == [".venv/bin/onnxspec run", ".venv/bin/pytest"]
+    assert set(newcomers) <= set(text_of(".ci/run").splitlines())
+    assert os.access(ROOT / ".ci/run", os.X_OK)
+
+
+def test_commands_in_documents_exist() -> None:
+    known: Mapping[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    seen = set()
+    for document in DOCUMENTS:
+        for line in commands(document):
+            words = re.sub(r"^\S*/bin/", "", line.split(" && ")[-1].strip()).split()
+            if words[0] != "onnxspec":
+                continue
+            seen.add(words[1])
+            assert words[1] in known, f"{document}: {line}"
+            options = {o for parameter in known[words[1]].params for o in (*parameter.opts, *parameter.secondary_opts)}
+            given = {word.split("=")[0] for word in words[2:] if word.startswith("-")}
+            assert given <= {*options, "--help"}, f"{document}: {line}"
+    assert seen == set(known)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_links_of_a_document_lead_somewhere(document: str) -> None:
+    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", FENCED.sub("", text_of(document))):
+        assert link.startswith("https://") or (ROOT / document).parent.joinpath(link).exists(), link
+
+
+def test_nothing_names_the_machine_it_was_made_on_or_a_registry() -> None:
+    """Paths of homes and of this checkout; hosts and options that say where packages come from."""
+    telling = re.compile(r"/(?:root|home|Users)/\w|[A-Z]:\\Users|pypi\.|pythonhosted\.|[i]ndex-url|[f]ind-links")
+    machine = [str(p) for p in (ROOT, Path(sys.prefix)) if len(p.parts) > 2]
+    for path in tree():
+        content = (ROOT / path).read_bytes().decode("utf-8", errors="replace")
+        assert not telling.search(content), path
+        assert not [place for place in machine if place in content], path
+
+
+# docs/results.md
+
+
+def table(heading: str) -> list[list[str]]:
+    """Cells of the first table below a heading of docs/results.md."""
+    below = text_of("docs/results.md").split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    rows = [line for line in below.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
+
+
+def documented(heading: str) -> set[str]:
+    """Keys in the first column: `a`, `b`; `a.b` stands for a key of an object."""
+    return {key for row in table(heading) for key in re.findall(r"`([^`]+)`", row[0])}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the real command on a real runtime, with passes, refusals and failures in it."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    code = "from onnxspec.conformance.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "run", "--since-version", "14", "--type", "float32", "--out", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    return folder
+
+
+def test_every_key_of_results_is_documented(run: Path) -> None:
+    lines = [json.loads(line) for line in (run / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert lines
+    keys = {key for line in lines for key in line}
+    assert keys == set(Result.__dataclass_fields__)
+    assert documented("results.jsonl") == keys
+
+
+def test_every_key_of_run_json_is_documented(run: Path) -> None:
+    content = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    keys = set(content)
+    keys |= {f"{name}.{key}" for name in ("selection", "environment") for key in content[name]}
+    assert documented("run.json") == keys
+    (target,) = content["targets"]
+    assert documented("A target in run.json") == set(target)
+    assert target["findings"]
+    assert documented("A finding") == {key for finding in target["findings"] for key in finding}
+
+
+def test_verdicts_stand_in_their_order_with_what_fails() -> None:
+    rows = table("Verdicts")
+    assert [row[0].strip("`") for row in rows] == [verdict.value for verdict in Verdict]
+    assert {row[0].strip("`") for row in rows if row[1] == "fails"} == {verdict.value for verdict in FAILING}
