@@ -32,12 +32,17 @@ class Feed:
 
 @dataclass(frozen=True)
 class Trial:
-    """One session of a case: a model, its node, and what it is run with, in order."""
+    """One session of a case: a model, its node, and what it is run with, in order.
+
+    graded
+        Whether it is about accuracy alone, one step from exact states: its errors count for a target's grade and bias.
+    """
 
     key: str
     model: bytes
     node: Node
     feeds: tuple[Feed, ...]
+    graded: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ def build_case(spec: CaseSpec) -> Case:
     tensors = [inputs_of(spec, run) for run in runs]
     constant = set(CONSTANTS) if spec.weights == "initializer" else set()
     feeds = tuple(Feed(t, {n: a for n, a in t.items() if n not in constant}) for t in tensors)
-    trial = Trial(spec.id, build_model(spec, tensors[-1]), spec.node, feeds)
+    trial = Trial(spec.id, build_model(spec, tensors[-1]), spec.node, feeds, spec.data == "numerics")
     twin = None
     if "Y" not in spec.outputs:
         everything = spec.node.operator.outputs

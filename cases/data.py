@@ -8,6 +8,9 @@ operation rounds on the way, and no generator of a library takes part.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -56,15 +59,16 @@ def _gain(columns: int) -> int:
 _MAGNITUDES: dict[str, tuple[int, int, int]] = {"dense": (0, 0, 0), "small": (-6, -6, -6), "large": (3, 1, 1)}
 
 
-def inputs_of(spec: CaseSpec, run: int = 0) -> dict[str, Array]:
-    """The inputs of a case by formal name, those that it has, in its types.
+@lru_cache(maxsize=64)
+def inputs_of(spec: CaseSpec, run: int = 0) -> Mapping[str, Array]:
+    """The inputs of a case by formal name, those that it has, in its types. The arrays cannot be written to.
 
     run
         0 for the case's own inputs; other numbers for what its session runs before.
 
     ``data`` of the spec is one of: ``dense``; ``small``, ``large`` (magnitudes); ``exact`` (few digits: every
-    intermediate of piecewise-linear activations is representable); ``nan-row``, ``inf-row`` (one row of X is spoilt: the
-    others must not notice); ``nan-padding`` (what lies past the lengths is NaN); ``numerics`` (one step from given
+    intermediate of piecewise-linear activations is representable); ``nan-row``, ``inf-row`` (one row of X is spoilt:
+    the others must not notice); ``nan-padding`` (what lies past the lengths is NaN); ``numerics`` (one step from given
     states, where every digit counts).
     """
     T, N = spec.T, spec.N
@@ -99,7 +103,9 @@ def inputs_of(spec: CaseSpec, run: int = 0) -> dict[str, Array]:
     if spec.peepholes:
         inputs["P"] = tensor("P", (D, len(cell.peepholes) * H), of_weights)
     _spoil(spec, inputs, T, N)
-    return inputs
+    for array in inputs.values():
+        array.setflags(write=False)
+    return MappingProxyType(inputs)
 
 
 def _lengths(spec: CaseSpec, T: int, N: int, run: int) -> NDArray[np.int32] | None:

@@ -9,7 +9,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
@@ -65,7 +64,7 @@ def read_model(model: onnx.ModelProto | bytes) -> OneNode:
     if isinstance(model, bytes):
         try:
             model = onnx.load_model_from_string(model)
-        except DecodeError as error:
+        except Exception as error:  # protobuf's own, and protobuf is onnx's affair
             raise NotOneNode(f"these bytes are no ONNX model: {error}") from None
     graph = model.graph
     constants = dict(_initializers(graph))

@@ -6,12 +6,13 @@ command cannot be carried out as given; 3, a target could not start; 130, interr
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import shlex
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, Optional
@@ -199,9 +200,8 @@ def _carry_out(plan: Plan, journal: Journal) -> NoReturn:
     folder = journal.folder
     finished: Run | None = None
     console = console_on(sys.stdout)
-    _interrupt_by_signals()
     try:
-        with journal:
+        with journal, _interrupted_by_signals():
             with RunDisplay(console, len(plan.specs)) as display:
                 finished = execute(plan, journal, display.observe)
             from ..reports import write_report  # the report needs its templates only now
@@ -234,12 +234,19 @@ def _again(plan: Plan, folder: Path) -> str:
     return shlex.join(["onnxspec", "run", *given, *([] if named else ["--out", str(folder)]), "--resume"])
 
 
-def _interrupt_by_signals() -> None:
+@contextlib.contextmanager
+def _interrupted_by_signals() -> Iterator[None]:
     """Have SIGTERM and a closed terminal end a run as Ctrl-C does, unless who started it had them ignored (nohup)."""
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
             signal.signal(number, _interrupted)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _interrupted(number: int, frame: Any) -> NoReturn:

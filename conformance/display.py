@@ -28,7 +28,7 @@ _MARGIN = 11
 
 
 class LastingStream:
-    """A stream whose reader may go away (a pipe, a closed terminal): what nobody takes is dropped, and the work goes on."""
+    """A stream whose reader may go away (a pipe, a closed terminal): what nobody takes is dropped, work goes on."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -137,7 +137,7 @@ def summarize(run: Run, console: Console) -> None:
 
 
 def _findings(target: TargetRun, run: Run, console: Console) -> None:
-    found = findings_of(target.results, {spec.id: spec for spec in run.plan.specs})
+    found = findings_of(target.results, {probe.id: probe for probe in run.plan.probes})
     rank = {"refused": 3, "biased": 2, "convention": 2}
     for finding in sorted(found, key=lambda f: (rank.get(f["kind"], 0), f["expected"], -len(f["cases"]))):
         label = {"refused": "refused", "biased": "finding", "convention": "finding"}.get(finding["kind"], "")

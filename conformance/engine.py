@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..cases import Case, CaseSpec, build_case, digest_of, pinned_digests, profile
 from ..reference import clause_named
@@ -17,13 +18,16 @@ from .environment import environment, version_of
 from .expected_failures import Entry, matching, shipped_for, stale
 from .findings import biases, findings_of, grades
 from .journal import SCHEMA, Journal, RunMismatch
+from .probe import Probe, SpecProbe, job_of
 from .process import Job, Outcome, TargetProcess, TargetUnavailable
 from .result import Result, result_of
 from .selection import Selection
 from .target import Target
-from .verdict import Judgement, Verdict, judge
+from .verdict import Judgement, Verdict
 
-__all__ = ["OPTIMIZED", "Plan", "Run", "TargetRun", "execute", "lane"]
+__all__ = ["OPTIMIZED", "Plan", "Run", "TargetRun", "execute", "judgements_of", "lane", "outcomes_of"]
+
+Subject = TypeVar("Subject")
 
 OPTIMIZED = "+optimized"
 """What the name of a target in its second lane ends with."""
@@ -39,6 +43,8 @@ class Plan:
         Whether the shipped files of expected failures are used.
     targets_file
         The file of named targets, where it was given by name: commands that repeat a case must name it too.
+    others
+        What is run beside the cases of a profile, with ``digest``, the SHA-256 of all of it.
     """
 
     selection: Selection
@@ -48,6 +54,13 @@ class Plan:
     require: frozenset[tuple[str, str]] = frozenset()
     expected: bool = True
     targets_file: Path | None = None
+    others: tuple[Probe, ...] = ()
+    digest: str = ""
+
+    @cached_property
+    def probes(self) -> tuple[Probe, ...]:
+        """All that is run, in order."""
+        return (*map(SpecProbe, self.specs), *self.others)
 
 
 @dataclass
@@ -126,7 +139,7 @@ def execute(plan: Plan, journal: Journal, observe: Observer = lambda target, res
 
 def _take_up(run: Run, journal: Journal) -> float:
     """Give the run what the journal holds of it already; returns the seconds that it took."""
-    cases = {spec.id for spec in run.plan.specs}
+    cases = {probe.id for probe in run.plan.probes}
     earlier = journal.described() or {}
     described = {target["name"]: target for target in earlier.get("targets", ())}
     for target_run in run.targets:
@@ -142,16 +155,16 @@ def _take_up(run: Run, journal: Journal) -> float:
 def _run_target(whole: Run, run: TargetRun, journal: Journal, observe: Observer) -> None:
     clock = time.monotonic()
     plan, target = whole.plan, run.target
-    specs = {spec.id: spec for spec in plan.specs}
+    probes = {probe.id: probe for probe in plan.probes}
     done = {r.case for r in run.results}
-    left = [spec for spec in plan.specs if spec.id not in done]
+    left = [probe for probe in plan.probes if probe.id not in done]
     entries = shipped_for(target) if plan.expected else ()
     observe(run, None)
 
-    def record(spec: CaseSpec, judgement: Judgement, seconds: float) -> None:
-        entry = matching(entries, spec, judgement)
-        repeat = _repeat(plan, spec, target)
-        result = result_of(spec, target.name, judgement, seconds, entry.reason if entry else None, repeat)
+    def record(probe: Probe, judgement: Judgement, seconds: float) -> None:
+        entry = matching(entries, probe, judgement)
+        repeat = _repeat(plan, probe, target)
+        result = result_of(probe, target.name, judgement, seconds, entry.reason if entry else None, repeat)
         if judgement.verdict is Verdict.UNAVAILABLE:
             run.unavailable = run.unavailable or judgement.message
         journal.append(result)
@@ -164,15 +177,14 @@ def _run_target(whole: Run, run: TargetRun, journal: Journal, observe: Observer)
                 run.description = _same_runtime(process.start(), run)
                 # On disk from now on: whoever goes on with this run must have the same runtime.
                 journal.describe(_description(whole))
-                for case, outcome, twin in _outcomes(process, left):
-                    seconds = outcome.seconds + (twin.seconds if twin else 0.0)
-                    record(case.spec, judge(case, outcome, twin, target.accuracy), seconds)
+                for probe, judgement, seconds in judgements_of(process, left, target.accuracy):
+                    record(probe, judgement, seconds)
     except TargetUnavailable as error:
         finished = {r.case for r in run.results}
-        for spec in left:
-            if spec.id not in finished:
-                record(spec, Judgement(Verdict.UNAVAILABLE, "unavailable", message=str(error)), 0.0)
-    run.stale = stale(entries, ((specs[r.case], r.verdict) for r in run.results))
+        for probe in left:
+            if probe.id not in finished:
+                record(probe, Judgement(Verdict.UNAVAILABLE, "unavailable", message=str(error)), 0.0)
+    run.stale = stale(entries, ((probes[r.case], r.verdict) for r in run.results))
     run.seconds += time.monotonic() - clock
 
 
@@ -185,41 +197,60 @@ def _same_runtime(description: dict[str, Any], run: TargetRun) -> dict[str, Any]
     return description
 
 
-def _repeat(plan: Plan, spec: CaseSpec, target: Target) -> str:
+def _repeat(plan: Plan, probe: Probe, target: Target) -> str:
     """The command that shows a case on a target."""
     where = ["--targets-file", str(plan.targets_file)] if plan.targets_file is not None else []
-    return shlex.join(["onnxspec", "explain", spec.id, "--target", target.name, *where])
+    return shlex.join([*probe.repeat(target.name), *where])
 
 
-def _outcomes(process: TargetProcess, specs: Sequence[CaseSpec]) -> Iterator[tuple[Case, Outcome, Outcome | None]]:
-    """Every case with what the target did with its trial and its twin. Cases are built while the target works."""
-    waiting: list[Case] = []
+def outcomes_of(process: TargetProcess, specs: Iterable[CaseSpec]) -> Iterator[tuple[Case, Outcome, Outcome | None]]:
+    """Every case, in order, with what the target did with its trial and its twin.
+
+    `specs` is read ahead, and cases are built while the target works.
+    """
+    cases = map(build_case, specs)
+    trials = ((case, [case.trial, *([case.twin] if case.twin is not None else [])]) for case in cases)
+    for case, outcomes in _collected(process, ((case, map(job_of, both)) for case, both in trials)):
+        yield case, outcomes[0], outcomes[1] if len(outcomes) > 1 else None
+
+
+def judgements_of(
+    process: TargetProcess, probes: Iterable[Probe], accuracy: str
+) -> Iterator[tuple[Probe, Judgement, float]]:
+    """Every probe, in order, with the verdict on what the target did, and the seconds that it took.
+
+    `probes` is read ahead, and they are prepared while the target works.
+    """
+    ready = ((probe, probe.prepare()) for probe in probes)
+    for (probe, prepared), outcomes in _collected(process, ((pair, pair[1].jobs) for pair in ready)):
+        yield probe, prepared.judge(outcomes, accuracy), sum(outcome.seconds for outcome in outcomes)
+
+
+def _collected(
+    process: TargetProcess, work: Iterable[tuple[Subject, Iterable[Job]]]
+) -> Iterator[tuple[Subject, list[Outcome]]]:
+    """Whatever has jobs, in order, with their outcomes."""
+    waiting: deque[tuple[Subject, int]] = deque()
 
     def jobs() -> Iterator[Job]:
-        for spec in specs:
-            case = build_case(spec)
-            waiting.append(case)
-            for trial in (case.trial, case.twin):
-                if trial is not None:
-                    yield Job(trial.key, trial.model, tuple(feed.fed for feed in trial.feeds))
+        for subject, its in work:
+            due = list(its)
+            waiting.append((subject, len(due)))
+            yield from due
 
-    outcomes = process.run(jobs())
-    first: Outcome | None = None
-    for outcome in outcomes:
-        case = waiting[0]
-        if case.twin is not None and first is None:
-            first = outcome
-            continue
-        yield (case, outcome, None) if first is None else (case, first, outcome)
-        first = None
-        waiting.pop(0)
+    outcomes: list[Outcome] = []
+    for outcome in process.run(jobs()):
+        outcomes.append(outcome)
+        if len(outcomes) == waiting[0][1]:
+            yield waiting.popleft()[0], outcomes
+            outcomes = []
 
 
 def _description(run: Run) -> dict[str, Any]:
     """run.json."""
     selection, plan = run.plan.selection, run.plan
     versions = sorted({(s.op, s.version) for s in plan.specs})
-    specs = {spec.id: spec for spec in plan.specs}
+    probes = {probe.id: probe for probe in plan.probes}
     pinned = pinned_digests().get(selection.profile, {})
     clauses = {c: clause_named(c) for t in run.targets for r in t.results for c in (*r.clauses, r.clause) if c}
     return {
@@ -235,20 +266,22 @@ def _description(run: Run) -> dict[str, Any]:
             "since_version": sorted(set(selection.versions)),
             "type": sorted(set(selection.types)),
             "case": sorted(set(selection.cases)),
+            **({"directories": list(selection.directories)} if selection.directories else {}),
         },
         "expected_failures": plan.expected,
-        "cases": len(plan.specs),
+        "cases": len(plan.probes),
         "digests": {
-            f"{op}-{v}": pinned.get(f"{op}-{v}") or digest_of(profile(selection.profile, op, v)) for op, v in versions
+            **{f"{o}-{v}": pinned.get(f"{o}-{v}") or digest_of(profile(selection.profile, o, v)) for o, v in versions},
+            **({"directories": plan.digest} if plan.others else {}),
         },
         "environment": environment(),
         "counts": dict(sum((t.counts for t in run.targets), Counter[str]())),
-        "targets": [_target_description(t, specs) for t in run.targets],
+        "targets": [_target_description(t, probes) for t in run.targets],
         "clauses": {id: {"status": c.status, "text": c.text, "source": c.source} for id, c in sorted(clauses.items())},
     }
 
 
-def _target_description(run: TargetRun, specs: dict[str, CaseSpec]) -> dict[str, Any]:
+def _target_description(run: TargetRun, probes: dict[str, Probe]) -> dict[str, Any]:
     return {
         "name": run.target.name,
         "adapter": run.target.adapter,
@@ -261,7 +294,7 @@ def _target_description(run: TargetRun, specs: dict[str, CaseSpec]) -> dict[str,
         "unexpected": len(run.unexpected),
         "seconds": round(run.seconds, 3),
         "bias": biases(run.results),
-        "findings": findings_of(run.results, specs),
+        "findings": findings_of(run.results, probes),
         "stale": [{"reason": e.reason, "cases": list(e.cases), "features": list(e.features)} for e in run.stale],
     }
 

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from importlib import resources
 from typing import Any
 
-from ..cases import CaseSpec, features_of
+from .probe import AnyProbe, probe_of
 from .target import Target
 from .verdict import FAILING, Judgement, Verdict
 
@@ -49,19 +49,20 @@ class Entry:
     verdicts: tuple[str, ...] = ()
     link: str = ""
 
-    def covers(self, spec: CaseSpec) -> bool:
+    def covers(self, subject: AnyProbe) -> bool:
         """Whether the entry is about this case."""
+        probe = probe_of(subject)
         return (
-            spec.op == self.op
-            and (not self.versions or spec.version in self.versions)
-            and (not self.types or spec.type in self.types)
-            and set(self.features) <= features_of(spec)
-            and (not self.cases or any(fnmatchcase(spec.id, pattern) for pattern in self.cases))
+            probe.op == self.op
+            and (not self.versions or probe.version in self.versions)
+            and (not self.types or probe.type in self.types)
+            and set(self.features) <= probe.features
+            and (not self.cases or any(fnmatchcase(probe.id, pattern) for pattern in self.cases))
         )
 
-    def expects(self, spec: CaseSpec, verdict: Verdict) -> bool:
+    def expects(self, subject: AnyProbe, verdict: Verdict) -> bool:
         """Whether the entry expects this verdict of this case."""
-        return verdict in FAILING and (not self.verdicts or verdict.value in self.verdicts) and self.covers(spec)
+        return verdict in FAILING and (not self.verdicts or verdict.value in self.verdicts) and self.covers(subject)
 
 
 def parse_expected(text: str, place: str) -> tuple[Entry, ...]:
@@ -107,16 +108,16 @@ def shipped_for(target: Target) -> tuple[Entry, ...]:
     return parse_expected(file.read_text(encoding="utf-8"), name)
 
 
-def matching(entries: Iterable[Entry], spec: CaseSpec, judgement: Judgement) -> Entry | None:
+def matching(entries: Iterable[Entry], subject: AnyProbe, judgement: Judgement) -> Entry | None:
     """The first entry that expects this verdict of this case."""
-    return next((entry for entry in entries if entry.expects(spec, judgement.verdict)), None)
+    return next((entry for entry in entries if entry.expects(subject, judgement.verdict)), None)
 
 
-def stale(entries: Iterable[Entry], outcomes: Iterable[tuple[CaseSpec, Verdict]]) -> list[Entry]:
+def stale(entries: Iterable[Entry], outcomes: Iterable[tuple[AnyProbe, Verdict]]) -> list[Entry]:
     """Entries that cover cases that ran, none of which fails as expected any more. What was refused says nothing."""
-    ran = [(spec, v) for spec, v in outcomes if v not in (Verdict.REFUSED, Verdict.UNAVAILABLE)]
+    ran = [(subject, v) for subject, v in outcomes if v not in (Verdict.REFUSED, Verdict.UNAVAILABLE)]
     return [
         entry
         for entry in entries
-        if any(entry.covers(spec) for spec, _ in ran) and not any(entry.expects(spec, v) for spec, v in ran)
+        if any(entry.covers(subject) for subject, _ in ran) and not any(entry.expects(subject, v) for subject, v in ran)
     ]

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..cases import CaseSpec, features_of
+from .probe import AnyProbe, Probe, probe_of
 from .result import Result
 from .verdict import Verdict
 
@@ -25,8 +25,9 @@ BIAS_ERRORS = 6.0
 BIAS_ELEMENTS = 100
 
 
-def findings_of(results: Sequence[Result], specs: Mapping[str, CaseSpec]) -> list[dict[str, Any]]:
-    """The findings of one target, as run.json holds them."""
+def findings_of(results: Sequence[Result], subjects: Mapping[str, AnyProbe]) -> list[dict[str, Any]]:
+    """The findings of one target, as run.json holds them. `subjects` has what the results are of, by id."""
+    probes = {id: probe_of(subject) for id, subject in subjects.items()}
     groups: dict[tuple[Any, ...], list[Result]] = defaultdict(list)
     passing = [r for r in results if r.verdict is Verdict.PASS and "unconventional" not in r.flags]
     for result in results:
@@ -36,7 +37,7 @@ def findings_of(results: Sequence[Result], specs: Mapping[str, CaseSpec]) -> lis
             groups["convention", result.verdict, result.reason, result.clause, ""].append(result)
         elif result.verdict is Verdict.REFUSED:
             groups["refused", result.verdict, _message_kind(result.message), None, ""].append(result)
-    found = [_finding(kind, members, passing, specs) for (kind, *_), members in groups.items()]
+    found = [_finding(kind, members, passing, probes) for (kind, *_), members in groups.items()]
     found += [_bias_finding(kind, bias, results) for kind, bias in biases(results).items() if bias["biased"]]
     return found
 
@@ -54,10 +55,10 @@ def _gist(message: str, length: int = 240) -> str:
 
 
 def _finding(
-    kind: str, members: list[Result], passing: Iterable[Result], specs: Mapping[str, CaseSpec]
+    kind: str, members: list[Result], passing: Iterable[Result], probes: Mapping[str, Probe]
 ) -> dict[str, Any]:
-    first = min(members, key=lambda r: _size(specs[r.case]))
-    condition = _condition([specs[r.case] for r in members], [specs[r.case] for r in passing])
+    first = min(members, key=lambda r: probes[r.case].size)
+    condition = _condition([probes[r.case].traits for r in members], [probes[r.case].traits for r in passing])
     verdict = members[0].verdict.value
     title = {
         "refused": f"refuses {condition or 'these nodes'}",
@@ -81,38 +82,21 @@ def _finding(
     }
 
 
-def _size(spec: CaseSpec) -> tuple[float, int]:
-    """Smaller is simpler to look at; a case of nothing at all comes first only among its like."""
-    return math.prod(max(n, 1) for n in (spec.T, spec.N, spec.I, spec.H)) * spec.directions, len(spec.marks)
-
-
-def _condition(failing: list[CaseSpec], passing: list[CaseSpec]) -> str:
+def _condition(failing: list[frozenset[str]], others: list[frozenset[str]]) -> str:
     """In words, what all failing cases have that no passing one has; empty where no feature tells them apart, or where
     nothing passes to tell them apart from.
 
     A single feature is looked for first, then a pair.
     """
-    if not passing:
+    if not others:
         return ""
-    common = _traits(failing[0]).intersection(*(_traits(s) for s in failing))
-    others = [_traits(s) for s in passing]
+    common = failing[0].intersection(*failing)
     telling = sorted(t for t in common if not any(t in o for o in others))
     if telling:
         return telling[0]
     pairs = ((a, b) for a in sorted(common) for b in sorted(common) if a < b)
     pair = next((p for p in pairs if not any(set(p) <= o for o in others)), None)
     return " and ".join(pair) if pair else ""
-
-
-def _traits(spec: CaseSpec) -> set[str]:
-    """What can be said of a case: its features in words, its type and its version."""
-    words = {f.replace("-", " ") for f in features_of(spec)}
-    words |= {spec.type, f"version {spec.version}"}
-    words |= {f"activations {'/'.join(spec.activations)}"} if spec.activations else set()
-    words |= {"hidden_size absent"} if not spec.hidden_size else set()
-    words |= {"no rows"} if spec.N == 0 else set()
-    words |= {"no steps"} if spec.T == 0 else set()
-    return words
 
 
 def biases(results: Iterable[Result]) -> dict[str, dict[str, Any]]:
@@ -168,7 +152,7 @@ def grades(results: Iterable[Result], declared: str) -> dict[str, str]:
             found[result.type].add(result.accuracy or "")
         elif result.strict is not None:
             found[result.type].add("strict" if result.strict else declared)
-    order = ["strict", "standard", "flushing", "tf32", "f16-math", "bf16-math", "fast"]
+    order = ["strict", "standard", "flushing", "f32-math", "tf32", "f16-math", "bf16-math", "fast"]
     return {
         kind: max(names, key=lambda n: order.index(n) if n in order else len(order))
         for kind, names in sorted(found.items())

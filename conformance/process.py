@@ -138,6 +138,9 @@ class _Worker:
         self._incoming: queue.Queue[tuple[float, bytes]] = queue.Queue(_CHUNKS_WAITING)
         status = os.fstat(self._capture.fileno())
         environment = {
+            # Memory that a runtime hands out without having written it shows: the GNU C library fills what it
+            # allocates with the complement of this byte. 0x7F7F is NaN in float16 and enormous in the other types.
+            "MALLOC_PERTURB_": "128",
             **os.environ,
             **target.environment,
             worker.CAPTURE_VARIABLE: f"{status.st_dev}:{status.st_ino}",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..cases import CaseSpec, clauses_exercised, group_of
+from .probe import AnyProbe, probe_of
 from .verdict import FAILING, Judgement, Verdict
 
 __all__ = ["Result", "result_of"]
@@ -70,7 +70,7 @@ class Result:
 
 
 def result_of(
-    spec: CaseSpec, target: str, judgement: Judgement, seconds: float, why: str | None, repeat: str = ""
+    subject: AnyProbe, target: str, judgement: Judgement, seconds: float, why: str | None, repeat: str = ""
 ) -> Result:
     """The result of a judgement.
 
@@ -80,20 +80,20 @@ def result_of(
         The command that shows this case on this target.
     """
     failing = judgement.verdict in FAILING
-    operator = spec.node.operator
+    probe = probe_of(subject)
     # What is so wrong that its squares overflow has no part in a mean error.
-    telling = spec.data == "numerics" and all(map(math.isfinite, judgement.error_sums))
+    telling = probe.graded and all(map(math.isfinite, judgement.error_sums))
     return Result(
-        case=spec.id,
-        op=operator.op_type,
-        domain=operator.domain,
-        version=operator.since_version,
-        type=spec.type,
+        case=probe.id,
+        op=probe.op,
+        domain=probe.domain,
+        version=probe.version,
+        type=probe.type,
         target=target,
         verdict=judgement.verdict,
         expected=failing and why is not None,
-        clauses=tuple(clause.id for clause in clauses_exercised(spec)),
-        features=tuple(group_of(spec)),
+        clauses=probe.clauses,
+        features=probe.groups,
         worst=judgement.worst if judgement.judged and math.isfinite(judgement.worst) else None,
         reason=judgement.reason,
         where=judgement.where,

@@ -235,7 +235,8 @@ def _expected(case: Case, accuracy: str) -> Iterator[str]:
             continue
         seen.add(content)
         label = ", ".join(f"{name} {getattr(readings, name)}" for name in sorted(touched)) or "expected"
-        yield f'    "{label}": ['
+        start = f'    "{label}": ['
+        yield start if len(start) <= _WIDTH else f"{start}  # noqa: E501"
         for run in runs:
             yield "        {"
             for name, number in run.items():

@@ -47,14 +47,14 @@ def bits(array: np.ndarray) -> np.ndarray:
 
 def numbers(array: np.ndarray) -> np.ndarray:
     """A tensor in float64, bits of bfloat16 included."""
-    array = (array.astype(np.uint32) << 16).view(np.float32) if array.dtype == np.uint16 else array
-    return array.astype(np.float64)
+    wide: np.ndarray = (array.astype(np.uint32) << 16).view(np.float32) if array.dtype == np.uint16 else array
+    return wide.astype(np.float64)
 
 
 def ratios(got: np.ndarray, value: np.ndarray, radius: np.ndarray, largest: float) -> np.ndarray:
     """|error| / radius of every element; -1 where nothing can be said. Beyond the type's range infinity is right."""
     with np.errstate(all="ignore"):
-        ratio = np.abs(got - value) / radius
+        ratio: np.ndarray = np.abs(got - value) / radius
         beyond = (np.abs(value) + radius >= largest) & (np.abs(got) >= largest) & (np.sign(got) == np.sign(value))
     ratio[~np.isfinite(got)] = np.inf
     ratio[(got == value) | beyond] = 0
@@ -119,7 +119,7 @@ def run(k: int) -> dict[str, np.ndarray]:
 
 _BOUND = """
 def bound(array: np.ndarray) -> ort.OrtValue:
-    return @bound
+    @bound
 
 
 def run(k: int) -> dict[str, np.ndarray]:
@@ -160,6 +160,11 @@ def run(k: int) -> dict[str, np.ndarray]:
     return outputs if isinstance(outputs, dict) else {name: outputs[n] for n, name in enumerate(NAMES)}
 """
 
+# The type that onnx itself has for it, since onnx 1.19.
+_BFLOAT16 = """
+BFLOAT16 = helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16)
+"""
+
 _ADAPTER = """
 class Bits(np.ndarray):
     element = "bfloat16"
@@ -182,13 +187,13 @@ def runtime_of(case: Case, target: Target) -> Runtime:
     if target.adapter == "onnxruntime":
         return Runtime(("import onnxruntime as ort",), _of_onnxruntime(case, options))
     if target.adapter in ADAPTERS:
-        # The type that onnx itself has for bfloat16, since onnx 1.19.
-        feed = _feed("bits(array).view(helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16))", half)
+        feed = _feed("bits(array).view(BFLOAT16)", half)
+        first = _BFLOAT16 * half
         if target.adapter == "onnx-reference":
             imports = ("from onnx.reference import ReferenceEvaluator",)
-            return Runtime(imports, _filled(_REFERENCE, feed=feed))
+            return Runtime(imports, first + _filled(_REFERENCE, feed=feed))
         device = options.get("device", "CPU")
-        lines = _filled(_BACKEND, module=options["module"], device=device, feed=feed)
+        lines = first + _filled(_BACKEND, module=options["module"], device=device, feed=feed)
         return Runtime(("from onnx.backend.base import Backend",), lines, frozenset({"importlib"}))
     text = _ADAPTER if half else _ADAPTER[_ADAPTER.index("session") :]
     lines = _filled(text, path=repr(target.adapter), options=options, feed=_feed("bits(array).view(Bits)", half))
@@ -211,14 +216,15 @@ def _of_onnxruntime(case: Case, options: dict[str, Any]) -> str:
     session = text[: text.index("def run")]
     if case.spec.type == "bfloat16":
         # NumPy has no such type, so onnxruntime takes and gives its bits only where they are bound.
-        kind = "TensorProto.BFLOAT16 if array.dtype == np.uint16 else TensorProto.INT32"
-        value = f"ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, {kind})"
+        value = """kind = TensorProto.BFLOAT16 if array.dtype == np.uint16 else TensorProto.INT32
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, kind)"""
         filled = "np.full(value.shape, 0x7FC0, np.uint16)"
         feed = "{name: bits(array) for name, array in FEEDS[k].items()}"
         return session + _filled(_BOUND, bound=value, feed=feed, filled=filled).lstrip()
     if "empty-row" in features_of(case.spec):
         # A state after no steps is easily left unwritten, and fresh memory often holds zeros.
-        value, filled = "ort.OrtValue.ortvalue_from_numpy(array)", f'np.full(value.shape, np.nan, "{case.spec.type}")'
+        value = "return ort.OrtValue.ortvalue_from_numpy(array)"
+        filled = f'np.full(value.shape, np.nan, "{case.spec.type}")'
         return session + _filled(_BOUND, bound=value, feed="FEEDS[k]", filled=filled).lstrip()
     return text
 

@@ -38,6 +38,8 @@ class Selection:
 
     cases
         Case ids, or patterns of them with ``*`` and ``?``. They may name cases of any profile.
+    directories
+        Folders of test-case directories, which are run in place of a profile.
     """
 
     profile: str = "core"
@@ -45,6 +47,7 @@ class Selection:
     versions: tuple[int, ...] = ()
     types: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
 
     @property
     def narrowed(self) -> str:
@@ -79,8 +82,9 @@ def select(selection: Selection) -> list[CaseSpec]:
     if selection.cases:
         specs = _named(selection, specs)
     if not specs:
-        there = dict.fromkeys(f"{s.op}-{s.version}:{s.type}" for s in _narrowed(selection.profile, Selection()))
-        raise UnknownName("combination", selection.narrowed, list(there), f" in profile {selection.profile}")
+        there = _narrowed(selection.profile, Selection(types=selection.types)) or _narrowed(selection.profile, Selection())
+        known = list(dict.fromkeys(f"{s.op}-{s.version}:{s.type}" for s in there))
+        raise UnknownName("combination", selection.narrowed, known, f" in profile {selection.profile}")
     return specs
 
 

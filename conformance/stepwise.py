@@ -16,12 +16,12 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..cases import Case, Feed
+from ..cases import Case, Feed, Trial
 from ..reference import Agreement, Configuration, Expectation, Node, Readings, clause_named, compare, configure, expect
 from ..reference.gates import Steps, steps_of
 from .process import Outcome
 
-__all__ = ["numbers_of", "ratio_text"]
+__all__ = ["numbers_of", "parting_text", "ratio_text"]
 
 _STEPS_SHOWN = 16  # of a longer sequence its beginning, its end, and what is around the steps of interest
 _AROUND = 3
@@ -64,26 +64,26 @@ def _conventional(expectation: Expectation) -> bool:
     return clause_named(expectation.clause).status == "convention"
 
 
-def _runs(case: Case, outcome: Outcome | None, twin: Outcome | None) -> list[_Run]:
+def _runs(trial: Trial, twin_trial: Trial | None, outcome: Outcome | None, twin: Outcome | None) -> list[_Run]:
     """The runs that are judged: where the twin's outputs are the same bit for bit, it stands for the case's last run,
     as it has the Y from which every step can be judged."""
-    feeds = case.trial.feeds
+    feeds = trial.feeds
     if outcome is None or outcome.status != "ran" or not outcome.outputs:
-        return [_run("", case.trial.node, feeds[-1], ())]
+        return [_run("", trial.node, feeds[-1], ())]
     runs = []
     for number, (feed, lists) in enumerate(zip(feeds, outcome.outputs, strict=False), 1):
         for repeat, arrays in enumerate(lists, 1):
             title = f"Run {number} of {len(feeds)} of the session" if len(feeds) > 1 else ""
             if len(lists) > 1:
                 title = f"{title or 'The same run'}: result {repeat} of {len(lists)} that differ"
-            runs.append(_run(title, case.trial.node, feed, arrays))
-    if case.twin is not None and twin is not None and twin.status == "ran" and twin.outputs and twin.outputs[-1]:
-        other = _run("", case.twin.node, case.twin.feeds[-1], twin.outputs[-1][0])
+            runs.append(_run(title, trial.node, feed, arrays))
+    if twin_trial is not None and twin is not None and twin.status == "ran" and twin.outputs and twin.outputs[-1]:
+        other = _run("", twin_trial.node, twin_trial.feeds[-1], twin.outputs[-1][0])
         same = all(
             name in other.outputs and array.tobytes() == other.outputs[name].tobytes()
             for name, array in runs[-1].outputs.items()
         )
-        if same and "Y" in other.outputs and len(runs[-1].outputs) == len(case.trial.node.outputs):
+        if same and "Y" in other.outputs and len(runs[-1].outputs) == len(trial.node.outputs):
             title = "Y is that of the same node with all outputs asked for: what both return is equal bit for bit"
             runs[-1] = replace(other, title=title)
     return runs
@@ -91,9 +91,10 @@ def _runs(case: Case, outcome: Outcome | None, twin: Outcome | None) -> list[_Ru
 
 def _run(title: str, node: Node, feed: Feed, arrays: Sequence[NDArray[Any] | None]) -> _Run:
     c = configure(node, feed.inputs)
+    named = zip(node.outputs, arrays, strict=True) if len(arrays) == len(node.outputs) else ()
     outputs = {
         name: array
-        for name, array in zip(node.outputs, arrays, strict=False)
+        for name, array in named
         if array is not None and array.dtype == c.format.dtype and array.shape == _layout_shape(c, name)
     }
     return _Run(title, replace(node, outputs=node.operator.outputs), feed.inputs, outputs)
@@ -145,7 +146,7 @@ def numbers_of(
     accuracy, readings
         Name of the accuracy class by which the target is judged, and the meanings that it follows.
     """
-    comparisons = [_compared(run, accuracy, readings) for run in _runs(case, outcome, twin)]
+    comparisons = [_compared(run, accuracy, readings) for run in _runs(case.trial, case.twin, outcome, twin)]
     # Of several runs the one that is worst, as in the verdict.
     shown = max(comparisons, key=lambda comparison: comparison.worst)
     c = shown.configuration
@@ -364,3 +365,17 @@ def _text(value: Any) -> str:
 def ratio_text(ratio: float) -> str:
     """|error| / radius, short."""
     return f"{ratio:.2g}" if ratio < 10 else f"{ratio:.3g}"
+
+
+def parting_text(
+    trial: Trial,
+    twin_trial: Trial | None,
+    outcome: Outcome,
+    twin: Outcome | None,
+    accuracy: str,
+    readings: Readings,
+) -> str:
+    """In one line, where a target and what it must return part first. Arguments as for :func:`numbers_of`."""
+    runs = _runs(trial, twin_trial, outcome, twin)
+    shown = max((_compared(run, accuracy, readings) for run in runs), key=lambda comparison: comparison.worst)
+    return _parting_line(shown, _parting(shown)).plain

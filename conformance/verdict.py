@@ -18,7 +18,7 @@ from ..cases import Case, Trial
 from ..reference import WIDER_PRESETS, Agreement, Node, Readings, clause_named, compare, configure, expect
 from .process import Outcome
 
-__all__ = ["FAILING", "Judgement", "Verdict", "judge"]
+__all__ = ["FAILING", "Judgement", "Verdict", "judge", "judge_trial", "not_run"]
 
 Outputs = Mapping[str, NDArray[Any]]
 
@@ -92,6 +92,11 @@ _STATUS = {
 }
 
 
+def not_run(outcome: Outcome) -> Judgement:
+    """The verdict on a job that did not run to its end."""
+    return Judgement(_STATUS[outcome.status], outcome.phase or None, message=outcome.message)
+
+
 def judge(case: Case, outcome: Outcome, twin: Outcome | None, accuracy: str = "standard") -> Judgement:
     """The verdict on a case.
 
@@ -100,30 +105,40 @@ def judge(case: Case, outcome: Outcome, twin: Outcome | None, accuracy: str = "s
     accuracy
         Name of the accuracy class by which the target is judged.
     """
+    return judge_trial(case.trial, outcome, case.twin, twin, accuracy)
+
+
+def judge_trial(
+    trial: Trial, outcome: Outcome, twin_trial: Trial | None, twin: Outcome | None, accuracy: str = "standard"
+) -> Judgement:
+    """The verdict on a trial, and its twin where there is one, as :func:`judge` has it.
+
+    Raises IllegalNode where the document does not allow the node with what it is fed.
+    """
     if outcome.status != "ran":
-        return Judgement(_STATUS[outcome.status], outcome.phase or None, message=outcome.message)
+        return not_run(outcome)
     if twin is not None and twin.status in ("crashed", "timed-out", "unavailable"):
         return Judgement(_STATUS[twin.status], "twin", message=f"with all outputs asked for: {twin.message}")
-    touched = _touched(case.trial)
-    runs = [list(_named(case.trial.node, lists)) for lists in outcome.outputs]
+    touched = _touched(trial)
+    runs = [list(_named(trial.node, lists)) for lists in outcome.outputs]
     if outcome.malformed:
         return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)
-    for feed, lists in zip(case.trial.feeds, runs, strict=True):
+    for feed, lists in zip(trial.feeds, runs, strict=True):
         for outputs in lists:
-            wrong_form = _malformed(case.trial.node, feed.inputs, outputs, touched)
+            wrong_form = _malformed(trial.node, feed.inputs, outputs, touched)
             if wrong_form is not None:
                 return wrong_form
     if outcome.changed:
         names = ", ".join(outcome.changed)
         return Judgement(Verdict.IMPURE, "inputs-changed", message=f"the run changed its inputs: {names}")
 
-    sessions = [_Session(case.trial.node, f.inputs, o) for f, lists in zip(case.trial.feeds, runs, strict=True) for o in lists]
+    sessions = [_Session(trial.node, f.inputs, o) for f, lists in zip(trial.feeds, runs, strict=True) for o in lists]
     flags = ["nondeterministic"] if any(len(lists) > 1 for lists in runs) else []
-    sessions[-1:], same = _joined_by_twin(case, sessions[-1:], twin)
+    sessions[-1:], same = _joined_by_twin(sessions[-1:], twin_trial, twin)
     if same is False:
         flags.append("outputs-differ-from-twin")
     found = _by_values(sessions, touched, accuracy)
-    if found.verdict is Verdict.PASS and case.spec.data == "numerics":
+    if found.verdict is Verdict.PASS and trial.graded:
         found = replace(found, strict=_attempt(sessions, "strict", Readings(**dict(found.readings or {})), touched).holds)
     if found.verdict in (Verdict.WRONG, Verdict.INACCURATE) and "nondeterministic" in flags:
         alone = [_by_values([s], touched, accuracy).verdict for s in sessions]
@@ -178,21 +193,23 @@ def _malformed(
     return None
 
 
-def _joined_by_twin(case: Case, sessions: list[_Session], twin: Outcome | None) -> tuple[list[_Session], bool | None]:
+def _joined_by_twin(
+    sessions: list[_Session], twin_trial: Trial | None, twin: Outcome | None
+) -> tuple[list[_Session], bool | None]:
     """A session without Y together with its twin, which has Y.
 
     Where the outputs that both have are equal bit for bit, the twin stands for both, and every step of it can be judged.
     Otherwise the session is judged alone, from the radius of a free run. The second value says whether they are equal.
     """
-    if case.twin is None or twin is None or twin.status != "ran" or twin.malformed:
+    if twin_trial is None or twin is None or twin.status != "ran" or twin.malformed:
         return sessions, None
     (lists,) = twin.outputs
-    (outputs,) = list(_named(case.twin.node, lists))[:1]
-    if _malformed(case.twin.node, case.twin.feeds[-1].inputs, outputs, frozenset()) is not None:
+    (outputs,) = list(_named(twin_trial.node, lists))[:1]
+    if _malformed(twin_trial.node, twin_trial.feeds[-1].inputs, outputs, frozenset()) is not None:
         return sessions, None
     (session,) = sessions
     if all(array.tobytes() == outputs[name].tobytes() for name, array in session.outputs.items()):
-        return [_Session(case.twin.node, session.inputs, outputs)], True
+        return [_Session(twin_trial.node, session.inputs, outputs)], True
     return sessions, False
 
 
@@ -200,7 +217,8 @@ def _by_values(sessions: list[_Session], touched: frozenset[str], accuracy: str)
     """The verdict by numbers: under the declared class any reading will do, as long as it serves all runs of the case.
     After that, wider presets tell inaccurate from wrong."""
     best: _Attempt | None = None
-    for name in (accuracy, *(preset for preset in WIDER_PRESETS if preset != accuracy)):
+    kind = sessions[0].inputs["X"].dtype.name
+    for name in (accuracy, *(preset for preset in WIDER_PRESETS[kind] if preset != accuracy)):
         for readings in Readings().alternatives(touched):
             attempt = _attempt(sessions, name, readings, touched)
             if attempt.holds:
@@ -235,6 +253,7 @@ class _Attempt:
         return self.worst is None or self.worst.worst <= 1
 
 
+@np.errstate(over="ignore", invalid="ignore")  # sums over what a target got wildly wrong
 def _attempt(sessions: list[_Session], accuracy: str, readings: Readings, touched: frozenset[str]) -> _Attempt:
     worst: Agreement | None = None
     of: _Session | None = None

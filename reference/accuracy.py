@@ -42,6 +42,7 @@ ACCURACY_CLASSES: dict[str, AccuracyClass] = {
         AccuracyClass("strict", (4, 0), summary="activations within 2 units in the last place"),
         AccuracyClass("standard", summary="activations within (4|f|+4)u; half types accumulate in float32"),
         AccuracyClass("flushing", flushes=True, summary="standard, with subnormal numbers taken for zero"),
+        AccuracyClass("f32-math", operands="float32", storage="float32", summary="float64 tensors computed in float32"),
         AccuracyClass("tf32", operands="tf32", summary="operands of matrix products rounded to 11 bits"),
         AccuracyClass("f16-math", operands="float16", storage="float16", summary="all but sums computed in float16"),
         AccuracyClass("bf16-math", operands="bfloat16", storage="bfloat16", summary="all but sums in bfloat16"),
@@ -49,8 +50,15 @@ ACCURACY_CLASSES: dict[str, AccuracyClass] = {
     )
 }
 
-# The order in which a result outside its declared class is tried: narrowest first, so that the name says the most.
-WIDER_PRESETS: tuple[str, ...] = ("flushing", "tf32", "f16-math", "bf16-math")
+# For each tensor type the classes by which a result outside its declared class is tried, narrowest first, so that the
+# name says the most. Each is an arithmetic that devices really use for that type: nobody computes float64 tensors in
+# half types, and so wide a radius would only take wrong structure for inaccuracy.
+WIDER_PRESETS: dict[str, tuple[str, ...]] = {
+    "float64": ("flushing", "f32-math"),
+    "float32": ("flushing", "tf32", "f16-math", "bf16-math"),
+    "float16": ("flushing", "bf16-math"),
+    "bfloat16": ("flushing",),
+}
 
 # Rounding of the oracle's own float64 arithmetic, which is part of every radius so that float64 targets can be judged.
 ORACLE_UNIT = 2.0**-53
@@ -138,7 +146,7 @@ def budget(class_name: str, type_name: str) -> Budget:
     if chosen.accumulator == "storage":
         accumulator = storage
     else:
-        accumulator = FORMATS["float32"] if tensor.precision < 24 else tensor
+        accumulator = FORMATS["float32"] if storage.precision <= 24 else tensor
     operands = _TF32 if chosen.operands == "tf32" else FORMATS[chosen.operands] if chosen.operands else None
     rounds_operands = operands is not None and operands.precision < tensor.precision
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .activations import Activation
-from .cell import Cell, Gates, States
+from .cell import Cell, Gates, Parameters, States
 from .evaluation import computation_of
 from .node import Node
 from .plain import Plain

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 from typing import Any
@@ -34,8 +34,9 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(enco
 
 # Imports that go up all the same, and why.
 UPWARD = {("conformance/cli.py", "reports"): "the command that makes a run ends with the page that shows it"}
+STANDARD = {*sys.stdlib_module_names, "tomllib"}  # Python 3.10 does not know tomllib yet
 # What a dependency brings along and is its own business to depend on.
-BROUGHT_ALONG = {"markupsafe": "jinja2"}
+BROUGHT_ALONG = {"markupsafe": "jinja2", "google": "onnx"}
 
 
 def text_of(name: str) -> str:
@@ -65,7 +66,7 @@ def shipped() -> list[Path]:
 # Rooms
 
 
-@lru_cache(maxsize=None)
+@cache
 def imports_of(path: Path) -> tuple[tuple[str, bool], ...]:
     """What a module of a room imports, by full name, and whether that happens as soon as it is loaded."""
     package = ["onnxspec", *path.parts[:-1]]
@@ -136,7 +137,7 @@ def test_what_runs_in_a_worker_stands_alone() -> None:
     for path in [p for p in modules("conformance") if p.parts[1] == "targets" and p.name != "__init__.py"]:
         assert not [name for name, _ in imports_of(path) if room_of(name)], path
     needed = {name.split(".")[0] for name, _ in imports_of(Path("conformance/worker.py"))}
-    assert needed - set(sys.stdlib_module_names) == {"numpy"}
+    assert needed - STANDARD == {"numpy"}
 
 
 # Packaging
@@ -160,7 +161,8 @@ def test_a_wheel_holds_every_file_of_the_rooms_and_nothing_else(tmp_path: Path) 
         copytree(ROOT / room, source / room, ignore=ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         (source / name).write_bytes((ROOT / name).read_bytes())
-    held = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file() and path.parent != source}
+    files = [path.relative_to(source) for path in source.rglob("*") if path.is_file()]
+    held = {path.as_posix() for path in files if len(path.parts) > 1}
     build = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
     done = subprocess.run(
         [sys.executable, "-c", build, str(tmp_path)], cwd=source, capture_output=True, text=True, check=False
@@ -184,8 +186,10 @@ DEPENDENCIES = requirements(PROJECT["project"]["dependencies"])
 
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
     imported = {name.split(".")[0] for room in ROOMS for path in modules(room) for name, _ in imports_of(path)}
-    foreign = imported - set(sys.stdlib_module_names) - {"onnxspec"} - set(BROUGHT_ALONG)
+    foreign = imported - STANDARD - {"onnxspec"} - set(BROUGHT_ALONG)
     assert foreign == {name.replace("-", "_") for name in DEPENDENCIES}
+    assert set(BROUGHT_ALONG) <= imported
+    assert set(BROUGHT_ALONG.values()) <= set(DEPENDENCIES)
     assert len(DEPENDENCIES) == len(PROJECT["project"]["dependencies"])
 
 

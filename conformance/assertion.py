@@ -1,0 +1,212 @@
+"""One thing at a time, for tests that users write: do these outputs conform? Does this target?
+
+::
+
+    from onnxspec.conformance import assert_conforms
+
+    def test_my_kernel():
+        assert_conforms(model, my_outputs, inputs=my_inputs)
+
+    def test_my_runtime(onnxspec_target):
+        onnxspec_target.assert_conforms(model, my_inputs)
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Union
+
+import onnx
+from numpy.typing import NDArray
+
+from ..cases import CaseSpec, Trial, build_case
+from ..cases.foreign import trials_of
+from ..cases.reading import NotOneNode, read_model
+from ..reference import configure
+from .probe import job_of
+from .process import Outcome, TargetProcess, TargetUnavailable
+from .selection import Selection, select
+from .target import Target
+from .verdict import FAILING, Judgement, Verdict, judge_trial
+from .wording import failure_text, how_to_mend
+
+__all__ = ["NotConforming", "RunningTarget", "assert_conforms"]
+
+Arrays = Mapping[str, NDArray[Any]]
+Subject = Union[CaseSpec, str, bytes, onnx.ModelProto, "os.PathLike[str]"]
+"""A case, its id, or a model of one recurrent node: serialized, as a ModelProto, or a file."""
+
+
+class NotConforming(AssertionError):
+    """Outputs are not what the operator's document says; the text tells which, where, and how far off.
+
+    ``judgement`` is the verdict with its reasons.
+    """
+
+    def __init__(self, text: str, judgement: Judgement) -> None:
+        super().__init__(text)
+        self.judgement = judgement
+
+
+def assert_conforms(
+    subject: Subject,
+    outputs: Arrays | Sequence[NDArray[Any]],
+    inputs: Arrays | Sequence[NDArray[Any]] | None = None,
+    *,
+    accuracy: str = "standard",
+) -> None:
+    """Make sure that outputs are what the document of a model's operator says.
+
+    subject
+        A case or its id, or a model that holds one recurrent node beside constants: bytes, ModelProto, or path. A text
+        that ends in ``.onnx`` is a path.
+    outputs
+        All outputs of the graph, by name or in the graph's order; bfloat16 as the type of ml_dtypes.
+    inputs
+        What the graph was fed, likewise. A case has its own; a model needs them.
+    accuracy
+        Name of the accuracy class to judge by.
+
+    Raises NotConforming; ValueError (NotOneNode, IllegalNode or UnknownName) for what cannot be judged at all.
+    """
+    __tracebackhide__ = True
+    whole, _ = _trials_of(subject, inputs)
+    # A case is judged by its last run; those before only leave traces in a session.
+    trial = replace(whole, feeds=whole.feeds[-1:])
+    shown = onnx.load_model_from_string(trial.model).graph.output
+    given = _by_name(outputs, shown, "output")
+    outcome = Outcome(trial.key, "ran", "run", ((tuple(given[value.name] for value in shown),),))
+    _conclude((trial, None), judge_trial(trial, outcome, None, None, accuracy), outcome, None, accuracy)
+
+
+class RunningTarget:
+    """A target in a process of its own; a context manager. The fixture ``onnxspec_target`` is one."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.description: dict[str, Any] = {}
+        self._process = TargetProcess(target)
+
+    def __enter__(self) -> RunningTarget:
+        """Start it. Raises TargetUnavailable, whose text says how to mend it."""
+        try:
+            self.description = self._process.start()
+        except TargetUnavailable as error:
+            raise TargetUnavailable(how_to_mend(self.target, error), error.captured) from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._process.close()
+
+    @property
+    def name(self) -> str:
+        """What the user calls it."""
+        return self.target.name
+
+    def assert_conforms(self, subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None = None) -> None:
+        """Run a model or a case on the target, twice, and make sure that what comes back is right.
+
+        Arguments as for :func:`assert_conforms`. Raises NotConforming also where the target refuses.
+        """
+        __tracebackhide__ = True
+        trials = _trials_of(subject, inputs)
+        outcome, twin = self._outcomes(*trials)
+        accuracy = self.target.accuracy
+        judgement = judge_trial(trials[0], outcome, trials[1], twin, accuracy)
+        own = isinstance(subject, CaseSpec) or _is_id(subject)
+        repeat = f"onnxspec explain {trials[0].key} --target {self.name}" if own else ""
+        _conclude(trials, judgement, outcome, twin, accuracy, repeat)
+
+    def run(self, subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None = None) -> dict[str, NDArray[Any]]:
+        """The outputs of a model or a case by name. Raises NotConforming where there are none."""
+        __tracebackhide__ = True
+        trial, _ = _trials_of(subject, inputs)
+        outcome, _ = self._outcomes(trial)
+        if outcome.status != "ran":
+            accuracy = self.target.accuracy
+            _conclude((trial, None), judge_trial(trial, outcome, None, None, accuracy), outcome, None, accuracy)
+        shown = onnx.load_model_from_string(trial.model).graph.output
+        arrays = outcome.outputs[-1][0]
+        return {value.name: array for value, array in zip(shown, arrays, strict=False) if array is not None}
+
+    def _outcomes(self, trial: Trial, twin: Trial | None = None) -> tuple[Outcome, Outcome | None]:
+        found = list(self._process.run(job_of(each) for each in (trial, twin) if each is not None))
+        return found[0], found[1] if len(found) > 1 else None
+
+
+def _conclude(
+    trials: tuple[Trial, Trial | None],
+    judgement: Judgement,
+    outcome: Outcome,
+    twin: Outcome | None,
+    accuracy: str,
+    repeat: str = "",
+) -> None:
+    __tracebackhide__ = True
+    if judgement.verdict in FAILING or judgement.verdict in (Verdict.REFUSED, Verdict.UNAVAILABLE):
+        raise NotConforming(failure_text(trials, judgement, outcome, twin, accuracy=accuracy, repeat=repeat), judgement)
+    if judgement.verdict is Verdict.UNJUDGED:
+        warnings.warn(f"{trials[0].key}: {judgement.message}", stacklevel=3)
+
+
+def _is_id(subject: Any) -> bool:
+    return isinstance(subject, str) and not subject.endswith(".onnx")
+
+
+def _trials_of(subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None) -> tuple[Trial, Trial | None]:
+    """What is to be run and judged, and its twin where Y is not among its outputs."""
+    if _is_id(subject):
+        (subject,) = select(Selection(cases=(str(subject),)))
+    if isinstance(subject, CaseSpec):
+        if inputs is not None:
+            raise ValueError("a case has its own inputs")
+        case = build_case(subject)
+        return case.trial, case.twin
+    model = subject if isinstance(subject, bytes) else bytes(_proto(subject).SerializeToString())
+    one = read_model(model)
+    if inputs is None:
+        raise ValueError("a model is judged with the inputs that it was fed: give inputs")
+    graph = onnx.load_model_from_string(model).graph
+    used = [value for value in graph.input if value.name in one.inputs.values()]
+    defaults = {name for formal, name in one.inputs.items() if formal in one.constants}
+    fed = _by_name(inputs, used, "input", defaults)
+    configure(one.node, one.bind(fed))  # raises IllegalNode
+    return trials_of(graph.name or "model", model, one, [fed])
+
+
+def _proto(subject: Any) -> onnx.ModelProto:
+    if isinstance(subject, onnx.ModelProto):
+        return subject
+    try:
+        return onnx.load(os.fspath(subject))
+    except OSError as error:
+        raise NotOneNode(f"{subject}: cannot be read: {error.strerror or error}") from None
+
+
+def _by_name(
+    arrays: Arrays | Sequence[NDArray[Any]],
+    values: Iterable[onnx.ValueInfoProto],
+    what: str,
+    optional: Collection[str] = (),
+) -> dict[str, NDArray[Any]]:
+    """Arrays by name. Raises ValueError for names that the graph does not have, and for those that are missing."""
+    names = [value.name for value in values]
+    if not isinstance(arrays, Mapping):
+        arrays = list(arrays)
+        needed = [name for name in names if name not in optional] if len(arrays) < len(names) else names
+        if len(arrays) != len(needed):
+            raise ValueError(f"{len(arrays)} {what}s are given, the graph has {len(names)}: {', '.join(names)}")
+        return dict(zip(needed, arrays, strict=True))
+    for name in arrays:
+        if name not in names:
+            raise ValueError(f"the graph has no {what} {name!r}; it has {', '.join(names)}")
+    missing = [name for name in names if name not in arrays and name not in optional]
+    if missing:
+        raise ValueError(f"no {what} {', '.join(missing)} is given")
+    return dict(arrays)

@@ -1,0 +1,283 @@
+"""Items of pytest: one for each operator version, type and group of clauses, with its cases inside."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..cases import CaseSpec
+from ..cases.features import GROUPS, features_of
+from ..reference import ACCURACY_CLASSES
+from .expected_failures import Entry, ExpectedFailureError, parse_expected, shipped_for
+from .pipeline import Judged, Pipeline
+from .plugin_options import PACKAGE, Asked, asked_for
+from .process import TargetUnavailable
+from .result import Result
+from .selection import Selection, UnknownName, select
+from .subtests import Subtests
+from .target import Target, TargetError, parse_target
+from .verdict import Verdict
+from .wording import how_to_mend
+from .worker import one_line
+
+__all__ = ["Expectations", "Group", "Suite", "TargetSuite", "announce", "item_group", "target_named"]
+
+_REASONS_SHOWN = 3
+_NAMES_SHOWN = 6
+
+
+def item_group(spec: CaseSpec) -> str:
+    """The one group whose item holds a case: the most special of its features, ``plain`` where it has none.
+
+    :data:`..cases.features.GROUPS` goes from what every case has to what few have.
+    """
+    features = features_of(spec)
+    return next((name for name in reversed(GROUPS) if name in features and name != "forward"), "plain")
+
+
+def target_named(name: str, asked: Asked | None) -> Target:
+    """The target of that name. Raises TargetError."""
+    target = parse_target(name, asked.targets_file if asked else None, tuple(ACCURACY_CLASSES))
+    if asked is None or not asked.pythonpath or target.command:
+        return target
+    path = os.pathsep.join([*asked.pythonpath, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return replace(target, environment={"PYTHONPATH": path, **target.environment})
+
+
+def announce(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Have the cases of items sent to their targets, as far as those are at work already."""
+    session = item.session
+    # pytest-xdist tells a worker only what comes next.
+    items = (item, nextitem) if hasattr(item.config, "workerinput") else session.items
+    for each in items:
+        if isinstance(each, Group) and not each.announced:
+            each.announced = True
+            each.suite.pipeline.expect(each.specs)
+
+
+class Failing(Exception):
+    """Cases fail as nobody expected; the text tells each."""
+
+
+class Unavailable(Exception):
+    """A target cannot start; the text says why and how to mend it."""
+
+
+class Suite(pytest.Directory):
+    """The suite, with one collector for each target."""
+
+    @classmethod
+    def from_parent(cls, parent: Any, *, fspath: None = None, path: Path | None = None, **more: Any) -> Any:
+        """Ids begin with the package's name, wherever it is installed."""
+        return super().from_parent(parent, path=path, name=PACKAGE, nodeid=PACKAGE, **more)
+
+    def collect(self) -> Iterator[pytest.Collector]:
+        """One collector for each target. What cannot be carried out as asked is one error of one line."""
+        asked = asked_for(self.config)
+        assert asked is not None
+        try:
+            versions = tuple(int(v) if v.isdecimal() and len(v) < 10 else -1 for v in asked.versions)
+            for given, version in zip(asked.versions, versions, strict=True):
+                if version < 0:
+                    raise UnknownName("operator version", given, [])
+            specs = select(Selection(asked.profile, asked.ops, versions, asked.types, asked.cases))
+            everything = select(Selection(asked.profile))
+            own = _read_expected(asked.expected) if asked.expected is not None else None
+            targets = [target_named(name, asked) for name in asked.targets]
+            suites = []
+            for target in targets:
+                entries = own if own is not None else shipped_for(target) if asked.expects else ()
+                suite: TargetSuite = TargetSuite.from_parent(self, name=target.name)
+                suite.hold(Pipeline(target, entries, asked.targets_file), specs, everything)
+                suites.append(suite)
+        except (UnknownName, TargetError, ExpectedFailureError) as error:
+            raise self.CollectError(f"onnxspec: {error}") from None
+        yield from suites
+
+
+def _read_expected(path: Path) -> tuple[Entry, ...]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExpectedFailureError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    return parse_expected(text, str(path))
+
+
+class TargetSuite(pytest.Collector):
+    """The items of one target, which share its process."""
+
+    pipeline: Pipeline
+
+    def hold(self, pipeline: Pipeline, specs: Sequence[CaseSpec], everything: Sequence[CaseSpec]) -> None:
+        """What to collect: the chosen cases, of all that the profile has."""
+        self.pipeline = pipeline
+        self.down = ""
+        self._specs = list(specs)
+        self._everything = list(everything)
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """One item for each operator version, type and group, and one for what is expected to fail."""
+        groups: dict[str, list[CaseSpec]] = {}
+        for spec in self._specs:
+            name = f"{spec.op}-{spec.version}-{spec.type}-{item_group(spec)}"
+            groups.setdefault(name, []).append(spec)
+        for name, specs in groups.items():
+            item: Group = Group.from_parent(self, name=name)
+            item.specs = specs
+            yield item
+        chosen = {spec.id for spec in self._specs}
+        covered = [(entry, [s for s in self._everything if entry.covers(s)]) for entry in self.pipeline.entries]
+        # Of an entry that covers cases which were not chosen nothing is known.
+        decidable = [(entry, specs) for entry, specs in covered if specs and all(s.id in chosen for s in specs)]
+        if decidable:
+            last: Expectations = Expectations.from_parent(self, name="expected-failures")
+            last.entries = decidable
+            yield last
+
+    def teardown(self) -> None:
+        """After the last item."""
+        self.pipeline.close()
+
+    def start(self) -> None:
+        """Start the target. The first that fails raises Unavailable; from then on items are skipped."""
+        if not self.down:
+            try:
+                self.pipeline.start()
+                return
+            except TargetUnavailable as error:
+                self.fail(error)
+        pytest.skip(self.down)
+
+    def fail(self, error: TargetUnavailable) -> None:
+        """Raise Unavailable, unless another worker of pytest-xdist has told it already."""
+        name = self.pipeline.target.name
+        self.down = f"the target {name} cannot start, which is told once as an error"
+        if self._first_to_tell():
+            raise Unavailable(how_to_mend(self.pipeline.target, error)) from None
+
+    def _first_to_tell(self) -> bool:
+        shared = getattr(self.config, "workerinput", {}).get("onnxspec_shared")
+        if shared is None:
+            return True
+        try:
+            Path(shared, self.pipeline.target.name.encode().hex()[-200:]).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+
+class _TargetItem(pytest.Item):
+    """An item that a target works for."""
+
+    @property
+    def suite(self) -> TargetSuite:
+        assert isinstance(self.parent, TargetSuite)
+        return self.parent
+
+    def setup(self) -> None:
+        """Have the target at work."""
+        self.suite.start()
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """What happened in words; Python's stack tells nothing of a runtime."""
+        if isinstance(excinfo.value, (Failing, Unavailable)):
+            return excinfo.getrepr(style="value")
+        return super().repr_failure(excinfo)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """How the item is called in headings."""
+        return self.path, None, f"{self.suite.name}: {self.name}"
+
+
+class Group(_TargetItem):
+    """The cases of one operator version, type and group."""
+
+    specs: Sequence[CaseSpec]
+    announced = False
+
+    def runtest(self) -> None:
+        """Judge every case; then fail, be expected to, be skipped, or pass."""
+        pipeline = self.suite.pipeline
+        self.user_properties.append(("target", pipeline.target.name))
+        described = (str(pipeline.description.get(key) or "") for key in ("runtime", "version"))
+        self.user_properties.append(("runtime", " ".join(described).strip()))
+        subtests = Subtests(self)
+        results: list[Result] = []
+        failures: dict[str, str] = {}
+        untold: list[str] = []
+        try:
+            for judged in pipeline.results_of(self.specs):
+                results.append(judged.result)
+                self.user_properties += _properties(judged.result)
+                failure = self._failure(judged)
+                told = subtests.tell(judged.result.case, _error(judged.result, failure), _properties(judged.result))
+                if failure:
+                    failures[judged.result.case] = failure
+                    untold += [] if told else [f"{judged.result.case}\n{failure}"]
+                if self.session.shouldfail:
+                    break
+        except TargetUnavailable as error:
+            self.suite.fail(error)
+            pytest.skip(self.suite.down)
+        self._conclude(results, list(failures), untold)
+
+    def _failure(self, judged: Judged) -> str:
+        """What there is to say about a case that fails as nobody expected; empty for any other."""
+        result = judged.result
+        if result.expected and self.config.getoption("runxfail"):
+            return f"{result.verdict.value}: {result.message} (expected: {result.why})\n  repeat    {result.repeat}"
+        return judged.text
+
+    def _conclude(self, results: Sequence[Result], failed: Sequence[str], untold: Sequence[str]) -> None:
+        """End the item: `failed` are the ids of cases that failed, `untold` the texts that no subtest has told."""
+        if failed:
+            names = f"{', '.join(failed[:_NAMES_SHOWN])}{', ...' if len(failed) > _NAMES_SHOWN else ''}"
+            raise Failing("\n\n".join([f"{len(failed)} of {len(results)} cases fail: {names}", *untold]))
+        failing = [result for result in results if result.failing]
+        if failing:
+            reasons = list(dict.fromkeys(result.why for result in failing))
+            pytest.xfail(f"{len(failing)} of {len(results)} cases fail as expected: {' | '.join(reasons)}")
+        if results and all(result.verdict is Verdict.REFUSED for result in results):
+            messages = Counter(one_line(result.message, 240) for result in results).most_common(_REASONS_SHOWN)
+            pytest.skip(f"refused: {' | '.join(message for message, _ in messages)}")
+
+
+class Expectations(_TargetItem):
+    """Whether every expected failure still happens."""
+
+    entries: Sequence[tuple[Entry, Sequence[CaseSpec]]]
+
+    def runtest(self) -> None:
+        """Fail where an entry covers cases that ran, none of which fails as it says."""
+        try:
+            stale = [entry for entry, specs in self.entries if not self.suite.pipeline.still_fails(entry, specs)]
+        except TargetUnavailable as error:
+            self.suite.fail(error)
+            pytest.skip(self.suite.down)
+        if stale:
+            lines = [f"  {entry.op}: {entry.reason}" for entry in stale]
+            raise Failing("\n".join(["expected failures that no longer happen, to be taken from the list:", *lines]))
+
+
+def _properties(result: Result) -> list[tuple[str, str]]:
+    """What JUnit files hold of a case, in this order: case, verdict, clause, ratio."""
+    ratio = "" if result.worst is None else f"{result.worst:.6g}"
+    clause = result.clause or ""
+    return [("case", result.case), ("verdict", result.verdict.value), ("clause", clause), ("ratio", ratio)]
+
+
+def _error(result: Result, failure: str) -> BaseException | None:
+    """What a subtest of the case raises."""
+    if failure:
+        return Failing(failure)
+    if result.failing:
+        return pytest.xfail.Exception(result.why)
+    if result.verdict is Verdict.REFUSED:
+        return pytest.skip.Exception(f"refused: {result.message}")
+    return None

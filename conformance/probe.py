@@ -1,0 +1,172 @@
+"""Probes: whatever can be run on a target and judged, and what results and findings say of it.
+
+The run knows nothing else: a case of a profile is one, a test-case directory another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, Union
+
+from ..cases import CaseSpec, Trial, build_case, clauses_exercised, features_of, group_of
+from ..reference import Node
+from .process import Job, Outcome
+from .verdict import Judgement, judge
+
+__all__ = ["AnyProbe", "Prepared", "Probe", "SpecProbe", "job_of", "probe_of", "traits_of"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A probe made ready to run.
+
+    jobs
+        What the target has to do, at least one.
+    judge
+        From the outcomes of the jobs, in their order, and the name of an accuracy class to the verdict.
+    """
+
+    jobs: tuple[Job, ...]
+    judge: Callable[[Sequence[Outcome], str], Judgement]
+
+
+class Probe(Protocol):
+    """Something that can be run on a target and judged.
+
+    id
+        Stable, readable, a safe file name, and no other probe's of the run.
+    op, domain, version, type
+        The operator version and the type that it is about.
+    clauses
+        Ids of the clauses that it exercises.
+    features
+        What it contains, as clause tables and files of expected failures name it; ``groups`` are its report columns.
+    traits
+        What can be said of it in words, to find out what failing ones have in common.
+    size
+        Smaller is simpler to look at.
+    graded
+        Whether its errors count for the target's bias.
+    """
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def op(self) -> str: ...
+    @property
+    def domain(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def clauses(self) -> tuple[str, ...]: ...
+    @property
+    def features(self) -> frozenset[str]: ...
+    @property
+    def groups(self) -> tuple[str, ...]: ...
+    @property
+    def traits(self) -> frozenset[str]: ...
+    @property
+    def size(self) -> tuple[float, int]: ...
+    @property
+    def graded(self) -> bool: ...
+
+    def prepare(self) -> Prepared:
+        """Build what is to be run; the same every time."""
+
+    def repeat(self, target: str) -> list[str]:
+        """The words of a command that shows what becomes of it on the target of that name."""
+
+
+def traits_of(node: Node, features: frozenset[str], type: str, T: int, N: int) -> frozenset[str]:
+    """What can be said of a node with its inputs: its features in words, its type and its version."""
+    words = {f.replace("-", " ") for f in features} | {type, f"version {node.since_version}"}
+    names = node.attributes.get("activations")
+    words |= {f"activations {'/'.join(names)}"} if names else set()
+    words |= {"hidden_size absent"} if "hidden_size" not in node.attributes else set()
+    words |= {"no rows"} if N == 0 else set()
+    words |= {"no steps"} if T == 0 else set()
+    return frozenset(words)
+
+
+def job_of(trial: Trial) -> Job:
+    """The job of running a trial."""
+    return Job(trial.key, trial.model, tuple(feed.fed for feed in trial.feeds))
+
+
+@dataclass(frozen=True)
+class SpecProbe:
+    """A case of a profile as a probe."""
+
+    spec: CaseSpec
+
+    @property
+    def id(self) -> str:
+        return self.spec.id
+
+    @property
+    def op(self) -> str:
+        return self.spec.op
+
+    @property
+    def domain(self) -> str:
+        return self.spec.node.domain
+
+    @property
+    def version(self) -> int:
+        return self.spec.version
+
+    @property
+    def type(self) -> str:
+        return self.spec.type
+
+    @cached_property
+    def clauses(self) -> tuple[str, ...]:
+        return tuple(clause.id for clause in clauses_exercised(self.spec))
+
+    @property
+    def features(self) -> frozenset[str]:
+        return features_of(self.spec)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return tuple(group_of(self.spec))
+
+    @cached_property
+    def traits(self) -> frozenset[str]:
+        return traits_of(self.spec.node, self.features, self.type, self.spec.T, self.spec.N)
+
+    @property
+    def size(self) -> tuple[float, int]:
+        spec = self.spec
+        # A case of nothing at all comes first only among its like.
+        return math.prod(max(n, 1) for n in (spec.T, spec.N, spec.I, spec.H)) * spec.directions, len(spec.marks)
+
+    @property
+    def graded(self) -> bool:
+        return self.spec.data == "numerics"
+
+    def prepare(self) -> Prepared:
+        """Build the case's models and inputs."""
+        case = build_case(self.spec)
+
+        def judgement(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
+            return judge(case, outcomes[0], outcomes[1] if case.twin is not None else None, accuracy)
+
+        return Prepared(tuple(job_of(trial) for trial in (case.trial, case.twin) if trial is not None), judgement)
+
+    def repeat(self, target: str) -> list[str]:
+        """``onnxspec explain``."""
+        return ["onnxspec", "explain", self.id, "--target", target]
+
+
+AnyProbe = Union[CaseSpec, Probe]
+
+
+def probe_of(subject: AnyProbe) -> Probe:
+    """What is given, a case of a profile as the probe that it is."""
+    return SpecProbe(subject) if isinstance(subject, CaseSpec) else subject

@@ -1,0 +1,219 @@
+"""Miniature backends, each with one misbehaviour, and what it takes to run the command ``onnxspec`` against them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxspec.cases import CaseSpec
+from onnxspec.conformance.selection import Selection, select
+
+ZOO = '''
+"""An ONNX backend made of the reference, and the ways in which its kin are wrong."""
+
+import os
+import time
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+from onnx.backend.base import Backend, BackendRep
+
+from onnxspec.reference import DEVIATIONS, Node, evaluate, format_of, run_deviation
+
+
+class Prepared(BackendRep):
+    def __init__(self, model, compute):
+        (node,) = model.graph.node
+        opset = next(entry.version for entry in model.opset_import if entry.domain == "")
+        version = onnx.defs.get_schema(node.op_type, opset).since_version
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        plain = {
+            name: value.decode() if isinstance(value, bytes)
+            else [v.decode() if isinstance(v, bytes) else v for v in value] if isinstance(value, list)
+            else value
+            for name, value in attributes.items()
+        }
+        self.node = Node(node.op_type, version, plain, tuple(name for name in node.output if name))
+        self.constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+        self.names = [value.name for value in model.graph.input]
+        self.runs = 0
+        self.compute = compute
+
+    def run(self, inputs, **options):
+        self.runs += 1
+        given = {**self.constants, **dict(zip(self.names, inputs))}
+        outputs = self.compute(self, given)
+        return [outputs[name] for name in self.node.outputs]
+
+
+class Honest(Backend):
+    @classmethod
+    def prepare(cls, model, device="CPU", **options):
+        return Prepared(model, cls.compute)
+
+    @classmethod
+    def supports_device(cls, device):
+        return device == "CPU"
+
+    @staticmethod
+    def compute(prepared, inputs):
+        kind = inputs["X"].dtype
+        return {name: value.astype(kind) for name, value in evaluate(prepared.node, inputs).items()}
+
+
+def deviating(name):
+    class Deviating(Honest):
+        @staticmethod
+        def compute(prepared, inputs):
+            return run_deviation(DEVIATIONS[name], prepared.node, inputs)
+    return Deviating
+
+
+def spoiling(spoil):
+    """From a function of (prepared, inputs, right outputs) to a backend that returns what that returns."""
+    class Spoiling(Honest):
+        @staticmethod
+        def compute(prepared, inputs):
+            return spoil(prepared, inputs, Honest.compute(prepared, inputs))
+    return Spoiling
+'''
+
+KIN = {
+    "honest": "Backend = zoo.Honest",
+    "lengths_ignored": "Backend = zoo.deviating('lstm.lengths.ignored')",
+    "gates_swapped": "Backend = zoo.deviating('lstm.gates.ifco')",
+    "backward_as_forward": "Backend = zoo.deviating('lstm.activations.backward-as-forward')",
+    "padding_repeated": "Backend = zoo.deviating('lstm.padding.state-repeated')",
+    "impure": """
+def spoil(prepared, inputs, outputs):
+    inputs["X"][...] = 0
+    return outputs
+""",
+    # Each case has one or two feeds, run twice in turn: something differs for either.
+    "unstable": """
+def spoil(prepared, inputs, outputs):
+    return {n: a * (prepared.runs not in (2, 3)) for n, a in outputs.items()}
+""",
+    "jittery": """
+from onnxspec.reference.kernels import STYLES, run_kernel
+def spoil(prepared, inputs, outputs):
+    style = "library" if prepared.runs in (2, 3) else "backward"
+    return run_kernel(prepared.node, inputs, STYLES[style])
+""",
+    "wrong_shape": """
+def spoil(prepared, inputs, outputs):
+    return {n: a[..., np.newaxis] for n, a in outputs.items()}
+""",
+    "wrong_type": """
+def spoil(prepared, inputs, outputs):
+    return {n: a.astype(np.int32) for n, a in outputs.items()}
+""",
+    "wrong_count": """
+class Short(zoo.Prepared):
+    def run(self, inputs, **options):
+        return super().run(inputs)[:-1]
+
+class Backend(zoo.Honest):
+    @classmethod
+    def prepare(cls, model, device="CPU", **options):
+        return Short(model, cls.compute)
+""",
+    "aborting": """
+def spoil(prepared, inputs, outputs):
+    if prepared.node.attributes.get("direction") == "bidirectional":
+        os.abort()
+    return outputs
+""",
+    "refusing": """
+def spoil(prepared, inputs, outputs):
+    if "clip" in prepared.node.attributes:
+        raise NotImplementedError("[bold]clip[/] is \\u2603 \\x1b[31m not for me :boom: " + "x" * 10000)
+    return outputs
+""",
+    "nonfinite": """
+def spoil(prepared, inputs, outputs):
+    return {n: np.full_like(a, np.nan) for n, a in outputs.items()}
+""",
+    "enormous": """
+def spoil(prepared, inputs, outputs):
+    return {n: np.full_like(a, np.finfo(a.dtype).max) for n, a in outputs.items()}
+""",
+    "slow": """
+def spoil(prepared, inputs, outputs):
+    time.sleep(0.03)
+    return outputs
+""",
+    "no_more": """
+FOUND = os.path.exists(os.environ["ONCE"])
+open(os.environ["ONCE"], "w").close()
+if FOUND:
+    raise RuntimeError("the licence has expired")
+def spoil(prepared, inputs, outputs):
+    if prepared.node.attributes.get("direction") == "bidirectional":
+        os.abort()
+    return outputs
+""",
+    "broken": "raise ImportError('libdevice.so.7: cannot open\\nshared object file')",
+}
+"""Module name to its text; ``spoil`` stands for a backend made by ``zoo.spoiling``."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def complaint(self) -> str:
+        """The one line on the standard error."""
+        (line,) = self.err.splitlines()
+        return line
+
+
+class Command:
+    """Runs the command in a folder of its own, until it ends."""
+
+    def __init__(self, environment: Mapping[str, str], folder: Path) -> None:
+        self.environment = environment
+        self._folder = folder
+
+    def __call__(self, *arguments: object, environment: Mapping[str, str] | None = None, **options: Any) -> Finished:
+        options = {"cwd": self._folder, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        variables = {**self.environment, **(environment or {})}
+        done = subprocess.run(command_line(*arguments), env=variables, check=False, timeout=60, **options)
+        out, err = ((stream or b"").decode("utf-8", "backslashreplace") for stream in (done.stdout, done.stderr))
+        assert "Traceback" not in err, err
+        return Finished(done.returncode, out, err)
+
+
+def command_line(*arguments: object) -> list[str]:
+    """How the command is started: by the entry point's function, whatever PATH says."""
+    start = "import sys; from onnxspec.conformance.cli import main; sys.argv[0] = 'onnxspec'; main()"
+    return [sys.executable, "-c", start, *map(str, arguments)]
+
+
+def read_results(folder: Path) -> list[dict[str, Any]]:
+    """The results of a run directory."""
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def pick(count: int, wanted: Callable[[CaseSpec], bool] = lambda spec: True, **selection: Sequence[Any]) -> list[str]:
+    """Ids of `count` cases of LSTM-14 in float32 (unless told otherwise) that satisfy `wanted`."""
+    chosen = Selection(**{"versions": (14,), "types": ("float32",), **selection})  # type: ignore[arg-type]
+    found = [spec.id for spec in select(chosen) if wanted(spec)]
+    assert len(found) >= count
+    return found[:count]
+
+
+def naming(ids: Sequence[str]) -> list[str]:
+    """The options that name cases."""
+    return [word for name in ids for word in ("--case", name)]

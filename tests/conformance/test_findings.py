@@ -1,0 +1,193 @@
+"""Findings: what belongs together, under which condition it shows, grades and biases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from onnxspec.cases import CaseSpec, build_case, features_of, profile
+from onnxspec.conformance.findings import biases, findings_of, grades
+from onnxspec.conformance.probe import SpecProbe
+from onnxspec.conformance.result import Result, result_of
+from onnxspec.conformance.staged import judge_staged
+from onnxspec.conformance.verdict import Judgement, Verdict
+from onnxspec.reference import DEVIATIONS, evaluate, run_deviation
+
+SPECS = [spec for spec in profile("core", "LSTM", 14) if spec.type == "float32"]
+BY_ID = {spec.id: SpecProbe(spec) for spec in SPECS}
+
+
+def results_of(judged: Iterable[tuple[CaseSpec, Judgement]], why: str | None = None) -> list[Result]:
+    return [result_of(spec, "t", judgement, 0.0, why, f"repeat {spec.id}") for spec, judgement in judged]
+
+
+def failing_where(wanted: Callable[[CaseSpec], bool]) -> list[Result]:
+    wrong = Judgement(Verdict.WRONG, "value", message="so wrong", clause="lstm.equations", worst=9.0, judged=1)
+    return results_of((spec, wrong if wanted(spec) else Judgement(Verdict.PASS)) for spec in SPECS)
+
+
+def true_of(words: str, spec: CaseSpec) -> bool:
+    """Whether a condition, in the words of a finding, holds for a case."""
+    special = {"no rows": spec.N == 0, "no steps": spec.T == 0, "hidden_size absent": not spec.hidden_size}
+    if words in special:
+        return special[words]
+    if words.startswith("activations "):
+        return "/".join(spec.activations or ()) == words.removeprefix("activations ")
+    return words.replace(" ", "-") in features_of(spec) or words in (spec.type, f"version {spec.version}")
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        lambda s: s.clip is not None,
+        lambda s: s.direction == "bidirectional",
+        lambda s: s.lengths != "absent" and s.direction == "bidirectional",
+        lambda s: not s.hidden_size,
+        lambda s: s.T == 0,
+        lambda s: s.N == 0,
+        lambda s: bool(s.input_forget) and s.peepholes,
+        lambda s: s.activations == ("Sigmoid", "Tanh", "ThresholdedRelu"),
+        lambda s: s.layout == 1,
+        lambda s: s.data == "numerics",
+    ],
+)
+def test_the_condition_is_true_of_all_that_fail_and_of_nothing_that_passes(wanted: Callable[[CaseSpec], bool]) -> None:
+    (finding,) = findings_of(failing_where(wanted), BY_ID)
+    assert set(finding["cases"]) == {spec.id for spec in SPECS if wanted(spec)}
+    prefix, _, condition = finding["title"].partition(" with ")
+    assert prefix == "wrong (value)"
+    parts = condition.split(" and ")
+    assert 1 <= len(parts) <= 2
+    for spec in SPECS:
+        assert all(true_of(part, spec) for part in parts) == wanted(spec), spec.id
+
+
+def test_without_a_condition_none_is_claimed() -> None:
+    (scattered,) = findings_of(failing_where(lambda s: int(s.digest, 16) % 3 == 0), BY_ID)
+    assert scattered["title"] == "wrong (value)"
+    (everywhere,) = findings_of(failing_where(lambda s: True), BY_ID)
+    assert everywhere["title"] == "wrong (value)"
+    refused = results_of((spec, Judgement(Verdict.REFUSED, "load", message="no")) for spec in SPECS)
+    assert findings_of(refused, BY_ID)[0]["title"] == "refuses these nodes"
+
+
+def test_results_are_grouped_by_how_they_fail() -> None:
+    a, b, c, d, e, f = SPECS[:6]
+    wrong = Judgement(Verdict.WRONG, "value", clause="lstm.equations", message="m")
+    judged = [
+        (a, wrong),
+        (b, Judgement(Verdict.WRONG, "nonfinite", clause="lstm.equations", message="m")),
+        (c, Judgement(Verdict.WRONG, "value", clause="lstm.outputs.last-hidden", message="m")),
+        (d, Judgement(Verdict.CRASHED, message="m")),
+        (e, wrong),
+        (f, Judgement(Verdict.PASS)),
+    ]
+    found = findings_of(results_of(judged), BY_ID)
+    assert sorted(tuple(finding["cases"]) for finding in found) == sorted([(a.id, e.id), (b.id,), (c.id,), (d.id,)])
+    known = findings_of(results_of([(a, wrong)], "known") + results_of([(e, wrong)]), BY_ID)
+    assert sorted((finding["expected"], finding["why"]) for finding in known) == [(False, ""), (True, "known")]
+
+
+def test_refusals_belong_together_whatever_addresses_and_shapes_they_name() -> None:
+    texts = ["no kernel at 0x7f01 for {2,3} [X, W]", "no kernel at 0xbeef for {4} [X]", "out of luck"]
+    judged = [(spec, Judgement(Verdict.REFUSED, "load", message=t)) for spec, t in zip(SPECS, texts, strict=False)]
+    found = findings_of(results_of(judged), BY_ID)
+    assert sorted(len(finding["cases"]) for finding in found) == [1, 2]
+    assert {finding["kind"] for finding in found} == {"refused"}
+
+
+def test_the_smallest_case_stands_for_a_finding() -> None:
+    wrong = Judgement(Verdict.WRONG, "value", message="m")
+    large = max(SPECS, key=lambda s: s.H * s.T * s.N * s.I)
+    small = next(s for s in SPECS if (s.T, s.N, s.I, s.H) == (1, 1, 1, 1))
+    (finding,) = findings_of(results_of([(large, wrong), (small, wrong)]), BY_ID)
+    assert (finding["smallest"], finding["repeat"]) == (small.id, f"repeat {small.id}")
+
+
+def test_long_messages_keep_their_ends() -> None:
+    text = "BEGIN " + "x" * 5000 + " END"
+    (finding,) = findings_of(results_of([(SPECS[0], Judgement(Verdict.CRASHED, message=text))]), BY_ID)
+    assert len(finding["message"]) < 300
+    assert finding["message"].startswith("BEGIN")
+    assert finding["message"].endswith("END")
+
+
+def test_what_only_breaks_a_convention_is_a_finding_of_its_own_kind() -> None:
+    broken = Judgement(Verdict.PASS, "padding", clause="lstm.padding.zero", flags=("unconventional",), message="m")
+    found = findings_of(results_of([(SPECS[0], broken), (SPECS[1], Judgement(Verdict.PASS))]), BY_ID)
+    assert [(f["kind"], f["verdict"], f["clauses"]) for f in found] == [("convention", "pass", ["lstm.padding.zero"])]
+
+
+def test_passes_unjudged_and_unavailable_are_no_findings() -> None:
+    judged = [(SPECS[0], Judgement(Verdict.PASS)), (SPECS[1], Judgement(Verdict.UNJUDGED, "unjudged"))]
+    assert findings_of(results_of([*judged, (SPECS[2], Judgement(Verdict.UNAVAILABLE))]), BY_ID) == []
+
+
+# Grades and biases
+
+
+def graded(*judgements: Judgement, declared: str = "standard") -> dict[str, str]:
+    numerics = [spec for spec in SPECS if spec.data == "numerics"]
+    return grades(results_of(zip(numerics, judgements, strict=False)), declared)
+
+
+def test_the_grade_is_the_tightest_class_that_all_cases_meet() -> None:
+    def passing(strict: bool) -> Judgement:
+        return Judgement(Verdict.PASS, strict=strict)
+
+    assert graded(passing(True), passing(True)) == {"float32": "strict"}
+    assert graded(passing(True), passing(False)) == {"float32": "standard"}
+    assert graded(passing(True), declared="tf32") == {"float32": "strict"}
+    assert graded(passing(False), declared="tf32") == {"float32": "tf32"}
+    coarse = Judgement(Verdict.INACCURATE, accuracy="tf32"), Judgement(Verdict.INACCURATE, accuracy="bf16-math")
+    assert graded(passing(True), *coarse) == {"float32": "bf16-math"}
+    assert graded(passing(True), Judgement(Verdict.WRONG)) == {}
+    assert graded(Judgement(Verdict.REFUSED)) == {}
+
+
+def bias_of(implementation: Any) -> dict[str, Any]:
+    judged = []
+    for spec in SPECS:
+        if spec.data == "numerics":
+            judged.append((spec, judge_staged(build_case(spec), implementation)))
+    results = results_of(judged)
+    found = biases(results)["float32"]
+    flagged = [f for f in findings_of(results, BY_ID) if f["kind"] == "biased"]
+    assert bool(flagged) == found["biased"]
+    return found
+
+
+def test_roundings_average_out_and_a_drift_does_not() -> None:
+    def honest(node: Any, inputs: Any) -> Any:
+        return {n: a.astype(inputs["X"].dtype) for n, a in evaluate(node, inputs).items()}
+
+    fair = bias_of(honest)
+    assert fair["biased"] is False
+    assert abs(fair["shift"]) < 0.1
+    assert abs(fair["scale"]) < 0.1
+    assert fair["elements"] >= 100
+    low = bias_of(lambda node, inputs: run_deviation(DEVIATIONS["lstm.drift.one-unit-low"], node, inputs))
+    assert low["biased"] is True
+    assert low["shift"] < -0.5
+
+
+def test_a_handful_of_elements_or_a_large_scatter_is_no_bias() -> None:
+    def found(sums: tuple[float, ...], judged: int) -> bool:
+        spec = next(spec for spec in SPECS if spec.data == "numerics")
+        judgement = Judgement(Verdict.PASS, error_sums=sums, judged=judged)
+        return bool(biases(results_of([(spec, judgement)]))["float32"]["biased"])
+
+    assert found((1.0, 0.0, 1e-6, 1.0), 1000)
+    assert found((0.0, -1.0, 1e-6, 1.0), 1000)
+    assert not found((1.0, 0.0, 1e-6, 1.0), 99)
+    assert not found((1.0, 0.0, 0.04, 1.0), 1000)
+    assert not found((0.4, 0.0, 1e-6, 1.0), 1000)
+
+
+def test_without_finite_sums_no_bias_is_said() -> None:
+    spec = next(spec for spec in SPECS if spec.data == "numerics")
+    infinite = Judgement(Verdict.WRONG, error_sums=(1.0, 1.0, float("inf"), 1.0), judged=1000)
+    assert biases(results_of([(spec, infinite)])) == {}
+    assert biases(results_of([(spec, Judgement(Verdict.PASS))])) == {}

@@ -1,0 +1,78 @@
+"""Nodes with inputs for tests of radii, and the judgement of outputs over every reading that a node touches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnxspec.reference import FORMATS, Agreement, Node, Readings, compare, configure, expect
+
+Arrays = Mapping[str, NDArray[Any]]
+OUTPUTS = ("Y", "Y_h", "Y_c")
+
+
+def inputs_for(
+    kind: str,
+    sizes: tuple[int, int, int, int],
+    *,
+    directions: int = 1,
+    layout: int = 0,
+    optional: tuple[str, ...] = ("B", "initial_h", "initial_c"),
+    lengths: list[int] | None = None,
+    scale: float = 1.0,
+    seed: int = 0,
+) -> dict[str, NDArray[Any]]:
+    """Uniform numbers in (-scale, scale), R's shrunk with the size so that sums are about as large as one."""
+    T, N, I, H = sizes  # noqa: E741
+    dtype = FORMATS[kind].dtype
+    random = np.random.default_rng([seed, T, N, I, H])
+
+    def tensor(*shape: int, gain: float = 1.0) -> NDArray[Any]:
+        with np.errstate(over="ignore"):
+            return (gain * scale * random.uniform(-1, 1, shape)).astype(dtype)
+
+    state = (directions, N, H) if layout == 0 else (N, directions, H)
+    made = {
+        "X": tensor(*((T, N, I) if layout == 0 else (N, T, I))),
+        "W": tensor(directions, 4 * H, I, gain=2 / max(I, 4) ** 0.5),
+        "R": tensor(directions, 4 * H, H, gain=2 / max(H, 4) ** 0.5),
+        "B": tensor(directions, 8 * H),
+        "initial_h": tensor(*state),
+        "initial_c": tensor(*state),
+        "P": tensor(directions, 3 * H),
+    }
+    chosen = {name: array for name, array in made.items() if name in ("X", "W", "R", *optional)}
+    if lengths is not None:
+        chosen["sequence_lens"] = np.array(lengths, np.int32)
+    return chosen
+
+
+def agreements(
+    node: Node, inputs: Arrays, outputs: Arrays, accuracy: str = "standard", readings: Readings | None = None
+) -> list[Agreement]:
+    """How the outputs agree with all that clauses, conventions aside, say of them."""
+    expectations = expect(node, inputs, outputs, accuracy, readings)
+    assert not any(np.isnan(e.number.radius).any() for e in expectations)
+    return [compare(e, outputs[e.output]) for e in expectations if not e.clause.endswith("padding.zero")]
+
+
+def worst_ratio(node: Node, inputs: Arrays, outputs: Arrays, accuracy: str = "standard") -> float:
+    """The largest |error|/radius under the reading that explains the outputs best; infinity for outputs of other shapes."""
+    found = []
+    for readings in Readings().alternatives(configure(node, inputs).touched):
+        expectations = expect(node, inputs, outputs, accuracy, readings)
+        if any(outputs[e.output].shape != e.number.value.shape for e in expectations):
+            return np.inf
+        ratios = [a.worst for a in agreements(node, inputs, outputs, accuracy, readings)]
+        found.append(max(ratios, default=0.0))
+        if found[-1] <= 1:
+            break
+    return min(found)
+
+
+def judged_share(node: Node, inputs: Arrays, outputs: Arrays, accuracy: str = "standard") -> float:
+    """The part of all elements that could be judged."""
+    found = agreements(node, inputs, outputs, accuracy)
+    return sum(a.judged for a in found) / sum(a.elements for a in found)

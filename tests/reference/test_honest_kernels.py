@@ -1,0 +1,230 @@
+"""No honest implementation is accused, whatever it computes and however it rounds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+from onnxspec.reference import ACTIVATIONS, FORMATS, Node, Readings, configure
+from onnxspec.reference.activations import Activation, Coefficient
+from onnxspec.reference.kernel_activations import EVALUATIONS
+from onnxspec.reference.kernels import ORDERS, STYLES, Style, rounded, run_kernel
+
+from .situations import OUTPUTS, Arrays, inputs_for, judged_share, worst_ratio
+
+TYPES = tuple(FORMATS)
+MIXED = ["HardSigmoid", "ScaledTanh", "LeakyRelu", "Sigmoid", "Softsign", "Affine"]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("style", STYLES.values(), ids=lambda s: s.name)
+def test_every_style_passes_with_every_structural_variant(style: Style, kind: str) -> None:
+    variants: list[dict[str, Any]] = [
+        {},
+        {"clip": 0.3},
+        {"input_forget": 1},
+        {"activations": MIXED, "activation_alpha": [0.3, 1.5, -0.5, 0.7], "activation_beta": [0.4, 0.8, 0.3]},
+        {"activations": ["Elu", "Softplus", "Relu", "ThresholdedRelu", "Elu", "Softplus"], "activation_alpha": [0.7, 0.2]},
+    ]
+    everything = ("B", "P", "initial_h", "initial_c")
+    inputs = inputs_for(kind, (3, 3, 6, 17), directions=2, optional=everything, lengths=[2, 3, 1])
+    for variant in variants:
+        node = Node("LSTM", 22, {"direction": "bidirectional", **variant}, OUTPUTS)
+        assert worst_ratio(node, inputs, run_kernel(node, inputs, style)) <= 1, variant
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize(("name", "T", "H"), [
+    ("library", 500, 128), ("saturating", 50, 128), ("wide-cell", 30, 128), ("forward", 5, 128), ("fused", 5, 128),
+    ("stored-sums-edge", 5, 128), ("chained", 100, 7), ("stored-inputs", 500, 5), ("lanes", 200, 8),
+])  # fmt: skip
+def test_large_sizes_and_long_sequences(name: str, T: int, H: int, kind: str) -> None:
+    inputs = inputs_for(kind, (T, 2, 6, H), optional=("B", "P") if T < 30 else ("B",), lengths=[T, T - 3])
+    node = Node("LSTM", 22, {"hidden_size": H}, OUTPUTS)
+    outputs = run_kernel(node, inputs, STYLES[name])
+    assert worst_ratio(node, inputs, outputs) <= 1
+    assert judged_share(node, inputs, outputs) == 1
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("scale", [2.0**-20, 2.0**-8, 4.0, 64.0])
+def test_small_and_large_data(scale: float, kind: str) -> None:
+    inputs = inputs_for(kind, (4, 2, 9, 17), optional=("B", "P", "initial_h", "initial_c"), scale=scale)
+    for functions in (["Sigmoid", "Tanh", "Tanh"], ["HardSigmoid", "Relu", "LeakyRelu"], ["Softplus", "Elu", "Softsign"]):
+        node = Node("LSTM", 22, {"activations": functions}, OUTPUTS)
+        for name in ("forward", "lanes", "stored-sums-edge", "stored-inputs", "wide-state"):
+            assert worst_ratio(node, inputs, run_kernel(node, inputs, STYLES[name])) <= 1, (name, functions)
+            flushing = replace(STYLES[name], flushes=True)
+            assert worst_ratio(node, inputs, run_kernel(node, inputs, flushing), "flushing") <= 1, (name, functions)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_large_coefficients(kind: str) -> None:
+    inputs = inputs_for(kind, (4, 2, 9, 17), optional=("B", "initial_c"))
+    for functions, alpha, beta in (
+        (["Sigmoid", "ScaledTanh", "ScaledTanh"], [100.0, 100.0], [50.0, 3.0]),
+        (["HardSigmoid", "Affine", "Elu"], [100.0, -100.0, 100.0], [-3.0, 100.0]),
+        (["LeakyRelu", "LeakyRelu", "ThresholdedRelu"], [-100.0, 30.0, 0.5], []),
+    ):
+        attributes = {"activations": functions, "activation_alpha": alpha, "activation_beta": beta}
+        node = Node("LSTM", 22, attributes, OUTPUTS)
+        for style in STYLES.values():
+            assert worst_ratio(node, inputs, run_kernel(node, inputs, style)) <= 1, (style.name, functions)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_whoever_follows_another_reading_is_right_too(kind: str) -> None:
+    inputs = inputs_for(kind, (3, 2, 3, 4), optional=("B", "initial_h", "initial_c"), lengths=[0, 3])
+    choices: list[dict[str, Any]] = [
+        {"clip": 0.2, "input_forget": 1},
+        {"clip": 0.0},
+        {"activations": ["Affine", "ScaledTanh", "Tanh"]},
+        {"activations": ["Sigmoid", "LeakyRelu", "ThresholdedRelu"], "activation_alpha": [0.3, 0.1, 0.2]},
+    ]
+    for attributes in choices:
+        node = Node("LSTM", 22, attributes, OUTPUTS)
+        touched = configure(node, inputs).touched
+        assert len(touched) >= 2
+        for readings in Readings().alternatives(touched):
+            outputs = run_kernel(node, inputs, STYLES["blocks"], readings)
+            assert worst_ratio(node, inputs, outputs) <= 1, readings
+
+
+# Any legal node at all, its data from a seed.
+
+
+def numbers(least: float, most: float) -> SearchStrategy[float]:
+    return st.floats(least, most, width=32, allow_subnormal=False)
+
+
+coefficients = numbers(-3, 3) | st.sampled_from([0.0, 1.0, -1.0, 100.0, -100.0, 1e-7, -3e-6, 1e5])
+scales = st.sampled_from([1.0, 1.0, 1.0, 2.0**-30, 2.0**-16, 2.0**-8, 2.0**-3, 8.0, 64.0, 1024.0])
+styles = st.builds(
+    Style,
+    name=st.just("drawn"),
+    work=st.sampled_from([None, "float32", "float64"]),
+    accumulator=st.sampled_from([None, "float64"]),
+    order=st.sampled_from(ORDERS),
+    bias_first=st.booleans(),
+    stores_sums=st.booleans(),
+    stores_inputs=st.booleans(),
+    stores_gates=st.booleans(),
+    stores_state=st.booleans(),
+    stores_hidden=st.booleans(),
+    activation=st.sampled_from(sorted(EVALUATIONS)),
+    flushes=st.booleans(),
+    swallows_nan=st.booleans(),
+    saturates=st.booleans(),
+)
+
+
+@st.composite
+def situations(draw: DrawFn) -> tuple[Node, Arrays]:
+    """A legal LSTM-22 node with inputs."""
+    kind = draw(st.sampled_from(TYPES))
+    directions, layout = draw(st.sampled_from([1, 2])), draw(st.sampled_from([0, 1]))
+    sizes = (draw(st.integers(1, 6)), draw(st.integers(1, 3)), draw(st.integers(1, 9)), draw(st.sampled_from([1, 2, 5, 17])))
+    optional = tuple(n for n in ("B", "P", "initial_h", "initial_c") if draw(st.booleans()))
+    count = st.lists(st.integers(0, sizes[0]), min_size=sizes[1], max_size=sizes[1])
+    lengths = draw(st.none() | count)
+    inputs = inputs_for(
+        kind, sizes, directions=directions, layout=layout, optional=optional, lengths=lengths, seed=draw(st.integers(0, 99))
+    )
+    for name, array in inputs.items():
+        if name != "sequence_lens":
+            with np.errstate(over="ignore"):
+                inputs[name] = (array.astype(np.float64) * draw(scales)).astype(array.dtype)
+    if draw(st.integers(0, 3)) == 3:
+        spoilt = inputs[draw(st.sampled_from(sorted(set(inputs) - {"sequence_lens"})))].reshape(-1)
+        strange = [np.nan, np.inf, -np.inf, FORMATS[kind].largest]
+        spoilt[draw(st.integers(0, spoilt.size - 1))] = draw(st.sampled_from(strange))
+    attributes: dict[str, Any] = {
+        "direction": "bidirectional" if directions == 2 else draw(st.sampled_from(["forward", "reverse"])),
+        "layout": layout,
+        "input_forget": draw(st.sampled_from([0, 0, 1])),
+    }
+    clip = draw(st.none() | st.none() | numbers(0, 10) | st.sampled_from([1e-7, 0.0, 1e5]))
+    if clip is not None:
+        attributes["clip"] = clip
+    if draw(st.booleans()):
+        each = st.sampled_from(sorted(ACTIVATIONS))
+        attributes["activations"] = draw(st.lists(each, min_size=3 * directions, max_size=3 * directions))
+        for name in ("activation_alpha", "activation_beta"):
+            attributes[name] = draw(st.lists(coefficients, max_size=3 * directions))
+    return Node("LSTM", 22, attributes, draw(st.sampled_from([OUTPUTS, ("Y",), ("Y_h", "Y_c")]))), inputs
+
+
+def _copy_of_clip() -> tuple[Node, Arrays]:
+    # A float16 copy of this threshold is a subnormal number, a third off.
+    attributes = {"clip": 1e-7, "activations": ["Affine", "Affine", "Affine"], "activation_alpha": [1.0] * 3}
+    return Node("LSTM", 22, {**attributes, "activation_beta": [1.0, 0.0, 0.0]}, OUTPUTS), inputs_for("float16", (1, 1, 2, 1))
+
+
+@settings(max_examples=300, derandomize=True, deadline=None, database=None)
+@given(situation=situations(), style=styles, choice=st.integers(0, 10**6))
+@example(situation=_copy_of_clip(), style=STYLES["stored-sums"], choice=0)
+def test_no_honest_kernel_is_accused(situation: tuple[Node, Arrays], style: Style, choice: int) -> None:
+    node, inputs = situation
+    possible = list(Readings().alternatives(configure(node, inputs).touched))
+    outputs = run_kernel(node, inputs, style, possible[choice % len(possible)])
+    assert worst_ratio(node, inputs, outputs, "flushing" if style.flushes else "standard") <= 1
+
+
+# The kernels themselves: what a test of honesty is worth depends on them.
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("style", STYLES.values(), ids=lambda s: s.name)
+def test_styles_are_near_the_document(style: Style, kind: str) -> None:
+    inputs = inputs_for(kind, (3, 2, 4, 7))
+    node = Node("LSTM", 22, {}, OUTPUTS)
+    wide = {n: a.astype(np.float64) for n, a in inputs.items()}
+    exact, outputs = run_kernel(node, wide, STYLES["wide"]), run_kernel(node, inputs, style)
+    for name in OUTPUTS:
+        assert outputs[name].dtype == FORMATS[kind].dtype
+        assert np.abs(outputs[name].astype(float) - exact[name]).max() < 40 * FORMATS[kind].unit
+
+
+@pytest.mark.parametrize("name", ["table", "loose", "edge"])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("function", ["Tanh", "Sigmoid"])
+def test_activations_that_are_off_are_so_evenly_and_within_the_envelope(function: str, kind: str, name: str) -> None:
+    form = FORMATS[kind]
+    activation = Activation(ACTIVATIONS[function])
+    x = np.random.default_rng(1).uniform(-4, 4, 200000).astype(np.float32)
+    exact = activation(x.astype(np.float64))
+    error = (EVALUATIONS[name](activation, x, form).astype(np.float64) - exact) / form.unit
+    assert np.abs(error / (4 * np.abs(exact) + 4)).max() <= 1
+    assert np.abs(error).max() > 0.2
+    assert abs(error.mean()) < 0.05
+    assert abs((error * np.sign(exact)).mean()) < 0.05
+
+
+@pytest.mark.parametrize("name", sorted(EVALUATIONS))
+@pytest.mark.parametrize("function", sorted(ACTIVATIONS))
+def test_every_evaluation_of_every_function_is_that_function(function: str, name: str) -> None:
+    activation = Activation(ACTIVATIONS[function], Coefficient(0.75), Coefficient(0.5))
+    x = np.linspace(-6, 6, 1001).astype(np.float32)
+    x = x[np.abs(x - 0.75) > 1e-3]
+    error = EVALUATIONS[name](activation, x, FORMATS["float32"]) - activation(x.astype(np.float64))
+    assert np.abs(error).max() < 2.0**-19
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_orders_of_summation_differ_only_by_rounding(order: str) -> None:
+    inputs = inputs_for("float32", (2, 2, 40, 19))
+    node = Node("LSTM", 22, {}, OUTPUTS)
+    first = run_kernel(node, inputs, Style("a", order=order))["Y"]
+    exact = run_kernel(node, {n: a.astype(np.float64) for n, a in inputs.items()}, STYLES["wide"])["Y"]
+    assert np.abs(first - exact).max() < 2.0**-20
+
+
+def test_rounding_to_tf32_keeps_eleven_bits_and_ties_to_even() -> None:
+    given = np.array([1 + 2.0**-11, 1 + 3 * 2.0**-11, 1 + 2.0**-11 + 2.0**-20, -1 - 2.0**-10, np.inf, np.nan])
+    expected = [1.0, 1 + 2.0**-9, 1 + 2.0**-10, -1 - 2.0**-10, np.inf, np.nan]
+    np.testing.assert_array_equal(rounded(given, "tf32"), expected)
