@@ -2,7 +2,7 @@
 
 from .case import Case, Feed, Trial, build_case
 from .features import clauses_exercised, features_of, group_of
-from .profiles import PROFILES, digest_of, operator_versions, pinned_digests, profile
+from .profiles import PROFILES, digest_of, digests_for, operator_versions, pinned_digests, profile
 from .spec import CaseSpec
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "build_case",
     "clauses_exercised",
     "digest_of",
+    "digests_for",
     "features_of",
     "group_of",
     "operator_versions",

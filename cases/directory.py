@@ -247,6 +247,8 @@ def _tensors(folder: Path, place: Path, kind: str, values: Sequence[ValueInfoPro
     found = []
     for number in sorted(numbers):
         path = place / f"{kind}_{number}.pb"
+        if not path.is_file():  # a pipe would never end
+            raise BrokenFile(f"{_shown(path, folder)}: is no file")
         tensor = _parsed(folder, path, _tried(folder, path, path.read_bytes), TensorProto())
         try:
             take_in(tensor, place, folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -15,7 +15,7 @@ from .data import inputs_of
 from .space import ACTIVATION_SETS, axes_of, settle, spec_from
 from .spec import CaseSpec
 
-__all__ = ["PROFILES", "digest_of", "pinned_digests", "profile"]
+__all__ = ["PROFILES", "digest_of", "digests_for", "pinned_digests", "profile"]
 
 PROFILES: tuple[str, ...] = ("smoke", "core", "full")
 
@@ -214,6 +214,12 @@ def digest_of(specs: tuple[CaseSpec, ...]) -> str:
             total.update(name.encode())
             total.update(array.tobytes())
     return total.hexdigest()
+
+
+def digests_for(name: str, versions: Iterable[tuple[str, int]]) -> dict[str, str]:
+    """The digest of a profile for each of some operator versions (``LSTM-14``), pinned or computed."""
+    pinned = pinned_digests().get(name, {})
+    return {f"{op}-{v}": pinned.get(f"{op}-{v}") or digest_of(profile(name, op, v)) for op, v in versions}
 
 
 @cache

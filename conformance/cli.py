@@ -13,21 +13,25 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, Optional
 
 import typer
 
-from ..cases import CaseSpec, build_case, features_of, operator_versions
+from ..cases import build_case, features_of, operator_versions
+from ..cases.directory import DirectoryError
 from ..reference import ACCURACY_CLASSES
+from .directory_probe import digest_of_directories, probe_directories
 from .display import RunDisplay, console_on, summarize
 from .engine import OPTIMIZED, Plan, Run, execute, lane
 from .environment import version_of
 from .expected_failures import ExpectedFailureError
 from .journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
+from .probe import Probe
 from .process import Job, Outcome, TargetProcess, TargetUnavailable
-from .selection import Selection, UnknownName, operator_types, select
+from .selection import Selection, UnknownName, narrow, operator_types, select
 from .target import ACCURACY, Target, TargetError, parse_target
 from .verdict import judge
 from .worker import one_line
@@ -144,6 +148,7 @@ def _targets(names: Iterable[str], file: Path | None, optimize: bool = False) ->
 
 @app.command()
 def run(
+    context: typer.Context,
     target: Targets = None,
     profile: ProfileName = "core",
     op: Ops = None,
@@ -167,6 +172,10 @@ def run(
         bool, typer.Option("--optimize", help="Run onnxruntime with its graph optimizations on, a second lane.")
     ] = False,
     targets_file: TargetsFile = None,
+    cases: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option("--cases", metavar="DIR", help="Run the ONNX test-case directories there, not a profile."),
+    ] = None,
 ) -> None:
     """Run the cases on targets, compare, and say what is wrong. Results go to a folder, with a report to read.
 
@@ -178,13 +187,19 @@ def run(
         _fail("--resume needs --out: which run is to go on?")
     try:
         chosen = _selection(profile, op, since_version, type, case)
-        specs = select(chosen)
         targets = _targets(target or ["onnxruntime"], targets_file, optimize)
-        required = _required(require or (), specs)
-    except (UnknownName, TargetError) as error:
+        command = ("onnxspec", *sys.argv[1:])
+        plan = Plan(chosen, (), tuple(targets), command, frozenset(), expected, targets_file)
+        if cases:
+            source = getattr(context.get_parameter_source("profile"), "name", "")
+            if source == "COMMANDLINE":
+                _fail("--cases runs directories in place of a profile: leave --profile out")
+            plan = _with_directories(plan, cases)
+        else:
+            plan = replace(plan, specs=tuple(select(chosen)))
+        plan = replace(plan, require=_required(require or (), plan.probes))
+    except (UnknownName, TargetError, DirectoryError) as error:
         _fail(str(error))
-    command = ("onnxspec", *sys.argv[1:])
-    plan = Plan(chosen, tuple(specs), tuple(targets), command, required, expected, targets_file)
     try:
         folder = out or fresh_folder(Path("runs"), datetime.now())
         journal = Journal(folder, resume=resume, overwrite=overwrite)
@@ -195,6 +210,20 @@ def run(
     _carry_out(plan, journal)
 
 
+def _with_directories(plan: Plan, roots: Sequence[Path]) -> Plan:
+    """The plan with what is at or below folders. What cannot be run is said in a line each."""
+    skipped: list[str] = []
+    found = probe_directories(roots, skipped.append)
+    for line in skipped:
+        _warn(f"skipped: {line}", "yellow")
+    if not found:
+        _fail(f"no test case that can be run in {', '.join(map(str, roots))}")
+    chosen = replace(plan.selection, profile="directories", directories=tuple(map(str, roots)))
+    probes = tuple(narrow(chosen, found))
+    digest = digest_of_directories(found)
+    return replace(plan, selection=chosen, others=probes, digest=digest, skipped=tuple(skipped))
+
+
 def _carry_out(plan: Plan, journal: Journal) -> NoReturn:
     """Run, report and say what was found; whatever ends it early, say how to go on."""
     folder = journal.folder
@@ -202,12 +231,12 @@ def _carry_out(plan: Plan, journal: Journal) -> NoReturn:
     console = console_on(sys.stdout)
     try:
         with journal, _interrupted_by_signals():
-            with RunDisplay(console, len(plan.specs)) as display:
+            with RunDisplay(console, len(plan.probes)) as display:
                 finished = execute(plan, journal, display.observe)
             from ..reports import write_report  # the report needs its templates only now
 
             page = write_report([folder], folder / "report", warn=lambda line: _warn(f"warning: {line}"))
-    except (RunMismatch, ExpectedFailureError) as error:
+    except (RunMismatch, ExpectedFailureError, DirectoryError) as error:
         _fail(str(error))
     except KeyboardInterrupt:
         _fail(f"interrupted; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 130)
@@ -253,10 +282,10 @@ def _interrupted(number: int, frame: Any) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _required(texts: Sequence[str], specs: Sequence[CaseSpec]) -> frozenset[tuple[str, str]]:
+def _required(texts: Sequence[str], probes: Iterable[Probe]) -> frozenset[tuple[str, str]]:
     """Operator versions with types. Raises UnknownName for one that does not exist or that no case is about: what is
     required and never tried would pass in silence."""
-    there = {f"{spec.op}-{spec.version}:{spec.type}" for spec in specs}
+    there = {f"{probe.op}-{probe.version}:{probe.type}" for probe in probes}
     found = set()
     for text in texts:
         if text not in operator_types():
@@ -368,3 +397,6 @@ def main() -> None:
     except typer.Abort:
         code = 130
     sys.exit(code if sys.argv[1:] else 2)
+
+
+from . import directories_cli as _directories_cli  # noqa: E402, F401 - its commands belong to the same app

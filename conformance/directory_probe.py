@@ -26,7 +26,7 @@ from .process import Job, Outcome
 from .verdict import FAILING, Judgement, Verdict, judge_trial
 from .worker import one_line
 
-__all__ = ["DirectoryProbe", "probe_directories"]
+__all__ = ["DirectoryProbe", "digest_of_directories", "probe_directories"]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,8 @@ def _by_document(key: str, read: CaseDirectory) -> Prepared:
             found = replace(found, flags=(*found.flags, "differs-from-given"))
         return found
 
-    return Prepared(tuple(job_of(t) for t in (trial, twin) if t is not None), judge)
+    trials = tuple(t for t in (trial, twin) if t is not None)
+    return Prepared(tuple(map(job_of, trials)), judge, trials)
 
 
 def probe_directories(
@@ -124,6 +125,12 @@ def probe_directories(
     return found
 
 
+def digest_of_directories(probes: Iterable[DirectoryProbe]) -> str:
+    """SHA-256 over all that is run: what "the same directories" means."""
+    lines = sorted(f"{probe.id} {probe.digest}\n" for probe in probes)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
 def _probe(root: Path, folder: Path, read: CaseDirectory) -> DirectoryProbe:
     parts = folder.relative_to(root).parts or (folder.resolve().name,)
     id = re.sub(r"[^\w.+=@~-]", "_", ".".join(parts), flags=re.ASCII)[:200]
@@ -131,8 +138,9 @@ def _probe(root: Path, folder: Path, read: CaseDirectory) -> DirectoryProbe:
     kind = next((a.dtype.name for data in read.data_sets for a in (*data.inputs.values(), *data.outputs.values())), "")
     graph = one_line(read.graph, 100) or id
     elements = float(sum(array.size for array in fed))
+    words = frozenset({kind, graph})
     plain = DirectoryProbe(
-        folder, root, _digest(read), False, id, graph, read.opset, kind, size=(elements, 0), traits=frozenset({kind, graph})
+        folder, root, _digest(read), False, id, graph, read.opset, kind, traits=words, size=(elements, 0)
     )
     try:
         one = read_model(read.model)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..cases import Case, CaseSpec, build_case, digest_of, pinned_digests, profile
+from ..cases import Case, CaseSpec, build_case, digests_for
 from ..reference import clause_named
 from .environment import environment, version_of
+from .evidence import Evidence, Kept, write_evidence
 from .expected_failures import Entry, matching, shipped_for, stale
 from .findings import biases, findings_of, grades
 from .journal import SCHEMA, Journal, RunMismatch
@@ -43,8 +44,8 @@ class Plan:
         Whether the shipped files of expected failures are used.
     targets_file
         The file of named targets, where it was given by name: commands that repeat a case must name it too.
-    others
-        What is run beside the cases of a profile, with ``digest``, the SHA-256 of all of it.
+    others, digest, skipped
+        What is run beside the cases of a profile, the SHA-256 of all of it, and in a line each what cannot be run.
     """
 
     selection: Selection
@@ -56,6 +57,7 @@ class Plan:
     targets_file: Path | None = None
     others: tuple[Probe, ...] = ()
     digest: str = ""
+    skipped: tuple[str, ...] = ()
 
     @cached_property
     def probes(self) -> tuple[Probe, ...]:
@@ -76,6 +78,7 @@ class TargetRun:
     unavailable: str = ""
     results: list[Result] = field(default_factory=list)
     stale: list[Entry] = field(default_factory=list)
+    evidence: Evidence = field(default_factory=Evidence)
     seconds: float = 0.0
 
     @property
@@ -157,6 +160,7 @@ def _run_target(whole: Run, run: TargetRun, journal: Journal, observe: Observer)
     plan, target = whole.plan, run.target
     probes = {probe.id: probe for probe in plan.probes}
     done = {r.case for r in run.results}
+    kept = Kept()
     left = [probe for probe in plan.probes if probe.id not in done]
     entries = shipped_for(target) if plan.expected else ()
     observe(run, None)
@@ -177,14 +181,19 @@ def _run_target(whole: Run, run: TargetRun, journal: Journal, observe: Observer)
                 run.description = _same_runtime(process.start(), run)
                 # On disk from now on: whoever goes on with this run must have the same runtime.
                 journal.describe(_description(whole))
-                for probe, judgement, seconds in judgements_of(process, left, target.accuracy):
+                for probe, judgement, seconds in judgements_of(process, left, target.accuracy, kept.offer):
                     record(probe, judgement, seconds)
     except TargetUnavailable as error:
         finished = {r.case for r in run.results}
         for probe in left:
             if probe.id not in finished:
                 record(probe, Judgement(Verdict.UNAVAILABLE, "unavailable", message=str(error)), 0.0)
-    run.stale = stale(entries, ((probes[r.case], r.verdict) for r in run.results))
+    # An entry is about the cases of profiles; that somebody else's pass says nothing about it.
+    own = {spec.id for spec in plan.specs}
+    run.stale = stale(entries, ((probes[r.case], r.verdict) for r in run.results if r.case in own))
+    if not run.unavailable:
+        found = findings_of(run.results, probes)
+        run.evidence = write_evidence(whole.folder, target, found, probes, run.results, kept)
     run.seconds += time.monotonic() - clock
 
 
@@ -215,15 +224,20 @@ def outcomes_of(process: TargetProcess, specs: Iterable[CaseSpec]) -> Iterator[t
 
 
 def judgements_of(
-    process: TargetProcess, probes: Iterable[Probe], accuracy: str
+    process: TargetProcess,
+    probes: Iterable[Probe],
+    accuracy: str,
+    keep: Callable[[Probe, Judgement, Sequence[Outcome]], None] = lambda probe, judgement, outcomes: None,
 ) -> Iterator[tuple[Probe, Judgement, float]]:
     """Every probe, in order, with the verdict on what the target did, and the seconds that it took.
 
-    `probes` is read ahead, and they are prepared while the target works.
+    `probes` is read ahead, and they are prepared while the target works. `keep` is told what was judged.
     """
     ready = ((probe, probe.prepare()) for probe in probes)
     for (probe, prepared), outcomes in _collected(process, ((pair, pair[1].jobs) for pair in ready)):
-        yield probe, prepared.judge(outcomes, accuracy), sum(outcome.seconds for outcome in outcomes)
+        judgement = prepared.judge(outcomes, accuracy)
+        keep(probe, judgement, outcomes)
+        yield probe, judgement, sum(outcome.seconds for outcome in outcomes)
 
 
 def _collected(
@@ -249,9 +263,7 @@ def _collected(
 def _description(run: Run) -> dict[str, Any]:
     """run.json."""
     selection, plan = run.plan.selection, run.plan
-    versions = sorted({(s.op, s.version) for s in plan.specs})
     probes = {probe.id: probe for probe in plan.probes}
-    pinned = pinned_digests().get(selection.profile, {})
     clauses = {c: clause_named(c) for t in run.targets for r in t.results for c in (*r.clauses, r.clause) if c}
     return {
         "schema": SCHEMA,
@@ -270,8 +282,9 @@ def _description(run: Run) -> dict[str, Any]:
         },
         "expected_failures": plan.expected,
         "cases": len(plan.probes),
+        **({"skipped": list(plan.skipped)} if plan.skipped else {}),
         "digests": {
-            **{f"{o}-{v}": pinned.get(f"{o}-{v}") or digest_of(profile(selection.profile, o, v)) for o, v in versions},
+            **digests_for(selection.profile, sorted({(s.op, s.version) for s in plan.specs})),
             **({"directories": plan.digest} if plan.others else {}),
         },
         "environment": environment(),
@@ -295,6 +308,7 @@ def _target_description(run: TargetRun, probes: dict[str, Probe]) -> dict[str, A
         "seconds": round(run.seconds, 3),
         "bias": biases(run.results),
         "findings": findings_of(run.results, probes),
+        "evidence": {name: dict(value) for name, value in vars(run.evidence).items()},
         "stale": [{"reason": e.reason, "cases": list(e.cases), "features": list(e.features)} for e in run.stale],
     }
 

@@ -21,7 +21,7 @@ __all__ = ["biases", "findings_of", "grades"]
 # A mean signed error of half a unit is far beyond what roundings to nearest leave (they average out to a few
 # hundredths, see tests/conformance/test_staged.py), and six standard errors make chance no explanation.
 BIAS_UNITS = 0.5
-BIAS_ERRORS = 6.0
+BIAS_ERRORS = 12.0
 BIAS_ELEMENTS = 100
 
 
@@ -152,7 +152,7 @@ def grades(results: Iterable[Result], declared: str) -> dict[str, str]:
             found[result.type].add(result.accuracy or "")
         elif result.strict is not None:
             found[result.type].add("strict" if result.strict else declared)
-    order = ["strict", "standard", "flushing", "f32-math", "tf32", "f16-math", "bf16-math", "fast"]
+    order = ["strict", "standard", "flushing", "f32-math", "tf32", "f16-math", "bf16-math", "f16-storage", "bf16-storage", "fast"]
     return {
         kind: max(names, key=lambda n: order.index(n) if n in order else len(order))
         for kind, names in sorted(found.items())

@@ -1,4 +1,4 @@
-"""Outputs compared with given ones, as the runner of onnx.backend.test does: by a fixed tolerance, without any radius."""
+"""Outputs compared with given ones as the runner of onnx.backend.test does: by a fixed tolerance, without a radius."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -59,14 +59,6 @@ def announce(item: pytest.Item, nextitem: pytest.Item | None) -> None:
         if isinstance(each, Group) and not each.announced:
             each.announced = True
             each.suite.pipeline.expect(each.specs)
-
-
-class Failing(Exception):
-    """Cases fail as nobody expected; the text tells each."""
-
-
-class Unavailable(Exception):
-    """A target cannot start; the text says why and how to mend it."""
 
 
 class Suite(pytest.Directory):
@@ -145,7 +137,7 @@ class TargetSuite(pytest.Collector):
         self.pipeline.close()
 
     def start(self) -> None:
-        """Start the target. The first that fails raises Unavailable; from then on items are skipped."""
+        """Start the target. Where it does not, the first item tells why, and all others are skipped."""
         if not self.down:
             try:
                 self.pipeline.start()
@@ -154,12 +146,13 @@ class TargetSuite(pytest.Collector):
                 self.fail(error)
         pytest.skip(self.down)
 
-    def fail(self, error: TargetUnavailable) -> None:
-        """Raise Unavailable, unless another worker of pytest-xdist has told it already."""
+    def fail(self, error: TargetUnavailable) -> NoReturn:
+        """End an item whose target does not start: with the reason, or a skip where another has told that."""
         name = self.pipeline.target.name
         self.down = f"the target {name} cannot start, which is told once as an error"
         if self._first_to_tell():
-            raise Unavailable(how_to_mend(self.pipeline.target, error)) from None
+            raise pytest.fail.Exception(how_to_mend(self.pipeline.target, error), pytrace=False) from None
+        raise pytest.skip.Exception(self.down) from None
 
     def _first_to_tell(self) -> bool:
         shared = getattr(self.config, "workerinput", {}).get("onnxspec_shared")
@@ -183,12 +176,6 @@ class _TargetItem(pytest.Item):
     def setup(self) -> None:
         """Have the target at work."""
         self.suite.start()
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What happened in words; Python's stack tells nothing of a runtime."""
-        if isinstance(excinfo.value, (Failing, Unavailable)):
-            return excinfo.getrepr(style="value")
-        return super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[Path, None, str]:
         """How the item is called in headings."""
@@ -224,7 +211,6 @@ class Group(_TargetItem):
                     break
         except TargetUnavailable as error:
             self.suite.fail(error)
-            pytest.skip(self.suite.down)
         self._conclude(results, list(failures), untold)
 
     def _failure(self, judged: Judged) -> str:
@@ -238,7 +224,8 @@ class Group(_TargetItem):
         """End the item: `failed` are the ids of cases that failed, `untold` the texts that no subtest has told."""
         if failed:
             names = f"{', '.join(failed[:_NAMES_SHOWN])}{', ...' if len(failed) > _NAMES_SHOWN else ''}"
-            raise Failing("\n\n".join([f"{len(failed)} of {len(results)} cases fail: {names}", *untold]))
+            heading = f"{len(failed)} of {len(results)} cases fail: {names}"
+            pytest.fail("\n\n".join([heading, *untold]), pytrace=False)
         failing = [result for result in results if result.failing]
         if failing:
             reasons = list(dict.fromkeys(result.why for result in failing))
@@ -259,10 +246,10 @@ class Expectations(_TargetItem):
             stale = [entry for entry, specs in self.entries if not self.suite.pipeline.still_fails(entry, specs)]
         except TargetUnavailable as error:
             self.suite.fail(error)
-            pytest.skip(self.suite.down)
         if stale:
             lines = [f"  {entry.op}: {entry.reason}" for entry in stale]
-            raise Failing("\n".join(["expected failures that no longer happen, to be taken from the list:", *lines]))
+            heading = "expected failures that no longer happen, to be taken from the list:"
+            pytest.fail("\n".join([heading, *lines]), pytrace=False)
 
 
 def _properties(result: Result) -> list[tuple[str, str]]:
@@ -275,7 +262,7 @@ def _properties(result: Result) -> list[tuple[str, str]]:
 def _error(result: Result, failure: str) -> BaseException | None:
     """What a subtest of the case raises."""
     if failure:
-        return Failing(failure)
+        return pytest.fail.Exception(failure, pytrace=False)
     if result.failing:
         return pytest.xfail.Exception(result.why)
     if result.verdict is Verdict.REFUSED:

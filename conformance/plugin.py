@@ -99,11 +99,11 @@ class _Session:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Cases by verdict, for each target."""
         if self._counts:
+            terminalreporter.ensure_newline()
             terminalreporter.section("onnxspec: cases by verdict")
         for target, counts in self._counts.items():
-            runtime = self._runtimes.get(target, "")
-            name = target if runtime.split(" ")[0] in ("", target) else f"{target} ({runtime})"
-            name = runtime if runtime.split(" ")[0] == target else name
+            runtime, _, version = self._runtimes.get(target, "").partition(" ")
+            name = f"{target}{'' if runtime in target else f' ({runtime})'}{f' {version}' if version else ''}"
             listed = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items(), key=lambda c: -c[1]))
             terminalreporter.write_line(f"{name}: {sum(counts.values())} cases: {listed}")
 

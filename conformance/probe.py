@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, Union
+from typing import Protocol
 
 from ..cases import CaseSpec, Trial, build_case, clauses_exercised, features_of, group_of
 from ..reference import Node
@@ -27,10 +27,13 @@ class Prepared:
         What the target has to do, at least one.
     judge
         From the outcomes of the jobs, in their order, and the name of an accuracy class to the verdict.
+    trials
+        What the jobs run, in their order; none where no document speaks of the model.
     """
 
     jobs: tuple[Job, ...]
     judge: Callable[[Sequence[Outcome], str], Judgement]
+    trials: tuple[Trial, ...] = ()
 
 
 class Probe(Protocol):
@@ -157,14 +160,15 @@ class SpecProbe:
         def judgement(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
             return judge(case, outcomes[0], outcomes[1] if case.twin is not None else None, accuracy)
 
-        return Prepared(tuple(job_of(trial) for trial in (case.trial, case.twin) if trial is not None), judgement)
+        trials = tuple(trial for trial in (case.trial, case.twin) if trial is not None)
+        return Prepared(tuple(map(job_of, trials)), judgement, trials)
 
     def repeat(self, target: str) -> list[str]:
         """``onnxspec explain``."""
         return ["onnxspec", "explain", self.id, "--target", target]
 
 
-AnyProbe = Union[CaseSpec, Probe]
+AnyProbe = CaseSpec | Probe
 
 
 def probe_of(subject: AnyProbe) -> Probe:

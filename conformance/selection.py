@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import TypeVar
 
 from ..cases import PROFILES, CaseSpec, operator_versions, profile
 from ..reference import FORMATS, operator_version
+from .probe import Probe
 
-__all__ = ["Selection", "UnknownName", "operator_types", "select"]
+__all__ = ["Selection", "UnknownName", "narrow", "operator_types", "select"]
+
+Subject = TypeVar("Subject", CaseSpec, Probe)
 
 _LONGEST = 200
 
@@ -82,10 +86,35 @@ def select(selection: Selection) -> list[CaseSpec]:
     if selection.cases:
         specs = _named(selection, specs)
     if not specs:
-        there = _narrowed(selection.profile, Selection(types=selection.types)) or _narrowed(selection.profile, Selection())
-        known = list(dict.fromkeys(f"{s.op}-{s.version}:{s.type}" for s in there))
-        raise UnknownName("combination", selection.narrowed, known, f" in profile {selection.profile}")
+        of_types = Selection(types=selection.types)
+        there = _narrowed(selection.profile, of_types) or _narrowed(selection.profile, Selection())
+        combinations = list(dict.fromkeys(f"{s.op}-{s.version}:{s.type}" for s in there))
+        raise UnknownName("combination", selection.narrowed, combinations, f" in profile {selection.profile}")
     return specs
+
+
+def narrow(selection: Selection, probes: Sequence[Probe]) -> list[Probe]:
+    """Those of some probes that operators, versions, types and case patterns leave. Raises UnknownName for a name that
+    none of them has."""
+    among = " among the directories"
+    axes: tuple[tuple[str, Sequence[object], Callable[[Probe], object]], ...] = (
+        ("operator", selection.ops, lambda p: p.op),
+        ("operator version", selection.versions, lambda p: p.version),
+        ("type", selection.types, lambda p: p.type),
+    )
+    left = list(probes)
+    for kind, asked, of in axes:
+        for name in asked:
+            if name not in {of(probe) for probe in left}:
+                raise UnknownName(kind, name, list(dict.fromkeys(of(probe) for probe in left)), among)
+        left = [probe for probe in left if not asked or of(probe) in asked]
+    for pattern in selection.cases:
+        if not _matching(pattern, left):
+            raise UnknownName("case", pattern, [probe.id for probe in left], among)
+    if not selection.cases:
+        return left
+    named = {probe.id for pattern in selection.cases for probe in _matching(pattern, left)}
+    return [probe for probe in left if probe.id in named]
 
 
 def _narrowed(name: str, selection: Selection) -> list[CaseSpec]:
@@ -118,7 +147,7 @@ def _named(selection: Selection, specs: list[CaseSpec]) -> list[CaseSpec]:
     return list(found.values())
 
 
-def _matching(pattern: str, specs: list[CaseSpec]) -> list[CaseSpec]:
+def _matching(pattern: str, specs: list[Subject]) -> list[Subject]:
     if not set("*?[") & set(pattern):
         return [spec for spec in specs if spec.id == pattern]
     return [spec for spec in specs if fnmatchcase(spec.id, pattern)]

@@ -21,7 +21,19 @@ from ..reference import Agreement, Configuration, Expectation, Node, Readings, c
 from ..reference.gates import Steps, steps_of
 from .process import Outcome
 
-__all__ = ["numbers_of", "parting_text", "ratio_text"]
+__all__ = [
+    "Checked",
+    "Comparison",
+    "check",
+    "comparison_of",
+    "focus_of",
+    "numbers_of",
+    "parting_of",
+    "parting_text",
+    "place_of",
+    "ratio_text",
+    "step_of",
+]
 
 _STEPS_SHOWN = 16  # of a longer sequence its beginning, its end, and what is around the steps of interest
 _AROUND = 3
@@ -38,7 +50,7 @@ class _Run:
 
 
 @dataclass(frozen=True)
-class _Comparison:
+class Comparison:
     """A run beside what it must be; tensors in this module's form."""
 
     run: _Run
@@ -114,14 +126,14 @@ def _plain_form(c: Configuration, name: str, tensor: Any) -> Any:
     return tensor.transpose(*((1, 2, 0, 3) if name == "Y" else (1, 0, 2)))
 
 
-def _place(c: Configuration, name: str, index: tuple[int, ...]) -> str:
+def place_of(c: Configuration, name: str, index: tuple[int, ...]) -> str:
     """An element of this module's form as it is called in the node's layout."""
     if c.layout == 1:
         index = (index[2], index[0], index[1], index[3]) if name == "Y" else (index[1], index[0], index[2])
     return f"{name}[{', '.join(map(str, index))}]"
 
 
-def _compared(run: _Run, accuracy: str, readings: Readings) -> _Comparison:
+def _compared(run: _Run, accuracy: str, readings: Readings) -> Comparison:
     c = configure(run.node, run.inputs, readings)
     expectations = tuple(
         replace(
@@ -133,7 +145,20 @@ def _compared(run: _Run, accuracy: str, readings: Readings) -> _Comparison:
         for e in expect(run.node, run.inputs, run.outputs, accuracy, readings)
     )
     steps = steps_of(run.node, run.inputs, run.outputs.get("Y"), readings)
-    return _Comparison(run, c, steps, expectations, {n: _plain_form(c, n, a) for n, a in run.outputs.items()})
+    return Comparison(run, c, steps, expectations, {n: _plain_form(c, n, a) for n, a in run.outputs.items()})
+
+
+def comparison_of(
+    trial: Trial,
+    twin_trial: Trial | None,
+    outcome: Outcome | None,
+    twin: Outcome | None,
+    accuracy: str,
+    readings: Readings,
+) -> Comparison:
+    """Of the runs of a trial that which is worst, as in the verdict. Arguments as for :func:`numbers_of`."""
+    runs = _runs(trial, twin_trial, outcome, twin)
+    return max((_compared(run, accuracy, readings) for run in runs), key=lambda comparison: comparison.worst)
 
 
 def numbers_of(
@@ -146,16 +171,14 @@ def numbers_of(
     accuracy, readings
         Name of the accuracy class by which the target is judged, and the meanings that it follows.
     """
-    comparisons = [_compared(run, accuracy, readings) for run in _runs(case.trial, case.twin, outcome, twin)]
-    # Of several runs the one that is worst, as in the verdict.
-    shown = max(comparisons, key=lambda comparison: comparison.worst)
+    shown = comparison_of(case.trial, case.twin, outcome, twin, accuracy, readings)
     c = shown.configuration
     if shown.run.title:
         yield Text(shown.run.title)
     if not c.N:
         yield Text("The batch has no rows: every output is empty.")
         return
-    parting = _parting(shown)
+    parting = parting_of(shown)
     if outcome is not None and outcome.status == "ran":
         yield _parting_line(shown, parting)
     if not c.T:
@@ -164,7 +187,7 @@ def numbers_of(
         yield Text("Each step is computed from the Y that the target reported for the step before.")
     else:
         yield Text("Each step is computed from the one before it.")
-    focus = _focus(shown)
+    focus = focus_of(shown)
     places = [focus]
     if parting is not None:
         direction, row, unit = parting[1][-3:]
@@ -176,7 +199,7 @@ def numbers_of(
         yield _states_table(shown, place)
 
 
-def _focus(comparison: _Comparison) -> tuple[int, int, int]:
+def focus_of(comparison: Comparison) -> tuple[int, int, int]:
     """Direction, row and unit of the worst element: of what fails, then of what breaks a convention, then of what is
     right but not exactly."""
     demanded, conventional = comparison.agreements(False), comparison.agreements(True)
@@ -215,7 +238,7 @@ def _first_outside(e: Expectation, got: NDArray[Any]) -> tuple[int, ...] | None:
     return found
 
 
-def _parting(comparison: _Comparison) -> tuple[Expectation, tuple[int, ...]] | None:
+def parting_of(comparison: Comparison) -> tuple[Expectation, tuple[int, ...]] | None:
     """Where target and expectation part first, in processing order: what is expected there, and the element.
 
     What is demanded comes before convention, Y before the states that are left after it.
@@ -238,7 +261,7 @@ def _parting(comparison: _Comparison) -> tuple[Expectation, tuple[int, ...]] | N
     return None
 
 
-def _parting_line(comparison: _Comparison, parting: tuple[Expectation, tuple[int, ...]] | None) -> Text:
+def _parting_line(comparison: Comparison, parting: tuple[Expectation, tuple[int, ...]] | None) -> Text:
     c = comparison.configuration
     if not comparison.outputs:
         return Text("No output of the right form came back to be compared.")
@@ -247,17 +270,17 @@ def _parting_line(comparison: _Comparison, parting: tuple[Expectation, tuple[int
         return Text("They part nowhere.", style="green") if judged else Text("Nothing could be judged.", style="yellow")
     e, index = parting
     direction, row, unit = index[-3:]
-    step = _step_of(comparison, index) if e.output == "Y" else None
+    step = step_of(comparison, index) if e.output == "Y" else None
     when = f"step {step} ({c.directions[direction]}" if step is not None else f"the end ({c.directions[direction]}"
     only = "; only a convention says so" if _conventional(e) else ""
     return Text(
-        f"They part first at {when}, row {row}, unit {unit}): {_place(c, e.output, index)} is "
+        f"They part first at {when}, row {row}, unit {unit}): {place_of(c, e.output, index)} is "
         f"{_text(comparison.outputs[e.output][index])}, must be {_text(e.number.value[index])} ({e.clause}{only})",
         style="yellow" if only else "red",
     )
 
 
-def _step_of(comparison: _Comparison, index: tuple[int, ...]) -> int:
+def step_of(comparison: Comparison, index: tuple[int, ...]) -> int:
     """The step, in processing order, at which an element of Y is made."""
     position, direction, row, _ = index
     return int(np.flatnonzero(comparison.steps[direction].positions[:, row] == position)[0])
@@ -272,14 +295,14 @@ def _shown_steps(T: int, length: int, interesting: set[int]) -> list[int]:
 
 
 def _steps_table(
-    comparison: _Comparison, place: tuple[int, int, int], parting: tuple[Expectation, tuple[int, ...]] | None
+    comparison: Comparison, place: tuple[int, int, int], parting: tuple[Expectation, tuple[int, ...]] | None
 ) -> Table:
     direction, row, unit = place
     c, steps = comparison.configuration, comparison.steps[direction]
     length = int(steps.lengths[row])
-    checked = [_checked(comparison, "Y", (int(steps.positions[s, row]), *place)) for s in range(c.T)]
+    checked = [check(comparison, "Y", (int(steps.positions[s, row]), *place)) for s in range(c.T)]
     here = parting is not None and parting[0].output == "Y" and parting[1][1:] == place
-    first = _step_of(comparison, parting[1]) if parting is not None and here else None
+    first = step_of(comparison, parting[1]) if parting is not None and here else None
     outside = [s for s, found in enumerate(checked) if found.outside]
     # The worst step, and where this element leaves its radius, which others may have done before.
     worst = max(range(c.T), key=lambda s: checked[s].ratio or 0.0, default=0)
@@ -305,7 +328,7 @@ def _steps_table(
     return table
 
 
-def _states_table(comparison: _Comparison, place: tuple[int, int, int]) -> Table:
+def _states_table(comparison: Comparison, place: tuple[int, int, int]) -> Table:
     """What is left after the last step, at one place."""
     c = comparison.configuration
     title = f"After the last step, {c.directions[place[0]]}, row {place[1]}, unit {place[2]}"
@@ -315,14 +338,14 @@ def _states_table(comparison: _Comparison, place: tuple[int, int, int]) -> Table
     for name in comparison.run.node.outputs:
         if name == "Y":
             continue
-        found = _checked(comparison, name, place)
+        found = check(comparison, name, place)
         cells = found.cells if name in comparison.outputs else found.cells[:2]
-        table.add_row(Text(_place(c, name, place)), *cells, style="red" if found.outside else None)
+        table.add_row(Text(place_of(c, name, place)), *cells, style="red" if found.outside else None)
     return table
 
 
 @dataclass(frozen=True)
-class _Checked:
+class Checked:
     """One element beside what it must be. `ratio` is None where it is not judged or was not reported."""
 
     value: float
@@ -343,13 +366,13 @@ class _Checked:
         return [*must, got, "" if self.ratio is None else ratio_text(self.ratio)]
 
 
-def _checked(comparison: _Comparison, output: str, index: tuple[int, ...]) -> _Checked:
+def check(comparison: Comparison, output: str, index: tuple[int, ...]) -> Checked:
     one = tuple(slice(k, k + 1) for k in index)
     of_output = [_part(e, one) for e in comparison.expectations if e.output == output]
     e = next((e for e in of_output if e.about is None or e.about.all()), of_output[0])
     got = comparison.outputs.get(output)
     agreement = compare(e, got[one]) if got is not None else None
-    return _Checked(
+    return Checked(
         e.number.value.item(),
         e.number.radius.item(),
         None if got is None else float(got[index]),
@@ -376,6 +399,5 @@ def parting_text(
     readings: Readings,
 ) -> str:
     """In one line, where a target and what it must return part first. Arguments as for :func:`numbers_of`."""
-    runs = _runs(trial, twin_trial, outcome, twin)
-    shown = max((_compared(run, accuracy, readings) for run in runs), key=lambda comparison: comparison.worst)
-    return _parting_line(shown, _parting(shown)).plain
+    shown = comparison_of(trial, twin_trial, outcome, twin, accuracy, readings)
+    return _parting_line(shown, parting_of(shown)).plain

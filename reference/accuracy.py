@@ -6,6 +6,7 @@ plain numbers that :mod:`.bounded` computes with.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 
@@ -44,8 +45,10 @@ ACCURACY_CLASSES: dict[str, AccuracyClass] = {
         AccuracyClass("flushing", flushes=True, summary="standard, with subnormal numbers taken for zero"),
         AccuracyClass("f32-math", operands="float32", storage="float32", summary="float64 tensors computed in float32"),
         AccuracyClass("tf32", operands="tf32", summary="operands of matrix products rounded to 11 bits"),
-        AccuracyClass("f16-math", operands="float16", storage="float16", summary="all but sums computed in float16"),
-        AccuracyClass("bf16-math", operands="bfloat16", storage="bfloat16", summary="all but sums in bfloat16"),
+        AccuracyClass("f16-math", operands="float16", summary="operands of matrix products rounded to float16"),
+        AccuracyClass("bf16-math", operands="bfloat16", summary="operands of matrix products rounded to bfloat16"),
+        AccuracyClass("f16-storage", operands="float16", storage="float16", summary="all but sums in float16"),
+        AccuracyClass("bf16-storage", operands="bfloat16", storage="bfloat16", summary="all but sums in bfloat16"),
         AccuracyClass("fast", accumulator="storage", summary="half types accumulate in the tensor's own type"),
     )
 }
@@ -55,8 +58,8 @@ ACCURACY_CLASSES: dict[str, AccuracyClass] = {
 # half types, and so wide a radius would only take wrong structure for inaccuracy.
 WIDER_PRESETS: dict[str, tuple[str, ...]] = {
     "float64": ("flushing", "f32-math"),
-    "float32": ("flushing", "tf32", "f16-math", "bf16-math"),
-    "float16": ("flushing", "bf16-math"),
+    "float32": ("flushing", "tf32", "f16-math", "bf16-math", "f16-storage", "bf16-storage"),
+    "float16": ("flushing", "bf16-math", "bf16-storage"),
     "bfloat16": ("flushing",),
 }
 
@@ -116,11 +119,11 @@ class Budget:
         Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., lemma 3.1; each term passes through one
         product rounding and at most n-1 additions. A fused multiply-add only removes roundings.
 
-        Raises ValueError where n*u > 1/8: no useful bound exists there.
+        Infinity where n*u > 1/8: no useful bound exists there.
         """
         grown = terms * self.accumulator_unit
         if grown > 1 / 8:
-            raise ValueError(f"a sum of {terms} terms has no useful bound in class {self.name}")
+            return math.inf
         own = terms * ORACLE_UNIT
         return grown / (1 - grown) + own / (1 - own)
 

@@ -148,6 +148,12 @@ def _affine_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta
     return _rounded(product + beta.radius, reach * abs(alpha.value) + abs(beta.value), w)
 
 
+def _unclamped_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
+    # alpha*x may leave the range where alpha*x + beta would not; HardSigmoid's clamp brings that back.
+    product = _reach(low, high) * (abs(alpha.value) + alpha.radius)
+    return np.where(product < w.largest, _affine_cost(low, high, image, alpha, beta, w), np.inf)
+
+
 def _leaky_relu_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
     below = np.maximum(-low, 0.0)
     return below * (alpha.radius + w.unit * (abs(alpha.value) + alpha.radius)) + w.floor
@@ -215,7 +221,7 @@ ACTIVATIONS: dict[str, ActivationKind] = {
             curvature=0.09623,
         ),
         # Affine and ScaledTanh have no ONNX operator with defaults any more: see the reading `defaults`.
-        ActivationKind("Affine", True, True, _affine, _affine_cost),
+        ActivationKind("Affine", True, True, _affine, _unclamped_cost),
         ActivationKind(
             "LeakyRelu", True, False, _leaky_relu, _leaky_relu_cost, 0.01, corners=lambda alpha: ((0.0, 0.0),)
         ),
@@ -264,7 +270,10 @@ class Activation:
         unit = w.coefficient_unit
         if not unit or not (self.kind.uses_alpha or self.kind.uses_beta):
             return self
-        alpha, beta = (Coefficient(c.value, c.radius + unit * abs(c.value)) for c in (self.alpha, self.beta))
+        alpha, beta = (
+            Coefficient(c.value, c.radius + (unit * abs(c.value) + w.floor if c.value else 0.0))
+            for c in (self.alpha, self.beta)
+        )
         return Activation(self.kind, alpha, beta)
 
     def hull(self, low: Array, value: Array, high: Array, w: Budget) -> tuple[Array, Array]:

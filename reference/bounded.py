@@ -31,6 +31,11 @@ def _either(first: Mask, second: Mask) -> Mask:
     return second if first is None else first if second is None else first | second
 
 
+def _spread(doubt: Mask, value: Array) -> Mask:
+    """The mask with an entry for every element: a bias has fewer axes than the sum that it takes part in."""
+    return doubt if doubt is None or doubt.shape == value.shape else np.broadcast_to(doubt, value.shape)
+
+
 @dataclass(frozen=True)
 class Bounded:
     """Values with radii, elementwise: shapes broadcast as NumPy's do."""
@@ -84,7 +89,7 @@ class Bounded:
             beyond = ~(magnitude < w.largest)
             doubt = _either(doubt, beyond)
             value, radius = np.where(beyond, 0.0, value), np.where(beyond, 0.0, radius)
-        return Bounded(value, radius, w, doubt)
+        return Bounded(value, radius, w, _spread(doubt, value))
 
 
 @dataclass(frozen=True)
@@ -130,15 +135,16 @@ class Sum:
             other = Sum(other.value, other.radius, size, size, 1, 1, self.budget, other.doubt)
         elif not isinstance(other, Sum):
             return NotImplemented
+        value = self.value + other.value
         return Sum(
-            self.value + other.value,
+            value,
             self.error + other.error,
             self.magnitude + other.magnitude,
             self.spread + other.spread,
             self.terms + other.terms,
             self.groups + other.groups,
             self.budget,
-            _either(self.doubt, other.doubt),
+            _spread(_either(self.doubt, other.doubt), value),
         )
 
     def __len__(self) -> int:
@@ -152,7 +158,11 @@ class Sum:
         those of the groups themselves amount to u * spread and the m - 1 others to u * spread each, at most.
         """
         w = self.budget
-        radius = w.gamma(self.terms) * self.magnitude
+        gamma = w.gamma(self.terms)
+        if gamma == np.inf:
+            zero = np.zeros_like(self.value)
+            return Bounded(zero, zero.copy(), w, np.ones(self.value.shape, bool))
+        radius = gamma * self.magnitude
         radius += self.error
         reach = self.magnitude + radius
         radius += (self.groups * w.unit) * (self.spread + radius)
@@ -204,11 +214,15 @@ class Bounding:
 
     def given(self, value: Array) -> Bounded:
         """A tensor that the case gives: exact, but for what a flushing target takes from it."""
-        value, doubt = self._clean(value, self.budget.tensor.largest)
+        w = self.budget
+        value, doubt = self._clean(value, w.largest)
         radius = np.zeros_like(value)
-        if self.budget.input_floor:
-            radius = np.where(np.abs(value) < self.budget.input_floor, np.abs(value), 0.0)
-            return Bounded(value, radius, self.budget, doubt)
+        if w.input_floor:
+            radius = np.where(np.abs(value) < w.input_floor, np.abs(value), 0.0)
+            return Bounded(value, radius, w, doubt)
+        if w.unit > 2 * w.tensor.unit + 2 * ORACLE_UNIT:
+            # The class stores in a narrower format than the tensors': what is given is rounded as it comes in.
+            return Bounded(value, w.unit * np.abs(value) + w.floor, w, doubt)
         none = np.zeros((*value.shape[:-1], 1))
         return Bounded(value, radius, self.budget, doubt, (none, none))
 
@@ -216,7 +230,8 @@ class Bounding:
         """A state read back from a target: it may be held wider than it is shown, so it is off by one storage
         rounding. With v' = v(1 + d), |d| <= u: |v - v'| <= u|v'|/(1 - u) <= u(1 + 2u)|v'|."""
         w = self.budget
-        value, doubt = self._clean(value, w.tensor.largest)
+        # The largest number may stand for anything beyond it: what stores saturating may go on with the wide state.
+        value, doubt = self._clean(value, float(np.nextafter(w.tensor.largest, 0.0)))
         share, rest = w.unit * (1 + 2 * w.unit), max(w.floor, w.input_floor)
         line = (*value.shape[:-1], 1)
         return Bounded(value, share * np.abs(value) + rest, w, doubt, (np.full(line, share), np.full(line, rest)))
@@ -279,7 +294,7 @@ class Bounding:
         low, value, high = number.value - number.radius, number.value, number.value + number.radius
         if clip is not None:
             # A narrower kernel's threshold may be a rounded copy, so either end may reach a little further.
-            off = w.coefficient_unit * clip
+            off = w.coefficient_unit * clip + w.floor if w.coefficient_unit else 0.0
             value = np.clip(value, -clip, clip)
             low = np.clip(low, -clip - off, clip - off)
             high = np.clip(high, -clip + off, clip + off)
@@ -290,6 +305,8 @@ class Bounding:
             beyond = high >= np.log(w.largest)
             doubt = _either(doubt, beyond) if beyond.any() else doubt
         reach = np.abs(value) + radius
+        if w.coefficient_unit and not max(abs(activation.alpha.value), abs(activation.beta.value)) < w.largest:
+            reach = np.full_like(reach, np.inf)  # a copy of a coefficient may have become infinite
         if reach.size and not reach.max() < w.largest:
             beyond = ~(reach < w.largest)
             doubt = _either(doubt, beyond)

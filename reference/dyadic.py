@@ -147,8 +147,12 @@ class Proving:
             product = Dyadic.of(activation.alpha.value * x.value, x.exact, self.form)
             whole = (product + self.given(np.asarray(activation.beta.value))).settled()
             return Dyadic.of(activation(x.value), whole.exact, self.form)
-        # Relu and ThresholdedRelu choose between numbers; all others were never to get here.
-        return Dyadic.of(activation(x.value), x.exact & (activation.name in LINEAR), self.form)
+        # Relu and ThresholdedRelu choose between numbers; all others were never to get here. A threshold that the format
+        # does not hold is another one in its rounded copy.
+        chosen = x.exact & (activation.name in LINEAR)
+        if activation.name == "ThresholdedRelu":
+            chosen = chosen & self.given(np.asarray(activation.alpha.value)).exact
+        return Dyadic.of(activation(x.value), chosen, self.form)
 
     def concatenate(self, numbers: Sequence[Dyadic], axis: int = 0) -> Dyadic:
         return Dyadic(

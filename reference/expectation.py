@@ -22,7 +22,7 @@ from .node import Configuration, Node
 from .readings import Readings
 from .recurrence import Computation, collect, trace
 
-__all__ = ["Agreement", "Expectation", "compare", "expect"]
+__all__ = ["Agreement", "Expectation", "compare", "expect", "ratios"]
 
 # A free-run radius above this share of the signal has nothing to say about a target.
 FREE_RUN_SHARE = 0.01
@@ -179,14 +179,24 @@ def _too_wide(number: Bounded) -> NDArray[np.bool_]:
     return wide
 
 
-def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
-    """Compare an output (of the right shape and type) with what it must be.
+@dataclass(frozen=True)
+class _Weighed:
+    """An output beside an expectation, element by element; arrays of its shape.
 
-    Where |value| + radius reaches the largest finite number of the type, infinity of that sign is right, and so is
-    that largest number itself: arithmetic that saturates is honest.
+    ratio
+        |error| / radius, 0 where nothing is judged; ``finite`` is False where a NaN or an infinity stands wrongly.
     """
+
+    value: NDArray[np.float64]
+    error: NDArray[np.float64]
+    ratio: NDArray[np.float64]
+    finite: NDArray[np.bool_]
+    judged: NDArray[np.bool_]
+    elements: int
+
+
+def _weighed(expectation: Expectation, got: NDArray[np.float64]) -> _Weighed:
     number, about = expectation.number, expectation.about
-    got = output.astype(np.float64)
     judged = np.ones(got.shape, bool) if about is None else about
     elements = int(judged.sum())
     if number.doubt is not None:
@@ -207,20 +217,40 @@ def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
     ratio[~judged] = 0.0
     if expectation.weak is not None:
         judged = judged & ~(expectation.weak & (ratio <= 1))
+    return _Weighed(value, error, ratio, finite, judged, elements)
+
+
+def ratios(expectation: Expectation, output: NDArray[Any]) -> NDArray[np.float64]:
+    """|error| / radius of every element of an output, as :func:`compare` has it; NaN where nothing is judged."""
+    weighed = _weighed(expectation, output.astype(np.float64))
+    return np.where(weighed.judged, weighed.ratio, np.nan)
+
+
+def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
+    """Compare an output (of the right shape and type) with what it must be.
+
+    Where |value| + radius reaches the largest finite number of the type, infinity of that sign is right, and so is
+    that largest number itself: arithmetic that saturates is honest.
+    """
+    got = output.astype(np.float64)
+    weighed = _weighed(expectation, got)
+    ratio, judged = weighed.ratio, weighed.judged
     worst = float(ratio.max(initial=0.0))
     index = np.unravel_index(int(ratio.argmax()), ratio.shape) if worst > 0 else None
     steady = judged & np.isfinite(got)
-    error, value = error[steady], value[steady]
+    error, value = weighed.error[steady], weighed.value[steady]
+    with np.errstate(over="ignore"):
+        square = float((error * error).sum())
     return Agreement(
         expectation=expectation,
         worst=worst,
         index=None if index is None else tuple(int(i) for i in index),
         judged=int(judged.sum()),
-        elements=elements,
+        elements=weighed.elements,
         failing=int((ratio > 1).sum()),
-        nonfinite=index is not None and not bool(finite[index]),
+        nonfinite=index is not None and not bool(weighed.finite[index]),
         shift=float(error.sum()),
         scale=float((error * np.sign(value)).sum()),
-        square=float((error * error).sum()),
-        size=float(number.budget.tensor.unit * np.abs(value).sum()),
+        square=square,
+        size=float(expectation.number.budget.tensor.unit * np.abs(value).sum()),
     )

@@ -1,7 +1,7 @@
 """How honest kernels compute activation functions: by the documents' formulas, by other ones, by fractions and tables.
 
-Each evaluation maps (activation, argument in the work format, tensor format) to a result in the work format. All of them
-stay within the activation envelope of the standard class.
+Each evaluation maps (activation, argument in the work format, tensor format) to a result in the work format. All of
+them stay within the activation envelope of the standard class.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _logistic(activation: Activation, x: Array, form: Format) -> Array:
     """Tanh as 2 sigmoid(2x) - 1: it cancels near zero, where the envelope is absolute."""
     one, two = x.dtype.type(1), x.dtype.type(2)
     if activation.name == "Tanh":
-        return two * (one / (one + np.exp(-(two * x)))) - one
+        return np.asarray(two * (one / (one + np.exp(-(two * x)))) - one)
     return _formula(activation, x, form)
 
 
@@ -77,12 +77,13 @@ def _exponential(activation: Activation, x: Array, form: Format) -> Array:
     """Tanh as 1 - 2/(e^2x + 1), and Sigmoid as e^x/(1 + e^x) for negative x."""
     one, two = x.dtype.type(1), x.dtype.type(2)
     if activation.name == "Tanh":
-        return one - two / (np.exp(two * x) + one)
+        return np.asarray(one - two / (np.exp(two * x) + one))
     if activation.name == "Sigmoid":
         small = np.exp(-np.abs(x))
-        return np.where(x >= 0, one, small) / (one + small)
+        return np.asarray(np.where(x >= 0, one, small) / (one + small))
     if activation.name == "Softplus":  # the logarithm of the other side, where that is the shorter way
-        return np.where(x > 0, x + np.log(one + np.exp(-np.abs(x))), np.log1p(np.exp(np.minimum(x, x.dtype.type(0)))))
+        below = np.log1p(np.exp(np.minimum(x, x.dtype.type(0))))
+        return np.asarray(np.where(x > 0, x + np.log(one + np.exp(-np.abs(x))), below))
     return _formula(activation, x, form)
 
 
@@ -96,7 +97,8 @@ def _fraction(x: Array) -> Array:
     for odd in range(39, 0, -2):
         tail = odd + square / tail
     t = y / tail
-    return ((2 * t) / (1 + t * t)).astype(x.dtype)
+    doubled: Array = (2 * t) / (1 + t * t)
+    return doubled.astype(x.dtype)
 
 
 def _rational(activation: Activation, x: Array, form: Format) -> Array:
@@ -114,8 +116,8 @@ def _rational(activation: Activation, x: Array, form: Format) -> Array:
 def _table(name: str, intervals: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Places and the numbers of a table for linear interpolation.
 
-    Between two places of the function itself, s apart, a chord is off by f''/2 (x - a)(b - x), on average f'' s^2/12. The
-    table's numbers are lower by that, so its error has mean zero: it is -f'' s^2/12 at the places and f'' s^2/24 between.
+    Between two places of the function itself, s apart, a chord is off by f''/2 (x - a)(b - x), on average f'' s^2/12.
+    The table's numbers are lower by that, so its error has mean zero: -f'' s^2/12 at the places, f'' s^2/24 between.
     """
     places = np.linspace(-20.0, 20.0, intervals + 1)
     tanh = np.tanh(places if name == "Tanh" else 0.5 * places)
@@ -143,20 +145,21 @@ def _noise(x: Array) -> NDArray[np.float64]:
 
 
 def _off(activation: Activation, x: Array, form: Format, noise: NDArray[np.float64]) -> Array:
-    """Primitives that are off by `noise` times three quarters of the standard envelope, the work format's roundings on top."""
+    """Primitives that are off by `noise` times three quarters of the standard envelope, roundings on top."""
     kind = x.dtype.type
     unit = 3 * form.unit * noise
 
     def primitive(exact: NDArray[np.float64]) -> Array:
-        return (exact + unit * (np.abs(exact) + 1)).astype(x.dtype)
+        off: Array = exact + unit * (np.abs(exact) + 1)
+        return off.astype(x.dtype)
 
     a, b, wide = kind(activation.alpha.value), kind(activation.beta.value), x.astype(np.float64)
     if activation.name in ("Tanh", "Sigmoid"):
         return primitive(activation(wide))
     if activation.name == "ScaledTanh":
-        return a * primitive(np.tanh((b * x).astype(np.float64)))
+        return np.asarray(a * primitive(np.tanh((b * x).astype(np.float64))))
     if activation.name == "Elu":
-        return np.where(x >= 0, x, a * (primitive(np.exp(np.minimum(wide, 0))) - kind(1)))
+        return np.asarray(np.where(x >= 0, x, a * (primitive(np.exp(np.minimum(wide, 0))) - kind(1))))
     if activation.name == "Softplus":
         return primitive(np.log((kind(1) + primitive(np.exp(wide))).astype(np.float64)))
     return _formula(activation, x, form)

@@ -127,7 +127,7 @@ def rounded(x: Array, form: Format | str) -> Array:
 def _cut(x: Array, form: Format) -> Array:
     """float64 numbers with the digits cut off that a format has no place for."""
     fraction, exponent = np.frexp(x)
-    return np.ldexp(np.trunc(np.ldexp(fraction, form.precision)), exponent - form.precision)
+    return np.asarray(np.ldexp(np.trunc(np.ldexp(fraction, form.precision)), exponent - form.precision))
 
 
 @dataclass(frozen=True)
@@ -296,7 +296,8 @@ class Kernel:
         terms = x.shape[-1]
         with np.errstate(over="ignore", invalid="ignore"):
             if order == "library" or acc.name == "float64":
-                return (x.astype(acc.dtype) @ weights.astype(acc.dtype)).astype(np.float64)
+                total: Array = x.astype(acc.dtype) @ weights.astype(acc.dtype)
+                return total.astype(np.float64)
             if order == "blocks":
                 return self._paired([self._chain(x, weights, range(terms)[k : k + 16]) for k in range(0, terms, 16)])
             if order == "lanes":
@@ -306,7 +307,8 @@ class Kernel:
     def _paired(self, parts: list[Array]) -> Array:
         while len(parts) > 1:
             parts = [rounded(sum(parts[j : j + 2], np.zeros(())), self.accumulator) for j in range(0, len(parts), 2)]
-        return parts[0]
+        (total,) = parts
+        return total
 
     def _chain(self, x: Array, weights: Array, steps: range) -> Array:
         total = np.zeros((*x.shape[:-1], weights.shape[1]))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from . import fields
+from .evidence import Exhibit, read_exhibit
+from .results import Kind
 from .subject import Subject
 from .verdicts import Word, word
 
@@ -26,26 +30,63 @@ class Clause:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """``rows`` are the results of the subject's run that it rests on; ``count`` is how many cases it names, of which
-    some may have no result; ``smallest`` is the id of the simplest case."""
+class Member:
+    """A finding as one target shows it.
 
-    number: int
+    ``rows`` are the results of the subject's run that it rests on; ``count`` is how many cases it names, of which some
+    may have no result; ``smallest`` is the id of the simplest case. ``exhibit`` and ``larger`` are the evidence of that
+    case, and of one that shows more of the pattern.
+    """
+
     subject: Subject
-    section: str
-    title: str
-    kind: str
-    verdict: str
-    clauses: tuple[Clause, ...]
     types: tuple[str, ...]
     versions: tuple[str, ...]
     rows: tuple[int, ...]
-    count: int
+    cases: tuple[str, ...]
     smallest: str
     where: str
     message: str
     why: str
     repeat: str
+    diagnosis: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.cases)
+
+    @cached_property
+    def exhibit(self) -> Exhibit | None:
+        return self._read(self.smallest)
+
+    @cached_property
+    def larger(self) -> Exhibit | None:
+        other = fields.text(fields.mapping(self._evidence.get("larger")).get(self.smallest), limit=300)
+        return self._read(other) if other else None
+
+    @property
+    def missing(self) -> str:
+        """Why there is no evidence, where the run says so."""
+        return fields.text(fields.mapping(self._evidence.get("missing")).get(self.smallest), limit=400)
+
+    @property
+    def _evidence(self) -> Mapping[str, Any]:
+        return fields.mapping(self.subject.info.get("evidence"))
+
+    def _read(self, case: str) -> Exhibit | None:
+        return read_exhibit(self.subject.run.path, fields.mapping(self._evidence.get("folders")).get(case))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is said once of all targets that show it; their ``members`` are in the order of the page."""
+
+    number: int
+    section: str
+    title: str
+    kind: str
+    verdict: str
+    clauses: tuple[Clause, ...]
+    members: tuple[Member, ...]
 
     @property
     def word(self) -> Word:
@@ -55,20 +96,46 @@ class Finding:
     def anchor(self) -> str:
         return f"finding-{self.number}"
 
+    @property
+    def page(self) -> str:
+        """The path of its own page from the report's folder on."""
+        words = re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")[:60].strip("-")
+        return f"findings/{self.number:02d}-{words or 'finding'}.html"
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for member in self.members for name in member.types))
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for member in self.members for name in member.versions))
+
+    @property
+    def subjects(self) -> tuple[Subject, ...]:
+        return tuple(member.subject for member in self.members)
+
 
 def findings_of(subjects: Sequence[Subject]) -> list[Finding]:
-    """Return the findings of every subject, numbered from 1 in the order of the page.
+    """Return the findings of every subject, numbered from 1 in the order of the page; what is the same finding on
+    several targets is one.
 
     A failing result that no finding names is in one all the same, so that no failure hides in the table.
     """
-    found: list[dict[str, Any]] = []
+    found: dict[tuple[Any, ...], list[Member]] = {}
     for subject in subjects:
-        found += _findings(subject)
-    found.sort(key=lambda finding: (NEW, KNOWN, CONVENTION, REFUSED).index(finding["section"]))
-    return [Finding(number=number, **finding) for number, finding in enumerate(found, 1)]
+        seen: Counter[tuple[Any, ...]] = Counter()
+        for about, member in _findings(subject):
+            # Two findings of one target that are called alike stay two.
+            seen[about] += 1
+            found.setdefault((*about, seen[about]), []).append(member)
+    order = sorted(found, key=lambda about: (NEW, KNOWN, CONVENTION, REFUSED).index(about[0]))
+    return [
+        Finding(number, section, title, kind, verdict, clauses, tuple(found[section, title, kind, verdict, clauses, n]))
+        for number, (section, title, kind, verdict, clauses, n) in enumerate(order, 1)
+    ]
 
 
-def _findings(subject: Subject) -> list[dict[str, Any]]:
+def _findings(subject: Subject) -> list[tuple[tuple[Any, ...], Member]]:
     results = subject.run.results
     entries = fields.items(subject.info.get("findings"))
     named = [
@@ -84,13 +151,14 @@ def _findings(subject: Subject) -> list[dict[str, Any]]:
     for entry, cases in zip(entries, named, strict=True):
         rows = tuple(sorted(row_of[case] for case in cases if case in row_of))
         covered.update(rows)
-        found.append(_finding(subject, entry, rows, len(cases), row_of))
+        found.append(_finding(subject, entry, rows, tuple(cases), row_of))
     return found + _unnamed(subject, covered)
 
 
 def _finding(
-    subject: Subject, entry: Mapping[str, Any], rows: tuple[int, ...], count: int, row_of: Mapping[str, int]
-) -> dict[str, Any]:
+    subject: Subject, entry: Mapping[str, Any], rows: tuple[int, ...], cases: tuple[str, ...], row_of: Mapping[str, int]
+) -> tuple[tuple[Any, ...], Member]:
+    """(what a finding is, as a key; the target's part in it)."""
     results = subject.run.results
     kinds = [results.kinds[results.kind_of[row]] for row in rows]
     kind, verdict = fields.text(entry.get("kind"), limit=60), fields.text(entry.get("verdict"), limit=60)
@@ -98,26 +166,57 @@ def _finding(
     row = row_of.get(smallest)
     note = results.notes.get(row) if row is not None else None
     known = fields.mapping(subject.run.info.get("clauses"))
-    return {
-        "subject": subject,
-        "section": _section(kind, entry.get("expected") is True),
-        "title": fields.text(entry.get("title"), limit=400) or f"Finding without a title: {kind or verdict}",
-        "kind": kind,
-        "verdict": verdict,
-        "clauses": tuple(_clause(name, known) for name in fields.texts(entry.get("clauses"), 40)),
-        "types": fields.texts(entry.get("types")) or tuple(sorted({kind.type for kind in kinds})),
-        "versions": _versions(entry.get("versions")) or tuple(sorted({kind.operator for kind in kinds})),
-        "rows": rows,
-        "count": count,
-        "smallest": smallest,
-        "where": note.where if note else "",
-        "message": fields.text(entry.get("message")) or (note.message if note else ""),
-        "why": fields.text(entry.get("why")),
-        "repeat": results.repeat(row) if row is not None else "",
-    }
+    reason = results.kinds[results.kind_of[row]].reason if row is not None else ""
+    title = fields.text(entry.get("title"), limit=400) or f"Finding without a title: {kind or verdict}"
+    clauses = tuple(_clause(name, known) for name in fields.texts(entry.get("clauses"), 40))
+    about = (_section(kind, entry.get("expected") is True), in_words(title, verdict, reason), kind, verdict, clauses)
+    return about, Member(
+        subject,
+        fields.texts(entry.get("types")) or tuple(sorted({kind.type for kind in kinds})),
+        _operators(kinds) or fields.texts(entry.get("versions")),
+        rows,
+        cases,
+        smallest,
+        note.where if note else "",
+        fields.text(entry.get("message")) or (note.message if note else ""),
+        fields.text(entry.get("why")),
+        results.repeat(row) if row is not None else "",
+        tuple(dict.fromkeys(name for kind in kinds for name in kind.diagnosis)),
+    )
 
 
-def _unnamed(subject: Subject, covered: set[int]) -> list[dict[str, Any]]:
+PLAIN = {
+    ("wrong", "value"): "Wrong values",
+    ("wrong", "nonfinite"): "Infinity or NaN where a number must be",
+    ("inaccurate", "value"): "Values less accurate than they must be",
+    ("inaccurate", "nonfinite"): "Infinity or NaN that only coarser arithmetic explains",
+    ("unstable", "value"): "Two runs of the same data differ, and one is wrong",
+    ("malformed", "shape"): "An output of the wrong shape",
+    ("malformed", "type"): "An output of the wrong type",
+    ("malformed", "count"): "The wrong number of outputs",
+    ("malformed", "form"): "An output that is no array of numbers",
+    ("impure", "inputs-changed"): "The run changes its inputs",
+    ("crashed", ""): "The process dies",
+    ("timed-out", ""): "No answer in the time allowed",
+    ("fell-back", ""): "The node runs somewhere else than asked for",
+    ("pass", "padding"): "Values past a sequence's length that break a convention",
+}
+"""What the short titles of a run mean, by verdict and reason."""
+
+
+def in_words(title: str, verdict: str, reason: str) -> str:
+    """Return a finding's title for people: ``wrong (value) with clip`` is ``Wrong values with clip``."""
+    for (name, why), words in PLAIN.items():
+        short = f"breaks a convention ({why})" if name == "pass" else f"{name} ({why})" if why else name
+        bare = title == short or title.startswith(f"{short} with ")
+        if name == verdict and bare:
+            return words + title[len(short) :]
+    if reason and title.startswith(f"{verdict} ({reason})") and (verdict, "") in PLAIN:
+        return PLAIN[verdict, ""] + title[len(f"{verdict} ({reason})") :]
+    return title[:1].upper() + title[1:]
+
+
+def _unnamed(subject: Subject, covered: set[int]) -> list[tuple[tuple[Any, ...], Member]]:
     results = subject.run.results
     failing = {number for number in subject.kinds if word(results.kinds[number].verdict).failing}
     left: defaultdict[tuple[str, bool], list[int]] = defaultdict(list)
@@ -131,7 +230,7 @@ def _unnamed(subject: Subject, covered: set[int]) -> list[dict[str, Any]]:
             {"title": f"Results that are {verdict} and that no finding names", "kind": verdict, "verdict": verdict}
             | {"expected": expected},
             tuple(rows),
-            len(rows),
+            tuple(results.case[row] for row in rows),
             {results.case[rows[0]]: rows[0]},
         )
         for (verdict, expected), rows in left.items()
@@ -144,8 +243,8 @@ def _section(kind: str, expected: bool) -> str:
     return KNOWN if expected else NEW
 
 
-def _versions(value: object) -> tuple[str, ...]:
-    return fields.texts(value) if not isinstance(value, int) else (str(value),)
+def _operators(kinds: Sequence[Kind]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(kind.operator for kind in sorted(kinds, key=lambda k: (k.domain, k.op, k.version or 0))))
 
 
 def _clause(name: str, known: Mapping[str, Any]) -> Clause:

@@ -36,11 +36,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """The matrix of one operator. ``rows`` are (feature group, cells in the order of versions, then subjects)."""
+    """The matrix of one operator. ``rows`` are (feature group, (target, cells in the order of versions) lines), so that
+    targets stand below one another: versions are few, and targets may be many."""
 
     operator: str
     versions: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    rows: tuple[tuple[str, tuple[tuple[Subject, tuple[Cell, ...]], ...]], ...]
 
 
 def matrix(subjects: Sequence[Subject]) -> list[Table]:
@@ -62,8 +63,13 @@ def matrix(subjects: Sequence[Subject]) -> list[Table]:
             (
                 group,
                 tuple(
-                    _cell(name, group, subject, tallies.get((operator, name, group, subject.number)))
-                    for name in names
+                    (
+                        subject,
+                        tuple(
+                            _cell(name, group, subject, tallies.get((operator, name, group, subject.number)))
+                            for name in names
+                        ),
+                    )
                     for subject in subjects
                 ),
             )

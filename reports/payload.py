@@ -72,9 +72,13 @@ def _run(run: Run, number_of: dict[tuple[int, str], int], findings: Sequence[Fin
         "places": _json([note.where for note in results.notes.values()]),
         "repeat": "[]" if _usual(results) else _integers(results.repeat_of),
         "repeats": "[]" if _usual(results) else _json(results.repeats),
-        "found": _json([[f.number, _steps(f.rows)] for f in findings if f.subject.run is run]),
+        "found": _json([[f.number, _steps(rows)] for f in findings if (rows := _rows(f, run))]),
     }
     return _object(parts)
+
+
+def _rows(finding: Finding, run: Run) -> list[int]:
+    return sorted({row for member in finding.members if member.subject.run is run for row in member.rows})
 
 
 def _kind(kind: Kind, subject: int) -> list[object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ class Run:
     """One run directory. ``info`` is its ``run.json``, unchecked; ``problems`` are one line each, for the reader."""
 
     name: str
+    path: Path
     info: Mapping[str, Any]
     results: Results
     problems: tuple[str, ...]
@@ -31,7 +32,7 @@ def read_run(path: Path) -> Run:
     name = fields.text(path.resolve().name or str(path), limit=200)
 
     def unreadable(why: str) -> Run:
-        return Run(name, {}, NOTHING, (f"{shown}: {why}; left out.",), False)
+        return Run(name, path, {}, NOTHING, (f"{shown}: {why}; left out.",), False)
 
     shown = fields.text(str(path), limit=500)
     if not path.is_dir():
@@ -76,7 +77,7 @@ def read_run(path: Path) -> Run:
         asked = fields.integer(info.get("cases"))
         of = f" of {asked:,}" if asked is not None else ""
         problems.append(f"{shown}: the run did not finish; it has {len(results):,} results{of} cases.")
-    return Run(name, info, results, tuple(problems), True)
+    return Run(name, path, info, results, tuple(problems), True)
 
 
 def read_runs(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
@@ -91,7 +92,7 @@ def read_runs(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
             name, again = run.name, 2
             while name in used:
                 name, again = f"{run.name} ({again})", again + 1
-            runs.append(Run(name, run.info, run.results, run.problems, True))
+            runs.append(replace(run, name=name))
     problems += [line for run in runs[1:] if (line := _apart(runs[0], run))]
     return runs, problems
 

@@ -29,7 +29,9 @@ def kin(kin_folder: Path) -> dict[str, str]:
         module = f"import os, time\nimport numpy as np\nimport zoo\n{text}{end}"
         (kin_folder / f"{name}.py").write_text(module, encoding="utf-8")
     path = os.pathsep.join([str(kin_folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {**os.environ, "PYTHONPATH": path}
+    environment = {**os.environ, "PYTHONPATH": path}
+    environment.pop("PYTHONUNBUFFERED", None)  # what nobody reads shows elsewhere then
+    return environment
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shlex
@@ -215,14 +214,14 @@ def test_a_target_that_does_not_start_again_is_no_success(onnxspec: Command, tmp
 
 # Runs that end too early
 
-SLOW = ["run", "--target", "backend:slow", *naming(pick(12, plain))]
+LONG = ["run", "--target", "backend:gated", *naming(pick(12, plain))]
 
 
 @pytest.fixture(scope="module")
 def whole(kin: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """The results of the slow run, undisturbed."""
+    """The results of the long run, undisturbed."""
     folder = tmp_path_factory.mktemp("whole") / "o"
-    subprocess.run(command_line(*SLOW, "--out", folder), env=kin, check=True, capture_output=True, timeout=60)
+    subprocess.run(command_line(*LONG, "--out", folder), env=kin, check=True, capture_output=True, timeout=60)
     return timeless(read_results(folder))
 
 
@@ -230,26 +229,37 @@ def timeless(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**result, "seconds": 0} for result in results]
 
 
-@contextlib.contextmanager
-def under_way(kin: Mapping[str, str], folder: Path, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """The slow run, some of whose results are there already."""
-    out = folder / "my results"
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    process = subprocess.Popen(command_line(*SLOW, "--out", out, "--overwrite"), env=kin, cwd=folder, **options)
-    try:
+class UnderWay:
+    """The long run, which has four results and waits."""
+
+    def __init__(self, kin: Mapping[str, str], folder: Path, prelude: str = "", **options: Any) -> None:
+        self.out = folder / "my results"
+        self._gate = folder / "gate"
+        command = command_line(*LONG, "--out", self.out, "--overwrite")
+        command[2] = prelude + command[2]
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        self.process = subprocess.Popen(command, env={**kin, "GATE": str(self._gate)}, cwd=folder, **options)
+
+    def __enter__(self) -> UnderWay:
         deadline = time.monotonic() + 30
-        journal = out / "results.jsonl"
-        while not journal.exists() or journal.read_bytes().count(b"\n") < 3:
-            assert process.poll() is None
+        journal = self.out / "results.jsonl"
+        while not journal.exists() or journal.read_bytes().count(b"\n") < 4:
+            assert self.process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        for stream in (process.stdout, process.stderr):
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.open()
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()
+
+    def open(self) -> None:
+        """Let it go on."""
+        self._gate.touch()
 
 
 def go_on(command: Inside, complaint: str) -> int:
@@ -261,30 +271,21 @@ def go_on(command: Inside, complaint: str) -> int:
 
 @posix
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_an_interrupted_run_keeps_what_it_has_and_says_so(kin: dict[str, str], tmp_path: Path, name: str) -> None:
-    with under_way(kin, tmp_path) as process:
-        process.send_signal(getattr(signal, name))
-        out, err = (text.decode() for text in process.communicate(timeout=20))
-    assert (process.returncode, out) == (130, "")
+def test_an_interrupted_run_keeps_what_it_has_and_doing_as_told_completes_it(
+    inside: Inside, kin: dict[str, str], tmp_path: Path, whole: list[dict[str, Any]], name: str
+) -> None:
+    with UnderWay(kin, tmp_path) as run:
+        run.process.send_signal(getattr(signal, name))
+        out, err = (text.decode() for text in run.process.communicate(timeout=20))
+    assert (run.process.returncode, out) == (130, "")
     (line,) = err.splitlines()
     assert "interrupted" in line
-    assert "my results" in line
-    results = read_results(tmp_path / "my results")
-    assert 3 <= len(results) < 12
-    description = json.loads((tmp_path / "my results" / "run.json").read_text(encoding="utf-8"))
-    assert description["complete"] is False
-    assert description["counts"] == {"pass": len(results)}
-
-
-@posix
-def test_doing_what_the_message_says_completes_the_run(
-    inside: Inside, kin: dict[str, str], tmp_path: Path, whole: list[dict[str, Any]]
-) -> None:
-    with under_way(kin, tmp_path) as process:
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
-    assert go_on(inside, err.decode()) == 0
-    assert timeless(read_results(tmp_path / "my results")) == whole
+    assert str(run.out) in line
+    assert timeless(read_results(run.out)) == whole[:4]
+    description = json.loads((run.out / "run.json").read_text(encoding="utf-8"))
+    assert (description["complete"], description["counts"]) == (False, {"pass": 4})
+    assert go_on(inside, line) == 0
+    assert timeless(read_results(run.out)) == whole
 
 
 @posix
@@ -292,15 +293,11 @@ def test_a_run_that_was_told_to_ignore_a_closed_terminal_does(
     kin: dict[str, str], tmp_path: Path, whole: list[dict[str, Any]]
 ) -> None:
     ignoring = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
-    command = command_line(*SLOW, "--out", "o")
-    command[2] = ignoring + command[2]
-    process = subprocess.Popen(command, env=kin, cwd=tmp_path, stdout=subprocess.DEVNULL)
-    while not (tmp_path / "o" / "run.json").exists():
-        time.sleep(0.01)
-    time.sleep(0.2)
-    process.send_signal(signal.SIGHUP)
-    assert process.wait(30) == 0
-    assert len(read_results(tmp_path / "o")) == len(whole)
+    with UnderWay(kin, tmp_path, ignoring) as run:
+        run.process.send_signal(signal.SIGHUP)
+        run.open()
+        assert run.process.wait(30) == 0
+    assert timeless(read_results(run.out)) == whole
 
 
 @posix
@@ -310,14 +307,13 @@ def test_a_closed_terminal_ends_a_run_of_its_own_and_loses_nothing(
     pty, fcntl, termios = (pytest.importorskip(name) for name in ("pty", "fcntl", "termios"))
     master, slave = pty.openpty()
     ends = {"stdin": slave, "stdout": slave, "stderr": slave, "start_new_session": True}
-    with under_way(kin, tmp_path, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **ends) as process:
+    with UnderWay(kin, tmp_path, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **ends) as run:
         os.close(slave)
         os.close(master)
-        assert process.wait(20) == 130
-    results = timeless(read_results(tmp_path / "my results"))
-    assert results == whole[: len(results)]
-    assert inside(*SLOW, "--out", "my results", "--resume").code == 0
-    assert timeless(read_results(tmp_path / "my results")) == whole
+        assert run.process.wait(20) == 130
+    assert timeless(read_results(run.out)) == whole[:4]
+    assert inside(*LONG, "--out", run.out, "--resume").code == 0
+    assert timeless(read_results(run.out)) == whole
 
 
 @posix
@@ -326,43 +322,42 @@ def test_a_run_goes_on_when_a_terminal_that_is_not_its_own_is_closed(
 ) -> None:
     pty = pytest.importorskip("pty")
     master, slave = pty.openpty()
-    with under_way(kin, tmp_path, stdout=slave, stderr=slave, start_new_session=True) as process:
+    with UnderWay(kin, tmp_path, stdout=slave, stderr=slave, start_new_session=True) as run:
         os.close(slave)
         os.close(master)
-        assert process.wait(30) == 0
-    assert timeless(read_results(tmp_path / "my results")) == whole
-    assert (tmp_path / "my results" / "report" / "index.html").exists()
+        run.open()
+        assert run.process.wait(30) == 0
+    assert timeless(read_results(run.out)) == whole
+    assert (run.out / "report" / "index.html").exists()
 
 
 @posix
 def test_a_killed_run_goes_on_without_loss_or_repetition(
     inside: Inside, kin: dict[str, str], tmp_path: Path, whole: list[dict[str, Any]]
 ) -> None:
-    with under_way(kin, tmp_path) as process:
-        process.kill()
-        process.wait()
-    journal = tmp_path / "my results" / "results.jsonl"
-    kept = len(read_results(journal.parent))
-    content = journal.read_bytes()
-    cut = content[: content.rfind(b"\n", 0, -1) + 1 + 200]
-    journal.write_bytes(cut)
-    assert kept > 1
-    done = inside(*SLOW, "--out", "my results", "--resume")
+    with UnderWay(kin, tmp_path) as run:
+        run.process.kill()
+        run.process.wait()
+    journal = run.out / "results.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 4
+    journal.write_bytes(b"".join(lines[:3]) + lines[3][:200])
+    done = inside(*LONG, "--out", run.out, "--resume")
     assert (done.code, done.err) == (0, "")
-    assert timeless(read_results(journal.parent)) == whole
-    assert journal.read_bytes().startswith(cut[: cut.rfind(b"\n") + 1])
-    description = json.loads((journal.parent / "run.json").read_text(encoding="utf-8"))
+    assert timeless(read_results(run.out)) == whole
+    assert journal.read_bytes().startswith(b"".join(lines[:3]))
+    description = json.loads((run.out / "run.json").read_text(encoding="utf-8"))
     assert (description["complete"], description["counts"]) == (True, {"pass": len(whole)})
 
 
 @posix
 def test_two_runs_do_not_share_a_folder(inside: Inside, kin: dict[str, str], tmp_path: Path) -> None:
-    with under_way(kin, tmp_path) as process:
-        process.send_signal(signal.SIGSTOP)
+    with UnderWay(kin, tmp_path) as run:
         for option in ("--resume", "--overwrite"):
-            done = inside(*SLOW, "--out", "my results", option)
+            done = inside(*LONG, "--out", run.out, option)
             assert done.code == 2
             assert "another onnxspec" in done.complaint
+        assert len(read_results(run.out)) == 4
 
 
 @posix
@@ -370,7 +365,7 @@ def test_a_file_that_may_not_grow_ends_the_run_with_whole_lines(
     inside: Inside, kin: dict[str, str], tmp_path: Path, whole: list[dict[str, Any]]
 ) -> None:
     limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, resource.RLIM_INFINITY)); "
-    command = command_line(*SLOW, "--out", "o")
+    command = command_line(*LONG, "--out", "o")
     command[2] = limited + command[2]
     done = subprocess.run(command, env=kin, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2
@@ -401,7 +396,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_keeps_what_was_obtained_and_room_is_all_it_takes(
     inside: Inside, small_disk: Path, whole: list[dict[str, Any]]
 ) -> None:
-    done = inside(*SLOW, "--out", small_disk / "o")
+    done = inside(*LONG, "--out", small_disk / "o")
     assert done.code == 2
     assert "the disk is full" in done.complaint
     results = read_results(small_disk / "o")

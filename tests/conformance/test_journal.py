@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable
@@ -185,9 +186,11 @@ def test_a_write_that_fails_half_way_leaves_whole_lines(tmp_path: Path, monkeypa
 
     with Journal(tmp_path) as journal:
         monkeypatch.setattr(os, "write", full)
-        with pytest.raises(OSError, match="space"):
+        number = 0
+        with contextlib.suppress(OSError):
             for number in range(10):
                 journal.append(result(number))
+        assert 0 < number < 9
         monkeypatch.undo()
         content = (tmp_path / "results.jsonl").read_bytes()
         assert 0 < len(content) < 2000

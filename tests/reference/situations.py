@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from onnxspec.reference import FORMATS, Agreement, Node, Readings, compare, configure, expect
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -25,7 +26,7 @@ def inputs_for(
     seed: int = 0,
 ) -> dict[str, NDArray[Any]]:
     """Uniform numbers in (-scale, scale), R's shrunk with the size so that sums are about as large as one."""
-    T, N, I, H = sizes  # noqa: E741
+    T, N, I, H = sizes
     dtype = FORMATS[kind].dtype
     random = np.random.default_rng([seed, T, N, I, H])
 
@@ -59,7 +60,7 @@ def agreements(
 
 
 def worst_ratio(node: Node, inputs: Arrays, outputs: Arrays, accuracy: str = "standard") -> float:
-    """The largest |error|/radius under the reading that explains the outputs best; infinity for outputs of other shapes."""
+    """The largest |error|/radius under the reading that explains the outputs best; infinity for other shapes."""
     found = []
     for readings in Readings().alternatives(configure(node, inputs).touched):
         expectations = expect(node, inputs, outputs, accuracy, readings)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+
 from onnxspec.reference import DEVIATIONS, FORMATS, Deviation, Node, compare, expect, run_deviation
 from onnxspec.reference.kernels import STYLES, run_kernel
 
@@ -32,7 +33,7 @@ SITUATIONS: dict[str, tuple[dict[str, Any], int, tuple[str, ...]]] = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def situation(kind: str, H: int, name: str) -> tuple[Node, Arrays]:
     attributes, layout, outputs = SITUATIONS[name]
     # Without Y every step adds to the radius, so there are few.

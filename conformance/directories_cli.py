@@ -1,0 +1,90 @@
+"""``onnxspec generate`` and ``onnxspec verify-cases``: cases as ONNX test-case directories."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from ..cases import digests_for
+from ..cases.manifest import MANIFEST, ManifestError, OccupiedTree, Origin, generate, verify
+from .cli import CaseIds, Ops, ProfileName, Types, Versions, _fail, _put, _say, _selection, _why, app
+from .environment import version_of
+from .selection import Selection, UnknownName, select
+
+__all__ = ["generate_cases", "verify_cases"]
+
+
+@app.command(name="generate")
+def generate_cases(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
+    profile: ProfileName = "core",
+    op: Ops = None,
+    since_version: Versions = None,
+    type: Types = None,
+    case: CaseIds = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also cases that a runner with a fixed tolerance cannot judge fairly.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace what was generated there before; other files stay.")
+    ] = False,
+) -> None:
+    """Write cases as ONNX test-case directories, with a manifest.
+
+    They run in every runner that follows onnx.backend.test. Without --all only those are written whose right results
+    all lie within that runner's tolerance, and on which the document leaves nothing open; the manifest says why others
+    are left out.
+    """
+    try:
+        chosen = _selection(profile, op, since_version, type, case)
+        specs = select(chosen)
+        versions = sorted({(spec.op, spec.version) for spec in specs})
+        command = _command(chosen, everything)
+        origin = Origin(command, version_of("onnxspec") or "", chosen.profile, digests_for(chosen.profile, versions))
+        manifest = generate(folder, specs, origin, everything=everything, overwrite=overwrite)
+    except (UnknownName, OccupiedTree) as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(_why(error))
+    written, left_out = len(manifest["cases"]), len(manifest["left_out"])
+    _say(f"{_cases(written)} in {folder}")
+    if left_out:
+        _say(f"{_cases(left_out)} left out, for the reasons in {folder / MANIFEST}; --all writes them too")
+
+
+def _cases(count: int) -> str:
+    return f"{count} case{'' if count == 1 else 's'}"
+
+
+def _command(chosen: Selection, everything: bool) -> str:
+    """The command that makes the same tree, wherever."""
+    options = [
+        ("--profile", [chosen.profile]),
+        ("--op", chosen.ops),
+        ("--since-version", map(str, chosen.versions)),
+        ("--type", chosen.types),
+        ("--case", chosen.cases),
+    ]
+    words = [word for option, values in options for value in values for word in (option, value)]
+    return shlex.join(["onnxspec", "generate", "DIR", *words, *(["--all"] if everything else [])])
+
+
+@app.command(name="verify-cases")
+def verify_cases(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that onnxspec generate has written.")],
+) -> NoReturn:
+    """Compare generated directories with their manifest, byte by byte.
+
+    Exit code 0: all is as it was written; 1: something was changed, is missing, or was added; 2: there is no manifest.
+    """
+    try:
+        problems = verify(folder)
+    except ManifestError as error:
+        _fail(str(error))
+    _put("".join(f"{problem.kind:<8} {problem.path!a}\n" for problem in problems))
+    if not problems:
+        _say(f"all files in {folder} are as they were generated")
+    raise typer.Exit(1 if problems else 0)

@@ -1,0 +1,225 @@
+"""Pictures of numbers, as coordinates that a template draws: no library, no script, and never colour alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .evidence import Grid, Numbers, short
+
+BANDS = (
+    (0.5, "b0", "up to half the radius"),
+    (1.0, "b1", "within the radius"),
+    (10.0, "b2", "up to 10 radii"),
+    (1e3, "b3", "up to 1,000 radii"),
+    (math.inf, "b4", "beyond"),
+)
+"""(upper end of |error| / radius, class of the colour, words); from the third on it is outside."""
+
+
+def band(ratio: float | None) -> str:
+    """Return the class of the colour for a ratio; ``none`` where nothing is judged."""
+    if ratio is None or math.isnan(ratio):
+        return "none"
+    return next(name for end, name, _ in BANDS if ratio <= end)
+
+
+def times(ratio: float | None) -> str:
+    """Return a ratio in few characters, as it stands in a cell: ``0.12``, ``35``, ``4e5``."""
+    if ratio is None or math.isnan(ratio):
+        return ""
+    if math.isinf(ratio):
+        return "\u221e"
+    if ratio >= 1000:
+        mantissa, exponent = f"{ratio:.0e}".split("e")
+        return f"{mantissa}e{int(exponent)}"
+    return f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.1f}" if ratio >= 0.095 else "0" if ratio < 5e-4 else "<.1"
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One element: a square of the heat map."""
+
+    x: int
+    y: int
+    band: str
+    text: str
+    outside: bool
+    said: str
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """Tiles of ``size`` by ``height`` under axes. ``padding_x`` is where the padding begins, None where there is none;
+    ``columns`` and ``rows`` are (position, label) pairs."""
+
+    width: int
+    full_height: int
+    left: int
+    top: int
+    size: int
+    height: int
+    tiles: tuple[Tile, ...]
+    columns: tuple[tuple[int, str], ...]
+    rows: tuple[tuple[int, str], ...]
+    padding_x: int | None
+    summary: str
+
+
+def heat_map(grid: Grid, row_word: str) -> HeatMap:
+    """Return the picture of a grid; ``row_word`` is what one of its rows is called."""
+    small = len(grid.columns) <= 16 and len(grid.rows) <= 24
+    size, height = (46, 26) if small else (max(7, min(20, 640 // len(grid.columns))), 12)
+    left = 12 + 8 * max(len(row_word), *(len(name) for name in grid.rows))
+    top = 34
+    tiles = tuple(
+        Tile(
+            left + size * column,
+            top + height * row,
+            band(ratio),
+            times(ratio) if small else "",
+            ratio is not None and ratio > 1,
+            f"step {grid.columns[column]}, {row_word} {grid.rows[row]}: {_said(ratio)}",
+        )
+        for row, line in enumerate(grid.values)
+        for column, ratio in enumerate(line)
+    )
+    every = max(1, math.ceil(26 / size)), max(1, math.ceil(14 / height))
+    ends = left + size * len(grid.columns), top + height * len(grid.rows)
+    padding = None
+    if grid.length is not None and grid.length < len(grid.columns):
+        padding = left + size * grid.length
+    return HeatMap(
+        ends[0] + 8,
+        ends[1] + 8,
+        left,
+        top,
+        size,
+        height,
+        tiles,
+        tuple((left + size * k + size // 2, str(step)) for k, step in enumerate(grid.columns) if k % every[0] == 0),
+        tuple((top + height * k + height // 2, name) for k, name in enumerate(grid.rows) if k % every[1] == 0),
+        padding,
+        _summary(grid, row_word),
+    )
+
+
+def _said(ratio: float | None) -> str:
+    if ratio is None or math.isnan(ratio):
+        return "not judged"
+    return "no radius allows it" if math.isinf(ratio) else f"{short(ratio, 3)} times the radius"
+
+
+def _summary(grid: Grid, row_word: str) -> str:
+    """The picture in a sentence or two, for who does not see it."""
+    end = len(grid.columns) if grid.length is None else grid.length
+    cells = [(column, row) for row, line in enumerate(grid.values) for column in range(end) if _outside(line[column])]
+    judged = sum(ratio is not None for line in grid.values for ratio in line[:end])
+    said = f"{len(cells)} of {judged} judged elements are outside the radius"
+    if cells:
+        column, row = min(cells)
+        said += f", the first at step {grid.columns[column]}, {row_word} {grid.rows[row]}"
+    padding = sum(_outside(ratio) for line in grid.values for ratio in line[end:])
+    return said + (f"; {padding} more in the padding." if padding else ".")
+
+
+def _outside(ratio: float | None) -> bool:
+    return ratio is not None and ratio > 1
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One number over the steps. ``lines`` are polylines of what is expected, ``dots`` its points, ``reported`` the
+    points of what came back; ``parting_x`` is where a guide stands, None where there is none."""
+
+    name: str
+    word: str
+    width: int
+    height: int
+    lines: tuple[str, ...]
+    dots: tuple[tuple[float, float], ...]
+    reported: tuple[tuple[float, float, bool], ...]
+    parting_x: float | None
+    zero_y: float | None
+    low: str
+    high: str
+    first: str
+    last: str
+    said: str
+
+
+GATES = {
+    "i": "input gate",
+    "o": "output gate",
+    "f": "forget gate",
+    "c": "candidate",
+    "C": "cell state",
+    "H": "hidden state",
+    "z": "update gate",
+    "r": "reset gate",
+    "h": "candidate",
+}
+"""What the letters of the documents stand for."""
+
+_WIDTH, _HEIGHT, _EDGE, _UNDER = 200, 96, 8, 18
+
+
+def panels(numbers: Numbers) -> tuple[Panel, ...]:
+    """Return a panel for each gate and state, and one for Y beside what was reported."""
+    lines = numbers.lines
+    found = [
+        _panel(name, GATES.get(name, "state"), numbers, [line.values[place] for line in lines], [None] * len(lines))
+        for place, name in enumerate(numbers.gates)
+    ]
+    if any(line.y.got is not None for line in lines):
+        must, got = [line.y.must for line in lines], [line.y.got for line in lines]
+        found.append(_panel("Y", "expected, and reported", numbers, must, got))
+    return tuple(found)
+
+
+def _panel(
+    name: str, word: str, numbers: Numbers, values: Sequence[float | None], got: Sequence[float | None]
+) -> Panel:
+    lines = numbers.lines
+    finite = [v for v in (*values, *got) if v is not None and math.isfinite(v)]
+    low, high = (min(finite), max(finite)) if finite else (0.0, 0.0)
+    span = high - low
+    gap = (_WIDTH - 2 * _EDGE) / max(1, len(lines) - 1)
+
+    def x(place: int) -> float:
+        return round(_EDGE + gap * place if len(lines) > 1 else _WIDTH / 2, 1)
+
+    def y(value: float) -> float:
+        share = (value - low) / span if 0 < span < math.inf else 0.5
+        return round(_EDGE + (1 - share) * (_HEIGHT - 2 * _EDGE - _UNDER), 1)
+
+    pieces: list[list[tuple[float, float]]] = [[]]
+    for place, value in enumerate(values):
+        if value is None or not math.isfinite(value):
+            pieces.append([])
+        else:
+            pieces[-1].append((x(place), y(value)))
+    reported = tuple(
+        (x(place), y(value), (lines[place].y.ratio or 0.0) > 1)
+        for place, value in enumerate(got)
+        if value is not None and math.isfinite(value)
+    )
+    parting = next((x(k) for k, line in enumerate(lines) if line.step == numbers.parting_step), None)
+    told = [f"step {line.step}: {short(v, 4)}" for line, v in zip(lines, values, strict=True) if v is not None]
+    return Panel(
+        name,
+        word,
+        _WIDTH,
+        _HEIGHT,
+        tuple(" ".join(f"{a},{b}" for a, b in piece) for piece in pieces if len(piece) > 1),
+        tuple(point for piece in pieces for point in piece) if len(lines) <= 24 else (),
+        reported,
+        parting,
+        y(0.0) if low < 0 < high else None,
+        short(low, 3),
+        short(high, 3) if span else "",
+        str(lines[0].step) if lines else "",
+        str(lines[-1].step) if len(lines) > 1 else "",
+        "; ".join(told[:16]) + ("; ..." if len(told) > 16 else ""),
+    )
