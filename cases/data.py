@@ -56,7 +56,7 @@ def _gain(columns: int) -> int:
 
 
 # Exponents of X, of weights and biases, and of states, added to the usual ones.
-_MAGNITUDES: dict[str, tuple[int, int, int]] = {"dense": (0, 0, 0), "small": (-6, -6, -6), "large": (3, 1, 1)}
+_MAGNITUDES: dict[str, tuple[int, int, int]] = {"dense": (0, 0, 0), "small": (-6, -6, -6), "large": (3, 1, 1), "huge": (10, 0, 0)}
 
 
 @lru_cache(maxsize=64)
@@ -66,7 +66,8 @@ def inputs_of(spec: CaseSpec, run: int = 0) -> Mapping[str, Array]:
     run
         0 for the case's own inputs; other numbers for what its session runs before.
 
-    ``data`` of the spec is one of: ``dense``; ``small``, ``large`` (magnitudes); ``exact`` (few digits: every
+    ``data`` of the spec is one of: ``dense``; ``small``, ``large``, ``huge`` (magnitudes; the last saturates
+    every activation, on both sides); ``exact`` (few digits: every
     intermediate of piecewise-linear activations is representable); ``nan-row``, ``inf-row`` (one row of X is spoilt:
     the others must not notice); ``nan-padding`` (what lies past the lengths is NaN); ``numerics`` (one step from given
     states, where every digit counts).

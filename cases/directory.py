@@ -152,7 +152,8 @@ def _entries(folder: Path) -> list[Path]:
 
 def _numbered(path: Path) -> tuple[Any, ...]:
     """A key that sorts numbers inside names as numbers."""
-    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"([0-9]+)", path.name))
+    parts = re.split(r"([0-9]+)", path.name)
+    return *((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts), (2, 0, path.name)
 
 
 def _models(folder: Path) -> list[Path]:

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -24,6 +24,9 @@ __all__ = ["MANIFEST", "ManifestError", "OccupiedTree", "Origin", "Problem", "fo
 MANIFEST = "manifest.json"
 LICENCE = "Apache-2.0"
 SCHEMA = 1
+
+# What is not finished begins like this, also after a process that was killed.
+_ASIDE = ".onnxspec-"
 
 # By whose honest arithmetic a case must be fair: that of a target which declares nothing.
 ACCURACY = "standard"
@@ -78,21 +81,25 @@ def generate(
     overwrite
         Replace a tree that was generated there before; what else the folder holds stays.
 
-    The folder is whole or as it was before: all is written aside first. Raises OccupiedTree for a folder that holds a
-    tree, or anything else; OSError where it cannot be written.
+    All is written aside first, so that what fails leaves the folder as it was. Raises OccupiedTree for a folder that
+    holds a tree, or anything else; OSError where it cannot be written.
     """
     old = _listed_before(folder, overwrite)
     folder.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=".onnxspec-", dir=folder))
+    aside = Path(tempfile.mkdtemp(prefix=_ASIDE, dir=folder))
     try:
         manifest = _write(aside, specs, origin, everything)
         (aside / MANIFEST).write_bytes(_encoded(manifest))
+        _keep_clear(folder, [entry["folder"] for entry in manifest["cases"]], {MANIFEST, *old})
         for path in (MANIFEST, *old):
             (folder / path).unlink(missing_ok=True)
         _prune(folder, old)
         # The manifest comes last: where it is, all that it lists is there too.
         for entry in manifest["cases"]:
-            os.replace(aside / entry["folder"], folder / entry["folder"])
+            place = folder / entry["folder"]
+            if place.exists():  # empty folders are left of it at most
+                shutil.rmtree(place)
+            os.replace(aside / entry["folder"], place)
         os.replace(aside / MANIFEST, folder / MANIFEST)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
@@ -101,7 +108,7 @@ def generate(
 
 def _listed_before(folder: Path, overwrite: bool) -> list[str]:
     """The files of the tree that is to be replaced; none where the folder is new or empty."""
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    if not folder.exists() or (folder.is_dir() and all(p.name.startswith(_ASIDE) for p in folder.iterdir())):
         return []
     try:
         old = list(_files(_read(folder)))
@@ -110,6 +117,13 @@ def _listed_before(folder: Path, overwrite: bool) -> list[str]:
     if not overwrite:
         raise OccupiedTree(f"{folder} already holds generated cases: replace them with --overwrite")
     return old
+
+
+def _keep_clear(folder: Path, names: Sequence[str], own: Set[str]) -> None:
+    """Raise OccupiedTree where a folder that is to be written holds files other than our own."""
+    for path in _present(folder):
+        if path not in own and PurePosixPath(path).parts[0] in names:
+            raise OccupiedTree(f"{folder / path} is no generated file, and its folder would be replaced: move it away")
 
 
 def _prune(folder: Path, paths: Sequence[str]) -> None:

@@ -43,6 +43,7 @@ ACTIVATION_SETS: dict[str, ActivationSet] = {
     "lower-case": ActivationSet(("sigmoid", "tanh", "tanh")),
     "tanh-gates": ActivationSet(("Tanh", "Sigmoid", "Softsign")),
     "negative": ActivationSet(("Sigmoid", "LeakyRelu", "ScaledTanh"), (-0.5, -1.5), (0.625,)),
+    "steep": ActivationSet(("HardSigmoid", "LeakyRelu", "Elu"), (0.25, 1.5, 2.0), (0.5,)),
 }
 
 # What the backward direction has in a bidirectional node: another set, so that the two show.
@@ -56,6 +57,7 @@ _BACKWARD = {
     "threshold": "soft",
     "tanh-gates": "usual",
     "negative": "mixed",
+    "steep": "each",
     "threshold-default": "named",
     "unknown-default": "named",
     "lower-case": "named",

@@ -400,3 +400,4 @@ def main() -> None:
 
 
 from . import directories_cli as _directories_cli  # noqa: E402, F401 - its commands belong to the same app
+from . import report_cli as _report_cli  # noqa: E402, F401

@@ -187,5 +187,3 @@ def _digest(read: CaseDirectory) -> str:
                 total.update(array.tobytes())
     total.update(f"{read.rtol!r} {read.atol!r}".encode())
     return total.hexdigest()
-
-

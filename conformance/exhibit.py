@@ -235,9 +235,11 @@ class _View:
         around = _window(total, _ROWS, mine)
         places = [divmod(number, c.N) for number in around]
         planes = [self._of_row(d, n) for d, n in places]
+        steps = self.comparison.steps
         return {
             "names": [f"{c.directions[d]} {n}" if len(c.directions) > 1 else str(n) for d, n in places],
             "of_rows": total,
+            "lengths": [int(steps[d].lengths[n]) for d, n in places],
             "here": mine - around.start,
             "steps": list(self.shown),
             "of_steps": c.T,

@@ -52,9 +52,10 @@ def target_named(name: str, asked: Asked | None) -> Target:
 
 def announce(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Have the cases of items sent to their targets, as far as those are at work already."""
-    session = item.session
-    # pytest-xdist tells a worker only what comes next.
-    items = (item, nextitem) if hasattr(item.config, "workerinput") else session.items
+    if hasattr(item.config, "workerinput"):
+        items: Sequence[pytest.Item | None] = (item, nextitem)  # pytest-xdist tells a worker only what comes next
+    else:
+        items = () if isinstance(item, Group) and item.announced else item.session.items
     for each in items:
         if isinstance(each, Group) and not each.announced:
             each.announced = True

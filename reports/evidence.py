@@ -20,6 +20,7 @@ LARGEST_EXHIBIT = 8 << 20
 LARGEST_FILE = 64 << 20
 MOST_FILES = 64
 MOST_CELLS = 128
+MOST_VALUES = 10
 
 # The files that a reader may take away. Others in the folder are nobody's business here.
 _FILES = re.compile(r"(?:evidence\.json|script\.py|model\.onnx|test_data_set_\d{1,3}/(?:in|out)put_\d{1,3}\.pb)")
@@ -53,8 +54,8 @@ class Checked:
 class Grid:
     """|error| / radius over two axes: ``values[row][column]``, None where nothing is judged.
 
-    ``length`` is the number of columns (steps) before the padding, None where it does not matter; ``of_rows`` and
-    ``of_columns`` say how many there are in all.
+    ``ends`` has for each row the number of columns (steps) before its padding; ``here`` is the row looked at, -1 for
+    none; ``of_rows`` and ``of_columns`` say how many there are in all.
     """
 
     rows: tuple[str, ...]
@@ -63,7 +64,7 @@ class Grid:
     of_rows: int
     of_columns: int
     here: int
-    length: int | None = None
+    ends: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ def _shape(value: object) -> str:
 
 
 def _input(item: Mapping[str, Any]) -> Input:
-    values = [real(value) for value in _list(item.get("values"))[:24]]
+    values = [real(value) for value in _list(item.get("values"))[:MOST_VALUES]]
     shown = [short(value) for value in values if value is not None]
     size = math.prod(n for part in _list(item.get("shape"))[:8] if (n := fields.integer(part)) is not None)
     more = ", ..." if shown and size > len(shown) else ""
@@ -266,9 +267,9 @@ def _plane(item: Mapping[str, Any]) -> Grid | None:
     if not values or len(steps) != len(by_step) or len(units) != len(values):
         return None
     length = fields.integer(item.get("length"))
-    within = None if length is None else sum(step < length for step in steps)
+    end = len(steps) if length is None else sum(step < length for step in steps)
     totals = [fields.integer(item.get(name)) or 0 for name in ("of_units", "of_steps")]
-    return Grid(tuple(map(str, units)), steps, values, totals[0], totals[1], -1, within)
+    return Grid(tuple(map(str, units)), steps, values, totals[0], totals[1], -1, (end,) * len(units))
 
 
 def _across(item: Mapping[str, Any]) -> Grid | None:
@@ -279,7 +280,11 @@ def _across(item: Mapping[str, Any]) -> Grid | None:
         return None
     here = fields.integer(item.get("here"))
     totals = [fields.integer(item.get(name)) or 0 for name in ("of_rows", "of_steps")]
-    return Grid(names, steps, values, totals[0], totals[1], -1 if here is None else here)
+    lengths = _integers(item.get("lengths"))
+    if len(lengths) != len(names):
+        lengths = (2**31,) * len(names)
+    ends = tuple(sum(step < length for step in steps) for length in lengths)
+    return Grid(names, steps, values, totals[0], totals[1], -1 if here is None else here, ends)
 
 
 def _integers(value: object) -> tuple[int, ...]:

@@ -12,13 +12,26 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from . import fields
-from .findings import CONVENTION, KNOWN, NEW, REFUSED, findings_of
+from .evidence import short
+from .finding_page import (
+    MOST_LISTED,
+    MOST_PAGES,
+    means,
+    paged,
+    places_of,
+    sized_files,
+    times_radius,
+    times_words,
+    write_pages,
+)
+from .findings import CONVENTION, KNOWN, NEW, REFUSED, Finding, findings_of
 from .matrix import matrix
 from .payload import payload
+from .picture import BANDS, heat_map, panels
 from .run import Run, read_runs
 from .subject import Subject, subjects_of
 from .verdicts import WORDS, word
@@ -29,7 +42,8 @@ def _to_stderr(line: str) -> None:
 
 
 def write_report(runs: Sequence[Path], out: Path, *, warn: Callable[[str], None] = _to_stderr) -> Path:
-    """Write the report on the run directories ``runs`` to ``out``/index.html and return that path.
+    """Write the report on the run directories ``runs`` to ``out``/index.html, with a page for each finding beside it, and
+    return that path.
 
     A directory that is missing, half-written, empty or of another schema costs one line, given to ``warn`` and shown on
     the page; what can be read is reported. Raises OSError if ``out`` cannot be written.
@@ -37,25 +51,37 @@ def write_report(runs: Sequence[Path], out: Path, *, warn: Callable[[str], None]
     readable, problems = read_runs([Path(run) for run in runs])
     for problem in problems:
         warn(problem)
+    return report_on(readable, problems, out)
+
+
+def report_on(runs: Sequence[Run], problems: Sequence[str], out: Path) -> Path:
+    """Write the report on runs that have been read, with what is amiss with them; as `write_report` otherwise."""
+    subjects = subjects_of(runs)
+    findings = findings_of(subjects)
     out.mkdir(parents=True, exist_ok=True)
+    write_pages(out, ((finding, render_finding(finding, findings, subjects)) for finding in findings[:MOST_PAGES]))
     page = out / "index.html"
     # Written beside and then renamed: a reader never meets half a page, and a full disk leaves the old one whole.
     unfinished = out / f".index.html.{os.getpid()}"
     try:
-        unfinished.write_bytes(render(readable, problems).encode("utf-8", errors="backslashreplace"))
+        text = render(runs, problems, subjects, findings)
+        unfinished.write_bytes(text.encode("utf-8", errors="backslashreplace"))
         unfinished.replace(page)
     finally:
         unfinished.unlink(missing_ok=True)
     return page
 
 
-def render(runs: Sequence[Run], problems: Sequence[str]) -> str:
+def render(
+    runs: Sequence[Run], problems: Sequence[str], subjects: Sequence[Subject], findings: Sequence[Finding]
+) -> str:
     """Return the HTML of the page on ``runs``, with ``problems`` as its first lines."""
-    subjects = subjects_of(runs)
-    findings = findings_of(subjects)
-    style, script = _asset("page.css"), _asset("page.js")
-    return _template().render(
+    style, theme, script = _asset("page.css"), _asset("theme.js"), _asset("page.js")
+    return _template("page.html").render(
         title=_title(subjects),
+        several=len(subjects) > 1,
+        pages=paged(findings),
+        own_findings={s.number: [f for f in findings if s in f.subjects] for s in subjects},
         runs=[_about_run(run) for run in runs],
         subjects=subjects,
         problems=problems,
@@ -69,21 +95,71 @@ def render(runs: Sequence[Run], problems: Sequence[str]) -> str:
         seen={verdict for subject in subjects for verdict in subject.tally.verdicts},
         total=sum(len(run.results) for run in runs),
         style=Markup(style),
+        theme=Markup(theme),
         script=Markup(script),
-        style_hash=_digest(style),
-        script_hash=_digest(script),
+        policy=_policy(style, theme, script),
         data=Markup(payload(runs, subjects, findings)),
     )
 
 
-@cache
-def _template() -> Template:
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequence[Subject]) -> str:
+    """Return the HTML of the page of one of the findings."""
+    style, theme = _asset("page.css") + _asset("finding.css"), _asset("theme.js")
+    place = finding.number - 1
+    return _template("finding.html").render(
+        finding=finding,
+        before=findings[place - 1] if place else None,
+        after=findings[place + 1] if finding.number < min(len(findings), MOST_PAGES) else None,
+        total=len(findings),
+        subjects=len(subjects),
+        report=_title(subjects),
+        means=means(finding),
+        places=places_of(finding),
+        style=Markup(style),
+        theme=Markup(theme),
+        policy=_policy(style, theme),
     )
-    environment.filters |= {"count": lambda n: f"{n:,}", "ratio": _ratio, "plural": _plural, "words": _feature_words}
-    environment.globals |= {"word": word}
-    return environment.from_string(_asset("page.html"))
+
+
+@cache
+def _template(name: str) -> Template:
+    environment = Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "count": lambda n: f"{n:,}",
+        "ratio": _ratio,
+        "plural": _plural,
+        "words": _feature_words,
+        "real": short,
+        "times_radius": times_radius,
+        "times_words": times_words,
+        "files": sized_files,
+        "basename": lambda path: path.rpartition("/")[2],
+    }
+    environment.globals |= {
+        "word": word,
+        "heat_map": heat_map,
+        "panels": panels,
+        "BANDS": BANDS,
+        "STATUS": STATUS,
+        "MOST_LISTED": MOST_LISTED,
+    }
+    return environment.get_template(name)
+
+
+STATUS = {
+    "stated": "the document says so",
+    "implied": "it follows from the document's equations",
+    "convention": "the document is silent, implementers agree",
+    "undefined": "the document leaves it open",
+}
+"""What the status of a clause means."""
 
 
 SECTIONS = (
@@ -172,6 +248,11 @@ def _asset(name: str) -> str:
     return files(__package__ or __name__).joinpath(name).read_text(encoding="utf-8")
 
 
+def _policy(style: str, *scripts: str) -> str:
+    """What a page allows itself: this style and these scripts by their hashes, and so none that slipped in."""
+    allowed = " ".join(map(_digest, scripts))
+    return f"default-src 'none'; style-src {_digest(style)}; script-src {allowed}; img-src data:; base-uri 'none'; form-action 'none'"
+
+
 def _digest(text: str) -> str:
-    """The hash by which the page's own policy allows this one script or style, and so none that slipped in."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

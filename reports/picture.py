@@ -46,6 +46,7 @@ class Tile:
     band: str
     text: str
     outside: bool
+    padding: bool
     said: str
 
 
@@ -79,8 +80,9 @@ def heat_map(grid: Grid, row_word: str) -> HeatMap:
             top + height * row,
             band(ratio),
             times(ratio) if small else "",
-            ratio is not None and ratio > 1,
-            f"step {grid.columns[column]}, {row_word} {grid.rows[row]}: {_said(ratio)}",
+            _outside(ratio),
+            column >= grid.ends[row],
+            f"{'padding, ' if column >= grid.ends[row] else ''}step {grid.columns[column]}, {row_word} {grid.rows[row]}: {_said(ratio)}",
         )
         for row, line in enumerate(grid.values)
         for column, ratio in enumerate(line)
@@ -88,8 +90,8 @@ def heat_map(grid: Grid, row_word: str) -> HeatMap:
     every = max(1, math.ceil(26 / size)), max(1, math.ceil(14 / height))
     ends = left + size * len(grid.columns), top + height * len(grid.rows)
     padding = None
-    if grid.length is not None and grid.length < len(grid.columns):
-        padding = left + size * grid.length
+    if len(set(grid.ends)) == 1 and grid.ends[0] < len(grid.columns):
+        padding = left + size * grid.ends[0]
     return HeatMap(
         ends[0] + 8,
         ends[1] + 8,
@@ -113,14 +115,14 @@ def _said(ratio: float | None) -> str:
 
 def _summary(grid: Grid, row_word: str) -> str:
     """The picture in a sentence or two, for who does not see it."""
-    end = len(grid.columns) if grid.length is None else grid.length
-    cells = [(column, row) for row, line in enumerate(grid.values) for column in range(end) if _outside(line[column])]
-    judged = sum(ratio is not None for line in grid.values for ratio in line[:end])
-    said = f"{len(cells)} of {judged} judged elements are outside the radius"
+    within = [line[:end] for line, end in zip(grid.values, grid.ends, strict=True)]
+    cells = [(column, row) for row, line in enumerate(within) for column, ratio in enumerate(line) if _outside(ratio)]
+    judged = sum(ratio is not None for line in within for ratio in line)
+    said = f"{len(cells)} of {judged} judged tiles are outside the radius"
     if cells:
         column, row = min(cells)
         said += f", the first at step {grid.columns[column]}, {row_word} {grid.rows[row]}"
-    padding = sum(_outside(ratio) for line in grid.values for ratio in line[end:])
+    padding = sum(_outside(r) for line, end in zip(grid.values, grid.ends, strict=True) for r in line[end:])
     return said + (f"; {padding} more in the padding." if padding else ".")
 
 
@@ -174,7 +176,7 @@ def panels(numbers: Numbers) -> tuple[Panel, ...]:
     ]
     if any(line.y.got is not None for line in lines):
         must, got = [line.y.must for line in lines], [line.y.got for line in lines]
-        found.append(_panel("Y", "expected, and reported", numbers, must, got))
+        found.append(_panel("Y", "output", numbers, must, got))
     return tuple(found)
 
 

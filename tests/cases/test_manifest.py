@@ -267,6 +267,27 @@ def test_overwriting_replaces_the_tree_and_nothing_else(small: Path, tmp_path: P
     )
 
 
+def test_a_file_of_somebody_else_in_a_case_is_not_thrown_away(small: Path) -> None:
+    folder = sorted(small.glob("test_*"))[0]
+    (folder / "test_data_set_0" / "notes.txt").write_text("mine")
+    before = bytes_of(small)
+    spec = next(s for s in CORE if folder_name(s) == folder.name)
+    with pytest.raises(OccupiedTree, match=r"notes\.txt is no generated file"):
+        generate(small, [spec], ORIGIN, everything=True, overwrite=True)
+    assert bytes_of(small) == before
+    (folder / "test_data_set_0" / "notes.txt").unlink()
+    (folder / "test_data_set_0" / "empty").mkdir()
+    generate(small, [spec], ORIGIN, everything=True, overwrite=True)
+    assert verify(small) == []
+    assert [p.name for p in small.glob("test_*")] == [folder.name]
+
+
+def test_what_a_killed_process_left_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "tree" / ".onnxspec-abc").mkdir(parents=True)
+    generate(tmp_path / "tree", SMOKE[:1], ORIGIN, everything=True)
+    assert verify(tmp_path / "tree") == []
+
+
 def test_a_disk_that_fills_leaves_what_was_there(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = bytes_of(small)
     count = 0

@@ -57,14 +57,13 @@ def results_of(folder: Path) -> Results:
 
 @pytest.fixture(scope="module")
 def runs(work: Path) -> dict[tuple[str, str], Results]:
-    """Results by (tree or profile, target)."""
+    """Results by (tree or ``core``, target)."""
     found = {}
     for target in ("onnxruntime", "onnx-reference"):
         for name, what in {
             "fair": ("--cases", work / "fair"),
             "all": ("--cases", work / "all"),
             "core": (),
-            "smoke": ("--profile", "smoke"),
         }.items():
             out = work / f"{name}-{target}"
             assert command("run", *what, "--target", target, "--out", out) == 0
@@ -76,14 +75,13 @@ def runs(work: Path) -> dict[tuple[str, str], Results]:
 
 
 @pytest.mark.parametrize("target", ["onnxruntime", "onnx-reference"])
-@pytest.mark.parametrize(("tree", "of"), [("fair", "core"), ("all", "smoke")])
+@pytest.mark.parametrize("tree", ["fair", "all"])
 def test_a_run_over_directories_agrees_with_a_run_of_the_cases(
-    tree: str, of: str, target: str, runs: dict[tuple[str, str], Results]
+    tree: str, target: str, runs: dict[tuple[str, str], Results]
 ) -> None:
-    theirs, ours = runs[tree, target], runs[of, target]
+    theirs, ours = runs[tree, target], runs["core", target]
     assert len(theirs) > 40
     assert {f"test_{case}" for case in ours} >= set(theirs)
-    assert tree == "fair" or len(theirs) == len(ours)
     always = ("op", "domain", "version", "type", "target", "verdict", "reason", "expected", "why")
     of_numbers = ("clause", "where", "accuracy", "judged", "elements", "readings", "worst")
     for case, result in theirs.items():
@@ -129,14 +127,6 @@ class ReferenceBackend(Backend):  # type: ignore[misc]
         return device == "CPU"
 
 
-class OnnxruntimeBackend(onnxruntime.backend.backend.OnnxRuntimeBackend):  # type: ignore[misc]
-    """onnxruntime's own, without its check for opsets of releases, which are newer than this onnxruntime may be."""
-
-    @classmethod
-    def is_compatible(cls, model: onnx.ModelProto, device: str | None = None, **options: Any) -> bool:
-        return True
-
-
 def run_by_onnx(tree: Path, backend: type[Backend], left_out: set[str], monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The names of the cases that pass with onnx.backend.test's loader and runner."""
 
@@ -150,7 +140,6 @@ def run_by_onnx(tree: Path, backend: type[Backend], left_out: set[str], monkeypa
         suite.exclude(f"^{name.replace('.', '[.]')}_cpu$")
     result = unittest.TestResult()
     suite.test_suite.run(result)
-    assert result.testsRun > 2 * 40
     failed = {test.id().rpartition("OnnxBackendSimpleModelTest.")[2] for test, _ in (*result.failures, *result.errors)}
     skipped = {test.id().rpartition("OnnxBackendSimpleModelTest.")[2] for test, _ in result.skipped}
     everything = {f"{path.name}_cpu" for path in tree.iterdir() if path.is_dir()}
@@ -158,7 +147,8 @@ def run_by_onnx(tree: Path, backend: type[Backend], left_out: set[str], monkeypa
 
 
 @pytest.mark.parametrize(
-    ("backend", "target"), [(OnnxruntimeBackend, "onnxruntime"), (ReferenceBackend, "onnx-reference")]
+    ("backend", "target"),
+    [(onnxruntime.backend.backend.OnnxRuntimeBackend, "onnxruntime"), (ReferenceBackend, "onnx-reference")],
 )
 def test_what_passes_here_passes_with_the_runner_of_onnx(
     backend: type[Backend],
@@ -171,12 +161,20 @@ def test_what_passes_here_passes_with_the_runner_of_onnx(
     by_verdict = {v: {c for c, r in results.items() if r["verdict"] == v} for v in ("pass", "wrong", "crashed")}
     # That runner works in this very process.
     passed = run_by_onnx(work / "fair", backend, by_verdict["crashed"], monkeypatch)
-    assert len(by_verdict["pass"]) >= 20
+    assert len(by_verdict["pass"]) >= (20 if target == "onnxruntime" else 2)
     assert by_verdict["pass"] <= passed
-    # Nothing that is refused passes there; what is wrong beyond a thousandth does not, either.
+    # Nothing that is refused passes there. What is wrong by less than a thousandth may.
     assert passed <= by_verdict["pass"] | by_verdict["wrong"]
-    big = {case for case in by_verdict["wrong"] if "differs" in str(results[case]["flags"])}
-    assert not big & passed
+
+
+def test_the_runner_of_onnx_sees_what_is_wrong(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = next(p.name for p in (work / "fair").glob("test_lstm-14.float32.forward.bias.*"))
+    for copy in ("test_whole", "test_spoilt"):
+        shutil.copytree(work / "fair" / name, tmp_path / "tree" / copy)
+    spoil(tmp_path / "tree" / "test_spoilt", lambda a: (a * 1.01).astype(a.dtype))
+    assert run_by_onnx(tmp_path / "tree", onnxruntime.backend.backend.OnnxRuntimeBackend, set(), monkeypatch) == {
+        "test_whole"
+    }
 
 
 # A consumer that knows the form and nothing else
@@ -210,7 +208,8 @@ def test_a_second_consumer(work: Path, runs: dict[tuple[str, str], Results]) -> 
         names = [value.name for value in session.get_inputs()]
         got = session.run(None, dict(zip(names, inputs, strict=True)))
         for array, must in zip(got, outputs, strict=True):
-            np.testing.assert_allclose(array, must, rtol=1e-3, atol=1e-7, strict=True)
+            assert (array.dtype, array.shape) == (must.dtype, must.shape)
+            np.testing.assert_allclose(array, must, rtol=1e-3, atol=1e-7)
         count += 1
     assert count >= 20
 
@@ -243,14 +242,20 @@ def test_every_type_and_option_is_as_the_model_says(work: Path) -> None:
 
 @pytest.fixture(scope="module")
 def onnx_cases(work: Path) -> Path:
-    # A module's cases come to be when it is imported; to load all of them takes seconds.
-    for module in ("lstm", "add", "relu", "gru", "sequence_insert", "and"):
-        importlib.import_module(f"onnx.backend.test.case.node.{module}")
-    wanted = ("test_lstm_", "test_add", "test_relu", "test_gru_defaults", "test_sequence_insert_at_back", "test_and2d")
-    everything = [case for case in node._NodeTestCases if case.name.startswith(wanted)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cmd_tools.model_test, "collect_testcases", lambda: everything)
-        cmd_tools.generate_data(argparse.Namespace(output=str(work / "onnx")))
+    """Some of the node cases of onnx: as they ship, or where a newer one does not ship them, as its own tool writes."""
+    wanted = ("test_lstm_", "test_add", "test_relu", "test_gru_defaults", "test_sequence_insert_at_back", "test_xor2d")
+    shipped = Path(loader.DATA_DIR) / "node"
+    for folder in shipped.glob("test_*"):
+        if folder.name.startswith(wanted):
+            shutil.copytree(folder, work / "onnx" / "node" / folder.name)
+    if not shipped.is_dir():
+        # A module's cases come to be when it is imported; to load all of them takes seconds.
+        for module in ("lstm", "add", "relu", "gru", "sequenceinsert", "xor"):
+            importlib.import_module(f"onnx.backend.test.case.node.{module}")
+        cases = [case for case in node._NodeTestCases if case.name.startswith(wanted)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cmd_tools.model_test, "collect_testcases", lambda: cases)
+            cmd_tools.generate_data(argparse.Namespace(output=str(work / "onnx")))
     return work / "onnx"
 
 
@@ -260,19 +265,21 @@ def test_the_cases_of_onnx(onnx_cases: Path, work: Path, capsys: pytest.CaptureF
     lstm = {case: r for case, r in results.items() if case.startswith("node.test_lstm_")}
     # A sequence is no tensor; that directory is named, the rest goes on.
     assert "skipped: test_sequence_insert_at_back: input sequence of the model is no tensor" in capsys.readouterr().err
-    assert len(lstm) == 6
+    assert len(lstm) == len(list((onnx_cases / "node").glob("test_lstm_*"))) >= 4
     for case, result in lstm.items():
-        refused = case == "node.test_lstm_batchwise"  # onnxruntime has no layout 1
+        # onnxruntime has no layout 1, and before 1.20 no LSTM-22.
+        refused = case == "node.test_lstm_batchwise" or "LSTM(22)" in result["message"]
         assert result["verdict"] == ("refused" if refused else "pass"), case
-        assert (result["op"], result["version"], result["type"]) == ("LSTM", 22, "float32")
+        assert (result["op"], result["type"]) == ("LSTM", "float32")
+        assert result["version"] in (14, 22)
         assert "lstm.equations" in result["clauses"]
         assert refused or (result["accuracy"] == "standard" and 0 < result["worst"] < 1)
     others = {case: r for case, r in results.items() if case not in lstm}
-    assert {"node.test_add", "node.test_relu", "node.test_and2d", "node.test_gru_defaults"} <= set(others)
+    assert {"node.test_add", "node.test_relu", "node.test_xor2d", "node.test_gru_defaults"} <= set(others)
     add = others["node.test_add"]
     assert (add["op"], add["version"], add["type"], add["clauses"]) == ("test_add", 14, "float32", [])
     assert (add["verdict"], add["reason"], add["accuracy"]) == ("pass", None, None)
-    assert others["node.test_and2d"]["type"] == "bool"
+    assert others["node.test_xor2d"]["type"] == "bool"
     assert {r["verdict"] for r in others.values()} == {"pass"}
 
 
@@ -370,10 +377,10 @@ def test_a_node_that_its_document_does_not_allow_is_judged_by_the_outputs_given(
 def test_directories_that_cannot_be_used_take_a_line_each_and_the_rest_goes_on(
     work: Path, tmp_path: Path, inside: Inside
 ) -> None:
-    name = next(p.name for p in (work / "fair").glob("test_lstm-14.float32.forward.bias.*"))
+    good = next(p.parent for p in sorted((work / "fair").rglob("model.onnx")) if onnx.load(str(p)).graph.initializer)
     tree = tmp_path / "tree"
     for copy in ("good", "cut", "half", "outside", "nothing"):
-        shutil.copytree(work / "fair" / name, tree / copy)
+        shutil.copytree(good, tree / copy)
     cut = tree / "cut" / "test_data_set_0" / "input_0.pb"
     cut.write_bytes(cut.read_bytes()[:-5])
     half = tree / "half" / "model.onnx"
@@ -452,8 +459,8 @@ def test_a_run_over_directories_goes_on_only_over_the_same_bytes(work: Path, ins
     whole = (tmp_path / "run" / "results.jsonl").read_bytes()
     (tmp_path / "run" / "results.jsonl").write_bytes(b"".join(whole.splitlines(keepends=True)[:1]))
     assert inside(*run, "--resume").code in (0, 1)
-    assert [r["case"] for r in read_results(tmp_path / "run")] == names
-    spoil(tmp_path / "tree" / names[0], lambda a: a + 1)
+    assert {r["case"] for r in read_results(tmp_path / "run")} == set(names)
+    spoil(tmp_path / "tree" / names[-1], lambda a: a + 1)
     done = inside(*run, "--resume")
     assert done.code == 2
     assert "another digests" in done.complaint

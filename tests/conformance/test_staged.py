@@ -185,7 +185,7 @@ def test_a_fault_that_shows_only_where_everything_is_asked_for_is_found_by_the_t
 
 # Accuracy: what is wrong by rounding alone is inaccurate, and has a name.
 
-ROUNDED = [("tf32", "tf32", {"tf32"}), ("bfloat16", "bf16-math", {"bf16-math", "tf32"})]
+ROUNDED = [("tf32", "tf32", {"tf32"}), ("bfloat16", "bf16-math", {"bf16-math", "f16-math", "tf32"})]
 
 
 @pytest.mark.parametrize(("operands", "named", "allowed"), ROUNDED, ids=["tf32", "bfloat16"])
@@ -200,7 +200,7 @@ def test_rounded_operands_are_inaccurate_by_name(operands: str, named: str, allo
     assert all(f"wider class {j.accuracy}" in j.message for j in inaccurate)
 
 
-@pytest.mark.parametrize(("inner", "named"), [("float16", "f16-math"), ("bfloat16", "bf16-storage")])
+@pytest.mark.parametrize(("inner", "named"), [("float16", "f16-storage"), ("bfloat16", "bf16-storage")])
 def test_a_runtime_that_computes_in_a_half_type_throughout_is_inaccurate(inner: str, named: str) -> None:
     def narrow(node: Node, inputs: Any) -> Any:
         attributes = {n: v for n, v in node.attributes.items() if n != "output_sequence"}

@@ -233,6 +233,7 @@ def test_the_oracle_itself_is_within_the_radius_for_float64(function: str) -> No
 WIDENING = [
     ("strict", "standard"), ("standard", "flushing"), ("standard", "tf32"), ("standard", "f16-math"),
     ("standard", "fast"), ("tf32", "f16-math"), ("tf32", "bf16-math"), ("bf16-math", "bf16-storage"),
+    ("f16-math", "f16-storage"), ("standard", "f32-math"),
 ]  # fmt: skip
 
 

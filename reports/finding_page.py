@@ -1,0 +1,112 @@
+"""The pages of findings: one file each beside the report's page, with the case's own files to take away."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from .evidence import Exhibit
+from .findings import CONVENTION, KNOWN, REFUSED, Finding
+
+FOLDER = "findings"
+MOST_PAGES = 200
+"""Findings beyond that have no page of their own; a run with so many is broken in one way or another."""
+
+MOST_LISTED = 1000
+
+_MARK = ".onnxspec"
+
+
+def paged(findings: Sequence[Finding]) -> frozenset[int]:
+    """Return the numbers of the findings that have a page."""
+    return frozenset(finding.number for finding in findings[:MOST_PAGES])
+
+
+def places_of(finding: Finding) -> list[tuple[str, str]]:
+    """Return where the files of the smallest and of the larger case of each member are, seen from the finding's page."""
+    return [
+        (f"files/{finding.number:02d}-{k}", f"files/{finding.number:02d}-{k}-larger")
+        for k in range(1, len(finding.members) + 1)
+    ]
+
+
+def write_pages(out: Path, pages: Iterator[tuple[Finding, str]]) -> None:
+    """Write the pages and the files that they link to into ``out``/findings, in place of those of an earlier report.
+
+    Raises OSError where that cannot be written, or where a folder of that name holds something else.
+    """
+    folder, unfinished = out / FOLDER, out / f".{FOLDER}.{os.getpid()}"
+    if folder.is_symlink() or (folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).is_file()):
+        raise FileExistsError(17, "it holds other things than a report's findings", str(folder))
+    try:
+        (unfinished / "files").mkdir(parents=True)
+        (unfinished / _MARK).write_text("Written by onnxspec; replaced with the next report.\n", encoding="utf-8")
+        for finding, page in pages:
+            (out / f"{unfinished.name}/{PurePosixPath(finding.page).name}").write_bytes(
+                page.encode("utf-8", errors="backslashreplace")
+            )
+            for member, (small, larger) in zip(finding.members, places_of(finding), strict=True):
+                _copy(member.exhibit, unfinished / small)
+                _copy(member.larger, unfinished / larger)
+        shutil.rmtree(folder, ignore_errors=True)
+        unfinished.replace(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _copy(exhibit: Exhibit | None, place: Path) -> None:
+    """Copy the files of a case, so that a report can be sent to somebody without its run."""
+    for name in exhibit.files if exhibit is not None else ():
+        assert exhibit is not None
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(exhibit.folder / name, place / name, follow_symlinks=False)
+
+
+def means(finding: Finding) -> str:
+    """Return what the verdict of a finding means, and whether it is one that decides, in a few sentences."""
+    said = finding.word.meaning
+    if finding.section == CONVENTION:
+        said = "The document is silent here, and implementers agree on something that this target does not do."
+        return f"{said} That is worth knowing, and no failure."
+    if finding.section == REFUSED:
+        return f"{said} A model with such a node cannot be run there as it is."
+    if finding.kind == "biased":
+        said = "Each result is within its radius, but the errors lean to one side and do not average out."
+    if finding.section == KNOWN:
+        return f"{said} It is listed among the known faults of this target, so it does not fail the run."
+    return f"{said} No list of known faults names it, so it fails the run."
+
+
+def sized_files(exhibit: Exhibit) -> list[tuple[str, str, str]]:
+    """Return (path, size, what it is) of each file of a case."""
+    found = []
+    for name in exhibit.files:
+        size = (exhibit.folder / name).stat().st_size
+        found.append((name, f"{size:,} bytes" if size < 10_000 else f"{size / 1000:,.0f} kB", _WHAT.get(name, "")))
+    return found
+
+
+_WHAT = {
+    "script.py": "runs the case and compares",
+    "model.onnx": "the model",
+    "evidence.json": "the numbers of this page",
+}
+
+
+def times_radius(ratio: float) -> str:
+    """Return a ratio as it stands in a table."""
+    if math.isnan(ratio):
+        return "not a number"
+    return "beyond any" if math.isinf(ratio) else f"{ratio:.3g}" if ratio < 1e5 else f"{ratio:.2g}"
+
+
+def times_words(ratio: float) -> str:
+    """Return a ratio as the end of a sentence."""
+    if math.isinf(ratio) or math.isnan(ratio):
+        return "more than any radius allows"
+    if ratio >= 1e9:
+        return "more than a billion times the radius"
+    return f"{ratio:,.3g} times the radius" if ratio < 1000 else f"{float(f'{ratio:.2g}'):,.0f} times the radius"

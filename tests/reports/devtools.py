@@ -1,0 +1,240 @@
+"""A browser driven from Python: Chromium's own protocol over a socket, with nothing but the standard library.
+
+Chromium alone is needed for it, no driver that must have the same version, and events that a driver hides (every request,
+every line on the console) are there.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+PATIENCE = 60.0
+"""Seconds after which a browser that does not answer is given up."""
+
+
+def find_browser() -> str | None:
+    """The path of a Chromium on this machine; ``ONNXSPEC_BROWSER`` names another one."""
+    return next(filter(None, map(shutil.which, (os.environ.get("ONNXSPEC_BROWSER", ""), *NAMES))), None)
+
+
+class PageError(Exception):
+    """A script raised in the page, or the browser refused a command."""
+
+
+class Browser:
+    """One window of a browser that starts without any history; a context manager that leaves nothing behind."""
+
+    def __init__(self, path: str) -> None:
+        self.events: list[dict[str, Any]] = []
+        self._number = 0
+        self._profile = tempfile.mkdtemp(prefix="onnxspec-browser-")
+        options = ["--headless=new", "--disable-gpu", "--no-first-run", "--disable-sync", "--hide-scrollbars"]
+        options += ["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]
+        # A container's root has no sandbox to give away, and the pages are our own.
+        options += ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+        command = [path, *options, "--remote-debugging-port=0", f"--user-data-dir={self._profile}", "about:blank"]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._socket: socket.socket | None = None
+        try:
+            self._connect()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the browser and remove its profile."""
+        if self._socket is not None:
+            self._socket.close()
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self._profile, ignore_errors=True)
+
+    def _connect(self) -> None:
+        place = Path(self._profile) / "DevToolsActivePort"
+        deadline = time.monotonic() + PATIENCE
+        while not (place.is_file() and len(place.read_text().split()) == 2):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise PageError("the browser did not start")
+            time.sleep(0.05)
+        port = int(place.read_text().split()[0])
+        pages: list[dict[str, Any]] = []
+        while not pages:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=PATIENCE) as answer:
+                pages = [entry for entry in json.load(answer) if entry["type"] == "page"]
+        path = pages[0]["webSocketDebuggerUrl"].split(str(port), 1)[1]
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        key = base64.b64encode(os.urandom(16)).decode()
+        self._socket.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+        )
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += self._bytes(1)
+        if b" 101 " not in head.split(b"\r\n", 1)[0]:
+            raise PageError(f"the browser does not talk: {head!r}")
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.command(f"{domain}.enable")
+
+    def _bytes(self, count: int) -> bytes:
+        assert self._socket is not None
+        data = b""
+        while len(data) < count:
+            piece = self._socket.recv(count - len(data))
+            if not piece:
+                raise PageError("the browser has ended")
+            data += piece
+        return data
+
+    def _message(self) -> dict[str, Any]:
+        """The next message of the browser, its pieces put together."""
+        data = b""
+        while True:
+            first, second = self._bytes(2)
+            length = second & 127
+            if length == 126:
+                (length,) = struct.unpack(">H", self._bytes(2))
+            elif length == 127:
+                (length,) = struct.unpack(">Q", self._bytes(8))
+            data += self._bytes(length)
+            if first & 128:
+                found: dict[str, Any] = json.loads(data)
+                return found
+
+    def command(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Give one command and return its answer; events meanwhile are kept. Raises PageError where it is refused."""
+        assert self._socket is not None
+        self._number += 1
+        data = json.dumps({"id": self._number, "method": method, "params": parameters}).encode()
+        mask = os.urandom(4)
+        if len(data) < 126:
+            length = bytes([128 | len(data)])
+        elif len(data) < 1 << 16:
+            length = b"\xfe" + struct.pack(">H", len(data))
+        else:
+            length = b"\xff" + struct.pack(">Q", len(data))
+        whole = int.from_bytes(data, "big") ^ int.from_bytes((mask * (len(data) // 4 + 1))[: len(data)], "big")
+        self._socket.sendall(b"\x81" + length + mask + whole.to_bytes(len(data), "big"))
+        while True:
+            found = self._message()
+            if found.get("id") == self._number:
+                if "error" in found:
+                    raise PageError(f"{method}: {found['error'].get('message')}")
+                answer: dict[str, Any] = found["result"]
+                return answer
+            self.events.append(found)
+
+    def js(self, expression: str) -> Any:
+        """The value of an expression in the page, awaited. Raises PageError with what it threw."""
+        answer = self.command("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in answer:
+            details = answer["exceptionDetails"]
+            raise PageError(details.get("exception", {}).get("description") or details.get("text"))
+        return answer["result"].get("value")
+
+    def size(self, width: int, height: int, *, phone: bool = False) -> None:
+        """Give the window a size in pixels; as a phone, it heeds the viewport that a page asks for."""
+        self.command(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
+        )
+
+    def system_theme(self, name: str) -> None:
+        """Let the system prefer the theme ``light`` or ``dark``."""
+        self.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
+
+    def open(self, url: str) -> float:
+        """Open an address in an empty window; the seconds until the page is drawn. Forgets earlier events."""
+        self._go("about:blank")
+        self.events.clear()
+        start = time.monotonic()
+        self._go(url)
+        return time.monotonic() - start
+
+    def _go(self, url: str) -> None:
+        self.command("Page.navigate", url=url)
+        self.settle("document.readyState === 'complete'" + ("" if url == "about:blank" else " && location.href !== 'about:blank'"))
+
+    def settle(self, condition: str = "true") -> None:
+        """Wait until a condition holds in the page, and what follows from it is drawn."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                if self.js(condition):
+                    break
+            except PageError:  # between two pages there is none to ask
+                pass
+            if time.monotonic() > deadline:
+                raise PageError(f"never came true: {condition}")
+            time.sleep(0.02)
+        self.js("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def key(self, name: str, code: int = 0, text: str = "", modifiers: int = 0) -> None:
+        """Press a key; ``text`` is what it types. Modifiers: 8 is shift."""
+        both = {"key": name, "code": name, "windowsVirtualKeyCode": code, "modifiers": modifiers}
+        self.command("Input.dispatchKeyEvent", type="keyDown", **both, **({"text": text} if text else {}))
+        self.command("Input.dispatchKeyEvent", type="keyUp", **both)
+
+    def click(self, selector: str) -> None:
+        """Click in the middle of the first element that a selector finds, as a mouse does."""
+        self.js(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center'}})")
+        self.settle()
+        place = self.js(
+            f"(() => {{ const b = document.querySelector({json.dumps(selector)}).getClientRects()[0];"
+            " return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+        )
+        for kind in ("mousePressed", "mouseReleased"):
+            self.command("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
+        self.settle()
+
+    def screenshot(self, path: Path, *, whole: bool = False) -> None:
+        """Write what is seen, or the whole page, as PNG."""
+        options: dict[str, Any] = {"captureBeyondViewport": whole}
+        if whole:
+            box = self.command("Page.getLayoutMetrics")["cssContentSize"]
+            options["clip"] = {"x": 0, "y": 0, "width": box["width"], "height": min(box["height"], 16000), "scale": 1}
+        path.write_bytes(base64.b64decode(self.command("Page.captureScreenshot", **options)["data"]))
+
+    def complaints(self) -> list[str]:
+        """What was thrown or written on the console since the page was opened."""
+        self.js("0")  # whatever is under way comes before the answer
+        found = []
+        for event in self.events:
+            parameters = event.get("params", {})
+            if event["method"] == "Runtime.exceptionThrown":
+                found.append(str(parameters["exceptionDetails"].get("exception", {}).get("description")))
+            elif event["method"] == "Log.entryAdded":
+                found.append(str(parameters["entry"]["text"]))
+            elif event["method"] == "Runtime.consoleAPICalled":
+                found.append(" ".join(str(a.get("value")) for a in parameters["args"]))
+        return found
+
+    def requests(self) -> Sequence[str]:
+        """The addresses asked for since the page was opened."""
+        self.js("0")
+        return [e["params"]["request"]["url"] for e in self.events if e["method"] == "Network.requestWillBeSent"]
