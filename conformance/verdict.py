@@ -221,7 +221,9 @@ def _by_values(sessions: list[_Session], touched: frozenset[str], accuracy: str)
     for name in (accuracy, *(preset for preset in WIDER_PRESETS[kind] if preset != accuracy)):
         for readings in Readings().alternatives(touched):
             attempt = _attempt(sessions, name, readings, touched)
-            if attempt.holds:
+            # A wider class explains a result only if it still judges all that the declared one did: a free run whose
+            # radius has grown beyond the signal agrees with anything.
+            if attempt.holds and (best is None or attempt.judged >= best.judged):
                 return _accepted(attempt, name, accuracy, best)
             if name == accuracy and (best is None or attempt.failing < best.failing):
                 best = attempt

@@ -239,8 +239,9 @@ def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
     index = np.unravel_index(int(ratio.argmax()), ratio.shape) if worst > 0 else None
     steady = judged & np.isfinite(got)
     error, value = weighed.error[steady], weighed.value[steady]
-    with np.errstate(over="ignore"):
-        square = float((error * error).sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        shift, scale = float(error.sum()), float((error * np.sign(value)).sum())
+        square, size = float((error * error).sum()), float(np.abs(value).sum())
     return Agreement(
         expectation=expectation,
         worst=worst,
@@ -249,8 +250,8 @@ def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
         elements=weighed.elements,
         failing=int((ratio > 1).sum()),
         nonfinite=index is not None and not bool(weighed.finite[index]),
-        shift=float(error.sum()),
-        scale=float((error * np.sign(value)).sum()),
+        shift=shift,
+        scale=scale,
         square=square,
-        size=float(expectation.number.budget.tensor.unit * np.abs(value).sum()),
+        size=expectation.number.budget.tensor.unit * size,
     )

@@ -213,7 +213,8 @@ def in_words(title: str, verdict: str, reason: str) -> str:
             return words + title[len(short) :]
     if reason and title.startswith(f"{verdict} ({reason})") and (verdict, "") in PLAIN:
         return PLAIN[verdict, ""] + title[len(f"{verdict} ({reason})") :]
-    return title[:1].upper() + title[1:]
+    # A name from the documents keeps its form: input_forget, Y.
+    return title[:1].upper() + title[1:] if title.split(" ", 1)[0].isalpha() else title
 
 
 def _unnamed(subject: Subject, covered: set[int]) -> list[tuple[tuple[Any, ...], Member]]:

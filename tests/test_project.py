@@ -33,7 +33,10 @@ ROOMS = ("reference", "cases", "conformance", "reports")  # in the order in whic
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 # Imports that go up all the same, and why.
-UPWARD = {("conformance/cli.py", "reports"): "the command that makes a run ends with the page that shows it"}
+UPWARD = {
+    ("conformance/cli.py", "reports"): "the command that makes a run ends with the page that shows it",
+    ("conformance/report_cli.py", "reports"): "the command that puts runs side by side",
+}
 STANDARD = {*sys.stdlib_module_names, "tomllib"}  # Python 3.10 does not know tomllib yet
 # What a dependency brings along and is its own business to depend on.
 BROUGHT_ALONG = {"markupsafe": "jinja2", "google": "onnx"}

@@ -43,7 +43,8 @@ def lstm(
 def sigmoid(x: np.ndarray) -> np.ndarray:
     """1 / (1 + exp(-x)), which does not overflow in this form."""
     half = x.dtype.type(0.5)
-    return half * np.tanh(half * x) + half
+    result: np.ndarray = half * np.tanh(half * x) + half
+    return result
 
 
 class Prepared(BackendRep):

@@ -15,7 +15,7 @@ import pytest
 import onnxspec.conformance.assertion  # loaded once, here: NumPy cannot be loaded again in the runs below  # noqa: F401
 from onnxspec.cases import features_of, operator_versions, profile
 from onnxspec.conformance.engine import Plan, execute
-from onnxspec.conformance.items import item_group
+from onnxspec.conformance.items import Group, item_group
 from onnxspec.conformance.journal import Journal
 from onnxspec.conformance.selection import Selection, select
 from onnxspec.conformance.target import parse_target
@@ -89,7 +89,7 @@ def test_pytest_and_the_command_agree_case_for_case(
 def test_every_case_is_in_one_item_and_items_are_few(pytester: pytest.Pytester) -> None:
     specs = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
     items, _ = pytester.inline_genitems(*SUITE, "--onnxspec-profile", "core")
-    groups = [item for item in items if hasattr(item, "specs")]
+    groups = [item for item in items if isinstance(item, Group)]
     assert Counter(spec.id for item in groups for spec in item.specs) == Counter(spec.id for spec in specs)
     assert len(items) < len(specs) / 2
     for item in groups:
@@ -165,19 +165,16 @@ def test_what_is_refused_throughout_is_skipped_with_the_reason(project: pytest.P
 
 def test_what_is_expected_xfails_and_what_no_longer_happens_fails(project: pytest.Pytester) -> None:
     project.path.joinpath("known.toml").write_text(
-        '[[expected]]\nop = "LSTM"\nreason = "gates are swapped"\nverdicts = ["wrong", "malformed"]\n'
+        '[[expected]]\nop = "LSTM"\nreason = "gates are swapped"\n'
+        'versions = [14]\ntypes = ["float32"]\nfeatures = ["bias"]\nverdicts = ["wrong"]\n'
     )
-    few = [*SUITE, "--onnxspec-profile", "smoke", "--onnxspec-expected", "known.toml"]
+    few = [*SUITE, *FEW, "--onnxspec-expected", "known.toml", "-k", "float32-bias or expected-failures"]
     wrong = project.runpytest_inprocess(*few, "--onnxspec-target", "backend:faulty", "-rx")
-    assert wrong.ret == 0
-    assert wrong.parseoutcomes()["xfailed"] >= 1
+    wrong.assert_outcomes(xfailed=1, passed=1)
     wrong.stdout.fnmatch_lines(["XFAIL onnxspec.conformance::*cases fail as expected: gates are swapped"])
     right = project.runpytest_inprocess(*few, "--onnxspec-target", "onnxruntime")
-    assert right.ret == 1
-    assert right.parseoutcomes()["failed"] == 1
-    right.stdout.fnmatch_lines(
-        ["*onnxruntime: expected-failures*", "expected failures that no longer*", "  LSTM: gates are*"]
-    )
+    right.assert_outcomes(failed=1, passed=1)
+    right.stdout.fnmatch_lines(["*onnxruntime: expected-failures*", "expected failures that no*", "  LSTM: gates are*"])
 
 
 def test_an_expectation_is_not_stale_for_want_of_cases(project: pytest.Pytester) -> None:
@@ -192,6 +189,14 @@ def test_shipped_expectations_can_be_left_out(project: pytest.Pytester) -> None:
     bare = project.runpytest_inprocess(*few, "--onnxspec-expected", "none")
     assert bare.ret == 1
     bare.stdout.fnmatch_lines(["crashed: the process died of SIGABRT", "  clauses   lstm.*", "  signal *"])
+
+
+def test_a_runtime_that_aborts_costs_its_cases_and_not_the_run(project: pytest.Pytester) -> None:
+    few = [*SUITE, "--onnxspec-target", "backend:crashing", "--onnxspec-profile", "smoke", "-k", "float32"]
+    result = project.runpytest_inprocess(*few, "--junitxml", "junit.xml")
+    assert result.ret == 1
+    assert set(verdicts(project.path / "junit.xml").values()) == {"crashed", "refused"}
+    result.stdout.fnmatch_lines(["crashed: the process died of SIGABRT", "  signal    the worker ended by SIGABRT"])
 
 
 # Bad input
@@ -303,9 +308,12 @@ def test_ini_values_stand_for_options(project: pytest.Pytester) -> None:
         """
     )
     items, _ = project.inline_genitems(*SUITE)
-    assert {(spec.version, spec.type) for item in items for spec in item.specs} == {(14, "float32"), (22, "float32")}
+    assert {(spec.version, spec.type) for item in items if isinstance(item, Group) for spec in item.specs} == {
+        (14, "float32"),
+        (22, "float32"),
+    }
     items, _ = project.inline_genitems(*SUITE, "--onnxspec-since-version", "7")
-    assert {spec.version for item in items for spec in item.specs} == {7}
+    assert {spec.version for item in items if isinstance(item, Group) for spec in item.specs} == {7}
 
 
 # One thing at a time

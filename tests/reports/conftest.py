@@ -12,6 +12,9 @@ import pytest
 VERSIONS = (1, 7, 14, 22)
 TYPES = ("float16", "float32", "float64")
 GROUPS = ("default", "reverse", "ragged", "clip", "peepholes", "input_forget", "layout1", "activations")
+NEW_CASE, KNOWN_CASE = "LSTM-14-float32-input_forget-0005", "LSTM-1-float16-clip-0003"
+"""The smallest cases of the first two findings of the sample."""
+
 CLAUSES = {
     "lstm.clip.gates": {
         "status": "stated",
@@ -199,6 +202,93 @@ def write_run(path: Path, rows: list[dict[str, Any]], info: dict[str, Any] | Non
     if info is not None:
         (path / "run.json").write_text(json.dumps(info), encoding="utf-8")
     return path
+
+
+def exhibit(case: str, **changed: Any) -> dict[str, Any]:
+    """An evidence.json: two rows of four steps and three units, which part at step 2 of row 1, unit 0."""
+    steps, units = [0, 1, 2, 3], [0, 1, 2]
+    ratio: list[list[Any]] = [[0.1, 0.2, 0.0], [0.3, 0.4, None], [250.0, 0.2, 0.1], [8.0, "inf", 0.9]]
+    lines = [
+        {
+            "step": step,
+            "position": 3 - step,
+            "padding": step == 3,
+            "values": dict.fromkeys("iofcCH", None if step == 3 else 0.1 * step - 0.1),
+            "must": 0.25 * step,
+            "within": 1e-7,
+            "got": 0.25 * step + (0.01 if step > 1 else 0),
+            "ratio": ratio[step][0],
+        }
+        for step in steps
+    ]
+    whole = {
+        "schema": 1,
+        "case": case,
+        "target": "onnxruntime",
+        "operator": "LSTM-14",
+        "type": "float32",
+        "verdict": "wrong",
+        "reason": "value",
+        "message": "Y[2, 0, 1, 0] is 0.51, must be 0.5",
+        "class": "standard",
+        "readings": {"clip-at-zero": "off"},
+        "diagnosis": [{"id": "lstm.clip.missing", "text": "Leaves out clip."}],
+        "process": {"status": "ran", "phase": "", "signal": None, "captured": "a warning of the runtime"},
+        "node": "Y, Y_h, Y_c = LSTM <hidden_size: int = 3> (X, W, R)",
+        "nodes": 1,
+        "opset": 14,
+        "ir_version": 7,
+        "asked": ["Y", "Y_h", "Y_c"],
+        "inputs": [
+            {"name": "X", "given": "graph input", "type": "float32", "shape": [4, 2, 2], "values": [0.5], "low": -1.0}
+            | {"high": 1.0, "nonfinite": 2},
+            {"name": "B", "given": "absent"},
+        ],
+        "runs_before": [[4, 2, 5]],
+        "numbers": {
+            "title": "",
+            "from_reported": True,
+            "direction": "reverse",
+            "row": 1,
+            "unit": 0,
+            "parting": {"output": "Y", "place": "Y[2, 0, 1, 0]", "clause": "lstm.equations", "step": 2}
+            | {"must": 0.5, "within": 1e-7, "got": 0.51, "ratio": 250.0},
+            "outputs": [],
+            "gates": {"names": list("iofcCH"), "of_steps": 4, "lines": lines},
+            "plane": {"steps": steps, "positions": [3, 2, 1, 0], "of_steps": 4, "units": units, "of_units": 3}
+            | {"length": 3, "ratio": ratio},
+            "rows": {"names": ["0", "1"], "of_rows": 2, "lengths": [4, 3], "here": 1, "steps": steps, "of_steps": 4}
+            | {"ratio": [[0.1, 0.2, 0.3, 0.4], [0.2, 0.4, 250.0, "inf"]]},
+            "states": [
+                {"name": "Y_h", "place": "Y_h[0, 1, 0]", "must": 0.5, "within": 1e-7, "got": 0.51, "ratio": 250.0},
+                {"name": "Y_c", "place": "Y_c[0, 1, 0]", "must": None, "within": None, "got": 0.1, "ratio": None},
+            ],
+        },
+    }
+    return whole | changed
+
+
+def add_evidence(run: Path, exhibits: dict[str, dict[str, Any]], target: int = 0, **more: Any) -> None:
+    """Put evidence into a run directory: exhibits by case, and files like those of the harness."""
+    info = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    folders = {}
+    for number, (case, content) in enumerate(exhibits.items()):
+        folder = run / "evidence" / f"t{target}" / str(number)
+        (folder / "test_data_set_0").mkdir(parents=True)
+        (folder / "evidence.json").write_text(json.dumps(content), encoding="utf-8")
+        (folder / "script.py").write_text("print('again')\n", encoding="utf-8")
+        (folder / "model.onnx").write_bytes(b"model")
+        (folder / "test_data_set_0" / "input_0.pb").write_bytes(b"X")
+        folders[case] = folder.relative_to(run).as_posix()
+    info["targets"][target]["evidence"] = {"folders": folders, "larger": {}, "missing": {}} | more
+    (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
+
+
+@pytest.fixture
+def shown(sample: Path) -> Path:
+    """A run directory with evidence for its first two findings."""
+    add_evidence(sample, {case: exhibit(case) for case in (NEW_CASE, KNOWN_CASE)})
+    return sample
 
 
 @pytest.fixture

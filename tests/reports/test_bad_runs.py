@@ -102,7 +102,7 @@ def test_what_a_runtime_says_is_text_wherever_it_stands(tmp_path: Path) -> None:
     target["findings"] = [finding | {"clauses": [text], "types": [text], "versions": [text], "cases": [text, "c"]}]
     page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, info))
     assert page.open == []
-    assert len(page.all("script")) == 2
+    assert len(page.all("script")) == 3
     assert not page.all("img")
     assert "alert(1)</script>" in page.whole  # shown, as text
     assert "{{7*7}}" in page.whole
@@ -163,4 +163,5 @@ def test_an_old_report_survives_a_failed_one(sample: Path, tmp_path: Path, monke
     with pytest.raises(OSError, match="No space"):
         write_report([sample], tmp_path / "report")
     assert page.read_bytes() == before
-    assert [path.name for path in page.parent.iterdir()] == ["index.html"]
+    assert sorted(path.name for path in page.parent.iterdir()) == ["findings", "index.html"]
+    assert len(list((page.parent / "findings").glob("*.html"))) == 4

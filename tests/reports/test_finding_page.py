@@ -1,0 +1,230 @@
+"""The pages of findings: what they show, what they leave out, and what they do with a run directory that lies."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnxspec.reports import write_report
+from onnxspec.reports.findings import in_words
+from onnxspec.reports.picture import band, times
+
+from .conftest import KNOWN_CASE, NEW_CASE, add_evidence, exhibit, result, sample_info, write_run
+from .test_bad_runs import HOSTILE
+from .test_report import Page
+
+
+def pages(out: Path, *runs: Path) -> list[Page]:
+    """The pages of the findings, in order."""
+    write_report(runs, out)
+    return [Page(path) for path in sorted((out / "findings").glob("*.html"))]
+
+
+def test_a_finding_is_told_from_its_clause_to_its_files(shown: Path, tmp_path: Path) -> None:
+    page = pages(tmp_path / "report", shown)[0]
+    whole = " ".join(page.whole.split())
+    for words in (
+        "input_forget keeps the input gate where the document keeps the forget gate",
+        "With input_forget set, the input gate is 1 minus the forget gate.",
+        "stated: the document says so",
+        "No list of known faults names it, so it fails the run.",
+        NEW_CASE,
+        "Y, Y_h, Y_c = LSTM <hidden_size: int = 3> (X, W, R)",
+        "LSTM-14 in a model of opset 14; outputs asked for: Y, Y_h, Y_c.",
+        "The same session runs other data first, X of shape 4 \u00d7 2 \u00d7 5.",
+        "clip-at-zero off",
+        "-1 to 1, 2 not finite",
+        "Leaves out clip.",
+        "a warning of the runtime",
+        "They part first at step 2 (reverse direction, row 1): Y[2, 0, 1, 0] is 0.51, and must be 0.5 give or take 1e-07.",
+        "That is 250 times the radius.",
+        "1 of 8 judged tiles are outside the radius, the first at step 2, unit 0; 2 more in the padding.",
+        f"onnxspec run --target onnxruntime --case {NEW_CASE}",
+        "3 cases in the table of results",
+    ):
+        assert words in whole, words
+    assert page.open == []
+
+
+def test_its_pictures_have_words_and_tables_beside_them(shown: Path, tmp_path: Path) -> None:
+    page = pages(tmp_path / "report", shown)[0]
+    drawn = [attrs for attrs in page.all("svg") if attrs.get("role") == "img"]
+    assert len(drawn) == 2 + 7  # units and rows over steps, and a panel for each gate, state and output
+    ids = [str(attrs["id"]) for _, attrs in page.elements if attrs.get("id")]
+    assert len(ids) == len(set(ids))
+    for attrs in drawn:
+        assert all(name in ids for name in str(attrs["aria-labelledby"]).split())
+    assert len(page.all("details")) == 2 + 1
+    tiles = [str(attrs["class"]) for attrs in page.all("rect") if "tile" in str(attrs.get("class"))]
+    assert tiles.count("tile b3") == 2 + 1  # one in each picture, and the legend
+    assert tiles.count("tile b4 past") == 2
+    assert tiles.count("tile none") == 1 + 1  # an element that is not judged, and the legend
+    assert not any("style" in attrs or any(name.startswith("on") for name in attrs) for _, attrs in page.elements)
+
+
+def test_its_files_travel_with_the_report(shown: Path, tmp_path: Path) -> None:
+    out = tmp_path / "report"
+    page = pages(out, shown)[0]
+    shutil.rmtree(shown)
+    links = [str(attrs["href"]) for attrs in page.all("a") if "download" in attrs]
+    names = ["script.py", "model.onnx", "test_data_set_0/input_0.pb", "evidence.json"]
+    assert links == [f"files/01-1/{name}" for name in names]
+    assert all((out / "findings" / link).is_file() for link in links)
+
+
+def test_the_first_page_leads_to_every_finding_and_back(shown: Path, tmp_path: Path) -> None:
+    out = tmp_path / "report"
+    found = pages(out, shown)
+    first = Page(out / "index.html")
+    links = {str(a["href"]) for a in first.all("a") if str(a["href"]).startswith("findings/")}
+    assert links == {f"findings/{path.name}" for path in (out / "findings").glob("*.html")}
+    ids = {str(attrs.get("id")) for _, attrs in first.elements}
+    for number, page in enumerate(found, 1):
+        back = [str(attrs["href"]) for attrs in page.all("a")]
+        assert f"../index.html#finding-{number}" in back
+        assert f"finding-{number}" in ids
+        for link in back:
+            assert link.startswith(("#", "../index.html", "files/")) or (out / "findings" / link).is_file(), link
+
+
+def test_without_evidence_the_page_says_so(sample: Path, tmp_path: Path) -> None:
+    add_evidence(sample, {}, missing={NEW_CASE: "OSError: no room"})
+    first, second, *_ = pages(tmp_path / "report", sample)
+    assert "The run holds no evidence of this case: OSError: no room. The command below shows them." in first.whole
+    assert "The run holds no evidence of this case, so its numbers cannot be shown here." in second.whole
+
+
+def test_a_crash_shows_what_the_runtime_said_and_no_numbers(sample: Path, tmp_path: Path) -> None:
+    process = {"status": "crashed", "phase": "", "signal": "SIGABRT", "captured": "terminate called"}
+    content = {name: value for name, value in exhibit(NEW_CASE, process=process).items() if name != "numbers"}
+    add_evidence(sample, {NEW_CASE: content})
+    text = " ".join(pages(tmp_path / "report", sample)[0].whole.split())
+    assert "Its process was ended by SIGABRT." in text
+    assert "terminate called" in text
+    assert "No output came back, so there are no numbers to compare." in text
+
+
+def test_a_larger_case_stands_beside_a_tiny_one(sample: Path, tmp_path: Path) -> None:
+    add_evidence(sample, {c: exhibit(c) for c in (NEW_CASE, KNOWN_CASE)}, larger={NEW_CASE: KNOWN_CASE})
+    page = pages(tmp_path / "report", sample)[0]
+    assert "A larger case, to see the pattern" in page.whole
+    assert KNOWN_CASE in page.whole
+    ids = [str(attrs["id"]) for _, attrs in page.elements if attrs.get("id")]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_same_finding_on_two_targets_has_one_page(shown: Path, tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    shutil.copytree(shown, second)
+    found = pages(tmp_path / "report", shown, second)
+    assert len(found) == 4
+    assert "The smallest case on onnxruntime in run" in found[0].whole
+    assert "The smallest case on onnxruntime in second" in found[0].whole
+    assert (tmp_path / "report" / "findings" / "files" / "01-2" / "script.py").is_file()
+
+
+def test_findings_of_an_earlier_report_go_but_nothing_else(shown: Path, tmp_path: Path) -> None:
+    out = tmp_path / "report"
+    pages(out, shown)
+    rows = [result("a")]
+    info = sample_info(rows)
+    info["targets"][0]["findings"] = []
+    assert pages(out, write_run(tmp_path / "clean", rows, info)) == []
+    (tmp_path / "mine" / "findings").mkdir(parents=True)
+    (tmp_path / "mine" / "findings" / "thesis.txt").write_text("years of work")
+    with pytest.raises(FileExistsError):
+        write_report([shown], tmp_path / "mine")
+    assert (tmp_path / "mine" / "findings" / "thesis.txt").read_text() == "years of work"
+
+
+def test_what_evidence_says_is_text_and_nothing_else(sample: Path, tmp_path: Path) -> None:
+    def spoiled(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: spoiled(inner) for key, inner in value.items()} | {HOSTILE: HOSTILE}
+        if isinstance(value, list):
+            return [spoiled(inner) for inner in value] + [HOSTILE]
+        return HOSTILE if isinstance(value, str) else value
+
+    case = NEW_CASE
+    add_evidence(sample, {case: spoiled(exhibit(case)) | {"schema": 1}, "other": exhibit("other")})
+    page = pages(tmp_path / "report", sample)[0]
+    assert page.open == []
+    assert len(page.all("script")) == 1
+    assert not page.all("img")
+    assert "alert(1)</script>" in page.whole
+    assert "\u202e" not in page.source
+
+
+@pytest.mark.parametrize("value", [None, "x", [[[1]]], [{"a": {}}], ["inf", "nan"]], ids=repr)
+def test_any_value_in_any_field_of_evidence_is_survived(sample: Path, tmp_path: Path, value: Any) -> None:
+    whole = exhibit(NEW_CASE)
+    spoiled = [whole | {name: value} for name in whole if name != "schema"]
+    spoiled += [whole | {"numbers": whole["numbers"] | {name: value}} for name in whole["numbers"]]
+    for part in ("gates", "plane", "rows", "parting"):
+        inner = whole["numbers"][part]
+        spoiled += [whole | {"numbers": whole["numbers"] | {part: inner | {name: value}}} for name in inner]
+    gates = whole["numbers"]["gates"]
+    for name in gates["lines"][0]:
+        lines = [gates["lines"][0] | {name: value}, *gates["lines"][1:]]
+        spoiled.append(whole | {"numbers": whole["numbers"] | {"gates": gates | {"lines": lines}}})
+    add_evidence(sample, {NEW_CASE: whole})
+    place = sample / "evidence" / "t0" / "0" / "evidence.json"
+    for content in spoiled:
+        place.write_text(json.dumps(content), encoding="utf-8")
+        assert len(pages(tmp_path / "report", sample)) == 4
+
+
+def test_nothing_outside_the_run_is_read(sample: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "evidence.json").write_text(json.dumps(exhibit(NEW_CASE)), encoding="utf-8")
+    (tmp_path / "secret").write_text("a secret")
+    add_evidence(sample, {KNOWN_CASE: exhibit(KNOWN_CASE)})
+    folder = sample / "evidence" / "t0" / "0"
+    (folder / "script.py").unlink()
+    (folder / "script.py").symlink_to(tmp_path / "secret")
+    (folder / "page.html").write_text("<script>alert(1)</script>")
+    (folder / "test_data_set_1").symlink_to(tmp_path, target_is_directory=True)
+    (sample / "linked").symlink_to(outside, target_is_directory=True)
+    info = json.loads((sample / "run.json").read_text())
+    for place in ("../outside", str(outside), "linked", "", "..", ".", "evidence/t0/nothing"):
+        info["targets"][0]["evidence"]["folders"][NEW_CASE] = place
+        (sample / "run.json").write_text(json.dumps(info))
+        first, second, *_ = pages(tmp_path / "report", sample)
+        assert "holds no evidence" in first.whole, place
+        assert "Expected and reported" in second.whole
+    kept = {p.name for p in (tmp_path / "report" / "findings" / "files").rglob("*") if p.is_file()}
+    assert kept == {"model.onnx", "input_0.pb", "evidence.json"}
+
+
+def test_an_exhibit_that_is_too_large_or_of_another_form_is_left_alone(sample: Path, tmp_path: Path) -> None:
+    add_evidence(sample, {NEW_CASE: exhibit(NEW_CASE, schema=2)})
+    place = sample / "evidence" / "t0" / "0" / "evidence.json"
+    for content in (None, "{", "[]", "[" * 100_000):
+        if content is not None:
+            place.write_text(content)
+        assert "holds no evidence" in pages(tmp_path / "report", sample)[0].whole
+    os.truncate(place, 9 << 20)
+    assert "holds no evidence" in pages(tmp_path / "report", sample)[0].whole
+
+
+def test_titles_for_people() -> None:
+    assert in_words("wrong (value) with short row", "wrong", "value") == "Wrong values with short row"
+    assert in_words("crashed with no rows", "crashed", "") == "The process dies with no rows"
+    assert in_words("refuses float64", "refused", "load") == "Refuses float64"
+    assert in_words("wrong turns", "wrong", "value") == "Wrong turns"
+    assert in_words("input_forget is kept", "wrong", "value") == "input_forget is kept"
+    kept = "Values past a sequence's length that break a convention"
+    assert in_words("breaks a convention (padding)", "pass", "padding") == kept
+
+
+def test_ratios_in_few_characters() -> None:
+    values = [None, float("nan"), 0.0, 0.01, 0.3, 1.0, 1.04, 9.97, 55.4, 999.6, 3.2e5, float("inf")]
+    assert [times(v) for v in values] == ["", "", "0", "<.1", "0.3", "1.0", "1.0", "10", "55", "1000", "3e5", "\u221e"]
+    assert [band(v) for v in (None, 0.5, 0.51, 1.0, 1.01, 11.0, 1e4, float("inf"))] == [
+        *("none", "b0", "b1", "b1", "b2", "b3", "b4", "b4")
+    ]
