@@ -1,5 +1,5 @@
-"""What the oracle costs: value, and value with radius, over one run of ONNX's ReferenceEvaluator and over the bare matrix
-products. Every figure is a ratio of medians measured in turn in this process.
+"""What the oracle costs: value, and value with radius, over one run of ONNX's ReferenceEvaluator and over the bare
+matrix products. Every figure is a ratio of medians measured in turn in this process.
 
     python benchmarks/oracle.py
 """
@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from onnx import helper
 from onnx.reference import ReferenceEvaluator
+
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.reference import evaluate, expect
 
@@ -32,34 +32,34 @@ def medians(functions: dict[str, Callable[[], object]], rounds: int) -> dict[str
     return {name: statistics.median(each) for name, each in times.items()}
 
 
+def measure(T: int, N: int, I: int, H: int, rounds: int) -> dict[str, float]:
+    """Median seconds for one size of the evaluator, the value, the value with its radius, and the products alone."""
+    outputs = ("Y", "Y_h", "Y_c")
+    case = build_case(CaseSpec("LSTM", 14, T=T, N=N, I=I, H=H, bias=True, outputs=outputs))
+    node, inputs = case.trial.node, case.trial.feeds[0].inputs
+    session = ReferenceEvaluator(case.trial.model)
+    observed = {n: a.astype(np.float32) for n, a in evaluate(node, inputs).items()}
+    X, W, R = (inputs[n].astype(np.float64) for n in "XWR")
+    hidden = np.zeros((N, H))
+
+    def products() -> None:
+        X @ W[0].T
+        for _ in range(T):
+            hidden @ R[0].T
+
+    functions: dict[str, Callable[[], object]] = {
+        "evaluator": lambda: session.run(None, dict(inputs)),
+        "value": lambda: evaluate(node, inputs),
+        "value and radius": lambda: expect(node, inputs, observed),
+        "products": products,
+    }
+    return medians(functions, rounds)
+
+
 def main() -> None:
     print(f"{'size':8} {'value':>12} {'with radius':>12} {'/ products':>12}   (goals in brackets)")
-    for position, (size, (T, N, I, H)) in enumerate(SIZES.items()):
-        outputs = ("Y", "Y_h", "Y_c")
-        case = build_case(CaseSpec("LSTM", 14, T=T, N=N, I=I, H=H, bias=True, outputs=outputs))
-        node, inputs = case.trial.node, case.trial.feeds[0].inputs
-        given = [helper.make_tensor_value_info(n, 1, a.shape) for n, a in inputs.items()]
-        asked = [helper.make_tensor_value_info(n, 1, None) for n in outputs]
-        proto = helper.make_node("LSTM", list(inputs), list(outputs), hidden_size=H)
-        session = ReferenceEvaluator(helper.make_model(helper.make_graph([proto], "g", given, asked)))
-        observed = {n: a.astype(np.float32) for n, a in evaluate(node, inputs).items()}
-        wide = {n: a.astype(np.float64) for n, a in inputs.items()}
-
-        def products(wide: dict[str, np.ndarray] = wide, T: int = T) -> None:  # type: ignore[type-arg]
-            wide["X"] @ wide["W"][0].T
-            h = wide["X"][0, :, :1].repeat(wide["R"].shape[2], 1)
-            for _ in range(T):
-                h @ wide["R"][0].T
-
-        found = medians(
-            {
-                "evaluator": lambda: session.run(None, dict(inputs)),
-                "value": lambda: evaluate(node, inputs),
-                "value and radius": lambda: expect(node, inputs, observed),
-                "products": products,
-            },
-            ROUNDS[size],
-        )
+    for position, (size, shape) in enumerate(SIZES.items()):
+        found = measure(*shape, ROUNDS[size])
         ratios = [
             found["value"] / found["evaluator"],
             found["value and radius"] / found["evaluator"],

@@ -20,6 +20,7 @@ ROUNDS = 5
 def bare(profile: str) -> float:
     """Processor seconds of creating and running every session of the profile, nothing else."""
     import onnxruntime
+
     from onnxspec.cases import build_case, operator_versions
     from onnxspec.cases import profile as cases_of
 

@@ -68,5 +68,5 @@ def build_case(spec: CaseSpec) -> Case:
     if "Y" not in spec.outputs:
         everything = spec.node.operator.outputs
         model = build_model(spec, tensors[-1], everything)
-        twin = Trial(f"{spec.id}~twin", model, replace(spec.node, outputs=everything), feeds[-1:])
+        twin = Trial(f"{spec.id}~twin", model, replace(spec.node, outputs=everything), feeds)
     return Case(spec, trial, twin)

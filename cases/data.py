@@ -56,7 +56,12 @@ def _gain(columns: int) -> int:
 
 
 # Exponents of X, of weights and biases, and of states, added to the usual ones.
-_MAGNITUDES: dict[str, tuple[int, int, int]] = {"dense": (0, 0, 0), "small": (-6, -6, -6), "large": (3, 1, 1), "huge": (10, 0, 0)}
+_MAGNITUDES: dict[str, tuple[int, int, int]] = {
+    "dense": (0, 0, 0),
+    "small": (-6, -6, -6),
+    "large": (3, 1, 1),
+    "huge": (10, 0, 0),
+}
 
 
 @lru_cache(maxsize=64)

@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import ml_dtypes
-import numpy as np
 from google.protobuf.message import DecodeError, EncodeError
 from numpy.typing import NDArray
-from onnx import ModelProto, TensorProto, ValueInfoProto, numpy_helper
+from onnx import ModelProto, TensorProto, ValueInfoProto
 
 from .external_data import OutsideData, take_in
-from .model import tensor_proto
+from .tensor import array_of, tensor_proto
 
 __all__ = [
     "ATOL",
@@ -33,7 +31,6 @@ __all__ = [
     "DirectoryError",
     "NoTestCase",
     "OutsideFile",
-    "array_of",
     "find_directories",
     "read_directory",
     "write_directory",
@@ -261,43 +258,6 @@ def _tensors(folder: Path, place: Path, kind: str, values: Sequence[ValueInfoPro
         except TypeError as error:
             raise DirectoryError(f"{_shown(path, folder)}: {_line(error)}") from None
     return found
-
-
-# What targets are fed: NumPy's own numbers, and bfloat16.
-_NUMBERS = frozenset(
-    {
-        *(TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.BOOL),
-        *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
-        *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
-        *(TensorProto.COMPLEX64, TensorProto.COMPLEX128),
-    }
-)
-
-
-def array_of(tensor: TensorProto) -> Array:
-    """The numbers of a tensor, bfloat16 as the type of ml_dtypes in every version of onnx.
-
-    Raises ValueError for a tensor whose data does not fit its shape, TypeError for one that does not hold numbers.
-    """
-    if tensor.data_type not in TensorProto.DataType.values() or tensor.data_type == TensorProto.UNDEFINED:
-        raise ValueError("holds no tensor; is it cut off?")
-    if tensor.data_type not in _NUMBERS:
-        raise TypeError(f"holds {TensorProto.DataType.Name(tensor.data_type).lower()}, which targets are not fed")
-    if any(extent < 0 for extent in tensor.dims):
-        raise ValueError(f"holds a tensor of shape {tuple(tensor.dims)}")
-    array: Array
-    try:
-        if tensor.data_type != TensorProto.BFLOAT16:
-            array = numpy_helper.to_array(tensor)
-            return array
-        if tensor.HasField("raw_data"):
-            bits = np.frombuffer(tensor.raw_data, "<u2").astype(np.uint16)
-        else:
-            bits = np.array(tensor.int32_data, np.int64).astype(np.uint16)
-        array = bits.view(ml_dtypes.bfloat16).reshape(tuple(tensor.dims))
-        return array
-    except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"holds a tensor that is cut off or broken: {error}") from None
 
 
 def _parsed(folder: Path, path: Path, content: bytes, proto: Proto) -> Proto:

@@ -31,7 +31,7 @@ def trials_of(
     if "Y" in read.node.outputs:
         return trial, None
     everything = read.node.operator.outputs
-    twin = Trial(f"{key}~twin", _with_all_outputs(model, read), replace(read.node, outputs=everything), feeds[-1:])
+    twin = Trial(f"{key}~twin", _with_all_outputs(model, read), replace(read.node, outputs=everything), feeds)
     return trial, twin
 
 

@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from ..reference import FORMATS
 from .spec import CaseSpec
+from .tensor import tensor_proto
 
-__all__ = ["build_model", "tensor_proto"]
+__all__ = ["CONSTANTS", "build_model"]
 
 CONSTANTS = ("W", "R", "B", "P")
-
-
-def tensor_proto(name: str, array: NDArray[Any]) -> TensorProto:
-    """A tensor as ONNX holds it, with its bytes as they are; bfloat16 included, in every version of onnx."""
-    kind = TensorProto.INT32 if array.dtype == np.int32 else FORMATS[array.dtype.name].onnx_type
-    little = np.ascontiguousarray(array)
-    if little.dtype.byteorder == ">":
-        little = little.astype(little.dtype.newbyteorder("<"))
-    return TensorProto(name=name, data_type=kind, dims=array.shape, raw_data=little.tobytes())
 
 
 def build_model(spec: CaseSpec, inputs: Mapping[str, NDArray[Any]], outputs: tuple[str, ...] | None = None) -> bytes:

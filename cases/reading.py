@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, NodeProto, TensorProto, helper
 
 from ..reference import OPERATORS, IllegalNode, Node, OperatorVersion, UnknownOperator, operator_version, versions_of
+from .tensor import array_of
 
 __all__ = ["NotOneNode", "OneNode", "read_model"]
 
@@ -167,8 +167,6 @@ def _array(tensor: TensorProto) -> NDArray[Any]:
     if tensor.data_location == TensorProto.EXTERNAL:
         raise NotOneNode(f"tensor {tensor.name!r} stands in another file: load the model with its external data")
     try:
-        array: NDArray[Any] = numpy_helper.to_array(tensor)
-    except (ValueError, TypeError, KeyError) as error:
-        raise NotOneNode(f"tensor {tensor.name!r} cannot be read: {' '.join(str(error).split())}") from None
-    # onnx before 1.19 gives bfloat16 as float32, which holds it exactly.
-    return array.astype(ml_dtypes.bfloat16) if tensor.data_type == TensorProto.BFLOAT16 else array
+        return array_of(tensor)
+    except (ValueError, TypeError) as error:
+        raise NotOneNode(f"tensor {tensor.name!r} {' '.join(str(error).split())}") from None

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from ..cases import Case, CaseSpec, build_case, digests_for
 from ..reference import clause_named
 from .environment import environment, version_of
-from .evidence import Evidence, Kept, write_evidence
+from .evidence import Evidence, Kept, forget_evidence, write_evidence
 from .expected_failures import Entry, matching, shipped_for, stale
 from .findings import biases, findings_of, grades
 from .journal import SCHEMA, Journal, RunMismatch
@@ -127,6 +127,8 @@ def execute(plan: Plan, journal: Journal, observe: Observer = lambda target, res
     run = Run(plan, journal.folder, datetime.now(timezone.utc), [TargetRun(target) for target in plan.targets])
     journal.same_run(_description(run))
     journal.forget_unavailable()
+    if not journal.done:
+        forget_evidence(journal.folder)
     before = _take_up(run, journal)
     clock = time.monotonic()
     journal.describe(_description(run))

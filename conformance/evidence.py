@@ -1,8 +1,8 @@
 """Evidence: for the smallest case of each finding, what a reader needs to see it and to make it happen again.
 
 It lies in the run directory as ``evidence/TARGET/CASE/``: an exhibit of the numbers (``evidence.json``), a script that
-needs only onnx, NumPy and the runtime, and the case as an ONNX test-case directory. It decides nothing; a run without it
-is as good as one with it, so whatever goes wrong here is said and nothing more.
+needs only onnx, NumPy and the runtime, and the case as an ONNX test-case directory. It decides nothing; a run without
+it is as good as one with it, so whatever goes wrong here is said and nothing more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .target import Target
 from .verdict import FAILING, Judgement, Verdict
 from .worker import one_line
 
-__all__ = ["FOLDER", "Evidence", "Kept", "write_evidence"]
+__all__ = ["FOLDER", "Evidence", "Kept", "forget_evidence", "write_evidence"]
 
 FOLDER = "evidence"
 EXHIBIT, SCRIPT = "evidence.json", "script.py"
@@ -148,6 +148,16 @@ def _slug(name: str) -> str:
     """A target's name as that of a folder, different for different names."""
     safe = re.sub(r"[^A-Za-z0-9+_-]", "_", name)[:80]
     return safe if safe == name else f"{safe}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:6]}"
+
+
+def forget_evidence(folder: Path) -> None:
+    """Remove the evidence in a run directory whose run starts again; nothing else that may lie there."""
+    with contextlib.suppress(OSError):
+        for place in (folder / FOLDER).iterdir():
+            _clear(place, set())
+            with contextlib.suppress(OSError):  # something else is in it, or it is no folder
+                place.rmdir()
+        (folder / FOLDER).rmdir()
 
 
 def _clear(place: Path, wanted: set[str]) -> None:

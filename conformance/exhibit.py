@@ -137,8 +137,8 @@ def _numbers(comparison: Comparison) -> dict[str, Any]:
     """Where target and expectation part, the gates there, and error against radius all around."""
     c = comparison.configuration
     parting = parting_of(comparison)
-    place = parting[1][-3:] if parting is not None else focus_of(comparison)
-    direction, row, unit = place
+    direction, row, unit = parting[1][-3:] if parting is not None else focus_of(comparison)
+    place = direction, row, unit
     found: dict[str, Any] = {
         "title": comparison.run.title,
         "from_reported": "Y" in comparison.outputs,
@@ -295,17 +295,18 @@ def _output(comparison: Comparison, name: str) -> dict[str, Any]:
             expected = np.where(about, e.number.value, expected)
             radius = np.where(about, e.number.radius, radius)
             judged |= about if e.number.doubt is None else about & ~e.number.doubt
-    back = (lambda a: a) if c.layout == 0 else (lambda a: a.transpose((2, 0, 1, 3) if name == "Y" else (1, 0, 2)))
-    entry: dict[str, Any] = {"name": name, "shape": list(back(got).shape), "unjudged": int((~judged).sum())}
+    axes = ((2, 0, 1, 3) if name == "Y" else (1, 0, 2)) if c.layout == 1 else tuple(range(got.ndim))
+    shape = list(got.transpose(axes).shape)
+    entry: dict[str, Any] = {"name": name, "shape": shape, "unjudged": int((~judged).sum())}
     if got.size > _ELEMENTS:
         entry["left_out"] = f"{got.size} elements are more than are kept here; see numbers.plane"
         return entry
     digits = _digits(c.format.name)
     return {
         **entry,
-        "got": _plain(back(got).astype(np.float64), digits),
-        "expected": _plain(back(expected), digits),
-        "radius": _plain(back(radius), 3),
+        "got": _plain(got.transpose(axes).astype(np.float64), digits),
+        "expected": _plain(expected.transpose(axes), digits),
+        "radius": _plain(radius.transpose(axes), 3),
     }
 
 

@@ -101,7 +101,9 @@ def _node(case: Case) -> Iterator[RenderableType]:
     model = onnx.load_model_from_string(case.trial.model)
     node, (opset,) = case.trial.node, model.opset_import
     yield _heading("Node")
-    yield Text(onnx.printer.to_text(model.graph.node[0]).strip())
+    # onnx before 1.19 prints no node by itself, only a graph that holds it.
+    text = onnx.printer.to_text(onnx.helper.make_graph([model.graph.node[0]], "node", [], []))
+    yield Text(text[text.index("{") + 1 : text.rindex("}")].strip())
     yield Text(f"{node.operator.name} in a model of opset {opset.version}, IR version {model.ir_version}")
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in ("input", "type", "shape", ""):

@@ -152,7 +152,18 @@ def grades(results: Iterable[Result], declared: str) -> dict[str, str]:
             found[result.type].add(result.accuracy or "")
         elif result.strict is not None:
             found[result.type].add("strict" if result.strict else declared)
-    order = ["strict", "standard", "flushing", "f32-math", "tf32", "f16-math", "bf16-math", "f16-storage", "bf16-storage", "fast"]
+    order = [
+        "strict",
+        "standard",
+        "flushing",
+        "f32-math",
+        "tf32",
+        "f16-math",
+        "bf16-math",
+        "f16-storage",
+        "bf16-storage",
+        "fast",
+    ]
     return {
         kind: max(names, key=lambda n: order.index(n) if n in order else len(order))
         for kind, names in sorted(found.items())

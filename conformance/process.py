@@ -106,7 +106,7 @@ class Outcome:
     proof: str = ""
 
 
-class TargetUnavailable(Exception):  # noqa: N818 - it reads as what it says
+class TargetUnavailable(Exception):
     """The target could not be started; the text says why in one line.
 
     `captured` holds what it printed.

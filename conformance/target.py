@@ -63,7 +63,7 @@ class TargetError(ValueError):
     """A target's name or its table cannot be used; the text says which and why, in one line."""
 
 
-class UnknownTarget(TargetError):  # noqa: N818 - it reads as what it says
+class UnknownTarget(TargetError):
     """No target has this name; the text gives the nearest ones that exist."""
 
 

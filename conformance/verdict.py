@@ -1,7 +1,7 @@
 """The verdict: what became of one case on one target, and why.
 
-A verdict accuses somebody, so it rests only on what is proved: on radii that every honest implementation meets, on every
-reading that an open clause allows, and never on a convention.
+A verdict accuses somebody, so it rests only on what is proved: on radii that every honest implementation meets, on
+every reading that an open clause allows, and never on a convention.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class Judgement:
     worst
         Largest |error|/radius of what was judged; infinity where no radius allows what is there.
     error_sums
-        Sums over judged elements for the run's bias: signed error, error towards larger magnitude, its square, u|value|.
+        Sums over judged elements for the run's bias: signed error, error towards larger magnitude, its square,
+        u|value|.
     strict
         For a case of the accuracy kind: whether it passes by the class ``strict`` too; None for the others.
     """
@@ -132,18 +133,28 @@ def judge_trial(
         names = ", ".join(outcome.changed)
         return Judgement(Verdict.IMPURE, "inputs-changed", message=f"the run changed its inputs: {names}")
 
-    sessions = [_Session(trial.node, f.inputs, o) for f, lists in zip(trial.feeds, runs, strict=True) for o in lists]
+    twins = _twin_outputs(twin_trial, twin, len(trial.feeds))
+    sessions, same = [], True
+    for feed, lists, all_outputs in zip(trial.feeds, runs, twins, strict=True):
+        for outputs in lists:
+            joined = _joined(outputs, all_outputs)
+            same = same and (joined is not None or not all_outputs)
+            if joined is not None and twin_trial is not None:
+                sessions.append(_Session(twin_trial.node, feed.inputs, joined))
+            else:
+                sessions.append(_Session(trial.node, feed.inputs, outputs))
     flags = ["nondeterministic"] if any(len(lists) > 1 for lists in runs) else []
-    sessions[-1:], same = _joined_by_twin(sessions[-1:], twin_trial, twin)
-    if same is False:
+    if not same:
         flags.append("outputs-differ-from-twin")
     found = _by_values(sessions, touched, accuracy)
     if found.verdict is Verdict.PASS and trial.graded:
-        found = replace(found, strict=_attempt(sessions, "strict", Readings(**dict(found.readings or {})), touched).holds)
+        readings = Readings(**dict(found.readings or {}))
+        found = replace(found, strict=_attempt(sessions, "strict", readings, touched).holds)
     if found.verdict in (Verdict.WRONG, Verdict.INACCURATE) and "nondeterministic" in flags:
         alone = [_by_values([s], touched, accuracy).verdict for s in sessions]
         if any(v not in (Verdict.WRONG, Verdict.INACCURATE) for v in alone):
-            found = replace(found, verdict=Verdict.UNSTABLE, message=f"repeated runs differ; one of them: {found.message}")
+            message = f"repeated runs differ; one of them: {found.message}"
+            found = replace(found, verdict=Verdict.UNSTABLE, message=message)
     return replace(found, flags=(*flags, *found.flags))
 
 
@@ -187,30 +198,31 @@ def _malformed(
                 continue
             return Judgement(Verdict.MALFORMED, "form", where, f"{name} is missing or no array of numbers")
         if array.shape != shapes[name]:
-            return Judgement(Verdict.MALFORMED, "shape", where, f"{name} has shape {array.shape}, must be {shapes[name]}")
+            wrong = f"{name} has shape {array.shape}, must be {shapes[name]}"
+            return Judgement(Verdict.MALFORMED, "shape", where, wrong)
         if array.dtype != c.format.dtype:
             return Judgement(Verdict.MALFORMED, "type", where, f"{name} is {array.dtype.name}, must be {c.format.name}")
     return None
 
 
-def _joined_by_twin(
-    sessions: list[_Session], twin_trial: Trial | None, twin: Outcome | None
-) -> tuple[list[_Session], bool | None]:
-    """A session without Y together with its twin, which has Y.
-
-    Where the outputs that both have are equal bit for bit, the twin stands for both, and every step of it can be judged.
-    Otherwise the session is judged alone, from the radius of a free run. The second value says whether they are equal.
-    """
+def _twin_outputs(twin_trial: Trial | None, twin: Outcome | None, feeds: int) -> list[list[dict[str, Any]]]:
+    """For each feed the outputs of the twin, which has Y, as far as it ran and they are well formed."""
     if twin_trial is None or twin is None or twin.status != "ran" or twin.malformed:
-        return sessions, None
-    (lists,) = twin.outputs
-    (outputs,) = list(_named(twin_trial.node, lists))[:1]
-    if _malformed(twin_trial.node, twin_trial.feeds[-1].inputs, outputs, frozenset()) is not None:
-        return sessions, None
-    (session,) = sessions
-    if all(array.tobytes() == outputs[name].tobytes() for name, array in session.outputs.items()):
-        return [_Session(twin_trial.node, session.inputs, outputs)], True
-    return sessions, False
+        return [[] for _ in range(feeds)]
+    found = []
+    for feed, lists in zip(twin_trial.feeds, twin.outputs, strict=True):
+        named = list(_named(twin_trial.node, lists))
+        found.append([o for o in named if _malformed(twin_trial.node, feed.inputs, o, frozenset()) is None])
+    return found
+
+
+def _joined(outputs: Outputs, twins: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The twin's outputs in place of a run's own, where those that both have are equal bit for bit: then the twin
+    stands for both, and every step can be judged. Otherwise the run is judged alone, by the radius of a free run."""
+    for all_outputs in twins:
+        if all(array.tobytes() == all_outputs[name].tobytes() for name, array in outputs.items()):
+            return all_outputs
+    return None
 
 
 def _by_values(sessions: list[_Session], touched: frozenset[str], accuracy: str) -> Judgement:
@@ -221,9 +233,7 @@ def _by_values(sessions: list[_Session], touched: frozenset[str], accuracy: str)
     for name in (accuracy, *(preset for preset in WIDER_PRESETS[kind] if preset != accuracy)):
         for readings in Readings().alternatives(touched):
             attempt = _attempt(sessions, name, readings, touched)
-            # A wider class explains a result only if it still judges all that the declared one did: a free run whose
-            # radius has grown beyond the signal agrees with anything.
-            if attempt.holds and (best is None or attempt.judged >= best.judged):
+            if attempt.holds:
                 return _accepted(attempt, name, accuracy, best)
             if name == accuracy and (best is None or attempt.failing < best.failing):
                 best = attempt
@@ -287,7 +297,9 @@ def _accepted(attempt: _Attempt, name: str, declared: str, best: _Attempt | None
     if name != declared:
         assert best is not None
         found = _refuted(best, Verdict.INACCURATE)
-        return replace(found, accuracy=name, message=f"{found.message}; right by the wider class {name}")
+        # A free run whose radius has outgrown the signal agrees with anything.
+        words = "right by" if attempt.judged >= best.judged else "cannot be told from"
+        return replace(found, accuracy=name, message=f"{found.message}; {words} the wider class {name}")
     verdict, reason, message = Verdict.PASS, None, ""
     if attempt.elements and not attempt.judged:
         verdict, reason, message = Verdict.UNJUDGED, "unjudged", "no element could be judged"

@@ -1,6 +1,6 @@
 """What the documents say: schemas, clauses, readings, numbers with error bounds, deviations."""
 
-from . import lstm_deviations as _lstm_deviations  # registers its deviations
+from . import lstm_deviations as _lstm_deviations  # noqa: F401 - registers its deviations
 from .accuracy import ACCURACY_CLASSES, WIDER_PRESETS, AccuracyClass, budget
 from .activations import ACTIVATIONS
 from .clauses import Clause, ClauseError, clause_named, clauses_of

@@ -90,7 +90,7 @@ def _leaky_relu(x: Array, alpha: float, beta: float) -> Array:
 
 
 def _thresholded_relu(x: Array, alpha: float, beta: float) -> Array:
-    return np.where(x >= alpha, x, 0.0)
+    return np.where(x >= alpha, x, np.zeros_like(x))
 
 
 def _scaled_tanh(x: Array, alpha: float, beta: float) -> Array:
@@ -200,8 +200,8 @@ ACTIVATIONS: dict[str, ActivationKind] = {
     k.name: k
     for k in (
         ActivationKind("Relu", False, False, _relu, _free),
-        # tanh' = 1 - tanh^2, and |tanh''| is 4/(3 sqrt 3) at most; s' = s(1 - s), and |s''| is 1/(6 sqrt 3) at most. The
-        # clamps keep slopes right where the value itself is a rounding beyond its range.
+        # tanh' = 1 - tanh^2, and |tanh''| is 4/(3 sqrt 3) at most; s' = s(1 - s), and |s''| is 1/(6 sqrt 3) at most.
+        # The clamps keep slopes right where the value itself is a rounding beyond its range.
         ActivationKind(
             "Tanh",
             False,
@@ -245,7 +245,7 @@ ACTIVATIONS: dict[str, ActivationKind] = {
 
 # The reading of ThresholdedRelu in which x == alpha gives 0.
 THRESHOLDED_RELU_ABOVE = replace(
-    ACTIVATIONS["ThresholdedRelu"], value=lambda x, alpha, beta: np.where(x > alpha, x, 0.0)
+    ACTIVATIONS["ThresholdedRelu"], value=lambda x, alpha, beta: np.where(x > alpha, x, np.zeros_like(x))
 )
 
 
@@ -290,7 +290,6 @@ class Activation:
         radius = np.maximum(top - centre, centre - bottom)
         radius += self.kind.cost(low, high, np.maximum(np.abs(bottom), np.abs(top)), self.alpha, self.beta, w)
         return centre, radius
-
 
     def _smooth_hull(self, low: Array, value: Array, high: Array, w: Budget) -> tuple[Array, Array]:
         """By Taylor: |f(x + d) - f(x)| <= d (|f'(x)| + d max|f''|/2), here without the half; both functions that have

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from .activations import Activation
 __all__ = ["Bounded", "Bounding", "Sum", "Weights"]
 
 Array = NDArray[np.float64]
-Mask = Union[NDArray[np.bool_], None]
+Mask: TypeAlias = "NDArray[np.bool_] | None"
 
 
 def _either(first: Mask, second: Mask) -> Mask:
@@ -279,7 +279,8 @@ class Bounding:
     def _magnitude(self, size: Array, weights: Weights) -> Array:
         """|x| @ |W|, from above. Large ones in float32, which is as good for a bound: n terms are off by gamma_n there,
         n*2^-23 at most for n up to 2^22; operands whose largest is beyond 2^-50 ... 2^50 stay in float64."""
-        if size.size * weights.transposed.shape[1] < 1 << 20 or not (weights.single and 2.0**-50 < size.max() < 2.0**50):
+        worth_it = size.size * weights.transposed.shape[1] >= 1 << 20 and weights.single
+        if not worth_it or not 2.0**-50 < size.max() < 2.0**50:
             return _times(size, weights.absolute)
         total = _times(size.astype(np.float32), weights.absolute.astype(np.float32)).astype(np.float64)
         total *= 1 + (weights.columns + 2) * 2.0**-23

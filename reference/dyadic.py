@@ -2,8 +2,8 @@
 
 A number m * 2^e is held exactly by every format with enough digits. Where all terms of a sum are multiples of 2^e and
 their absolute values add up to no more than 2^(p + e), every partial sum in every order is such a number too, so a
-format of p digits rounds nothing: not in the sum, and not where parts of it are stored. Dyadic data with piecewise-linear
-activations stays in that state for some steps; as long as it does, the tolerance is zero.
+format of p digits rounds nothing: not in the sum, and not where parts of it are stored. Dyadic data with
+piecewise-linear activations stays in that state for some steps; as long as it does, the tolerance is zero.
 """
 
 from __future__ import annotations
@@ -147,8 +147,8 @@ class Proving:
             product = Dyadic.of(activation.alpha.value * x.value, x.exact, self.form)
             whole = (product + self.given(np.asarray(activation.beta.value))).settled()
             return Dyadic.of(activation(x.value), whole.exact, self.form)
-        # Relu and ThresholdedRelu choose between numbers; all others were never to get here. A threshold that the format
-        # does not hold is another one in its rounded copy.
+        # Relu and ThresholdedRelu choose between numbers; all others were never to get here. A threshold that the
+        # format does not hold is another one in its rounded copy.
         chosen = x.exact & (activation.name in LINEAR)
         if activation.name == "ThresholdedRelu":
             chosen = chosen & self.given(np.asarray(activation.alpha.value)).exact

@@ -1,8 +1,10 @@
 """What the outputs of a target must be: numbers with radii, from its own reported states where it reports them.
 
 Step-local: where Y is among the outputs, every step is judged from the state that the target reported one step before.
-An error then passes through R once, only the inner state is scanned, and the radius stays tight at any length. Free run:
-without Y the radius grows with length, so it speaks only while it is small beside the signal.
+An error then passes through R once, only the inner state is scanned, and the radius stays tight at any length.
+
+Free run: without Y the radius grows with length. What lies outside it is wrong all the same; lying within it proves
+something only while it is small beside the signal.
 """
 
 from __future__ import annotations

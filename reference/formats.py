@@ -45,7 +45,7 @@ class Format:
         return np.dtype(ml_dtypes.bfloat16 if self.name == "bfloat16" else self.name)
 
     def nearest(self, numbers: NDArray[np.float64]) -> NDArray[Any]:
-        """float64 numbers in this format's type, rounded once: to nearest, ties to even, infinity beyond ``largest``."""
+        """float64 numbers in this format's type, rounded once: to nearest, ties to even, infinity past ``largest``."""
         with np.errstate(over="ignore", invalid="ignore"):
             if self.name != "bfloat16":
                 return numbers.astype(self.dtype)

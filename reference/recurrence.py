@@ -107,10 +107,10 @@ def _run(computation: Computation, arithmetic: Any, d: int, observed: NDArray[An
     block = max(1, _BLOCK // max(1, c.N * rows))
     for start in range(0, c.T, block):
         XW = gates(arithmetic.product(X[start : start + block], W) + Wb)
-        # Where all states are known one walk takes all steps of the block, otherwise each step waits for the one before.
-        for t in range(len(XW.number)) if before is None else (slice(None),):
+        # Where all states are known one walk takes all steps of the block; otherwise each waits for the one before.
+        for step in [slice(t, t + 1) for t in range(len(XW.number))] if before is None else [slice(None)]:
             known = hidden[np.newaxis] if before is None else before[start : start + block]
-            now = XW if before is not None else gates(XW.number[t : t + 1])
+            now = gates(XW.number[step])
             stepped = cell.walk(parameters, now, gates(arithmetic.product(known, R) + Rb), inner)
             steps.append(stepped)
             hidden, *rest = (arithmetic.kept(s[-1]) for s in stepped)

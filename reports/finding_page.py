@@ -26,7 +26,7 @@ def paged(findings: Sequence[Finding]) -> frozenset[int]:
 
 
 def places_of(finding: Finding) -> list[tuple[str, str]]:
-    """Return where the files of the smallest and of the larger case of each member are, seen from the finding's page."""
+    """Return where the files of each member's smallest and larger case are, seen from the finding's page."""
     return [
         (f"files/{finding.number:02d}-{k}", f"files/{finding.number:02d}-{k}-larger")
         for k in range(1, len(finding.members) + 1)

@@ -255,7 +255,9 @@
     if (top < grid.scrollTop) grid.scrollTop = top;
     else if (top + height > grid.scrollTop + room) grid.scrollTop = top + height - room;
     draw(true);
-    body.querySelector(`[data-place="${current}"]`)?.focus({ preventScroll: true });
+    const button = body.querySelector(`[data-place="${current}"]`);
+    button?.focus({ preventScroll: true });
+    button?.scrollIntoView({ block: "nearest" }); // the page, too, where the table is half out of sight
   }
   body.addEventListener("keydown", (event) => {
     if (!event.target.classList.contains("open")) return;

@@ -42,8 +42,8 @@ def _to_stderr(line: str) -> None:
 
 
 def write_report(runs: Sequence[Path], out: Path, *, warn: Callable[[str], None] = _to_stderr) -> Path:
-    """Write the report on the run directories ``runs`` to ``out``/index.html, with a page for each finding beside it, and
-    return that path.
+    """Write the report on the run directories ``runs`` to ``out``/index.html, and a page for each finding beside it;
+    return the path of the first page.
 
     A directory that is missing, half-written, empty or of another schema costs one line, given to ``warn`` and shown on
     the page; what can be read is reported. Raises OSError if ``out`` cannot be written.
@@ -251,7 +251,8 @@ def _asset(name: str) -> str:
 def _policy(style: str, *scripts: str) -> str:
     """What a page allows itself: this style and these scripts by their hashes, and so none that slipped in."""
     allowed = " ".join(map(_digest, scripts))
-    return f"default-src 'none'; style-src {_digest(style)}; script-src {allowed}; img-src data:; base-uri 'none'; form-action 'none'"
+    sources = f"style-src {_digest(style)}; script-src {allowed}; img-src data:"
+    return f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
 
 
 def _digest(text: str) -> str:

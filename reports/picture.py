@@ -82,7 +82,8 @@ def heat_map(grid: Grid, row_word: str) -> HeatMap:
             times(ratio) if small else "",
             _outside(ratio),
             column >= grid.ends[row],
-            f"{'padding, ' if column >= grid.ends[row] else ''}step {grid.columns[column]}, {row_word} {grid.rows[row]}: {_said(ratio)}",
+            f"step {grid.columns[column]}, {row_word} {grid.rows[row]}: {_said(ratio)}"
+            + (", in the padding" if column >= grid.ends[row] else ""),
         )
         for row, line in enumerate(grid.values)
         for column, ratio in enumerate(line)

@@ -4,6 +4,7 @@ import hashlib
 
 import numpy as np
 import pytest
+
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.cases.data import inputs_of
 from onnxspec.reference import FORMATS

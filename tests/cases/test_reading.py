@@ -114,7 +114,7 @@ PLAIN = lstm(["x", "w", "r"], ["y"])
         (model_of([PLAIN], shown=("y", "y")), "shows an output twice"),
         (model_of([lstm(["x", "w", "r", *("",) * 5, "q"], ["y"])]), "inputs are 8 at most, not 9"),
         (model_of([PLAIN], ("x", "r"), constants=(OUTSIDE,)), "'w' stands in another file"),
-        (model_of([PLAIN], ("x", "r"), constants=(BROKEN,)), "'w' cannot be read"),
+        (model_of([PLAIN], ("x", "r"), constants=(BROKEN,)), "'w' holds a tensor that is cut off"),
         (model_of([PLAIN, helper.make_node("Constant", [], ["w"], value_string="s")], ("x", "r")), "holds no tensor"),
     ],
 )

@@ -1,6 +1,7 @@
 """The clause tables: loaded, checked, and refused with their place where they say what cannot be."""
 
 import pytest
+
 from onnxspec.reference import (
     DEVIATIONS,
     OPERATORS,

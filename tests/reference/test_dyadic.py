@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from onnxspec.reference import FORMATS, Node, compare, expect
 from onnxspec.reference.dyadic import Dyadic, Proving
 from onnxspec.reference.kernels import STYLES, run_kernel

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+
 from onnxspec.reference import Node, Readings, evaluate
 
 from .second_lstm import ACTIVATIONS, DEFAULT_ALPHA, DEFAULT_BETA, Choices, second_lstm

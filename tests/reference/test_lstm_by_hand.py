@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
 from onnxspec.reference import Node, Readings, evaluate
 
 from .second_lstm import ACTIVATIONS, Choices, second_lstm

@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import numpy_helper
 from onnx.backend.test.case.node import collect_testcases
+
 from onnxspec.reference import Node, evaluate
 
 from .second_lstm import second_lstm

@@ -5,6 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+
 from onnxspec.reference import IllegalNode, Node, UnknownOperator, configure, evaluate
 
 Inputs = dict[str, Any]

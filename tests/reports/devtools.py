@@ -1,7 +1,7 @@
 """A browser driven from Python: Chromium's own protocol over a socket, with nothing but the standard library.
 
-Chromium alone is needed for it, no driver that must have the same version, and events that a driver hides (every request,
-every line on the console) are there.
+Chromium alone is needed for it, no driver that must have the same version, and what a driver hides (every request,
+every line on the console) is there.
 """
 
 from __future__ import annotations
@@ -178,7 +178,8 @@ class Browser:
 
     def _go(self, url: str) -> None:
         self.command("Page.navigate", url=url)
-        self.settle("document.readyState === 'complete'" + ("" if url == "about:blank" else " && location.href !== 'about:blank'"))
+        there = "document.readyState === 'complete'"
+        self.settle(there if url == "about:blank" else f"{there} && location.href !== 'about:blank'")
 
     def settle(self, condition: str = "true") -> None:
         """Wait until a condition holds in the page, and what follows from it is drawn."""
@@ -186,13 +187,13 @@ class Browser:
         while True:
             try:
                 if self.js(condition):
-                    break
+                    self.js("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+                    return
             except PageError:  # between two pages there is none to ask
                 pass
             if time.monotonic() > deadline:
                 raise PageError(f"never came true: {condition}")
             time.sleep(0.02)
-        self.js("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def key(self, name: str, code: int = 0, text: str = "", modifiers: int = 0) -> None:
         """Press a key; ``text`` is what it types. Modifiers: 8 is shift."""

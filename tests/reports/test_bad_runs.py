@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from onnxspec.reports import write_report
 from onnxspec.reports.fields import printable
 

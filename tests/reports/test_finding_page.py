@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from onnxspec.reports import write_report
 from onnxspec.reports.findings import in_words
 from onnxspec.reports.picture import band, times
@@ -40,7 +41,8 @@ def test_a_finding_is_told_from_its_clause_to_its_files(shown: Path, tmp_path: P
         "-1 to 1, 2 not finite",
         "Leaves out clip.",
         "a warning of the runtime",
-        "They part first at step 2 (reverse direction, row 1): Y[2, 0, 1, 0] is 0.51, and must be 0.5 give or take 1e-07.",
+        "They part first at step 2 (reverse direction, row 1):",
+        "Y[2, 0, 1, 0] is 0.51, and must be 0.5 give or take 1e-07.",
         "That is 250 times the radius.",
         "1 of 8 judged tiles are outside the radius, the first at step 2, unit 0; 2 more in the padding.",
         f"onnxspec run --target onnxruntime --case {NEW_CASE}",

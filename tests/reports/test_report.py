@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from onnxspec.reports import write_report
 from onnxspec.reports.payload import SHARED
 
@@ -267,7 +268,8 @@ def test_structure_for_screen_readers(sample: Path, tmp_path: Path) -> None:
 def test_the_report_is_the_same_for_the_same_run(sample: Path, tmp_path: Path) -> None:
     first = write_report([sample], tmp_path / "one").read_bytes()
     assert write_report([sample], tmp_path / "two").read_bytes() == first
-    one, two = ({p.relative_to(d): p.read_bytes() for p in d.rglob("*") if p.is_file()} for d in (tmp_path / "one", tmp_path / "two"))
+    folders = (tmp_path / "one", tmp_path / "two")
+    one, two = ({p.relative_to(d): p.read_bytes() for p in d.rglob("*") if p.is_file()} for d in folders)
     assert one == two
     assert len(one) == 1 + 4 + 1  # the page, the findings, and what marks their folder
 

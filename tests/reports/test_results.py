@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from onnxspec.reports import write_report
 from onnxspec.reports.lexer import _line_by_line, lex
 from onnxspec.reports.results import Results, read_results

@@ -1,0 +1,345 @@
+"""The report in a real browser: opened from its files, used with mouse and keyboard, on paper-white and in the dark.
+
+Needs Chromium (Debian: ``apt-get install chromium``), and for the accessibility checker the extra ``browser``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onnxspec.reports import write_report
+
+from .conftest import KNOWN_CASE, NEW_CASE, add_evidence, exhibit, result, sample_info, sample_results, write_run
+from .devtools import Browser, find_browser
+from .test_bad_runs import HOSTILE
+
+_PATH = find_browser()
+_REQUIRED = os.environ.get("ONNXSPEC_REQUIRE_BROWSER") == "1"
+"""Set where the tests must run: what is missing is then a failure."""
+
+pytestmark = pytest.mark.skipif(
+    _PATH is None and not _REQUIRED, reason="no Chromium on this machine: apt-get install chromium"
+)
+
+DESKTOP, PHONE = (1280, 900), (390, 844)
+
+
+@pytest.fixture(scope="module")
+def _window() -> Iterator[Browser]:
+    assert _PATH is not None, "no Chromium on this machine: apt-get install chromium"
+    with Browser(_PATH) as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(_window: Browser) -> Browser:
+    """A window as big as a desk's, in the light, with nothing stored."""
+    _window.size(*DESKTOP)
+    _window.system_theme("light")
+    return _window
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report on two targets, with evidence."""
+    place = tmp_path_factory.mktemp("browser")
+    rows = sample_results()
+    one = write_run(place / "run", rows, sample_info(rows))
+    add_evidence(one, {case: exhibit(case) for case in (NEW_CASE, KNOWN_CASE)}, larger={NEW_CASE: KNOWN_CASE})
+    others = sample_results("onnx-reference")
+    two = write_run(place / "two", others, sample_info(others, "onnx-reference"))
+    write_report([one, two], place / "report")
+    shutil.rmtree(one)
+    shutil.rmtree(two)
+    return place / "report"
+
+
+def index(folder: Path) -> str:
+    return (folder / "index.html").as_uri()
+
+
+def pages(folder: Path) -> list[str]:
+    return [index(folder), *(path.as_uri() for path in sorted((folder / "findings").glob("*.html")))]
+
+
+def back(browser: Browser) -> None:
+    """Go back, a moment after the command is answered: a page that is gone answers nothing."""
+    browser.js("setTimeout(() => history.back()); 0")
+
+
+def shown(browser: Browser) -> str:
+    browser.settle()
+    return str(browser.js("document.getElementById('shown').textContent"))
+
+
+def choose(browser: Browser, name: str, value: str) -> None:
+    """Choose or type into a field of the filters, and wait until the table follows."""
+    field = f"document.querySelector('#filters [name={name}]')"
+    browser.js(f"{field}.value = {json.dumps(value)}; {field}.dispatchEvent(new Event('input', {{bubbles: true}}))")
+    browser.js("new Promise((done) => setTimeout(done, 200))")
+
+
+def column(browser: Browser, name: str) -> list[str]:
+    """What stands in a column of the rows that are drawn."""
+    found: list[str] = browser.js(
+        f"[...document.querySelectorAll('#grid tbody tr:not(.space) .{name}')].map((cell) => cell.textContent)"
+    )
+    return found
+
+
+def test_every_page_opens_from_its_file_and_asks_for_nothing_else(browser: Browser, folder: Path) -> None:
+    for address in pages(folder):
+        browser.open(address)
+        assert browser.complaints() == []
+        assert [url for url in browser.requests() if not url.startswith("data:,")] == [address]
+        assert browser.js("document.title").endswith("- onnxspec")
+
+
+def test_the_filters_and_the_search_leave_what_fits(browser: Browser, folder: Path) -> None:
+    browser.open(index(folder))
+    assert shown(browser) == "540 results"
+    choose(browser, "verdict", "failing")
+    assert shown(browser) == "78 of 540 results"
+    choose(browser, "type", "float32")
+    choose(browser, "target", "0")
+    assert shown(browser) == "15 of 540 results"
+    assert set(column(browser, "c-type")) == {"float32"}
+    choose(browser, "q", "input_forget lstm-14")
+    assert shown(browser) == "3 of 540 results"
+    assert all("input_forget" in name for name in column(browser, "c-case"))
+    assert browser.js("location.hash") == "#results?q=input_forget+lstm-14&verdict=failing&type=float32&target=0"
+    choose(browser, "q", "nothing like it")
+    assert shown(browser) == "0 of 540 results"
+    browser.click("#filters button[type=reset]")
+    assert shown(browser) == "540 results"
+
+
+def test_a_click_on_a_heading_sorts_and_another_turns_it_round(browser: Browser, folder: Path) -> None:
+    browser.open(index(folder))
+    worst = "#grid [data-sort=worst]"
+    browser.click(worst)
+    numbers = [float(text) for text in column(browser, "c-worst:is(td)")]
+    assert numbers == sorted(numbers, reverse=True)
+    assert numbers[0] > 400
+    assert browser.js(f"document.querySelector('{worst}').closest('th').ariaSort") == "descending"
+    browser.click(worst)
+    assert column(browser, "c-worst:is(td)")[0] == ""  # without a ratio
+    browser.click("#grid [data-sort=case]")
+    names = column(browser, "c-case:is(th[scope=row])")
+    assert names == sorted(names)
+
+
+def test_a_cell_of_the_matrix_leads_to_its_results(browser: Browser, folder: Path) -> None:
+    browser.open(index(folder))
+    browser.click("a.cell[title='LSTM-14, clip, onnx-reference: 9 wrong (9 of the failures are known)']")
+    assert shown(browser) == "9 of 540 results"
+    assert set(column(browser, "c-target:is(td)")) == {"onnx-reference"}
+    top = browser.js("document.getElementById('results').getBoundingClientRect().top")
+    assert -50 < top < 300
+
+
+def test_to_a_finding_and_back_and_to_its_results(browser: Browser, folder: Path) -> None:
+    browser.open(index(folder))
+    browser.click("#finding-1 .title")
+    browser.settle("location.pathname.includes('/findings/')")
+    assert "input_forget keeps the input gate" in browser.js("document.querySelector('h1').textContent")
+    browser.click("nav a[rel=next]")
+    browser.settle("location.pathname.includes('/02-')")
+    back(browser)
+    browser.settle("location.pathname.includes('/01-')")
+    browser.click("nav a[href*='index.html']")
+    browser.settle("location.hash === '#finding-1' && document.querySelector('#finding-1:target') !== null")
+    back(browser)
+    browser.settle("location.pathname.includes('/01-')")
+    browser.click("a[href*='#results?']")
+    browser.settle("location.hash.startsWith('#results?')")
+    assert shown(browser) == "3 of 540 results"
+    assert browser.complaints() == []
+
+
+def test_one_result_opens_and_closes(browser: Browser, folder: Path) -> None:
+    browser.open(f"{index(folder)}#results?verdict=new&target=0")
+    browser.click("#grid .open")
+    assert browser.js("document.getElementById('detail').open")
+    text = browser.js("document.getElementById('detail').textContent")
+    assert "With input_forget set, the input gate is 1 minus the forget gate." in text
+    browser.key("Escape", 27)
+    browser.settle("!document.getElementById('detail').open")
+    browser.click("#grid .open")
+    browser.click("#detail-body a[href='#finding-1']")
+    browser.settle("location.hash === '#finding-1' && !document.getElementById('detail').open")
+
+
+def test_all_of_it_by_keyboard(browser: Browser, folder: Path) -> None:
+    browser.open(index(folder))
+    browser.key("Tab", 9)
+    assert browser.js("document.activeElement.className") == "skip"
+    browser.key("Enter", 13, "\r")
+    browser.settle("document.activeElement.id === 'main'")
+    browser.js("document.querySelector('#grid .open').focus()")
+    for key, code, wanted in (("ArrowDown", 40, 1), ("ArrowDown", 40, 2), ("ArrowUp", 38, 1), ("End", 35, 539)):
+        browser.key(key, code)
+        browser.settle(f"document.activeElement.dataset.place === '{wanted}'")
+    place = browser.js("(() => { const b = document.activeElement.getBoundingClientRect(); return [b.top, b.bottom]; })()")
+    assert 0 <= place[0] < place[1] <= DESKTOP[1]
+    browser.key("Enter", 13, "\r")
+    browser.settle("document.getElementById('detail').open")
+    browser.key("Escape", 27)
+    browser.settle("!document.getElementById('detail').open && document.activeElement.dataset.place === '539'")
+
+
+def test_everything_that_can_be_used_is_reached_by_tab_and_seen(browser: Browser, folder: Path) -> None:
+    browser.open(pages(folder)[1])
+    usable = browser.js(
+        "[...document.querySelectorAll('a[href], button, summary, [tabindex=\"0\"]')]"
+        ".filter((e) => e.checkVisibility()).length"
+    )
+    seen = set()
+    for _ in range(usable + 2):
+        browser.key("Tab", 9)
+        outline, place = browser.js(
+            "(() => { const e = document.activeElement;"
+            " const all = [...document.querySelectorAll('*')];"
+            " return [getComputedStyle(e).outlineStyle, e === document.body ? -1 : all.indexOf(e)]; })()"
+        )
+        if place >= 0:
+            assert outline != "none", browser.js("document.activeElement.outerHTML.slice(0, 300)")
+            seen.add(place)
+    assert len(seen) == usable
+
+
+@pytest.mark.parametrize("system", ["light", "dark"])
+def test_the_theme_follows_the_system_and_then_the_reader(browser: Browser, folder: Path, system: str) -> None:
+    brightness = (
+        "(() => { const c = getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g).map(Number);"
+        " return (c[0] + c[1] + c[2]) / 3; })()"
+    )
+    browser.system_theme(system)
+    browser.open(index(folder))
+    browser.js("localStorage.clear()")
+    browser.open(index(folder))
+    assert (browser.js(brightness) > 128) == (system == "light")
+    browser.click("#theme")
+    assert browser.js("document.getElementById('theme').textContent") == "Theme: light"
+    assert browser.js(brightness) > 128
+    browser.click("#theme")
+    assert browser.js(brightness) < 128
+    browser.open(pages(folder)[1])  # kept from page to page
+    assert browser.js(brightness) < 128
+    browser.js("localStorage.clear()")
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1280])
+def test_nothing_sticks_out_sideways(browser: Browser, folder: Path, width: int) -> None:
+    browser.size(width, 844, phone=width < 500)
+    for address in pages(folder):
+        browser.open(address)
+        assert browser.js("document.documentElement.scrollWidth") <= width, address
+        # What is wider than the window scrolls by itself, and can be reached by keyboard for that.
+        wide = browser.js(
+            "[...document.querySelectorAll('main *')].filter((e) => e.scrollWidth > e.clientWidth + 1"
+            " && ['auto', 'scroll'].includes(getComputedStyle(e).overflowX) && e.tabIndex < 0).length"
+        )
+        assert wide == 0, address
+
+
+def test_two_targets_fit_on_a_desk_without_scrolling(browser: Browser, folder: Path) -> None:
+    browser.open(index(folder))
+    sizes = browser.js(
+        "[...document.querySelectorAll('#matrix .scroll')].map((e) => [e.scrollWidth, e.clientWidth])"
+    )
+    assert sizes
+    assert all(whole <= room for whole, room in sizes), sizes
+
+
+def _checker() -> str | None:
+    """The source of axe-core."""
+    spec = importlib.util.find_spec("axe_core_python")
+    places = [Path(place) / "axe.min.js" for place in (spec.submodule_search_locations or [])] if spec else []
+    return next((place.read_text(encoding="utf-8") for place in places if place.is_file()), None)
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("system", ["light", "dark"])
+def test_an_accessibility_checker_finds_nothing(
+    browser: Browser, folder: Path, system: str, size: tuple[int, int]
+) -> None:
+    source = _checker()
+    if source is None and not _REQUIRED:
+        pytest.skip("no axe-core: pip install 'onnxspec[browser]'")
+    assert source is not None
+    browser.size(*size, phone=size == PHONE)
+    browser.system_theme(system)
+    for address in pages(folder)[:3]:
+        browser.open(address)
+        browser.js("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
+        browser.js(source + "; 0")
+        found: list[dict[str, Any]] = browser.js(
+            "axe.run(document).then((r) => r.violations.map((v) => ({id: v.id, impact: v.impact,"
+            " nodes: v.nodes.slice(0, 3).map((n) => n.html.slice(0, 200) + ' | ' + n.failureSummary)})))"
+        )
+        assert found == [], json.dumps(found, indent=1)
+
+
+def test_what_a_runtime_said_never_runs(browser: Browser, tmp_path: Path) -> None:
+    marks = ("<script>window.ran=1</script>", "<img src=x onerror=window.ran=1>", "<svg onload=window.ran=1>")
+    text = " ".join(marks) + "\"'><a href=\"javascript:window.ran=1\">x</a>" + HOSTILE
+    rows = [
+        result(f"{text}{k}", target=text, verdict="wrong", message=text, flags=[text], features=[text], op=text, type=text)
+        for k in range(40)
+    ]
+    info = sample_info(rows, text) | {"clauses": {text: {"status": text, "text": text, "source": text}}, "profile": text}
+    case = rows[0]["case"]
+    finding = dict.fromkeys(("title", "kind", "verdict", "why", "message"), text) | {"smallest": case, "cases": [case]}
+    info["targets"][0]["findings"] = [finding | {"clauses": [text]}]
+    run = write_run(tmp_path / "run", rows, info)
+    shown_there = exhibit(case, message=text, node=text, asked=[text], process={"signal": text, "captured": text})
+    add_evidence(run, {case: shown_there})
+    page = write_report([run], tmp_path / "report", warn=lambda line: None)
+    for address in pages(page.parent):
+        browser.open(address)
+        assert browser.js("window.ran") is None
+        assert browser.complaints() == []
+        assert len(browser.requests()) == 1
+    browser.open(index(page.parent))
+    choose(browser, "q", "window.ran")
+    browser.click("#grid .open")
+    assert "onerror=window.ran=1" in browser.js("document.getElementById('detail').textContent")
+    assert browser.js("document.querySelectorAll('img, a[href^=javascript], main script').length") == 0
+    assert browser.js("window.ran") is None
+    assert browser.complaints() == []
+
+
+def test_a_hundred_thousand_results_do_not_stall(browser: Browser, tmp_path: Path) -> None:
+    rows = sample_results()
+    many = [rows[k % len(rows)] | {"case": f"{rows[k % len(rows)]['case']}.{k:06d}"} for k in range(100_000)]
+    page = write_report([write_run(tmp_path / "run", many, sample_info(many))], tmp_path / "report")
+    assert browser.open(page.as_uri()) < 10
+    assert shown(browser) == "100,000 results"
+
+    def took(action: str) -> float:
+        """Milliseconds until what an action changes is drawn."""
+        found: float = browser.js(
+            f"(async () => {{ const start = performance.now(); {action};"
+            " await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));"
+            " return performance.now() - start; }})()".replace("}})()", "})()")
+        )
+        return found
+
+    field = "document.querySelector('#filters [name=q]')"
+    assert took("document.getElementById('grid').scrollTop = 1e6") < 500
+    assert took("document.querySelector('#grid [data-sort=worst]').click()") < 2000
+    assert took("document.querySelector('#grid [data-sort=case]').click()") < 3000
+    typed = f"{field}.value = 'clip 0999'; {field}.dispatchEvent(new Event('input', {{bubbles: true}}))"
+    assert took(f"{typed}; await new Promise((done) => setTimeout(done, 130))") < 3000
+    assert " of 100,000 results" in shown(browser)
+    assert browser.js("document.querySelectorAll('#grid tbody tr').length") < 100
+    assert browser.complaints() == []
