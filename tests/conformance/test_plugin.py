@@ -140,7 +140,10 @@ def test_the_command_of_a_failure_repeats_it(project: pytest.Pytester) -> None:
     assert "They part first" in done.stdout
 
 
-@pytest.mark.skipif(not hasattr(pytest, "SubtestReport"), reason="this pytest has no subtests")
+needs_subtests = pytest.mark.skipif(not hasattr(pytest, "SubtestReport"), reason="this pytest has no subtests")
+
+
+@needs_subtests
 def test_failing_cases_are_subtests(project: pytest.Pytester) -> None:
     result = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-bias")
     result.stdout.fnmatch_lines(["SUBFAILED[[]lstm-14.float32.*bias*[]] onnxspec.conformance::backend:faulty::*"])
@@ -267,6 +270,7 @@ def test_only_what_is_selected_runs(project: pytest.Pytester) -> None:
     assert sorted(verdicts(project.path / "junit.xml")) == sorted(chosen)
 
 
+@needs_subtests  # without them -x ends a run after a whole item
 def test_exit_at_the_first_failure_and_last_failed(project: pytest.Pytester) -> None:
     few = [*SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-plain or float32-bias"]
     whole = project.runpytest_inprocess(*few)

@@ -23,6 +23,8 @@ from onnxspec.conformance.script_parts import ratios
 from onnxspec.conformance.target import Target, parse_target
 from onnxspec.reference import Readings, evaluate, expect
 
+from .miniatures import needs_cell_output
+
 PLAIN = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, outputs=("Y", "Y_h", "Y_c"), weights="initializer")
 REFERENCE = parse_target("onnx-reference")
 
@@ -120,6 +122,7 @@ def test_a_crash_of_onnxruntime_is_a_crash_of_the_script(tmp_path: Path) -> None
     assert "Traceback" not in found.stderr
 
 
+@needs_cell_output
 def test_a_wrong_result_of_the_reference_evaluator(tmp_path: Path) -> None:
     found = _run(tmp_path, replace(PLAIN, lengths="ragged"), REFERENCE)
     assert found.returncode == 1, found.stderr
@@ -127,6 +130,7 @@ def test_a_wrong_result_of_the_reference_evaluator(tmp_path: Path) -> None:
     assert found.stdout.rstrip().endswith(": outside")
 
 
+@needs_cell_output
 @pytest.mark.parametrize("kind", ["float16", "bfloat16", "float64"])
 def test_types(tmp_path: Path, kind: str) -> None:
     if kind == "bfloat16" and onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16).itemsize != 2:
@@ -139,6 +143,7 @@ def test_types(tmp_path: Path, kind: str) -> None:
     assert found.stdout.rstrip().endswith("outside")
 
 
+@needs_cell_output
 @pytest.mark.parametrize("version", [1, 7, 14, 22])
 def test_model_and_inputs_are_the_case_s_own_bytes(version: int) -> None:
     for spec in profile("smoke", "LSTM", version):
@@ -153,6 +158,7 @@ def test_model_and_inputs_are_the_case_s_own_bytes(version: int) -> None:
                 assert written[name].dtype.name == array.dtype.name.replace("bfloat16", "float32")
 
 
+@needs_cell_output
 def test_inputs_that_no_generator_made_are_there_byte_for_byte() -> None:
     spec = replace(PLAIN, T=8, data="nan-padding", lengths="ragged", weights="input")
     case = build_case(spec)
@@ -167,6 +173,7 @@ def test_inputs_that_no_generator_made_are_there_byte_for_byte() -> None:
     np.testing.assert_array_equal(_names(text)["FEEDS"][0]["W"], W)
 
 
+@needs_cell_output
 @pytest.mark.parametrize("spec", [PLAIN, CaseSpec("LSTM", 14), replace(PLAIN, type="bfloat16", version=22)])
 def test_expected_numbers_are_the_reference_s(spec: CaseSpec) -> None:
     case = build_case(spec)
@@ -233,6 +240,7 @@ def test_a_session_is_run_with_other_data_before(tmp_path: Path) -> None:
     assert "run 2, Y[" in found.stdout
 
 
+@needs_cell_output
 def test_a_backend_that_is_a_class(tmp_path: Path) -> None:
     (tmp_path / "computing.py").write_text(COMPUTING, encoding="utf-8")
     target = Target("npu", "backend", {"module": "computing", "device": "NPU"})
@@ -240,6 +248,7 @@ def test_a_backend_that_is_a_class(tmp_path: Path) -> None:
     assert found.returncode == 0, found.stderr
 
 
+@needs_cell_output
 def test_an_adapter_of_the_user_s_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(ADAPTER, encoding="utf-8")
@@ -307,6 +316,7 @@ def test_ratios() -> None:
     assert ratios(got, value, radius, 65504.0).tolist() == [0.5, 4.0, 0, 0, np.inf, np.inf, -1, np.inf, np.inf]
 
 
+@needs_cell_output
 def test_the_model_checks() -> None:
     names = _names(script_of(build_case(PLAIN), REFERENCE))
     onnx.checker.check_model(names["model"], full_check=True)

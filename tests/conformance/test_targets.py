@@ -16,6 +16,8 @@ from onnxspec.conformance.process import Job, Outcome, TargetProcess, TargetUnav
 from onnxspec.conformance.target import Target, TargetError, UnknownTarget, parse_target, target_names
 from onnxspec.conformance.targets import ADAPTERS, adapter_source
 
+from .miniatures import needs_cell_output
+
 STEPS, BATCH, WIDTH, HIDDEN = 3, 2, 4, 5
 SIZES = {"X": (STEPS, BATCH, WIDTH), "W": (1, 4 * HIDDEN, WIDTH), "R": (1, 4 * HIDDEN, HIDDEN)}
 
@@ -74,6 +76,7 @@ def run(target: Target, *jobs: Job) -> tuple[dict[str, Any], list[Outcome]]:
 # Real runtimes
 
 
+@needs_cell_output
 @pytest.mark.parametrize("name", ["onnxruntime", "onnx-reference", "backend:onnxruntime.backend"])
 def test_a_real_runtime_computes_an_lstm(name: str) -> None:
     feeds = feed()
@@ -115,6 +118,7 @@ def test_onnxruntime_takes_and_gives_bfloat16_where_it_can() -> None:
         assert (outcome.status, outcome.phase) == ("refused", "load")
 
 
+@needs_cell_output
 def test_onnx_reference_takes_and_gives_bfloat16() -> None:
     feeds = feed(ml_dtypes.bfloat16)
     _, (outcome,) = run(parse_target("onnx-reference"), Job("a", lstm(TensorProto.BFLOAT16, 22), (feeds,)))

@@ -1,0 +1,105 @@
+"""What a report costs: the page on 100,000 results over dumping them as JSON lines. Goals: ratio at most 1.0, page at
+most 8 MB.
+
+    python benchmarks/report.py [how many results]
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from onnxspec.cases import clauses_exercised, group_of, operator_versions, profile
+from onnxspec.reports import write_report
+
+ROUNDS = 5
+VERDICTS = ("pass",) * 80 + ("refused",) * 12 + ("wrong",) * 6 + ("inaccurate", "unjudged")
+
+
+def results(count: int) -> list[dict[str, Any]]:
+    """Results as a large run has them: the cases of ``core``, each many times with other data, on a target that has
+    faults."""
+    draw = random.Random(1)
+    specs = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
+    about = [(s, [clause.id for clause in clauses_exercised(s)], list(group_of(s))) for s in specs]
+    found = []
+    for number in range(count):
+        spec, clauses, features = about[number % len(about)]
+        verdict = draw.choice(VERDICTS)
+        failing = verdict in ("wrong", "inaccurate")
+        case = f"{spec.id.rpartition('.')[0]}.{draw.getrandbits(24):06x}"
+        place, got = [draw.randrange(5) for _ in range(4)], draw.random()
+        found.append(
+            {
+                "case": case,
+                "op": spec.op,
+                "domain": "",
+                "version": spec.version,
+                "type": spec.type,
+                "target": "onnxruntime",
+                "verdict": verdict,
+                "expected": failing and number % 2 == 0,
+                "clauses": clauses,
+                "features": features,
+                "worst": None if verdict == "refused" else draw.random() * (100 if failing else 0.5),
+                "reason": "value" if failing else None,
+                "where": {"output": "Y", "index": place, "step": place[0]} if failing else None,
+                "message": f"Y[{place}] is {got:.9g}, must be {got + 0.1:.9g} within 1e-07" if failing else "",
+                "flags": [],
+                "diagnosis": [],
+                "seconds": round(draw.random() / 1000, 6),
+                "clause": "lstm.equations" if failing else None,
+                "accuracy": "standard",
+                "readings": {},
+                "judged": 60,
+                "elements": 60,
+                "repeat": f"onnxspec explain {case} --target onnxruntime",
+                "why": "",
+                "error_sums": [draw.gauss(0, 1e-8) for _ in range(4)] if spec.data == "numerics" else [],
+                "strict": None,
+            }
+        )
+    return found
+
+
+def dumped(rows: list[dict[str, Any]], path: Path) -> float:
+    """Seconds of processor time of writing results, one JSON object a line."""
+    start = time.process_time()
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row, allow_nan=False, separators=(",", ":")) + "\n")
+    return time.process_time() - start
+
+
+def reported(run: Path, out: Path) -> tuple[float, int]:
+    """Seconds of processor time of the report on a run, and the bytes of its page."""
+    start = time.process_time()
+    page = write_report([run], out)
+    return time.process_time() - start, page.stat().st_size
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    rows = results(count)
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        run.mkdir()
+        info = {"schema": 1, "complete": True, "profile": "made up", "targets": [{"name": "onnxruntime"}]}
+        (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
+        pairs = [(dumped(rows, run / "results.jsonl"), reported(run, Path(folder) / "report")) for _ in range(ROUNDS)]
+    dump = statistics.median(pair[0] for pair in pairs)
+    report = statistics.median(pair[1][0] for pair in pairs)
+    ratio = statistics.median(made[0] / written for written, made in pairs)
+    size = pairs[0][1][1] / 1e6
+    print(f"{count:,} results: report {report:.2f} s, dump {dump:.2f} s, ratio {ratio:.2f} (goal 1.0)")
+    print(f"page {size:.1f} MB (goal 8)")
+
+
+if __name__ == "__main__":
+    main()
