@@ -116,7 +116,7 @@ def settle(row: Mapping[str, Hashable]) -> Row:
         row["lengths"] = "short"
     if row["reruns"] == "sizes":
         row["dimensions"] = "symbolic"
-    if row["hidden_size"] is False:
+    if row.get("hidden_size") is False:
         row["explicit"] = False
     # Whether Y is given against output_sequence is an open question that other cases are for.
     if "output_sequence" in row and not row["output_sequence"] and row["outputs"] in ("all", "Y", "no-Y_h"):

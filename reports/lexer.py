@@ -24,6 +24,7 @@ _LIST = r'\[[^\[\]{}"\\\n]*(?:"[^"\\\n]*"[^\[\]{}"\\\n]*)*\]'
 _OBJECT = r'\{[^{}"\\\n]*(?:"[^"\\\n]*"[^{}"\\\n]*)*\}'
 _SCALAR = r"[-+.0-9A-Za-z]+"
 _VALUE = f"(?:{_STRING}|{_SCALAR}|{_LIST}|{_OBJECT})"
+_PLAIN = f"(?:{_STRING}|{_SCALAR}|{_LIST})"
 
 
 @dataclass(frozen=True)
@@ -54,50 +55,119 @@ def decoded(fragment: str) -> object:
 def lex(text: str) -> Fragments:
     """Cut ``text`` (one JSON object a line) into columns; a last line without its newline may be half-written."""
     end = text.rfind("\n") + 1
-    first = decoded(text[: text.find("\n")]) if end else None
+    head = text[: text.find("\n")]
+    first = decoded(head) if end else None
     if isinstance(first, dict) and end == len(text):
-        layout = _Layout(first)
-        found = layout.pattern.findall(text)
-        if len(found) == text.count("\n"):
-            return layout.columns(found)
+        found = _Layout(first, head).columns(text)
+        if found is not None:
+            return found
     return _line_by_line(text.split("\n"))
 
 
 class _Layout:
-    """The order of the keys in a line, as a pattern, and where its groups go."""
+    """The order of the keys in a line, as patterns, and where their groups go.
 
-    def __init__(self, row: Mapping[str, Any]) -> None:
-        pieces: list[str] = []
+    The keys in the middle whose values repeat from line to line are the ``block``: the same text again and again, so it
+    is cut out of each line as a whole, and each of its forms is matched once.
+    """
+
+    def __init__(self, row: Mapping[str, Any], line: str) -> None:
+        keys = list(row)
+        self.comma, self.colon = (", ", ": ") if json.dumps(row) == line else (",", ":")
+        inside = [k for k, key in enumerate(keys) if key in KIND or key in ABOUT]
+        start = next((k for k in inside if k), len(keys))
+        stop = next((k for k in range(start, len(keys)) if keys[k] in OWN), len(keys))
+        self.edges = tuple(
+            f"{self.comma}{json.dumps(keys[k])}{self.colon}" if k < len(keys) else "" for k in (start, stop)
+        )
         self.owners: list[str] = []
-        previous = ""
-        for key in row:
-            owner = "kind" if key in KIND else "about" if key in ABOUT else key if key in OWN else ""
-            piece = f"{re.escape(json.dumps(key))}: ?"
-            if owner in OWN:
-                piece += f"({_VALUE})"
-            elif owner and owner == previous:  # neighbours that repeat together are one fragment
-                pieces[-1] = pieces[-1][:-1] + f", ?{piece}{_VALUE})"
-                continue
-            else:
-                piece = f"({piece}{_VALUE})" if owner else piece + _VALUE
-            pieces.append(piece)
-            previous = owner
-            if owner:
-                self.owners.append(owner)
+        self.block_owners: list[str] = []
+        # Before the block stands no object: in one, what looks like the block's beginning could be a key of its own.
+        around = _pieces(keys[:start], self.owners, _PLAIN)
+        around += _pieces(keys[stop:] if all(self.edges) else keys[start:], self.owners)
         # A group that takes nothing keeps findall's answer a list of tuples, however few keys there are.
-        self.pattern = re.compile(r"^\{()()" + ", ?".join(pieces) + r"\}$", re.MULTILINE)
+        self.pattern = re.compile(r"^\{()()" + ", ?".join(around) + r"\}$", re.MULTILINE)
+        self.block = re.compile(
+            "()()" + "".join(f", ?{piece}" for piece in _pieces(keys[start:stop], self.block_owners))
+        )
 
-    def columns(self, found: list[tuple[str, ...]]) -> Fragments:
+    def columns(self, text: str) -> Fragments | None:
+        """The columns of ``text``; None where a line is of another form."""
+        numbers: Sequence[int] = ()
+        blocks: list[tuple[str, ...]] = []
+        count = text.count("\n")
+        if all(self.edges):
+            lines = text.split("\n")
+            lines.pop()
+            cut = self._without_blocks(lines)
+            if cut is None:
+                return None
+            text, numbers, blocks = cut
+        found = self.pattern.findall(text)
+        if len(found) != count:
+            return None
         _, _, *groups = zip(*found, strict=True)
-        nothing = ["null"] * len(found)
+        nothing = ["null"] * count
 
         def merged(owner: str) -> Sequence[tuple[str, ...]]:
             parts = [group for group, name in zip(groups, self.owners, strict=True) if name == owner]
-            return list(zip(*parts, strict=True)) if parts else [()] * len(found)
+            here: Sequence[tuple[str, ...]] = list(zip(*parts, strict=True)) if parts else [()] * count
+            if not blocks:
+                return here
+            mine = [
+                tuple(p for p, name in zip(block, self.block_owners, strict=True) if name == owner) for block in blocks
+            ]
+            if not parts:
+                return [mine[number] for number in numbers]
+            return [mine[number] + pieces for number, pieces in zip(numbers, here, strict=True)]
 
         own = {name: group for group, name in zip(groups, self.owners, strict=True) if name in OWN}
         case, worst, where, message, seconds, repeat = (own.get(name, nothing) for name in OWN)
         return Fragments(merged("kind"), merged("about"), case, worst, where, message, seconds, repeat, 0, 0)
+
+    def _without_blocks(self, lines: Sequence[str]) -> tuple[str, list[int], list[tuple[str, ...]]] | None:
+        """The lines without their blocks, the number of the block of each, and the pieces of the different blocks.
+
+        The edges hold quotes, which inside a JSON string would stand behind a backslash, so they can only be keys. What
+        is between them must be the values of these keys and nothing else, or all is read line by line.
+        """
+        start, stop = self.edges
+        seen: dict[str, int] = {}
+        numbers, rest = [], []
+        for line in lines:
+            i = line.find(start)
+            j = line.find(stop, i + 1)
+            if i < 0 or j < 0:
+                return None
+            numbers.append(seen.setdefault(line[i:j], len(seen)))
+            rest.append(line[:i] + line[j:])
+        found = [self.block.fullmatch(block) for block in seen]
+        if None in found:
+            return None
+        rest.append("")
+        return "\n".join(rest), numbers, [match.groups()[2:] for match in found if match is not None]
+
+
+def _pieces(keys: Sequence[str], owners: list[str], value: str = "") -> list[str]:
+    """A pattern for each key and its value, in which those of an owner are a group; the owners go into ``owners``."""
+    pieces: list[str] = []
+    value = value or _VALUE
+    previous = ""
+    for key in keys:
+        owner = "kind" if key in KIND else "about" if key in ABOUT else key if key in OWN else ""
+        piece = f"{re.escape(json.dumps(key))}: ?"
+        if owner in OWN:
+            piece += f"({value})"
+        elif owner and owner == previous:  # neighbours that repeat together are one fragment
+            pieces[-1] = pieces[-1][:-1] + f", ?{piece}{value})"
+            continue
+        else:
+            piece = f"({piece}{value})" if owner else piece + _VALUE
+        pieces.append(piece)
+        previous = owner
+        if owner:
+            owners.append(owner)
+    return pieces
 
 
 def _line_by_line(lines: Sequence[str]) -> Fragments:

@@ -39,7 +39,7 @@ def first(**wanted: Any) -> CaseSpec:
 WRITTEN = {
     **{kind: first(type=kind, version=22) for kind in ("float16", "bfloat16", "float32", "float64")},
     "initializers": first(weights="initializer", bias=True, type="float32"),
-    "inputs": first(weights="input", bias=True, peepholes=True, initial="all"),
+    "inputs": CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, peepholes=True, initial="all"),
     "lengths": first(lengths="ragged", layout=1, direction="bidirectional"),
     "one output": first(outputs=("", "", "Y_c")),
     "not the second": next(s for s in CORE if s.outputs == ("Y", "", "Y_c")),

@@ -70,6 +70,21 @@ def test_no_string_ends_a_value_early(trick: str) -> None:
         assert first == [json.loads("{" + getattr(slow, name)[0][0] + "}")] * 2
 
 
+def test_keys_inside_a_value_are_not_taken_for_the_line_s_own() -> None:
+    inner = {"x": 1, "op": "GRU", "domain": "", "version": 7, "worst": 2}
+    for name in ("case", "clauses", "features", "version", "where"):
+        line = json.dumps(result("a") | {name: inner}, separators=(",", ":"))
+        plain = json.dumps(result("a"), separators=(",", ":"))
+        text = f"{plain}\n{line}\n"
+        fast, slow = lex(text), _line_by_line(text.split("\n"))
+        for row in range(2):
+            for column in ("kind", "about"):
+                read = [json.loads("{" + ", ".join(getattr(c, column)[row]) + "}") for c in (fast, slow)]
+                assert read[0] == read[1]
+            for column in ("case", "worst", "where"):
+                assert json.loads(getattr(fast, column)[row]) == json.loads(getattr(slow, column)[row])
+
+
 def test_a_result_counts_in_each_of_its_groups(tmp_path: Path) -> None:
     rows = [
         result("a", features=["clip", "reverse"]),
