@@ -194,6 +194,10 @@ def _of_type(op: str, version: int, kind: str, plain: dict[str, Any], *, whole: 
         for row in variants:
             for seed in (0, 1):
                 yield spec_from(op, version, {**rich, **row}, T=4, N=3, I=I, H=H, seed=seed)
+    # States without Y, soon after the start: a free run's radius is still small there, in half types too.
+    for seed in (0, 1):
+        row = {**base, "lengths": "ragged", "direction": "bidirectional", "initial": "all", "outputs": "states"}
+        yield spec_from(op, version, row, T=2, N=3, seed=seed)
     for data in ("nan-row", "nan-padding"):
         yield spec_from(op, version, rich, T=4, N=3, I=5, H=33, data=data)
     yield spec_from(op, version, {**rich, "activations": "mixed"}, H=33)

@@ -21,19 +21,8 @@ from ..reference import Agreement, Configuration, Expectation, Node, Readings, c
 from ..reference.gates import Steps, steps_of
 from .process import Outcome
 
-__all__ = [
-    "Checked",
-    "Comparison",
-    "check",
-    "comparison_of",
-    "focus_of",
-    "numbers_of",
-    "parting_of",
-    "parting_text",
-    "place_of",
-    "ratio_text",
-    "step_of",
-]
+__all__ = ["Checked", "Comparison", "check", "comparison_of", "focus_of", "numbers_of", "parting_of", "parting_text"]
+__all__ += ["place_of", "ratio_text", "step_of"]
 
 _STEPS_SHOWN = 16  # of a longer sequence its beginning, its end, and what is around the steps of interest
 _AROUND = 3

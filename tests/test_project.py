@@ -155,7 +155,7 @@ def test_the_package_list_is_exact() -> None:
 def test_every_top_level_folder_with_code_is_a_room() -> None:
     tops = {
         path.parts[0]
-        for path in tree("tests", "benchmarks", "examples")
+        for path in tree("tests", "benchmarks", "examples", "docs")
         if path.suffix == ".py" and len(path.parts) > 1
     }
     assert tops == set(ROOMS)

@@ -188,7 +188,9 @@ def test_all_of_it_by_keyboard(browser: Browser, folder: Path) -> None:
     for key, code, wanted in (("ArrowDown", 40, 1), ("ArrowDown", 40, 2), ("ArrowUp", 38, 1), ("End", 35, 539)):
         browser.key(key, code)
         browser.settle(f"document.activeElement.dataset.place === '{wanted}'")
-    place = browser.js("(() => { const b = document.activeElement.getBoundingClientRect(); return [b.top, b.bottom]; })()")
+    place = browser.js(
+        "(() => { const b = document.activeElement.getBoundingClientRect(); return [b.top, b.bottom]; })()"
+    )
     assert 0 <= place[0] < place[1] <= DESKTOP[1]
     browser.key("Enter", 13, "\r")
     browser.settle("document.getElementById('detail').open")
@@ -253,9 +255,7 @@ def test_nothing_sticks_out_sideways(browser: Browser, folder: Path, width: int)
 
 def test_two_targets_fit_on_a_desk_without_scrolling(browser: Browser, folder: Path) -> None:
     browser.open(index(folder))
-    sizes = browser.js(
-        "[...document.querySelectorAll('#matrix .scroll')].map((e) => [e.scrollWidth, e.clientWidth])"
-    )
+    sizes = browser.js("[...document.querySelectorAll('#matrix .scroll')].map((e) => [e.scrollWidth, e.clientWidth])")
     assert sizes
     assert all(whole <= room for whole, room in sizes), sizes
 
@@ -291,12 +291,17 @@ def test_an_accessibility_checker_finds_nothing(
 
 def test_what_a_runtime_said_never_runs(browser: Browser, tmp_path: Path) -> None:
     marks = ("<script>window.ran=1</script>", "<img src=x onerror=window.ran=1>", "<svg onload=window.ran=1>")
-    text = " ".join(marks) + "\"'><a href=\"javascript:window.ran=1\">x</a>" + HOSTILE
+    text = " ".join(marks) + '"\'><a href="javascript:window.ran=1">x</a>' + HOSTILE
     rows = [
-        result(f"{text}{k}", target=text, verdict="wrong", message=text, flags=[text], features=[text], op=text, type=text)
+        result(
+            f"{text}{k}", target=text, verdict="wrong", message=text, flags=[text], features=[text], op=text, type=text
+        )
         for k in range(40)
     ]
-    info = sample_info(rows, text) | {"clauses": {text: {"status": text, "text": text, "source": text}}, "profile": text}
+    info = sample_info(rows, text) | {
+        "clauses": {text: {"status": text, "text": text, "source": text}},
+        "profile": text,
+    }
     case = rows[0]["case"]
     finding = dict.fromkeys(("title", "kind", "verdict", "why", "message"), text) | {"smallest": case, "cases": [case]}
     info["targets"][0]["findings"] = [finding | {"clauses": [text]}]
