@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..reference import FORMATS
 from .probe import AnyProbe, Probe, probe_of
 from .result import Result
 from .verdict import Verdict
@@ -93,7 +94,8 @@ def _condition(failing: list[frozenset[str]], others: list[frozenset[str]]) -> s
     common = failing[0].intersection(*failing)
     telling = sorted(t for t in common if not any(t in o for o in others))
     if telling:
-        return telling[0]
+        # A version or a type says most where it tells all: its other traits only come along with it.
+        return min(telling, key=lambda t: (t not in FORMATS and not t.startswith("version "), telling.index(t)))
     pairs = ((a, b) for a in sorted(common) for b in sorted(common) if a < b)
     pair = next((p for p in pairs if not any(set(p) <= o for o in others)), None)
     return " and ".join(pair) if pair else ""

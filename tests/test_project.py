@@ -242,7 +242,7 @@ def test_the_changelog_begins_with_this_version() -> None:
 
 def test_ci_runs_the_commands_of_the_readme() -> None:
     newcomers = [line for line in commands("README.md") if line.startswith("python3 -m venv")]
-    assert [line.split(" && ")[-1] for line in newcomers] == [".venv/bin/onnxspec run", ".venv/bin/pytest"]
+    assert [line.split(" && ")[-1] for line in newcomers] == [".venv/bin/onnxspec run", ".venv/bin/pytest -n auto"]
     assert set(newcomers) <= set(text_of(".ci/run").splitlines())
     assert os.access(ROOT / ".ci/run", os.X_OK)
 
