@@ -110,6 +110,7 @@ class Exhibit:
     accuracy: str
     readings: tuple[tuple[str, str], ...]
     diagnosis: tuple[tuple[str, str], ...]
+    status: str
     signal: str
     captured: str
     inputs: tuple[Input, ...]
@@ -155,6 +156,7 @@ def _exhibit(folder: Path, content: Mapping[str, Any]) -> Exhibit:
             (fields.text(item.get("id"), limit=200), fields.text(item.get("text"), limit=1000))
             for item in fields.items(content.get("diagnosis"))[:20]
         ),
+        fields.text(process.get("status"), limit=60),
         fields.text(process.get("signal"), limit=60),
         fields.text(process.get("captured")).strip(),
         tuple(_input(item) for item in fields.items(content.get("inputs"))[:60]),
