@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
@@ -15,7 +15,10 @@ __all__ = ["report"]
 @app.command()
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run' has written.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the report.")],
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--out", "-o", metavar="DIR", help="Folder for the report; required."),
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the report that the folder holds; other files stay.")
     ] = False,
@@ -29,6 +32,8 @@ def report(
     """
     from ..reports import read_runs, report_on  # the report needs its templates only now
 
+    if out is None:  # not every version of typer sees to it
+        _fail("--out is missing: which folder is the report to go to?")
     try:
         occupied = out.exists() and (not out.is_dir() or any(out.iterdir()))
     except OSError as error:
