@@ -24,6 +24,7 @@ taken for protocol and stays with the job that printed it. The parent imports th
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -414,6 +415,8 @@ def _failure(error: BaseException) -> dict[str, Any]:
     failure = {"status": "refused", "message": describe_error(error)}
     if isinstance(error, MemoryError) or any(text in failure["message"] for text in _OUT_OF_MEMORY):
         failure["status"] = "crashed"  # running out of memory says nothing about whether the model is supported
+    elif isinstance(error, OSError) and error.errno == errno.EFBIG:
+        failure["status"] = "crashed"  # it wrote or printed without end
     elif not isinstance(error, Exception):
         failure["status"] = "crashed"  # SystemExit and its like: without this worker the process would have ended
     elif getattr(error, "status", None) in ("fell-back", "unavailable"):

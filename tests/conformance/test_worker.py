@@ -350,7 +350,17 @@ def test_one_job_is_blamed_and_the_rest_go_on(
         assert "last words" in outcomes[2].captured
 
 
-@pytest.mark.parametrize("fault", ["loop", "print without end", "half a frame"])
+def test_output_without_end_costs_its_time_or_its_space_and_nothing_else(miniature: Target) -> None:
+    """On a fast disk the largest file is full before the time is over."""
+    with TargetProcess(replace(miniature, time_limit=0.5)) as process:
+        process.start()
+        outcomes = list(process.run([job(), job("print without end"), job()]))
+        assert [outcome.status for outcome in (outcomes[0], outcomes[2])] == ["ran", "ran"]
+        assert outcomes[1].status in ("timed-out", "crashed")
+        assert len(outcomes[1].captured) < 10_000
+
+
+@pytest.mark.parametrize("fault", ["loop", "half a frame"])
 def test_a_hang_costs_its_time_limit_and_nothing_else(miniature: Target, fault: str) -> None:
     with TargetProcess(replace(miniature, time_limit=0.5)) as process:
         process.start()
