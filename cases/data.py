@@ -74,7 +74,8 @@ def inputs_of(spec: CaseSpec, run: int = 0) -> Mapping[str, Array]:
     ``data`` of the spec is one of: ``dense``; ``small``, ``large``, ``huge`` (magnitudes; the last saturates
     every activation, on both sides); ``exact`` (few digits: every
     intermediate of piecewise-linear activations is representable); ``nan-row``, ``inf-row`` (one row of X is spoilt:
-    the others must not notice); ``nan-padding`` (what lies past the lengths is NaN); ``numerics`` (one step from given
+    the others must not notice); ``nan-padding`` (what lies past the lengths is NaN); ``one-sign`` (X and W
+    positive: a sum loses digits as it grows); ``numerics`` (one step from given
     states, where every digit counts).
     """
     T, N = spec.T, spec.N
@@ -108,6 +109,8 @@ def inputs_of(spec: CaseSpec, run: int = 0) -> Mapping[str, Array]:
             inputs[f"initial_{name}"] = tensor(f"initial_{name}", state, of_states, constant=False)
     if spec.peepholes:
         inputs["P"] = tensor("P", (D, len(cell.peepholes) * H), of_weights)
+    if spec.data == "one-sign":
+        inputs |= {name: np.abs(inputs[name]) for name in ("X", "W")}
     _spoil(spec, inputs, T, N)
     for array in inputs.values():
         array.setflags(write=False)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..reference import FORMATS, Expectation, configure, evaluate, expect
+from ..reference import FORMATS, Expectation, evaluate, expect, readings_touched
 from ..reference.bounded import RADIUS_SLACK
 from .case import Case, Trial
 from .directory import ATOL, RTOL, DataSet
@@ -81,7 +81,7 @@ def fairness_of(case: Case, data_sets: Sequence[DataSet], accuracy: str = "stand
     touched: set[str] = set()
     largest, output, unknown = 0.0, None, 0
     for feed, data in zip(case.trial.feeds, data_sets, strict=True):
-        touched |= configure(case.trial.node, feed.inputs).touched
+        touched |= readings_touched(case.trial.node, feed.inputs)
         for expectation in expect(case.trial.node, feed.inputs, {}, accuracy):
             share, strange = _share(expectation, data.outputs[expectation.output])
             unknown += strange

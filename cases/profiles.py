@@ -78,13 +78,19 @@ _ALONE: tuple[dict[str, Any], ...] = (
     {"layout": 1},
     {"layout": 1, "direction": "bidirectional", "initial": "all"},
     {"layout": 1, "direction": "bidirectional", "lengths": "ragged"},
+    {"layout": 1, "direction": "bidirectional", "activations": "each", "outputs": "states", "initial": "all"},
+    {"layout": 1, "direction": "reverse", "clip": 0.5, "lengths": "ragged", "bias": True},
+    {"layout": 1, "input_forget": 1, "peepholes": True, "initial": "all", "reruns": "data"},
     *({"activations": name} for name in ACTIVATION_SETS if name != "default"),
     {"activations": "each", "direction": "bidirectional"},
     {"activations": "mixed", "direction": "bidirectional"},
     # Kernels go wrong where e^x overflows, where Relu is clamped, and past the sizes that were tried.
     {"activations": "soft", "data": "huge"},
+    {"activations": "soft", "data": "large"},
+    {"activations": "plus", "data": "large"},
+    {"activations": "usual", "data": "large"},
     {"activations": "straight", "data": "large", "initial": "all"},
-    {"T": 40, "N": 17, "I": 3, "H": 6, "lengths": "ragged", "direction": "bidirectional"},
+    {"T": 130, "N": 2, "I": 2, "H": 3, "bias": True},
     {"T": 3, "N": 2, "I": 9, "H": 128, "bias": True, "initial": "all"},
     {"activations": "negative", "direction": "bidirectional", "initial": "all"},
     # Open questions: legal, with more than one right answer.
@@ -200,6 +206,12 @@ def _of_type(op: str, version: int, kind: str, plain: dict[str, Any], *, whole: 
         yield spec_from(op, version, row, T=2, N=3, seed=seed)
     for data in ("nan-row", "nan-padding"):
         yield spec_from(op, version, rich, T=4, N=3, I=5, H=33, data=data)
+    yield spec_from(op, version, {**rich, "lengths": "empty"}, T=4, N=3, I=5, H=33)
+    # Past the numbers of steps, rows and terms at which kernels change their ways.
+    yield spec_from(op, version, rich, T=40, N=17, I=3, H=6)
+    yield spec_from(op, version, {**rich, "direction": "reverse"}, T=40, N=17, I=3, H=6)
+    relu = {"activations": ("Sigmoid", "Relu", "Relu")[:each] if each > 1 else ("Relu",), "data": "one-sign"}
+    yield spec_from(op, version, base, T=1, N=2, I=2048, H=2, **relu)
     yield spec_from(op, version, {**rich, "activations": "mixed"}, H=33)
     if "layout" in axes_of(operator_version(op, version)):
         yield spec_from(op, version, {**rich, "layout": 1}, T=5, N=3, I=4, H=33)

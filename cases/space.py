@@ -43,6 +43,7 @@ ACTIVATION_SETS: dict[str, ActivationSet] = {
     "lower-case": ActivationSet(("sigmoid", "tanh", "tanh")),
     "tanh-gates": ActivationSet(("Tanh", "Sigmoid", "Softsign")),
     "negative": ActivationSet(("Sigmoid", "LeakyRelu", "ScaledTanh"), (-0.5, -1.5), (0.625,)),
+    "plus": ActivationSet(("Sigmoid", "Softplus", "Tanh")),
     "steep": ActivationSet(("HardSigmoid", "LeakyRelu", "Elu"), (0.25, 1.5, 2.0), (0.5,)),
 }
 
@@ -57,6 +58,7 @@ _BACKWARD = {
     "threshold": "soft",
     "tanh-gates": "usual",
     "negative": "mixed",
+    "plus": "named",
     "steep": "each",
     "threshold-default": "named",
     "unknown-default": "named",

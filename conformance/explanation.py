@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..cases import Case, clauses_exercised
-from ..reference import Readings, clause_named, configure
+from ..reference import Readings, clause_named, readings_touched
 from ..reference.readings import OPTIONS
 from .process import Outcome
 from .stepwise import numbers_of, ratio_text
@@ -147,7 +147,7 @@ def _clauses(case: Case, judgement: Judgement | None) -> Iterator[RenderableType
 
 
 def _touched(case: Case) -> list[str]:
-    return sorted(frozenset().union(*(configure(case.trial.node, feed.inputs).touched for feed in case.trial.feeds)))
+    return sorted(frozenset().union(*(readings_touched(case.trial.node, feed.inputs) for feed in case.trial.feeds)))
 
 
 def _readings(case: Case, chosen: Readings) -> Iterator[RenderableType]:

@@ -15,7 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cases import Case, Trial
-from ..reference import WIDER_PRESETS, Agreement, Node, Readings, clause_named, compare, configure, expect
+from ..reference import (
+    WIDER_PRESETS,
+    Agreement,
+    Node,
+    Readings,
+    clause_named,
+    compare,
+    configure,
+    expect,
+    readings_touched,
+)
 from .process import Outcome
 
 __all__ = ["FAILING", "Judgement", "Verdict", "judge", "judge_trial", "not_run"]
@@ -168,7 +178,7 @@ class _Session:
 
 
 def _touched(trial: Trial) -> frozenset[str]:
-    return frozenset().union(*(configure(trial.node, feed.inputs).touched for feed in trial.feeds))
+    return frozenset().union(*(readings_touched(trial.node, feed.inputs) for feed in trial.feeds))
 
 
 def _named(node: Node, lists: Sequence[Sequence[NDArray[Any] | None]]) -> Iterator[dict[str, Any]]:

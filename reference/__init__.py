@@ -8,7 +8,7 @@ from .deviations import DEVIATIONS, Deviation, run_deviation
 from .evaluation import evaluate
 from .expectation import Agreement, Expectation, compare, expect
 from .formats import FORMATS, Format, format_of
-from .node import CELLS, Configuration, IllegalNode, Node, configure
+from .node import CELLS, Configuration, IllegalNode, Node, configure, readings_touched
 from .operators import OPERATORS, OperatorVersion, UnknownOperator, operator_version, versions_of
 from .readings import Readings
 
@@ -42,6 +42,7 @@ __all__ = [
     "expect",
     "format_of",
     "operator_version",
+    "readings_touched",
     "run_deviation",
     "versions_of",
 ]

@@ -17,7 +17,7 @@ from .lstm import LSTM
 from .operators import OperatorVersion, operator_version
 from .readings import Readings
 
-__all__ = ["CELLS", "Configuration", "IllegalNode", "Node", "configure"]
+__all__ = ["CELLS", "Configuration", "IllegalNode", "Node", "configure", "readings_touched"]
 
 CELLS: dict[str, Cell] = {cell.op_type: cell for cell in (LSTM,)}
 
@@ -224,6 +224,20 @@ def configure(node: Node, inputs: Mapping[str, NDArray[Any]], readings: Readings
         transposes=readings.recurrent_product == "transposed" or node.since_version not in cell.unmarked,
         touched=frozenset(touched),
     )
+
+
+def readings_touched(node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
+    """All readings on which a node's results depend, also those that only show when another one is followed: counted by
+    position, a coefficient list may have nothing left for a function whose default is open.
+
+    Raises IllegalNode as :func:`configure` does.
+    """
+    known: frozenset[str] = frozenset()
+    while True:
+        found = known.union(*(configure(node, inputs, r).touched for r in Readings().alternatives(known)))
+        if found == known:
+            return known
+        known = found
 
 
 def _text(value: Any) -> str:

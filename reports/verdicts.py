@@ -24,7 +24,11 @@ WORDS: dict[str, Word] = {
     for word in (
         Word("wrong", "cross", "fail", "Some value is beyond what any accepted arithmetic can explain.", True),
         Word(
-            "inaccurate", "wave", "fail", "Right in structure, but coarser than the arithmetic it is judged by.", True
+            "inaccurate",
+            "wave",
+            "fail",
+            "Beyond the arithmetic it is judged by; a wider class would allow it.",
+            True,
         ),
         Word("crashed", "burst", "fail", "The runtime's process died.", True),
         Word("timed-out", "clock", "fail", "No answer within the time allowed.", True),
