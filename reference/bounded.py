@@ -36,6 +36,15 @@ def _spread(doubt: Mask, value: Array) -> Mask:
     return doubt if doubt is None or doubt.shape == value.shape else np.broadcast_to(doubt, value.shape)
 
 
+def _within_range(value: Array, radius: Array, doubt: Mask, reach: Array, w: Budget) -> tuple[Array, Array, Mask]:
+    """A number with those elements in doubt whose reach may have left the class's range; their value and radius then
+    mean nothing, and are zero."""
+    if not reach.size or reach.max() < w.largest:
+        return value, radius, doubt
+    beyond = ~(reach < w.largest)
+    return np.where(beyond, 0.0, value), np.where(beyond, 0.0, radius), _either(doubt, beyond)
+
+
 @dataclass(frozen=True)
 class Bounded:
     """Values with radii, elementwise: shapes broadcast as NumPy's do."""
@@ -85,10 +94,7 @@ class Bounded:
         magnitude += radius
         radius += w.unit * magnitude
         radius += w.floor
-        if magnitude.size and not magnitude.max() < w.largest:
-            beyond = ~(magnitude < w.largest)
-            doubt = _either(doubt, beyond)
-            value, radius = np.where(beyond, 0.0, value), np.where(beyond, 0.0, radius)
+        value, radius, doubt = _within_range(value, radius, doubt, magnitude, w)
         return Bounded(value, radius, w, _spread(doubt, value))
 
 
@@ -169,10 +175,7 @@ class Sum:
         # What underflow adds: one floor for each rounding, of which products and sums have two a term.
         radius += 2 * self.terms * w.accumulator_floor + 2 * self.groups * w.floor
         value, doubt = self.value, self.doubt
-        if reach.size and not reach.max() < w.largest:
-            beyond = ~(reach < w.largest)
-            doubt = _either(doubt, beyond)
-            value, radius = np.where(beyond, 0.0, value), np.where(beyond, 0.0, radius)
+        value, radius, doubt = _within_range(value, radius, doubt, reach, w)
         return Bounded(value, radius, w, doubt)
 
 
@@ -308,10 +311,7 @@ class Bounding:
         reach = np.abs(value) + radius
         if w.coefficient_unit and not max(abs(activation.alpha.value), abs(activation.beta.value)) < w.largest:
             reach = np.full_like(reach, np.inf)  # a copy of a coefficient may have become infinite
-        if reach.size and not reach.max() < w.largest:
-            beyond = ~(reach < w.largest)
-            doubt = _either(doubt, beyond)
-            value, radius = np.where(beyond, 0.0, value), np.where(beyond, 0.0, radius)
+        value, radius, doubt = _within_range(value, radius, doubt, reach, w)
         return Bounded(value, radius, w, doubt)
 
     def concatenate(self, numbers: Sequence[Bounded], axis: int = 0) -> Bounded:
@@ -366,11 +366,7 @@ class Bounding:
             radii = _scan(growth, known, start.radius)
             reach = np.maximum(np.abs(values), product) + radii
         doubt = _either(factor.doubt, term.doubt)
-        beyond: Mask = None
-        if reach.size and not reach.max() < w.largest:
-            beyond = ~(reach < w.largest)
-            values, radii = np.where(beyond, 0.0, values), np.where(beyond, 0.0, radii)
-        doubt = _either(doubt, beyond)
+        values, radii, doubt = _within_range(values, radii, doubt, reach, w)
         if doubt is not None or start.doubt is not None:
             doubt = np.zeros(values.shape, bool) if doubt is None else np.broadcast_to(doubt, values.shape).copy()
             if start.doubt is not None and len(doubt):

@@ -6,7 +6,7 @@ and cell in another arithmetic, one that rounds as a *style* says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from .evaluation import computation_of
 from .formats import FORMATS, Format
 from .kernel_activations import EVALUATIONS
 from .node import Node
+from .plain import Joining
 from .readings import Readings
 from .recurrence import collect, trace
 
@@ -173,7 +174,7 @@ class Groups:
         return len(self.parts[0].x)
 
 
-class Kernel:
+class Kernel(Joining):
     """The arithmetic of one style for one tensor type. Numbers are arrays of the work format's dtype."""
 
     def __init__(self, style: Style, form: Format) -> None:
@@ -234,15 +235,6 @@ class Kernel:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
                 result = EVALUATIONS[self.style.activation](activation, x, self.form)
         return self.stored(result).astype(self.work.dtype) if self.style.stores_gates else self._flushed(result)
-
-    def concatenate(self, numbers: Sequence[Array], axis: int = 0) -> Array:
-        return np.concatenate(numbers, axis)
-
-    def stack(self, steps: Sequence[Array]) -> Array:
-        return np.stack(steps)
-
-    def where(self, mask: NDArray[np.bool_], number: Array, otherwise: Array) -> Array:
-        return np.where(mask, number, otherwise)
 
     def recurrence(self, factor: Array, term: Array, start: Array) -> Array:
         states = []

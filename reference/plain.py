@@ -10,12 +10,25 @@ from numpy.typing import NDArray
 
 from .activations import Activation
 
-__all__ = ["Plain"]
+__all__ = ["Joining", "Plain"]
 
 Array = NDArray[np.float64]
 
 
-class Plain:
+class Joining:
+    """What arithmetics whose numbers are plain arrays have in common: how numbers are put together."""
+
+    def concatenate(self, numbers: Sequence[NDArray[Any]], axis: int = 0) -> NDArray[Any]:
+        return np.concatenate(numbers, axis)
+
+    def stack(self, steps: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        return np.stack(steps)
+
+    def where(self, mask: NDArray[np.bool_], number: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:
+        return np.where(mask, number, otherwise)
+
+
+class Plain(Joining):
     """Same operations as :class:`.bounded.Bounding`, on numbers alone. Infinities and NaN go where IEEE 754 says."""
 
     def given(self, value: Array) -> Array:
@@ -36,15 +49,6 @@ class Plain:
 
     def activate(self, activation: Activation, argument: Array, clip: float | None) -> Array:
         return activation(argument if clip is None else np.clip(argument, -clip, clip))
-
-    def concatenate(self, numbers: Sequence[Array], axis: int = 0) -> Array:
-        return np.concatenate(numbers, axis)
-
-    def stack(self, steps: Sequence[Array]) -> Array:
-        return np.stack(steps)
-
-    def where(self, mask: NDArray[np.bool_], number: Array, otherwise: Array) -> Array:
-        return np.where(mask, number, otherwise)
 
     def recurrence(self, factor: Array, term: Array, start: Array) -> Any:
         """All C_t = factor_t * C_(t-1) + term_t, t along the first axis."""
