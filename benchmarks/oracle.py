@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from onnx.reference import ReferenceEvaluator
@@ -16,6 +17,12 @@ from onnx.reference import ReferenceEvaluator
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.reference import evaluate, expect
 
+OPERATORS: dict[str, tuple[str, dict[str, Any]]] = {
+    "LSTM": ("LSTM", {"outputs": ("Y", "Y_h", "Y_c")}),
+    "GRU": ("GRU", {"outputs": ("Y", "Y_h")}),
+    "GRU, linear_before_reset": ("GRU", {"outputs": ("Y", "Y_h"), "linear_before_reset": 1}),
+    "RNN": ("RNN", {"outputs": ("Y", "Y_h")}),
+}
 SIZES = {"tiny": (5, 2, 4, 3), "medium": (50, 8, 64, 64), "large": (100, 32, 256, 512)}
 GOALS = {"value": (0.25, 0.45, 1.3), "value and radius": (0.4, 0.7, 2.0), "value / products": (None, 2.5, 1.2)}
 ROUNDS = {"tiny": 300, "medium": 30, "large": 5}
@@ -32,10 +39,10 @@ def medians(functions: dict[str, Callable[[], object]], rounds: int) -> dict[str
     return {name: statistics.median(each) for name, each in times.items()}
 
 
-def measure(T: int, N: int, I: int, H: int, rounds: int) -> dict[str, float]:
-    """Median seconds for one size of the evaluator, the value, the value with its radius, and the products alone."""
-    outputs = ("Y", "Y_h", "Y_c")
-    case = build_case(CaseSpec("LSTM", 14, T=T, N=N, I=I, H=H, bias=True, outputs=outputs))
+def measure(spec: CaseSpec, rounds: int) -> dict[str, float]:
+    """Median seconds of the evaluator, the value, the value with its radius, and the products alone."""
+    T, N, H = spec.T, spec.N, spec.H
+    case = build_case(spec)
     node, inputs = case.trial.node, case.trial.feeds[0].inputs
     session = ReferenceEvaluator(case.trial.model)
     observed = {n: a.astype(np.float32) for n, a in evaluate(node, inputs).items()}
@@ -57,17 +64,19 @@ def measure(T: int, N: int, I: int, H: int, rounds: int) -> dict[str, float]:
 
 
 def main() -> None:
-    print(f"{'size':8} {'value':>12} {'with radius':>12} {'/ products':>12}   (goals in brackets)")
-    for position, (size, shape) in enumerate(SIZES.items()):
-        found = measure(*shape, ROUNDS[size])
-        ratios = [
-            found["value"] / found["evaluator"],
-            found["value and radius"] / found["evaluator"],
-            found["value"] / found["products"],
-        ]
-        goals = [GOALS[name][position] for name in ("value", "value and radius", "value / products")]
-        cells = [f"{r:5.2f} [{g if g is not None else '-'}]" for r, g in zip(ratios, goals, strict=True)]
-        print(f"{size:8} {cells[0]:>12} {cells[1]:>12} {cells[2]:>12}")
+    print(f"{'operator':26} {'size':8} {'value':>12} {'with radius':>12} {'/ products':>12}   (goals in brackets)")
+    for name, (op, options) in OPERATORS.items():
+        for position, (size, (T, N, I, H)) in enumerate(SIZES.items()):
+            spec = CaseSpec(op, 14, T=T, N=N, I=I, H=H, bias=True, **options)
+            found = measure(spec, ROUNDS[size])
+            ratios = [
+                found["value"] / found["evaluator"],
+                found["value and radius"] / found["evaluator"],
+                found["value"] / found["products"],
+            ]
+            goals = [GOALS[goal][position] for goal in ("value", "value and radius", "value / products")]
+            cells = [f"{r:5.2f} [{g if g is not None else '-'}]" for r, g in zip(ratios, goals, strict=True)]
+            print(f"{name:26} {size:8} {cells[0]:>12} {cells[1]:>12} {cells[2]:>12}")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def bare(profile: str) -> float:
         trial
         for op, version in operator_versions()
         for spec in cases_of(profile, op, version)
-        if "N0" not in spec.id  # aborts onnxruntime 1.31
+        if spec.T and spec.N  # no rows or no steps abort onnxruntime 1.31
         for case in [build_case(spec)]
         for trial in (case.trial, case.twin)
         if trial is not None

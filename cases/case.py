@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from ..reference import Node
 from .data import inputs_of
+from .illegal import break_case, violation_of
 from .model import CONSTANTS, build_model
 from .spec import CaseSpec
+from .violations import Violation
 
 __all__ = ["Case", "Feed", "Trial", "build_case"]
 
@@ -36,6 +38,9 @@ class Trial:
 
     graded
         Whether it is about accuracy alone, one step from exact states: its errors count for a target's grade and bias.
+    violation
+        What is forbidden about it; None for a legal model. The node of a forbidden one has not been checked: to make
+        it anew raises IllegalNode, or to configure it with its inputs does.
     """
 
     key: str
@@ -43,6 +48,7 @@ class Trial:
     node: Node
     feeds: tuple[Feed, ...]
     graded: bool = False
+    violation: Violation | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,9 @@ class Case:
     """A case's sessions: its own, and where it does not ask for Y, its twin with all outputs.
 
     Outputs must not depend on which of them are asked for, and only where Y is reported can every step be judged.
+
+    The twin of a forbidden model is the same without its violation: to refuse the one shows something only where the
+    other runs.
     """
 
     spec: CaseSpec
@@ -59,14 +68,30 @@ class Case:
 
 def build_case(spec: CaseSpec) -> Case:
     """The models and inputs of a case; the same bytes every time."""
+    if spec.illegal:
+        return _forbidden_case(spec)
     runs = [0] if spec.reruns == "none" else [1, 0]
     tensors = [inputs_of(spec, run) for run in runs]
-    constant = set(CONSTANTS) if spec.weights == "initializer" else set()
-    feeds = tuple(Feed(t, {n: a for n, a in t.items() if n not in constant}) for t in tensors)
-    trial = Trial(spec.id, build_model(spec, tensors[-1]), spec.node, feeds, spec.data == "numerics")
+    feeds = tuple(_feed(spec, t) for t in tensors)
+    model = build_model(spec, spec.node, tensors[-1], spec.outputs)
+    trial = Trial(spec.id, model, spec.node, feeds, spec.data == "numerics")
     twin = None
     if "Y" not in spec.outputs:
         everything = spec.node.operator.outputs
-        model = build_model(spec, tensors[-1], everything)
+        model = build_model(spec, spec.node, tensors[-1], everything)
         twin = Trial(f"{spec.id}~twin", model, replace(spec.node, outputs=everything), feeds)
     return Case(spec, trial, twin)
+
+
+def _feed(spec: CaseSpec, tensors: Mapping[str, NDArray[Any]]) -> Feed:
+    constant = set(CONSTANTS) if spec.weights == "initializer" else set()
+    return Feed(tensors, {name: array for name, array in tensors.items() if name not in constant})
+
+
+def _forbidden_case(spec: CaseSpec) -> Case:
+    """A forbidden model is run once: all that there is to see is whether it runs."""
+    node, tensors = break_case(spec)
+    model = build_model(spec, node, tensors, node.outputs)
+    trial = Trial(spec.id, model, node, (_feed(spec, tensors),), violation=violation_of(spec))
+    legal = build_case(replace(spec, illegal="")).trial
+    return Case(spec, trial, replace(legal, key=f"{spec.id}~twin"))

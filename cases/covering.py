@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-__all__ = ["cover"]
+__all__ = ["cover", "scatter"]
 
 Value = TypeVar("Value", bound=Hashable)
 Row = dict[str, Value]
@@ -68,3 +68,12 @@ def cover(
             missing.pop(combination, None)
         if gain:
             yield best
+
+
+def scatter(
+    axes: Mapping[str, Sequence[Value]], settle: Callable[[Row[Value]], Row[Value]], count: int, *, seed: int = 0
+) -> Iterator[Row[Value]]:
+    """`count` legal rows, every value drawn by itself; the same ones for the same seed."""
+    choose = _Counter(seed)
+    for _ in range(count):
+        yield settle({name: values[choose.below(len(values))] for name, values in axes.items()})

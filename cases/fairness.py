@@ -87,7 +87,7 @@ def fairness_of(case: Case, data_sets: Sequence[DataSet], accuracy: str = "stand
             unknown += strange
             if share > largest or output is None:
                 largest, output = share, expectation.output
-    clauses = (c for c in clauses_exercised(case.spec) if c.status in ("convention", "undefined"))
+    clauses = (c for c in clauses_exercised(case.spec) if not c.may_fail)
     named = tuple(c.id for c in clauses if c.reading is None)
     return Fairness(tuple(sorted(touched)), named, largest, output, unknown)
 

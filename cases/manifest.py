@@ -137,6 +137,11 @@ def _prune(folder: Path, paths: Sequence[str]) -> None:
 def _write(folder: Path, specs: Iterable[CaseSpec], origin: Origin, everything: bool) -> dict[str, Any]:
     written, left_out = [], []
     for spec in specs:
+        if spec.illegal:
+            reason = "the document forbids the model: there are no outputs to expect"
+            about = {"case": spec.id, "op": spec.op, "version": spec.version, "type": spec.type}
+            left_out.append({**about, "reason": reason})
+            continue
         case = build_case(spec)
         data_sets = data_sets_of(case.trial)
         fairness = fairness_of(case, data_sets, ACCURACY)

@@ -9,13 +9,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from .extended_profile import extended_digest
+from .extended_spec import OP_TYPE, VERSION
 from .profiles import PROFILES, digest_of, operator_versions, profile
 
 
 def main() -> None:
     """Write digests.json."""
     pinned = {
-        name: {f"{op}-{version}": digest_of(profile(name, op, version)) for op, version in operator_versions()}
+        name: {
+            **{f"{op}-{version}": digest_of(profile(name, op, version)) for op, version in operator_versions()},
+            f"{OP_TYPE}-{VERSION}": extended_digest(name),
+        }
         for name in PROFILES
     }
     Path(__file__).with_name("digests.json").write_text(json.dumps(pinned, indent=2) + "\n", encoding="utf-8")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from functools import cached_property
+from dataclasses import dataclass, fields
+from functools import cache, cached_property
 from typing import Any
 
-from ..reference import Node
+from ..reference import Node, operator_version
 
 __all__ = ["CaseSpec"]
 
@@ -27,7 +27,7 @@ class CaseSpec:
         (ragged, a row of 0 and a row of 1 among them).
     initial
         Which initial states there are: ``none``, ``all``, or one name (``h``, ``c``).
-    activations, alpha, beta, clip, input_forget, hidden_size, output_sequence
+    activations, alpha, beta, clip, input_forget, linear_before_reset, hidden_size, output_sequence
         Attributes; None where the node does not carry one.
     explicit
         Whether attributes that have their default value are written down all the same.
@@ -44,6 +44,8 @@ class CaseSpec:
         (others of another length and batch size).
     seed
         Of the inputs that change from run to run. Weights follow ``weights_seed``, so cases can share a model.
+    illegal
+        Id of the violation (see :mod:`.violations`) by which the model breaks its document; empty for a legal one.
     """
 
     op: str
@@ -65,6 +67,7 @@ class CaseSpec:
     beta: tuple[float, ...] | None = None
     clip: float | None = None
     input_forget: int | None = None
+    linear_before_reset: int | None = None
     output_sequence: int | None = None
     hidden_size: bool = True
     explicit: bool = False
@@ -75,22 +78,28 @@ class CaseSpec:
     reruns: str = "none"
     seed: int = 0
     weights_seed: int = 0
+    illegal: str = ""
 
     @cached_property
     def node(self) -> Node:
-        """The node of the case's model. Raises IllegalNode where the operator version does not define it."""
+        """The node of the case's model; of a forbidden model, before its violation.
+
+        Raises IllegalNode where the operator version does not define it.
+        """
         attributes: dict[str, Any] = {
-            "direction": None if self.direction == "forward" and not self.explicit else self.direction,
+            "direction": None if self.direction == "forward" else self.direction,
             "hidden_size": self.H if self.hidden_size else None,
             "activations": None if self.activations is None else list(self.activations),
             "activation_alpha": None if self.alpha is None else list(self.alpha),
             "activation_beta": None if self.beta is None else list(self.beta),
             "clip": self.clip,
-            "input_forget": 0 if self.explicit and self.input_forget is None else self.input_forget,
+            "input_forget": self.input_forget,
+            "linear_before_reset": self.linear_before_reset,
             "output_sequence": self.output_sequence,
-            "layout": self.layout or (0 if self.explicit and self.version >= 14 else None),
+            "layout": self.layout or None,
         }
-        written = {name: value for name, value in attributes.items() if value is not None}
+        usual = operator_version(self.op, self.version).defaults if self.explicit else {}
+        written = {**usual, **{name: value for name, value in attributes.items() if value is not None}}
         return Node(self.op, self.version, written, tuple(o for o in self.outputs if o))
 
     @property
@@ -116,9 +125,11 @@ class CaseSpec:
             "activations" if self.activations else "",
             "clip" if self.clip is not None else "",
             "coupled" if self.input_forget else "",
+            "linear-before-reset" if self.linear_before_reset else "",
             "" if "Y" in self.outputs else "no-Y",
             "" if self.data == "dense" else self.data,
             "" if self.reruns == "none" else f"after-other-{self.reruns}",
+            f"illegal-{self.illegal.replace('.', '-')}" if self.illegal else "",
         ]
         return tuple(m for m in marks if m)
 
@@ -129,12 +140,21 @@ class CaseSpec:
 
     def to_json(self) -> dict[str, Any]:
         """The fields that differ from their defaults, as plain values."""
-        plain = {n: list(v) if isinstance(v, tuple) else v for n, v in asdict(self).items()}
-        usual = {f.name: list(f.default) if isinstance(f.default, tuple) else f.default for f in fields(self)}
-        return {n: v for n, v in plain.items() if n in ("op", "version", "type") or v != usual[n]}
+        given = {n: v for n, usual in _usual() if (v := getattr(self, n)) != usual or n in ("op", "version", "type")}
+        return {n: list(v) if isinstance(v, tuple) else v for n, v in given.items()}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its fields alone, without what was derived from them."""
+        return CaseSpec.from_json, (self.to_json(),)
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> CaseSpec:
         """The spec of :meth:`to_json`. Raises TypeError for a field that there is not."""
         plain: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in value.items()}
         return CaseSpec(**plain)
+
+
+@cache
+def _usual() -> tuple[tuple[str, Any], ...]:
+    """The name of every field, and its default."""
+    return tuple((field.name, field.default) for field in fields(CaseSpec))

@@ -7,6 +7,9 @@
     def test_my_kernel():
         assert_conforms(model, my_outputs, inputs=my_inputs)
 
+    def test_my_backend():
+        assert_conforms(CaseSpec("GRU", 14, T=3), my_backend)
+
     def test_my_runtime(onnxspec_target):
         onnxspec_target.assert_conforms(model, my_inputs)
 """
@@ -23,10 +26,11 @@ from typing import Any, Union
 import onnx
 from numpy.typing import NDArray
 
-from ..cases import CaseSpec, Trial, build_case
+from ..cases import CaseSpec, Trial, build_case, profile
 from ..cases.foreign import trials_of
 from ..cases.reading import NotOneNode, read_model
 from ..reference import configure
+from .in_process import Runner, is_runner, run_in_process
 from .probe import job_of
 from .process import Outcome, TargetProcess, TargetUnavailable
 from .selection import Selection, select
@@ -54,33 +58,48 @@ class NotConforming(AssertionError):
 
 def assert_conforms(
     subject: Subject,
-    outputs: Arrays | Sequence[NDArray[Any]],
+    outputs: Arrays | Sequence[NDArray[Any]] | Runner | RunningTarget,
     inputs: Arrays | Sequence[NDArray[Any]] | None = None,
     *,
     accuracy: str = "standard",
 ) -> None:
-    """Make sure that outputs are what the document of a model's operator says.
+    """Make sure that outputs are what the document of a model's operator says; given ones, or those of what computes
+    them.
 
     subject
         A case or its id, or a model that holds one recurrent node beside constants: bytes, ModelProto, or path. A text
         that ends in ``.onnx`` is a path.
     outputs
-        All outputs of the graph, by name or in the graph's order; bfloat16 as the type of ml_dtypes.
+        All outputs of the graph, by name or in the graph's order; bfloat16 as the type of ml_dtypes. Or what computes
+        them, in this process: a function of the serialized model and a dictionary of its inputs, that returns them; a
+        class or module with the functions of ``onnx.backend.base.Backend``. Or a RunningTarget.
     inputs
-        What the graph was fed, likewise. A case has its own; a model needs them.
+        What the graph was fed, or is to be fed, by name or in the graph's order. A case has its own; a model needs
+        them.
     accuracy
-        Name of the accuracy class to judge by.
+        Name of the accuracy class to judge by. A RunningTarget has its own.
+
+    What computes outputs is called twice for each of a case's runs, and once more for all outputs where the case does
+    not ask for Y; what it raises comes through.
 
     Raises NotConforming; ValueError (NotOneNode, IllegalNode or UnknownName) for what cannot be judged at all.
     """
     __tracebackhide__ = True
-    whole, _ = _trials_of(subject, inputs)
-    # A case is judged by its last run; those before only leave traces in a session.
-    trial = replace(whole, feeds=whole.feeds[-1:])
-    shown = onnx.load_model_from_string(trial.model).graph.output
-    given = _by_name(outputs, shown, "output")
-    outcome = Outcome(trial.key, "ran", "run", ((tuple(given[value.name] for value in shown),),))
-    _conclude((trial, None), judge_trial(trial, outcome, None, None, accuracy), outcome, None, accuracy)
+    if isinstance(outputs, RunningTarget):
+        outputs.assert_conforms(subject, inputs)
+        return
+    trials = _trials_of(subject, inputs)
+    if is_runner(outputs):
+        outcome, twin = (None if trial is None else run_in_process(outputs, trial) for trial in trials)
+        assert outcome is not None
+    else:
+        # A case is judged by its last run; those before only leave traces in a session.
+        trials = replace(trials[0], feeds=trials[0].feeds[-1:]), None
+        shown = onnx.load_model_from_string(trials[0].model).graph.output
+        given = _by_name(outputs, shown, "output")
+        outcome, twin = Outcome(trials[0].key, "ran", "run", ((tuple(given[value.name] for value in shown),),)), None
+    judgement = judge_trial(trials[0], outcome, trials[1], twin, accuracy)
+    _conclude(trials, judgement, outcome, twin, accuracy, subject)
 
 
 class RunningTarget:
@@ -119,9 +138,7 @@ class RunningTarget:
         outcome, twin = self._outcomes(*trials)
         accuracy = self.target.accuracy
         judgement = judge_trial(trials[0], outcome, trials[1], twin, accuracy)
-        own = isinstance(subject, CaseSpec) or _is_id(subject)
-        repeat = f"onnxspec explain {trials[0].key} --target {self.name}" if own else ""
-        _conclude(trials, judgement, outcome, twin, accuracy, repeat)
+        _conclude(trials, judgement, outcome, twin, accuracy, subject, self.name)
 
     def run(self, subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None = None) -> dict[str, NDArray[Any]]:
         """The outputs of a model or a case by name. Raises NotConforming where there are none."""
@@ -146,13 +163,29 @@ def _conclude(
     outcome: Outcome,
     twin: Outcome | None,
     accuracy: str,
-    repeat: str = "",
+    subject: Subject | None = None,
+    target: str = "",
 ) -> None:
     __tracebackhide__ = True
     if judgement.verdict in FAILING or judgement.verdict in (Verdict.REFUSED, Verdict.UNAVAILABLE):
+        repeat = _how_to_repeat(subject, trials[0].key, target)
         raise NotConforming(failure_text(trials, judgement, outcome, twin, accuracy=accuracy, repeat=repeat), judgement)
     if judgement.verdict is Verdict.UNJUDGED:
         warnings.warn(f"{trials[0].key}: {judgement.message}", stacklevel=3)
+
+
+def _how_to_repeat(subject: Subject | None, key: str, target: str) -> str:
+    """The command that shows a case of a profile on a target; for any other case the case itself, to be copied."""
+    spec = subject if isinstance(subject, CaseSpec) else None
+    if target and (_is_id(subject) or (spec is not None and spec in profile("core", spec.op, spec.version))):
+        return f"onnxspec explain {key} --target {target}"
+    if spec is None:
+        return ""
+    plain = {name: tuple(v) if isinstance(v, list) else v for name, v in spec.to_json().items()}
+    given = [repr(plain.pop(name)) for name in ("op", "version")]
+    if spec.type == CaseSpec.type:
+        del plain["type"]
+    return f"CaseSpec({', '.join([*given, *(f'{name}={value!r}' for name, value in plain.items())])})"
 
 
 def _is_id(subject: Any) -> bool:

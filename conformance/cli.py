@@ -20,21 +20,22 @@ from typing import Annotated, Any, NoReturn, Optional
 
 import typer
 
-from ..cases import build_case, features_of, operator_versions
+from ..cases import operator_versions
 from ..cases.directory import DirectoryError
-from ..reference import ACCURACY_CLASSES
+from ..reference import ACCURACY_CLASSES, OPERATORS
 from .directory_probe import digest_of_directories, probe_directories
 from .display import RunDisplay, console_on, summarize
-from .engine import OPTIMIZED, Plan, Run, execute, lane
+from .engine import Plan, Run, execute
 from .environment import version_of
 from .expected_failures import ExpectedFailureError
+from .expected_update import require_lists, update_lists
 from .journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
-from .probe import Probe
-from .process import Job, Outcome, TargetProcess, TargetUnavailable
-from .selection import Selection, UnknownName, narrow, operator_types, select
-from .target import ACCURACY, Target, TargetError, parse_target
-from .verdict import judge
+from .probe import Probe, SpecProbe
+from .selection import Selection, UnknownName, narrow, operator_types, select_probes
+from .shard import ShardError, parse_shard
+from .target import OPTIMIZED, Target, TargetError, lane, parse_target
 from .worker import one_line
+from .wrap_probe import WRAPS, split_wrap, wrap_lane
 
 __all__ = ["app", "main"]
 
@@ -58,8 +59,8 @@ Targets = Annotated[
         "--target",
         "-t",
         metavar="TARGET",
-        help="onnxruntime, onnxruntime:NAMEExecutionProvider, onnx-reference, backend:package.module, or a name from "
-        "targets.toml. May be repeated, like all options that narrow the cases.",
+        help="onnxruntime, onnxruntime:NAMEExecutionProvider, onnx-reference, quark, backend:package.module, or a "
+        "name from targets.toml. May be repeated, like all options that narrow the cases.",
     ),
 ]
 ProfileName = Annotated[
@@ -132,16 +133,19 @@ def _selection(
     return Selection(profile, tuple(op or ()), versions, tuple(type or ()), tuple(case or ()))
 
 
-def _targets(names: Iterable[str], file: Path | None, optimize: bool = False) -> list[Target]:
-    """The targets of these names, each once. A name may ask for the second lane itself, as results name it."""
+def _targets(names: Iterable[str], file: Path | None, optimize: bool = False, wrap: str = "") -> list[Target]:
+    """The targets of these names, each once. A name may ask for a lane itself, as results name it."""
     if file is None and Path("targets.toml").is_file():
         file = Path("targets.toml")
     found = {}
-    for name in names:
+    for given in names:
+        name, own_wrap = split_wrap(given)
         plain = name.removesuffix(OPTIMIZED)
         target = lane(parse_target(plain, file, tuple(ACCURACY_CLASSES)), optimize or plain != name)
         if plain != name and target.name != name:
             raise TargetError(f"target {plain!r} has no lane {OPTIMIZED}: only onnxruntime has")
+        if own_wrap or wrap:
+            target = wrap_lane(target, own_wrap or wrap)
         found[target.name] = target
     return list(found.values())
 
@@ -162,8 +166,20 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that the folder holds.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again in a folder that holds a run.")] = False,
     expected: Annotated[
-        bool, typer.Option("--expected/--no-expected", help="Whether to use the shipped lists of known failures.")
+        bool, typer.Option("--expected/--no-expected", help="Whether to use lists of known failures.")
     ] = True,
+    expected_file: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--expected-file", metavar="FILE", help="Known failures, in place of the shipped list."),
+    ] = None,
+    update_expected: Annotated[
+        bool,
+        typer.Option("--update-expected", help="Write what fails now into the target's own list of known failures."),
+    ] = False,
+    shard: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--shard", metavar="K/N", help="Only part K of N; 'onnxspec merge' puts the parts together."),
+    ] = None,
     require: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option("--require", metavar="OP-VERSION:TYPE", help="A refusal of this fails, e.g. LSTM-14:float32."),
@@ -171,6 +187,10 @@ def run(
     optimize: Annotated[
         bool, typer.Option("--optimize", help="Run onnxruntime with its graph optimizations on, a second lane.")
     ] = False,
+    wrap: Annotated[
+        str,
+        typer.Option("--wrap", metavar="|".join(WRAPS), help="Run the node in surroundings: some claim no lone node."),
+    ] = "",
     targets_file: TargetsFile = None,
     cases: Annotated[
         Optional[list[Path]],  # noqa: UP045
@@ -185,9 +205,17 @@ def run(
         _fail("--resume goes on with a run, --overwrite starts again: which is it?")
     if resume and out is None:
         _fail("--resume needs --out: which run is to go on?")
+    if not expected and (expected_file or update_expected):
+        _fail("--no-expected uses no list of known failures: leave it out, or leave out what names one")
+    if wrap and wrap not in WRAPS:
+        _fail(f"there is no wrap {wrap!r}; one of {', '.join(WRAPS)}")
     try:
         chosen = _selection(profile, op, since_version, type, case)
-        targets = _targets(target or ["onnxruntime"], targets_file, optimize)
+        targets = _targets(target or ["onnxruntime"], targets_file, optimize, wrap)
+        if expected_file is not None:
+            targets = [replace(each, expected=str(expected_file)) for each in targets]
+        if update_expected:
+            require_lists(targets)
         command = ("onnxspec", *sys.argv[1:])
         plan = Plan(chosen, (), tuple(targets), command, frozenset(), expected, targets_file)
         if cases:
@@ -196,10 +224,17 @@ def run(
                 _fail("--cases runs directories in place of a profile: leave --profile out")
             plan = _with_directories(plan, cases)
         else:
-            plan = replace(plan, specs=tuple(select(chosen)))
+            about = dict.fromkeys(op for each in targets for op in each.operators)
+            specs, others = select_probes(chosen, tuple(about))
+            plan = replace(plan, specs=tuple(specs), others=tuple(others))
+        plan = replace(plan, shard=parse_shard(shard) if shard is not None else None)
+        if not plan.probes:
+            _fail(f"shard {plan.shard} is empty: there are fewer cases than shards")
         plan = replace(plan, require=_required(require or (), plan.probes))
-    except (UnknownName, TargetError, DirectoryError) as error:
+    except (UnknownName, TargetError, DirectoryError, ShardError, ExpectedFailureError) as error:
         _fail(str(error))
+    except OSError as error:
+        _fail(f"--update-expected: {_why(error)}")
     try:
         folder = out or fresh_folder(Path("runs"), datetime.now())
         journal = Journal(folder, resume=resume, overwrite=overwrite)
@@ -207,7 +242,7 @@ def run(
         _fail(str(error))
     except OSError as error:
         _fail(f"cannot keep results in {out or 'runs'}: {_why(error)}")
-    _carry_out(plan, journal)
+    _carry_out(plan, journal, update_expected)
 
 
 def _with_directories(plan: Plan, roots: Sequence[Path]) -> Plan:
@@ -224,7 +259,7 @@ def _with_directories(plan: Plan, roots: Sequence[Path]) -> Plan:
     return replace(plan, selection=chosen, others=probes, digest=digest, skipped=tuple(skipped))
 
 
-def _carry_out(plan: Plan, journal: Journal) -> NoReturn:
+def _carry_out(plan: Plan, journal: Journal, update: bool = False) -> NoReturn:
     """Run, report and say what was found; whatever ends it early, say how to go on."""
     folder = journal.folder
     finished: Run | None = None
@@ -245,6 +280,12 @@ def _carry_out(plan: Plan, journal: Journal) -> NoReturn:
             summarize(finished, console)
         _fail(f"{_why(error)}; what was obtained is in {folder}; go on with: {_again(plan, folder)}")
     summarize(finished, console)
+    if update:
+        try:
+            for line in update_lists(finished):
+                _say(line)
+        except (ExpectedFailureError, OSError) as error:
+            _fail(str(error) if isinstance(error, ExpectedFailureError) else _why(error))
     _say(f"\nresults: {folder / 'results.jsonl'}\nreport:  {page}")
     raise typer.Exit(finished.exit_code)
 
@@ -308,11 +349,12 @@ def list_cases(
 ) -> None:
     """List the cases of a profile, one a line."""
     try:
-        specs = select(_selection(profile, op, since_version, type, case))
+        specs, others = select_probes(_selection(profile, op, since_version, type, case), OPERATORS)
     except UnknownName as error:
         _fail(str(error))
-    _put("".join(f"{s.id}  {' '.join(sorted(features_of(s)))}\n" if features else f"{s.id}\n" for s in specs))
-    _warn(f"{len(specs)} cases", "dim")
+    probes = [*map(SpecProbe, specs), *others]
+    _put("".join(f"{p.id}  {' '.join(sorted(p.features))}\n" if features else f"{p.id}\n" for p in probes))
+    _warn(f"{len(probes)} cases", "dim")
 
 
 def _put(text: str) -> None:
@@ -326,61 +368,6 @@ def _put(text: str) -> None:
     except OSError as error:
         console_on(sys.stdout).file.flush()
         _fail(_why(error))
-
-
-@app.command()
-def explain(
-    case: Annotated[str, typer.Argument(metavar="CASE", help="Case id; a unique beginning of one is enough.")],
-    target: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option("--target", "-t", metavar="TARGET", help="Show what this target returns, too."),
-    ] = None,
-    emit: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option("--emit", metavar="script", help="Write a script that needs only onnx, NumPy and the runtime."),
-    ] = None,
-    targets_file: TargetsFile = None,
-) -> None:
-    """Show one case, step by step.
-
-    Prints its node, its clauses, and the expected gates at every step beside what a target returned.
-    """
-    try:
-        specs = select(Selection(cases=(case,)))
-    except UnknownName as unknown:
-        try:
-            specs = select(Selection(cases=(f"{case}*",)))
-        except UnknownName:
-            _fail(str(unknown))
-    try:
-        chosen = _targets([target], targets_file)[0] if target else None
-    except TargetError as error:
-        _fail(str(error))
-    if len(specs) > 1:
-        _fail(f"{len(specs)} cases begin like {case!r}: {', '.join(s.id for s in specs[:3])}, ...")
-    built = build_case(specs[0])
-    if emit is not None:
-        if emit != "script":
-            _fail(f"unknown form {emit!r} of --emit; there is: script")
-        from .script import script_of
-
-        _put(script_of(built, chosen))
-        return
-    outcomes: list[Outcome | None] = [None, None]
-    if chosen is not None:
-        jobs = [Job(t.key, t.model, tuple(f.fed for f in t.feeds)) for t in (built.trial, built.twin) if t]
-        try:
-            with TargetProcess(chosen) as process:
-                process.start()
-                outcomes[: len(jobs)] = list(process.run(jobs))
-        except TargetUnavailable as error:
-            _fail(f"{chosen.name} could not start: {error}", 3)
-    from .explanation import explain as explain_case
-
-    first, twin = outcomes
-    accuracy = chosen.accuracy if chosen is not None else ACCURACY
-    judgement = judge(built, first, twin, accuracy) if first is not None else None
-    explain_case(built, first, twin, judgement, console_on(sys.stdout), accuracy)
 
 
 def main() -> None:
@@ -399,5 +386,11 @@ def main() -> None:
     sys.exit(code if sys.argv[1:] else 2)
 
 
-from . import directories_cli as _directories_cli  # noqa: E402, F401 - its commands belong to the same app
+from . import clauses_cli as _clauses_cli  # noqa: E402, F401 - its command belongs to the same app
+from . import directories_cli as _directories_cli  # noqa: E402, F401
+from . import explain_cli as _explain_cli  # noqa: E402, F401
+from . import merge_cli as _merge_cli  # noqa: E402, F401
+from . import prove_cli as _prove_cli  # noqa: E402, F401
+from . import quantize_cli as _quantize_cli  # noqa: E402, F401
 from . import report_cli as _report_cli  # noqa: E402, F401
+from . import targets_cli as _targets_cli  # noqa: E402, F401

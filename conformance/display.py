@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Column
 from rich.text import Text
 
+from .diagnosis import DIAGNOSED
 from .engine import Run, TargetRun
 from .findings import findings_of
 from .result import Result
@@ -25,6 +26,7 @@ __all__ = ["LastingStream", "RunDisplay", "console_on", "summarize"]
 _COLOURS = {Verdict.PASS: "green", Verdict.REFUSED: "yellow", Verdict.UNJUDGED: "cyan"}
 _UNWRAPPED = 100_000
 _MARGIN = 11
+_LEGIBLE = 30  # characters of a message below which it says nothing
 
 
 class LastingStream:
@@ -113,6 +115,8 @@ class RunDisplay:
             task = self._progress.add_task(run.target.name, total=self._total, counts=Text())
             self._tasks[id(run)] = task
         # Counting is cheap but not free: every tenth result is often enough for eyes.
+        if self._progress.disable:
+            return
         if result is None or len(run.results) % 10 == 0 or len(run.results) == self._total:
             self._progress.update(self._tasks[id(run)], completed=len(run.results), counts=_counts(run))
 
@@ -138,23 +142,51 @@ def summarize(run: Run, console: Console) -> None:
 
 def _findings(target: TargetRun, run: Run, console: Console) -> None:
     found = findings_of(target.results, {probe.id: probe for probe in run.plan.probes})
-    rank = {"refused": 3, "biased": 2, "convention": 2}
-    for finding in sorted(found, key=lambda f: (rank.get(f["kind"], 0), f["expected"], -len(f["cases"]))):
-        label = {"refused": "refused", "biased": "finding", "convention": "finding"}.get(finding["kind"], "")
-        label = label or ("known" if finding["expected"] else "NEW")
-        repeat = "" if finding["kind"] == "refused" else finding["repeat"]
-        _entry(console, Text(label, "bold red" if label == "NEW" else "dim"), _lines(finding), repeat)
+    refused = [finding for finding in found if finding["kind"] == "refused"]
+    others = [finding for finding in found if finding["kind"] != "refused"]
+    for finding in sorted(others, key=lambda f: (f["kind"] in _NO_FAILURE, f["expected"])):
+        label = "finding" if finding["kind"] in _NO_FAILURE else "known" if finding["expected"] else "NEW"
+        detail = finding["why"] or finding["message"]
+        lines = [_headline(finding), *([Text(detail, "dim")] if detail else [])]
+        # Of what is known there is nothing to look up; the report has its command all the same.
+        command = "" if label == "known" else finding["repeat"]
+        _entry(console, Text(label, "bold red" if label == "NEW" else "dim"), lines, command)
     for line in _notes(target):
         _entry(console, Text("note", "dim"), [Text(line)])
+    for finding in refused:
+        _entry(console, Text("refused", "dim"), [_refusal(finding, console)])
     if not found:
         text = "nothing to report: all cases that could be judged passed"
         _entry(console, Text(""), [Text(text if target.results else "no case ran")])
 
 
-def _lines(finding: Mapping[str, Any]) -> Iterator[Text]:
-    yield Text.assemble(finding["title"], (f" ({_cases(len(finding['cases']))}, {', '.join(finding['types'])})", "dim"))
-    if detail := finding["why"] or finding["message"]:
-        yield Text(detail, "dim")
+_NO_FAILURE = ("convention", "mixed", "biased")
+
+
+def _headline(finding: Mapping[str, Any]) -> Text:
+    cases = f" ({_cases(len(finding['cases']))}, {_extent(finding)})"
+    unexplained = finding["verdict"] in _EXPLAINABLE and not finding["deviation"] and not finding["expected"]
+    remark = "; no known mistake explains it" if unexplained else ""
+    return Text.assemble(finding["title"], (f"{cases}{remark}", "dim"))
+
+
+_EXPLAINABLE = frozenset(verdict.value for verdict in DIAGNOSED)
+
+
+def _extent(finding: Mapping[str, Any]) -> str:
+    return ", ".join((*finding["operators"], *finding["types"]))
+
+
+def _refusal(finding: Mapping[str, Any], console: Console) -> Text:
+    """What is refused, and in a dim voice the words of the first refusal, so far as the line has room for them."""
+    line = Text(f"{finding['title'].removeprefix('refuses ')} ({_cases(len(finding['cases']))}, {_extent(finding)})")
+    room = console.width - _MARGIN - len(line) - 2
+    if finding["message"] and (not console.file.isatty() or room >= _LEGIBLE):
+        said = Text(f": {finding['message']}", "dim")
+        if console.file.isatty():
+            said.truncate(room + 2, overflow="ellipsis")
+        line.append(said)
+    return line
 
 
 def _notes(target: TargetRun) -> Iterator[str]:

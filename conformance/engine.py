@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import time
 from collections import Counter, deque
@@ -14,24 +15,39 @@ from typing import Any, TypeVar
 
 from ..cases import Case, CaseSpec, build_case, digests_for
 from ..reference import clause_named
+from .diagnosis import DIAGNOSED, explain_results
+from .disagreements import disagreements_of, write_reproducers
 from .environment import environment, version_of
 from .evidence import Evidence, Kept, forget_evidence, write_evidence
-from .expected_failures import Entry, matching, shipped_for, stale
-from .findings import biases, findings_of, grades
+from .expected_failures import Entry, applying, expectations_of, matching, stale
+from .extended_diagnosis import explain_extended
+from .findings import findings_of
+from .fresh import FreshSample
 from .journal import SCHEMA, Journal, RunMismatch
-from .probe import Probe, SpecProbe, job_of
+from .probe import AnyProbe, Probe, SpecProbe, job_of
 from .process import Job, Outcome, TargetProcess, TargetUnavailable
 from .result import Result, result_of
-from .selection import Selection
+from .selection import Selection, probes_of_profile
+from .shard import Shard
+from .signed_errors import biases, grades
 from .target import Target
 from .verdict import Judgement, Verdict
+from .wrap_probe import wrapped_probes
 
-__all__ = ["OPTIMIZED", "Plan", "Run", "TargetRun", "execute", "judgements_of", "lane", "outcomes_of"]
+__all__ = [
+    "Plan",
+    "Run",
+    "TargetRun",
+    "description_of",
+    "execute",
+    "judgements_of",
+    "no_longer_needed",
+    "outcomes_of",
+]
 
 Subject = TypeVar("Subject")
 
-OPTIMIZED = "+optimized"
-"""What the name of a target in its second lane ends with."""
+_LARGE = "core"
 
 
 @dataclass(frozen=True)
@@ -41,11 +57,13 @@ class Plan:
     require
         (operator version, type) pairs, like ``("LSTM-14", "float32")``, for which a refusal counts as a failure.
     expected
-        Whether the shipped files of expected failures are used.
+        Whether files of expected failures are used: a target's own, or those that come with this release.
     targets_file
         The file of named targets, where it was given by name: commands that repeat a case must name it too.
     others, digest, skipped
         What is run beside the cases of a profile, the SHA-256 of all of it, and in a line each what cannot be run.
+    shard
+        The part of all this that is run; None for all of it.
     """
 
     selection: Selection
@@ -58,11 +76,26 @@ class Plan:
     others: tuple[Probe, ...] = ()
     digest: str = ""
     skipped: tuple[str, ...] = ()
+    shard: Shard | None = None
 
     @cached_property
     def probes(self) -> tuple[Probe, ...]:
         """All that is run, in order."""
-        return (*map(SpecProbe, self.specs), *self.others)
+        everything = (*map(SpecProbe, self.specs), *self.others)
+        return self.shard.of(everything) if self.shard is not None else everything
+
+    @property
+    def profiled(self) -> tuple[AnyProbe, ...]:
+        """What is run of a profile."""
+        return self.specs if self.selection.directories else (*self.specs, *self.others)
+
+    def probes_of(self, target: Target) -> tuple[Probe, ...]:
+        """What is run on a target: everything that was asked for by name, else what the target is about; in the lane of
+        a wrap what can be wrapped."""
+        asked = self.selection.ops or self.selection.cases or self.selection.directories
+        about = target.operators
+        due = self.probes if asked else tuple(probe for probe in self.probes if probe.op in about)
+        return wrapped_probes(due, target.wrap) if target.wrap else due
 
 
 @dataclass
@@ -79,6 +112,7 @@ class TargetRun:
     results: list[Result] = field(default_factory=list)
     stale: list[Entry] = field(default_factory=list)
     evidence: Evidence = field(default_factory=Evidence)
+    disagreements: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
@@ -125,20 +159,20 @@ def execute(plan: Plan, journal: Journal, observe: Observer = lambda target, res
     a full disk); run.json is up to date even then, as far as it can be written.
     """
     run = Run(plan, journal.folder, datetime.now(timezone.utc), [TargetRun(target) for target in plan.targets])
-    journal.same_run(_description(run))
+    journal.same_run(description_of(run))
     journal.forget_unavailable()
     if not journal.done:
         forget_evidence(journal.folder)
     before = _take_up(run, journal)
     clock = time.monotonic()
-    journal.describe(_description(run))
+    journal.describe(description_of(run))
     try:
         for target_run in run.targets:
             _run_target(run, target_run, journal, observe)
         run.complete = True
     finally:
         run.seconds = before + time.monotonic() - clock
-        journal.describe(_description(run))
+        journal.describe(description_of(run))
     return run
 
 
@@ -160,17 +194,26 @@ def _take_up(run: Run, journal: Journal) -> float:
 def _run_target(whole: Run, run: TargetRun, journal: Journal, observe: Observer) -> None:
     clock = time.monotonic()
     plan, target = whole.plan, run.target
-    probes = {probe.id: probe for probe in plan.probes}
+    due = plan.probes_of(target)
+    probes = {probe.id: probe for probe in due}
     done = {r.case for r in run.results}
     kept = Kept()
-    left = [probe for probe in plan.probes if probe.id not in done]
-    entries = shipped_for(target) if plan.expected else ()
+    printed: dict[str, str] = {}
+    left = [probe for probe in due if probe.id not in done]
+    sample = FreshSample(left)
+    listed = expectations_of(target) if plan.expected else ()
     observe(run, None)
 
+    def keep(probe: Probe, judgement: Judgement, outcomes: Sequence[Outcome]) -> None:
+        kept.offer(probe, judgement, outcomes)
+        sample.offer(probe, judgement, outcomes)
+        printed[probe.id] = "\n".join(outcome.captured for outcome in outcomes if outcome.captured)
+
     def record(probe: Probe, judgement: Judgement, seconds: float) -> None:
-        entry = matching(entries, probe, judgement)
+        entry = matching(applying(listed, run.description), probe, judgement)
         repeat = _repeat(plan, probe, target)
-        result = result_of(probe, target.name, judgement, seconds, entry.reason if entry else None, repeat)
+        why, said = entry.reason if entry else None, printed.pop(probe.id, "")
+        result = result_of(probe, target.name, judgement, seconds, why, repeat, said)
         if judgement.verdict is Verdict.UNAVAILABLE:
             run.unavailable = run.unavailable or judgement.message
         journal.append(result)
@@ -182,21 +225,70 @@ def _run_target(whole: Run, run: TargetRun, journal: Journal, observe: Observer)
             with TargetProcess(target) as process:
                 run.description = _same_runtime(process.start(), run)
                 # On disk from now on: whoever goes on with this run must have the same runtime.
-                journal.describe(_description(whole))
-                for probe, judgement, seconds in judgements_of(process, left, target.accuracy, kept.offer):
+                journal.describe(description_of(whole))
+                for probe, judgement, seconds in judgements_of(process, left, target.accuracy, keep):
                     record(probe, judgement, seconds)
     except TargetUnavailable as error:
         finished = {r.case for r in run.results}
         for probe in left:
             if probe.id not in finished:
                 record(probe, Judgement(Verdict.UNAVAILABLE, "unavailable", message=str(error)), 0.0)
-    # An entry is about the cases of profiles; that somebody else's pass says nothing about it.
-    own = {spec.id for spec in plan.specs}
-    run.stale = stale(entries, ((probes[r.case], r.verdict) for r in run.results if r.case in own))
+    if not run.unavailable:
+        entries = applying(listed, run.description)
+        _amend(run, sample.differing(target, {r.case: r for r in run.results}), probes, entries, journal)
+        _diagnose(run, probes, kept, entries, journal)
+    run.stale = no_longer_needed(plan, listed, run)
     if not run.unavailable:
         found = findings_of(run.results, probes)
+        run.disagreements = disagreements_of(run.results, probes)
+        write_reproducers(whole.folder, target, run.disagreements, probes)
         run.evidence = write_evidence(whole.folder, target, found, probes, run.results, kept)
     run.seconds += time.monotonic() - clock
+
+
+def _diagnose(run: TargetRun, probes: dict[str, Probe], kept: Kept, entries: Sequence[Entry], journal: Journal) -> None:
+    """Find out what explains the failing results, all of them together, and put it down with them."""
+    # What an earlier run of this folder obtained must be run again to be explained.
+    unseen = [r.case for r in run.results if r.verdict in DIAGNOSED and not r.diagnosis and r.case not in kept.fresh]
+    if unseen:
+        with contextlib.suppress(TargetUnavailable), TargetProcess(run.target) as process:
+            for _ in judgements_of(process, [probes[case] for case in unseen], run.target.accuracy, kept.offer):
+                pass
+    explained = explain_results(run.results, probes, kept, run.target.accuracy)
+    explained |= explain_extended(run.results, probes, kept)
+    said = [replace(r, diagnosis=explained[r.case]) for r in run.results if r.case in explained]
+    _amend(run, said, probes, entries, journal)
+
+
+def _amend(
+    run: TargetRun, said: Iterable[Result], probes: dict[str, Probe], entries: Sequence[Entry], journal: Journal
+) -> None:
+    """Put results in the place of those of the same cases, now that more is known of them."""
+    amended = {}
+    for result in said:
+        entry = matching(entries, probes[result.case], result)
+        amended[result.case] = replace(result, expected=entry is not None, why=entry.reason if entry else "")
+    run.results[:] = [amended.get(result.case, result) for result in run.results]
+    if amended:
+        journal.amend(list(amended.values()))
+
+
+def no_longer_needed(plan: Plan, listed: Iterable[Entry], run: TargetRun) -> list[Entry]:
+    """The entries for a target that nothing needs any more. Of one that covers cases of the profile which were not run,
+    nothing is known; and that somebody else's case passes says nothing about any, nor that a wrapped one does."""
+    if run.target.wrap or plan.selection.directories:
+        return []
+    own = {probe.id: probe for probe in plan.probes}
+    ran = [(own[r.case], r) for r in run.results if r.case in own]
+    found = stale(applying(listed, run.description), ran)
+    if not found:
+        return []
+    done = {result.case for _, result in ran}
+    everything = probes_of_profile(plan.selection.profile)
+    # Which cases a mistake explains is known only once they fail: those of a small profile need not be among them.
+    more = probes_of_profile(_LARGE) if any(entry.deviations for entry in found) else []
+    telling = ((entry, more if entry.deviations else everything) for entry in found)
+    return [entry for entry, cases in telling if all(probe.id in done for probe in cases if entry.covers(probe))]
 
 
 def _same_runtime(description: dict[str, Any], run: TargetRun) -> dict[str, Any]:
@@ -262,11 +354,14 @@ def _collected(
             outcomes = []
 
 
-def _description(run: Run) -> dict[str, Any]:
+def description_of(run: Run) -> dict[str, Any]:
     """run.json."""
     selection, plan = run.plan.selection, run.plan
     probes = {probe.id: probe for probe in plan.probes}
-    clauses = {c: clause_named(c) for t in run.targets for r in t.results for c in (*r.clauses, r.clause) if c}
+    targets = [_target_description(target, probes) for target in run.targets]
+    named = {c for t in run.targets for r in t.results for c in (*r.clauses, r.clause) if c}
+    named |= {c for target in targets for finding in target["findings"] for c in finding["clauses"]}
+    clauses = {id: clause_named(id) for id in sorted(named)}
     return {
         "schema": SCHEMA,
         "onnxspec": version_of("onnxspec") or "",
@@ -282,17 +377,18 @@ def _description(run: Run) -> dict[str, Any]:
             "case": sorted(set(selection.cases)),
             **({"directories": list(selection.directories)} if selection.directories else {}),
         },
+        "shard": str(plan.shard) if plan.shard is not None else None,
         "expected_failures": plan.expected,
         "cases": len(plan.probes),
         **({"skipped": list(plan.skipped)} if plan.skipped else {}),
         "digests": {
-            **digests_for(selection.profile, sorted({(s.op, s.version) for s in plan.specs})),
-            **({"directories": plan.digest} if plan.others else {}),
+            **digests_for(selection.profile, sorted({(p.op, p.version) for p in plan.profiled})),
+            **({"directories": plan.digest} if selection.directories else {}),
         },
         "environment": environment(),
         "counts": dict(sum((t.counts for t in run.targets), Counter[str]())),
-        "targets": [_target_description(t, probes) for t in run.targets],
-        "clauses": {id: {"status": c.status, "text": c.text, "source": c.source} for id, c in sorted(clauses.items())},
+        "targets": targets,
+        "clauses": {id: {"status": c.status, "text": c.text, "source": c.source} for id, c in clauses.items()},
     }
 
 
@@ -303,6 +399,7 @@ def _target_description(run: TargetRun, probes: dict[str, Probe]) -> dict[str, A
         "description": run.description,
         "unavailable": run.unavailable,
         "class": run.target.accuracy,
+        "expected_file": run.target.expected,
         "grade": grades(run.results, run.target.accuracy),
         "options": dict(run.target.options),
         "counts": dict(run.counts),
@@ -310,13 +407,7 @@ def _target_description(run: TargetRun, probes: dict[str, Probe]) -> dict[str, A
         "seconds": round(run.seconds, 3),
         "bias": biases(run.results),
         "findings": findings_of(run.results, probes),
+        **({"disagreements": run.disagreements} if run.disagreements else {}),
         "evidence": {name: dict(value) for name, value in vars(run.evidence).items()},
         "stale": [{"reason": e.reason, "cases": list(e.cases), "features": list(e.features)} for e in run.stale],
     }
-
-
-def lane(target: Target, optimize: bool) -> Target:
-    """The target in its lane: as it is, or with the runtime's graph optimizations on."""
-    if not optimize or target.adapter != "onnxruntime":
-        return target
-    return replace(target, name=f"{target.name}{OPTIMIZED}", options={**target.options, "optimize": True})

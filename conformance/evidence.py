@@ -191,14 +191,20 @@ def _write(
         "message": judgement.message,
         **exhibit_of(job.model, job.feeds, prepared.trials, judgement, outcomes, target.accuracy, diagnosis),
     }
+    numbers = prepared.numbers(outcomes, judgement, target.accuracy) if prepared.numbers is not None else None
+    if numbers is not None:
+        exhibit["numbers"] = numbers
     text = json.dumps(exhibit, allow_nan=False, separators=(",", ":"))
     unfinished = place / f".{hashlib.sha256(probe.id.encode()).hexdigest()[:12]}"
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
-        data = data_sets_of(prepared.trials[0]) if prepared.trials else [DataSet(feed, {}) for feed in job.feeds]
+        legal = bool(prepared.trials) and prepared.trials[0].violation is None
+        data = data_sets_of(prepared.trials[0]) if legal else [DataSet(feed, {}) for feed in job.feeds]
         write_directory(unfinished, job.model, data)
         if isinstance(probe, SpecProbe):
             (unfinished / SCRIPT).write_text(script_of(build_case(probe.spec), target), encoding="utf-8")
+        elif prepared.script is not None:
+            (unfinished / SCRIPT).write_text(prepared.script(target), encoding="utf-8")
         (unfinished / EXHIBIT).write_text(text + "\n", encoding="utf-8")
         shutil.rmtree(place / probe.id, ignore_errors=True)
         unfinished.replace(place / probe.id)

@@ -15,7 +15,7 @@ import onnx.printer
 from numpy.typing import NDArray
 
 from ..cases import Trial
-from ..reference import DEVIATIONS, Expectation, Readings
+from ..reference import Expectation, Readings, mistake_named
 from ..reference.expectation import ratios
 from .process import Outcome
 from .stepwise import Checked, Comparison, check, comparison_of, focus_of, parting_of, place_of, step_of
@@ -64,7 +64,7 @@ def exhibit_of(
         "message": _short(judgement.message),
         "class": accuracy,
         "readings": dict(judgement.readings or {}),
-        "diagnosis": [{"id": d, "text": DEVIATIONS[d].summary if d in DEVIATIONS else ""} for d in diagnosis],
+        "diagnosis": [{"id": d, "text": m.summary if (m := mistake_named(d)) else ""} for d in diagnosis],
         "process": {
             "status": outcome.status,
             "phase": outcome.phase,
@@ -75,7 +75,7 @@ def exhibit_of(
         "inputs": _inputs(model, feeds, trials),
         "runs_before": [list(feed["X"].shape) for feed in feeds[:-1] if "X" in feed],
     }
-    if trials and outcome.status == "ran" and not outcome.malformed:
+    if trials and trials[0].violation is None and outcome.status == "ran" and not outcome.malformed:
         readings = Readings(**dict(judgement.readings or {}))
         twin_trial, twin = (trials[1], outcomes[1]) if len(trials) > 1 and len(outcomes) > 1 else (None, None)
         comparison = comparison_of(trials[0], twin_trial, outcome, twin, accuracy, readings)
@@ -112,7 +112,7 @@ def _inputs(model: bytes, feeds: Sequence[Mapping[str, Array]], trials: Sequence
     trial = trials[0]
     constants = {tensor.name for tensor in onnx.load_model_from_string(model).graph.initializer}
     found = []
-    for name in trial.node.operator.inputs:
+    for name in dict.fromkeys([*trial.node.operator.inputs, *trial.feeds[-1].inputs]):
         array = trial.feeds[-1].inputs.get(name)
         how = "initializer" if name in constants else "graph input"
         found.append({"name": name, "given": "absent"} if array is None else _input(name, array, how))

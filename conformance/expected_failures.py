@@ -7,117 +7,241 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from .probe import AnyProbe, probe_of
+from .result import Result
 from .target import Target
+from .toml_lines import line_of
 from .verdict import FAILING, Judgement, Verdict
+from .version_range import in_numbers, in_range, is_numbers, is_range
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-__all__ = ["Entry", "ExpectedFailureError", "matching", "parse_expected", "shipped_for", "stale"]
+__all__ = [
+    "Entry",
+    "ExpectedFailureError",
+    "Failure",
+    "applying",
+    "expectations_of",
+    "matching",
+    "parse_expected",
+    "read_expected",
+    "shipped_for",
+    "stale",
+]
 
-_LISTS = {"versions": int, "types": str, "features": str, "cases": str, "verdicts": str}
+_LISTS = ("versions", "types", "features", "clauses", "deviations", "cases", "verdicts")
+_TEXTS = ("reason", "op", "link", "runtime")
+_CPU = "CPUExecutionProvider"
 
 
 class ExpectedFailureError(ValueError):
-    """A file of expected failures is wrong; the text names the file, the entry and the key, in one line."""
+    """A file of expected failures is wrong; the text names the file, the line, the entry and the key, in one line."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What an entry may be about: the verdict on a case, the clause that is broken, and what explains it."""
+
+    verdict: Verdict
+    clause: str | None = None
+    diagnosis: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(said: Verdict | Judgement | Result | Failure) -> Failure:
+        """What a judgement or a result says."""
+        if isinstance(said, Failure):
+            return said
+        if isinstance(said, Verdict):
+            return Failure(said)
+        return Failure(said.verdict, said.clause, tuple(getattr(said, "diagnosis", ())))
 
 
 @dataclass(frozen=True)
 class Entry:
     """One known failure. Empty tuples match everything; a case must match all that is given.
 
+    versions
+        Of the operator: numbers, or ranges like ``"7-14"``.
     features
         The case has all of them.
+    clauses
+        Patterns of ids, of which one must be that of the clause that is broken.
+    deviations
+        Patterns of ids, of which one must be among those that explain the failure.
     cases
         Patterns of case ids, of which one must match.
+    runtime
+        Versions of the runtime that the entry is about, like ``">=1.20, <1.23"``; empty for all.
+    program
+        The runtime by the name that it gives itself, where many have one adapter; empty for any.
     """
 
     reason: str
     op: str
-    versions: tuple[int, ...] = ()
+    versions: tuple[int | str, ...] = ()
     types: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
+    clauses: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
     verdicts: tuple[str, ...] = ()
     link: str = ""
+    runtime: str = ""
+    program: str = ""
 
     def covers(self, subject: AnyProbe) -> bool:
         """Whether the entry is about this case."""
         probe = probe_of(subject)
         return (
             probe.op == self.op
-            and (not self.versions or probe.version in self.versions)
+            and (not self.versions or any(in_numbers(probe.version, given) for given in self.versions))
             and (not self.types or probe.type in self.types)
             and set(self.features) <= probe.features
             and (not self.cases or any(fnmatchcase(probe.id, pattern) for pattern in self.cases))
         )
 
-    def expects(self, subject: AnyProbe, verdict: Verdict) -> bool:
-        """Whether the entry expects this verdict of this case."""
-        return verdict in FAILING and (not self.verdicts or verdict.value in self.verdicts) and self.covers(subject)
+    def expects(self, subject: AnyProbe, said: Verdict | Judgement | Result | Failure) -> bool:
+        """Whether the entry expects this of this case."""
+        failure = Failure.of(said)
+        return (
+            failure.verdict in FAILING
+            and (not self.verdicts or failure.verdict.value in self.verdicts)
+            and (not self.clauses or any(fnmatchcase(failure.clause or "", pattern) for pattern in self.clauses))
+            and (
+                not self.deviations
+                or any(fnmatchcase(found, pattern) for found in failure.diagnosis for pattern in self.deviations)
+            )
+            and self.covers(subject)
+        )
+
+    def applies(self, version: str) -> bool:
+        """Whether the entry is about this version of the runtime."""
+        return not self.runtime or in_range(version, self.runtime)
+
+
+def applying(entries: Iterable[Entry], description: Mapping[str, Any]) -> tuple[Entry, ...]:
+    """The entries that are about the runtime which describes itself so."""
+    version, name = str(description.get("version") or ""), description.get("runtime")
+    return tuple(e for e in entries if e.applies(version) and (not e.program or e.program == name))
 
 
 def parse_expected(text: str, place: str) -> tuple[Entry, ...]:
     """The entries of a TOML file. Raises ExpectedFailureError."""
+    return _parse(text, place)[1]
+
+
+def read_expected(path: Path) -> tuple[Entry, ...]:
+    """The entries of a file. Raises ExpectedFailureError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExpectedFailureError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    return parse_expected(text, str(path))
+
+
+def _parse(text: str, place: str) -> tuple[dict[str, str], tuple[Entry, ...]]:
+    """The target that a file is about, and its entries."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ExpectedFailureError(f"{place}: {error}") from None
-    rows = content.pop("expected", [])
+    rows, header = content.pop("expected", []), content.pop("target", {})
     if content or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ExpectedFailureError(f"{place}: holds tables [[expected]] and nothing else")
-    return tuple(_entry(row, f"{place}: entry {number}") for number, row in enumerate(rows, 1))
+        raise ExpectedFailureError(f"{place}: holds tables [[expected]], perhaps one [target], and nothing else")
+    known = ("adapter", "provider", "program", "runtime")
+    if not isinstance(header, dict) or not all(key in known and isinstance(v, str) for key, v in header.items()):
+        raise ExpectedFailureError(f"{place}: [target] holds texts: {', '.join(known)}")
+    if "runtime" in header and not is_range(header["runtime"]):
+        raise ExpectedFailureError(f"{place}: [target] runtime: {header['runtime']!r} is no range like '>=1.20, <1.23'")
+    entries = []
+    for number, row in enumerate(rows):
+        try:
+            entry = _entry(row)
+        except ValueError as error:
+            key, complaint = error.args
+            line = line_of(text, ("expected", number, key)) or line_of(text, ("expected", number))
+            raise ExpectedFailureError(f"{place}:{line}: entry {number + 1}: {complaint}") from None
+        about = {"program": header.get("program", ""), "runtime": entry.runtime or header.get("runtime", "")}
+        entries.append(replace(entry, **about))
+    return header, tuple(entries)
 
 
-def _entry(row: Mapping[str, Any], where: str) -> Entry:
+def _entry(row: Mapping[str, Any]) -> Entry:
+    """The entry of a table. Raises ValueError with the key and the complaint."""
     for key, value in row.items():
         if key in _LISTS:
-            if not isinstance(value, list) or not all(type(v) is _LISTS[key] for v in value):
-                raise ExpectedFailureError(f"{where}: {key} is a list of {_LISTS[key].__name__}, not {value!r}")
-        elif key not in ("reason", "op", "link"):
-            raise ExpectedFailureError(f"{where}: unknown key {key!r}")
+            if not isinstance(value, list) or not value or not all(_fits(key, v) for v in value):
+                form = "whole numbers, or ranges like '7-14'" if key == "versions" else "texts"
+                raise ValueError(key, f"{key} is a list of {form}, not {value!r}")
+        elif key not in _TEXTS:
+            raise ValueError(key, f"unknown key {key!r}")
         elif not isinstance(value, str) or not value:
-            raise ExpectedFailureError(f"{where}: {key} is a text, not {value!r}")
+            raise ValueError(key, f"{key} is a text, not {value!r}")
     for key in ("reason", "op"):
         if key not in row:
-            raise ExpectedFailureError(f"{where}: {key} is missing")
+            raise ValueError(key, f"{key} is missing")
     if strange := set(row.get("verdicts", ())) - {v.value for v in FAILING}:
-        raise ExpectedFailureError(f"{where}: no failing verdict is called {', '.join(sorted(strange))}")
+        raise ValueError("verdicts", f"no failing verdict is called {', '.join(sorted(strange))}")
+    if "runtime" in row and not is_range(row["runtime"]):
+        raise ValueError("runtime", f"runtime: {row['runtime']!r} is no range like '>=1.20, <1.23'")
     fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
     return Entry(**fields)
 
 
+def _fits(key: str, value: object) -> bool:
+    if key == "versions":
+        return type(value) is int or (isinstance(value, str) and is_numbers(value))
+    return isinstance(value, str)
+
+
+@cache
+def _shipped() -> tuple[tuple[dict[str, str], tuple[Entry, ...]], ...]:
+    folder = resources.files(__package__ or "onnxspec.conformance").joinpath("expected")
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
+    return tuple(_parse(file.read_text(encoding="utf-8"), file.name) for file in files)
+
+
 def shipped_for(target: Target) -> tuple[Entry, ...]:
-    """The entries that come with this release for a target: those of onnxruntime's CPU provider; none for others."""
-    provider = target.options.get("provider", "CPUExecutionProvider")
-    if target.adapter == "onnxruntime" and provider == "CPUExecutionProvider":
-        name = "onnxruntime.toml"
-    elif target.adapter == "onnx-reference":
-        name = "onnx-reference.toml"
-    else:
-        return ()
-    file = resources.files(__package__ or "onnxspec.conformance").joinpath("expected").joinpath(name)
-    return parse_expected(file.read_text(encoding="utf-8"), name)
+    """The entries that come with this release: from files whose [target] has the adapter and provider of this one."""
+    provider = str(target.options.get("provider", _CPU))
+    return tuple(
+        entry
+        for header, entries in _shipped()
+        if header.get("adapter") == target.adapter and header.get("provider", provider) == provider
+        for entry in entries
+    )
 
 
-def matching(entries: Iterable[Entry], subject: AnyProbe, judgement: Judgement) -> Entry | None:
-    """The first entry that expects this verdict of this case."""
-    return next((entry for entry in entries if entry.expects(subject, judgement.verdict)), None)
+def expectations_of(target: Target) -> tuple[Entry, ...]:
+    """The entries for a target: those of its own file where it names one, else the shipped ones.
+
+    Raises ExpectedFailureError.
+    """
+    return read_expected(Path(target.expected)) if target.expected else shipped_for(target)
 
 
-def stale(entries: Iterable[Entry], outcomes: Iterable[tuple[AnyProbe, Verdict]]) -> list[Entry]:
+def matching(entries: Iterable[Entry], subject: AnyProbe, said: Judgement | Result | Failure) -> Entry | None:
+    """The first entry that expects this of this case."""
+    failure = Failure.of(said)
+    return next((entry for entry in entries if entry.expects(subject, failure)), None)
+
+
+def stale(entries: Iterable[Entry], outcomes: Iterable[tuple[AnyProbe, Verdict | Result | Failure]]) -> list[Entry]:
     """Entries that cover cases that ran, none of which fails as expected any more. What was refused says nothing."""
-    ran = [(subject, v) for subject, v in outcomes if v not in (Verdict.REFUSED, Verdict.UNAVAILABLE)]
+    seen = ((subject, Failure.of(said)) for subject, said in outcomes)
+    ran = [(subject, f) for subject, f in seen if f.verdict not in (Verdict.REFUSED, Verdict.UNAVAILABLE)]
     return [
         entry
         for entry in entries
-        if any(entry.covers(subject) for subject, _ in ran) and not any(entry.expects(subject, v) for subject, v in ran)
+        if any(entry.covers(subject) for subject, _ in ran) and not any(entry.expects(subject, f) for subject, f in ran)
     ]

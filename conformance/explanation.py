@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import onnx
 import onnx.printer
@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..cases import Case, clauses_exercised
-from ..reference import Readings, clause_named, readings_touched
+from ..reference import Readings, clause_named, mistake_named, readings_touched
 from ..reference.readings import OPTIONS
 from .process import Outcome
 from .stepwise import numbers_of, ratio_text
@@ -33,9 +33,10 @@ def explain(
     judgement: Judgement | None,
     console: Console,
     accuracy: str = "standard",
+    diagnosis: Sequence[str] = (),
 ) -> None:
     """Print what :func:`explanation` makes. Tables of numbers keep their width: a number cut short is a wrong one."""
-    for part in explanation(case, outcome, twin, judgement, accuracy):
+    for part in explanation(case, outcome, twin, judgement, accuracy, diagnosis):
         if isinstance(part, Table) and part.title is not None:
             part.width = Measurement.get(console, console.options.update(max_width=_WIDEST), part).maximum
         console.print(part, crop=False)
@@ -47,6 +48,7 @@ def explanation(
     twin: Outcome | None = None,
     judgement: Judgement | None = None,
     accuracy: str = "standard",
+    diagnosis: Sequence[str] = (),
 ) -> Iterator[RenderableType]:
     """What there is to say about a case, from the verdict down to single numbers.
 
@@ -57,11 +59,21 @@ def explanation(
     accuracy
         Name of the accuracy class by which the target is judged: whose radii are shown. Raises ValueError for an
         unknown one.
+    diagnosis
+        Ids of the deviations that together explain what the target returned.
     """
     yield Text(case.spec.id, style="bold")
     yield from _verdict(outcome, judgement)
+    for id in diagnosis:
+        mistake = mistake_named(id)
+        said = mistake.summary if mistake is not None else ""
+        yield Text.assemble(("explained by  ", "dim"), (id, "bold"), f": {said}" if said else "")
     yield from _node(case)
     yield from _clauses(case, judgement)
+    if case.trial.violation is not None:
+        yield _heading("What is forbidden")
+        yield Text(f"  {case.trial.violation.summary}; it must be refused, due at {case.trial.violation.due}")
+        return
     chosen = Readings(**dict(judgement.readings or {})) if judgement is not None else Readings()
     yield from _readings(case, chosen)
     yield _heading("Numbers")
@@ -109,7 +121,8 @@ def _node(case: Case) -> Iterator[RenderableType]:
     for title in ("input", "type", "shape", ""):
         table.add_column(title)
     constants = {tensor.name for tensor in model.graph.initializer}
-    for name in node.operator.inputs:
+    inputs = case.trial.feeds[-1].inputs
+    for name in dict.fromkeys([*node.operator.inputs, *inputs]):
         array = case.trial.feeds[-1].inputs.get(name)
         if array is None:
             table.add_row(name, "", "", "absent", style="dim")

@@ -1,51 +1,73 @@
 """Findings: failing results that belong together, said once.
 
-Results are one finding when they fail alike: same verdict, same reason, same broken clause, same reason to expect it.
-What failing cases have and cases that pass have not is the condition under which it shows.
+Results are one finding when the same mistake explains them (see :mod:`.diagnosis`); those that nothing explains when
+they fail alike: same verdict, same reason, same broken clause, same reason to expect it. What failing cases have and
+cases that pass have not is the condition under which it shows (see :mod:`.conditions`). Refusals are put together by
+what is refused.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from ..reference import FORMATS
-from .probe import AnyProbe, Probe, probe_of
+from ..cases import CaseSpec, build_case
+from ..reference import DEVIATIONS, clause_named, clauses_of, mistake_named
+from ..reference.discrimination import discrimination
+from ..reference.readings import ASKED_ANEW
+from .conditions import condition_of, message_kind, refusals
+from .probe import AnyProbe, Probe, SpecProbe, probe_of
 from .result import Result
+from .signed_errors import biases
 from .verdict import Verdict
 
-__all__ = ["biases", "findings_of", "grades"]
+__all__ = ["findings_of"]
 
-# A mean signed error of half a unit is far beyond what roundings to nearest leave (they average out to a few
-# hundredths, see tests/conformance/test_staged.py), and six standard errors make chance no explanation.
-BIAS_UNITS = 0.5
-BIAS_ERRORS = 12.0
-BIAS_ELEMENTS = 100
+_TOLD = 2
+"""Forbidden models that a title names."""
+
+_ORDER = {"convention": 1, "mixed": 1, "biased": 1}
+"""Kinds of findings that are no failures stand behind those that are, and refusals behind all."""
+
+_COMPARED = 40
+"""Passing cases in which a mistake is looked for that others show: the smallest that exercise its clause."""
 
 
 def findings_of(results: Sequence[Result], subjects: Mapping[str, AnyProbe]) -> list[dict[str, Any]]:
     """The findings of one target, as run.json holds them. `subjects` has what the results are of, by id."""
     probes = {id: probe_of(subject) for id, subject in subjects.items()}
+    explained: dict[str, list[Result]] = defaultdict(list)
     groups: dict[tuple[Any, ...], list[Result]] = defaultdict(list)
-    passing = [r for r in results if r.verdict is Verdict.PASS and "unconventional" not in r.flags]
+    refused: list[Result] = []
+    # What was refused, and rightly, tells nothing of what is computed rightly.
+    right = (r for r in results if r.verdict is Verdict.PASS and "illegal" not in probes[r.case].features)
+    passing = [r for r in right if "unconventional" not in r.flags]
     for result in results:
-        if result.failing:
-            groups["failing", result.verdict, result.reason, result.clause, result.why].append(result)
-        elif "unconventional" in result.flags:
-            groups["convention", result.verdict, result.reason, result.clause, ""].append(result)
+        if result.failing and result.diagnosis:
+            for mistake in result.diagnosis:
+                explained[mistake].append(result)
+        elif result.failing or "unconventional" in result.flags:
+            # Operators are built alike: what fails in the same place of each, for the same reason, is one thing.
+            kind = "failing" if result.failing else "convention"
+            topic = (result.clause or "").partition(".")[2]
+            reason = "" if result.verdict is Verdict.ACCEPTED else result.reason
+            groups[kind, result.verdict, reason, topic, result.why].append(result)
         elif result.verdict is Verdict.REFUSED:
-            groups["refused", result.verdict, _message_kind(result.message), None, ""].append(result)
-    found = [_finding(kind, members, passing, probes) for (kind, *_), members in groups.items()]
+            refused.append(result)
+    found = [_mistake(id, members, passing, probes) for id, members in explained.items()]
+    found += [_finding(kind, members, passing, probes) for (kind, *_), members in groups.items()]
+    found += _mixed_readings(passing, probes)
     found += [_bias_finding(kind, bias, results) for kind, bias in biases(results).items() if bias["biased"]]
-    return found
+    found.sort(key=lambda finding: (_ORDER.get(finding["kind"], 0), -len(finding["cases"])))
+    groups_of_refused = refusals(refused, passing, lambda result: _lawful(probes[result.case].traits))
+    return found + [_refusal(condition, members, probes) for condition, members in groups_of_refused]
 
 
-def _message_kind(message: str) -> str:
-    """A message without what differs from case to case: addresses, shapes and lists."""
-    return re.sub(r"0x[0-9a-f]+|\{[^}]*\}|\[[^\]]*\]", "*", message)
+def _lawful(traits: frozenset[str]) -> frozenset[str]:
+    """Traits without what is forbidden: where such a case is refused, so is the same model without it."""
+    return frozenset(trait for trait in traits if not trait.startswith("illegal"))
 
 
 def _gist(message: str, length: int = 240) -> str:
@@ -55,119 +77,172 @@ def _gist(message: str, length: int = 240) -> str:
     return f"{message[:60]} ... {message[60 - length :]}"
 
 
-def _finding(
-    kind: str, members: list[Result], passing: Iterable[Result], probes: Mapping[str, Probe]
+def _entry(
+    title: str, kind: str, clauses: Iterable[str], members: Sequence[Result], first: Result, **more: Any
 ) -> dict[str, Any]:
-    first = min(members, key=lambda r: probes[r.case].size)
-    condition = _condition([probes[r.case].traits for r in members], [probes[r.case].traits for r in passing])
-    verdict = members[0].verdict.value
-    title = {
-        "refused": f"refuses {condition or 'these nodes'}",
-        "convention": f"breaks a convention ({first.reason})",
-    }.get(kind, f"{verdict}{f' ({first.reason})' if first.reason else ''}")
-    if condition and kind != "refused":
-        title += f" with {condition}"
+    """A finding as run.json holds it."""
+    ids = list(dict.fromkeys(clauses))
     return {
         "title": title,
-        "kind": verdict if kind == "failing" else kind,
-        "clauses": [first.clause] if first.clause else [],
-        "verdict": verdict,
+        "kind": kind,
+        "clauses": ids,
+        "statuses": sorted({clause_named(id).status for id in ids}),
+        "verdict": first.verdict.value,
+        "deviation": "",
+        "conditions": "",
         "types": sorted({r.type for r in members}),
         "versions": sorted({r.version for r in members}),
+        "operators": sorted({r.op for r in members}),
         "cases": [r.case for r in members],
         "smallest": first.case,
-        "expected": all(r.expected for r in members),
-        "why": first.why,
+        "expected": False,
+        "why": "",
         "message": _gist(first.message),
         "repeat": first.repeat,
+        **more,
     }
 
 
-def _condition(failing: list[frozenset[str]], others: list[frozenset[str]]) -> str:
-    """In words, what all failing cases have that no passing one has; empty where no feature tells them apart, or where
-    nothing passes to tell them apart from.
-
-    A single feature is looked for first, then a pair.
-    """
-    if not others:
-        return ""
-    common = failing[0].intersection(*failing)
-    telling = sorted(t for t in common if not any(t in o for o in others))
-    if telling:
-        # A version or a type says most where it tells all: its other traits only come along with it.
-        return min(telling, key=lambda t: (t not in FORMATS and not t.startswith("version "), telling.index(t)))
-    pairs = ((a, b) for a in sorted(common) for b in sorted(common) if a < b)
-    pair = next((p for p in pairs if not any(set(p) <= o for o in others)), None)
-    return " and ".join(pair) if pair else ""
+def _smallest(members: Iterable[Result], probes: Mapping[str, Probe]) -> Result:
+    return min(members, key=lambda r: (probes[r.case].size, r.case))
 
 
-def biases(results: Iterable[Result]) -> dict[str, dict[str, Any]]:
-    """The mean signed errors in u of a target by type, over its one-step accuracy cases, where every state is exact.
+def _mistake(id: str, members: list[Result], passing: Iterable[Result], probes: Mapping[str, Probe]) -> dict[str, Any]:
+    """The finding that a mistake is, with where it shows and where not."""
+    # A case that shows it and nothing else shows it best.
+    alone = [r for r in members if r.diagnosis == (id,)] or members
+    first = _smallest(alone, probes)
+    mistake = mistake_named(id)
+    verdicts = {r.verdict for r in members}
+    kind = first.verdict.value if len(verdicts) == 1 else min(verdicts, key=list(Verdict).index).value
+    conditions = ""
+    if mistake is not None:
+        ops = {r.op for r in members}
+        about = {mistake.clause(op) for op in ops}
+        unharmed = [r.case for r in passing if r.op in ops and about & set(r.clauses)]
+        unharmed = sorted(unharmed, key=lambda case: (probes[case].size, case))[:_COMPARED]
+        others = [probes[case].traits for case in unharmed if _would_show(id, probes[case])]
+        conditions = condition_of([probes[r.case].traits for r in members], others)
+    summary = mistake.summary.rstrip(".") if mistake is not None else id
+    reasons = Counter(r.why for r in alone if r.why)
+    return _entry(
+        f"{summary}{f' (with {conditions})' if conditions else ''}",
+        kind,
+        (mistake.clause(r.op) for r in members) if mistake is not None else (),
+        members,
+        first,
+        deviation=id,
+        conditions=conditions,
+        expected=all(r.expected for r in members),
+        why=reasons.most_common(1)[0][0] if reasons else "",
+    )
 
-    ``shift`` is the mean of the error itself, ``scale`` of the error towards larger magnitude, ``error`` the standard
-    error of both.
-    """
-    sums: dict[str, list[float]] = {}
-    counts: dict[str, int] = defaultdict(int)
-    for result in results:
-        if result.error_sums and result.verdict in (Verdict.PASS, Verdict.INACCURATE, Verdict.WRONG):
-            total = sums.setdefault(result.type, [0.0] * 4)
-            sums[result.type] = [a + b for a, b in zip(total, result.error_sums, strict=True)]
-            counts[result.type] += result.judged
-    found = {}
-    for kind, (shift, scale, square, size) in sums.items():
-        if not size or not all(map(math.isfinite, (shift, scale, square))):
+
+def _would_show(id: str, probe: Probe) -> bool:
+    return isinstance(probe, SpecProbe) and _shows(id, probe.spec)
+
+
+@lru_cache(maxsize=4096)
+def _shows(id: str, spec: CaseSpec) -> bool:
+    """Whether a target that makes a mistake would be seen to make it in a case."""
+    trial = build_case(spec).trial
+    mistake = DEVIATIONS[id]
+    if not mistake.applies(spec.op, spec.version):
+        return False
+    return discrimination(mistake, trial.node, [feed.inputs for feed in trial.feeds], enough=1.0) > 1
+
+
+def _finding(
+    kind: str, members: list[Result], passing: Iterable[Result], probes: Mapping[str, Probe]
+) -> dict[str, Any]:
+    """The finding that results are which fail alike and which nothing explains, or which need no explanation."""
+    first = _smallest(members, probes)
+    if first.verdict is Verdict.ACCEPTED:
+        return _taken(members, first)
+    ops = {r.op for r in members}
+    others = [probes[r.case].traits for r in passing if r.op in ops]
+    condition = condition_of([probes[r.case].traits for r in members], others)
+    verdict = members[0].verdict.value
+    broken = kind == "convention"
+    title = f"breaks a convention ({first.reason})" if broken else _briefly(verdict, first.reason)
+    return _entry(
+        f"{title} with {condition}" if condition else title,
+        kind if broken else verdict,
+        [r.clause for r in members if r.clause],
+        members,
+        first,
+        conditions=condition,
+        expected=all(r.expected for r in members),
+        why=first.why,
+    )
+
+
+def _briefly(verdict: str, reason: str | None) -> str:
+    return f"{verdict} ({reason})" if reason else verdict
+
+
+def _refusal(condition: str, members: list[Result], probes: Mapping[str, Probe]) -> dict[str, Any]:
+    """The finding that refusals are: the smallest case that says what most of them say stands for all."""
+    kind = message_kind(members[0].message)
+    first = _smallest((r for r in members if message_kind(r.message) == kind), probes)
+    title = f"refuses {condition or 'these nodes'}"
+    return _entry(title, "refused", (), members, first, conditions=condition)
+
+
+def _taken(members: list[Result], first: Result) -> dict[str, Any]:
+    """The finding that forbidden models are which ran, all against one clause of their operators."""
+    what = list(dict.fromkeys(result.message.partition(": ")[2] for result in members))
+    more = f"; and {len(what) - _TOLD} more" if len(what) > _TOLD else ""
+    return _entry(
+        f"accepts what the document forbids: {'; '.join(what[:_TOLD])}{more}",
+        first.verdict.value,
+        (result.clause for result in members if result.clause),
+        members,
+        first,
+        expected=all(r.expected for r in members),
+        why=first.why,
+    )
+
+
+def _mixed_readings(passing: Iterable[Result], probes: Mapping[str, Probe]) -> Iterable[dict[str, Any]]:
+    """A finding for every open question that a target answers in more than one way: any answer is right, but it must
+    be the same one everywhere."""
+    answers: dict[tuple[str, str], dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
+    for result in passing:
+        for reading, option in result.readings.items():
+            if reading not in ASKED_ANEW:
+                answers[result.op, reading][option].append(result)
+    for (op, reading), options in answers.items():
+        if len(options) < 2:
             continue
-        bias = {"shift": shift / size, "scale": scale / size, "error": math.sqrt(square) / size}
-        largest = max(abs(bias["shift"]), abs(bias["scale"]))
-        biased = largest > max(BIAS_UNITS, BIAS_ERRORS * bias["error"]) and counts[kind] >= BIAS_ELEMENTS
-        found[kind] = {**{n: round(v, 6) for n, v in bias.items()}, "elements": counts[kind], "biased": biased}
-    return found
+        (usual, majority), *rest = sorted(options.items(), key=lambda item: -len(item[1]))
+        clauses = [c.id for c in clauses_of(op) if c.reading == reading]
+        for option, members in rest:
+            first = _smallest(members, probes)
+            usually = [probes[r.case].traits for r in majority]
+            condition = condition_of([probes[r.case].traits for r in members], usually)
+            yield _entry(
+                f"follows two readings of {clauses[0] if clauses else reading}: {option}"
+                f"{f' with {condition}' if condition else ''}, {usual} elsewhere",
+                "mixed",
+                clauses,
+                members,
+                first,
+                conditions=condition,
+                message=f"{option} in {len(members)} cases, {usual} in {len(majority)}, such as "
+                f"{_smallest(majority, probes).case}",
+            )
 
 
 def _bias_finding(kind: str, bias: Mapping[str, Any], results: Sequence[Result]) -> dict[str, Any]:
     cases = [r for r in results if r.error_sums and r.type == kind]
-    return {
-        "title": f"biased in {kind}: errors do not average out",
-        "kind": "biased",
-        "clauses": [],
-        "verdict": "pass",
-        "types": [kind],
-        "versions": sorted({r.version for r in cases}),
-        "cases": [r.case for r in cases],
-        "smallest": cases[0].case,
-        "expected": False,
-        "why": "",
-        "message": f"mean signed error {bias['shift']:+.3g}u, towards larger magnitude {bias['scale']:+.3g}u, "
+    return _entry(
+        f"biased in {kind}: errors do not average out",
+        "biased",
+        (),
+        cases,
+        cases[0],
+        verdict="pass",
+        message=f"mean signed error {bias['shift']:+.3g}u, towards larger magnitude {bias['scale']:+.3g}u, "
         f"standard error {bias['error']:.2g}u over {bias['elements']} elements",
-        "repeat": cases[0].repeat,
-    }
-
-
-def grades(results: Iterable[Result], declared: str) -> dict[str, str]:
-    """For each type the tightest class that all cases of a target meet; types with a wrong result have none."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for result in results:
-        if result.verdict is Verdict.WRONG:
-            found[result.type].add("")
-        elif result.verdict is Verdict.INACCURATE:
-            found[result.type].add(result.accuracy or "")
-        elif result.strict is not None:
-            found[result.type].add("strict" if result.strict else declared)
-    order = [
-        "strict",
-        "standard",
-        "flushing",
-        "f32-math",
-        "tf32",
-        "f16-math",
-        "bf16-math",
-        "f16-storage",
-        "bf16-storage",
-        "fast",
-    ]
-    return {
-        kind: max(names, key=lambda n: order.index(n) if n in order else len(order))
-        for kind, names in sorted(found.items())
-        if "" not in names
-    }
+    )

@@ -14,7 +14,7 @@ import pytest
 from ..cases import CaseSpec
 from ..cases.features import GROUPS, features_of
 from ..reference import ACCURACY_CLASSES
-from .expected_failures import Entry, ExpectedFailureError, parse_expected, shipped_for
+from .expected_failures import Entry, ExpectedFailureError, applying, expectations_of, read_expected
 from .pipeline import Judged, Pipeline
 from .plugin_options import PACKAGE, Asked, asked_for
 from .process import TargetUnavailable
@@ -81,25 +81,17 @@ class Suite(pytest.Directory):
                     raise UnknownName("operator version", given, [])
             specs = select(Selection(asked.profile, asked.ops, versions, asked.types, asked.cases))
             everything = select(Selection(asked.profile))
-            own = _read_expected(asked.expected) if asked.expected is not None else None
+            own = read_expected(asked.expected) if asked.expected is not None else None
             targets = [target_named(name, asked) for name in asked.targets]
             suites = []
             for target in targets:
-                entries = own if own is not None else shipped_for(target) if asked.expects else ()
+                entries = own if own is not None else expectations_of(target) if asked.expects else ()
                 suite: TargetSuite = TargetSuite.from_parent(self, name=target.name)
                 suite.hold(Pipeline(target, entries, asked.targets_file), specs, everything)
                 suites.append(suite)
         except (UnknownName, TargetError, ExpectedFailureError) as error:
             raise self.CollectError(f"onnxspec: {error}") from None
         yield from suites
-
-
-def _read_expected(path: Path) -> tuple[Entry, ...]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ExpectedFailureError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    return parse_expected(text, str(path))
 
 
 class TargetSuite(pytest.Collector):
@@ -244,7 +236,9 @@ class Expectations(_TargetItem):
     def runtest(self) -> None:
         """Fail where an entry covers cases that ran, none of which fails as it says."""
         try:
-            stale = [entry for entry, specs in self.entries if not self.suite.pipeline.still_fails(entry, specs)]
+            pipeline = self.suite.pipeline
+            applied = set(applying((entry for entry, _ in self.entries), pipeline.description))
+            stale = [e for e, specs in self.entries if e in applied and not pipeline.still_fails(e, specs)]
         except TargetUnavailable as error:
             self.suite.fail(error)
         if stale:

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -109,51 +109,52 @@ class Journal:
                 raise RunMismatch(f"{self.folder} holds results but no {RUN} that says of what: use --overwrite")
             return
         hint = "go on with the options that it was started with"
-        for key in ("schema", "onnxspec", "profile", "selection", "digests", "expected_failures"):
-            if earlier.get(key) != description[key]:
+        for key in ("schema", "onnxspec", "profile", "selection", "digests", "expected_failures", "shard"):
+            if earlier.get(key) != description.get(key):
                 raise RunMismatch(f"{self.folder} holds a run with another {key.replace('_', ' ')}: {hint}")
         targets = {target["name"]: target for target in description["targets"]}
         for target in earlier.get("targets", ()):
             name = target["name"]
             if name not in targets:
                 raise RunMismatch(f"{self.folder} holds a run of target {name!r} too: {hint}")
-            if any(target.get(key) != targets[name][key] for key in ("adapter", "options", "class")):
+            if any(
+                target.get(key) != targets[name].get(key) for key in ("adapter", "options", "class", "expected_file")
+            ):
                 raise RunMismatch(f"{self.folder} holds a run of another target of the name {name!r}: {hint}")
 
     def forget_unavailable(self) -> None:
-        """Drop the results of cases that no runtime was there for: they are due again.
-
-        The old file stays until the new one is whole.
-        """
+        """Drop the results of cases that no runtime was there for: they are due again."""
         left = [result for result in self.done if result.verdict is not Verdict.UNAVAILABLE]
-        if len(left) == len(self.done):
-            return
+        if len(left) < len(self.done):
+            self._replace(left)
+
+    def amend(self, results: Sequence[Result]) -> None:
+        """Put results in the place of those of the same case and target, now that more is known of them. Raises
+        OSError, with the old ones still there."""
+        amended = {(result.case, result.target): result for result in results}
+        whole = [Result.from_line(line) for line in self._path.read_text(encoding="utf-8").splitlines()]
+        changed = [amended.get((result.case, result.target), result) for result in whole]
+        if changed != whole:
+            self._replace(changed)
+
+    def _replace(self, left: list[Result]) -> None:
+        """Write the journal anew; the old file stays until the new one is whole."""
         beside = self.folder / f"{RESULTS}.new"
         beside.unlink(missing_ok=True)
-        old, self._file = self._file, _opened(beside)
-        os.close(old)
+        new = _opened(beside)
         try:
-            self._write(left)
+            _write(new, left)
+            beside.replace(self._path)
         except OSError:
-            beside.unlink()
+            os.close(new)
+            beside.unlink(missing_ok=True)
             raise
-        beside.replace(self._path)
-        self.done = left
+        os.close(self._file)
+        self._file, self.done = new, left
 
     def append(self, result: Result) -> None:
         """Write a result. Raises OSError, with nothing half-written left, where the disk has no room for it."""
-        self._write([result])
-
-    def _write(self, results: Iterable[Result]) -> None:
-        lines = "".join(f"{result.to_line()}\n" for result in results).encode("utf-8")
-        before = os.fstat(self._file).st_size
-        written = 0
-        try:
-            while written < len(lines):
-                written += os.write(self._file, lines[written:])
-        except OSError:
-            os.ftruncate(self._file, before)
-            raise
+        _write(self._file, [result])
 
     def describe(self, description: Mapping[str, Any]) -> None:
         """Write run.json, the old one staying until the new one is whole."""
@@ -166,6 +167,19 @@ class Journal:
             with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)
             raise
+
+
+def _write(file: int, results: Iterable[Result]) -> None:
+    """Append results to an open file; all of them or none."""
+    lines = "".join(f"{result.to_line()}\n" for result in results).encode("utf-8")
+    before = os.fstat(file).st_size
+    written = 0
+    try:
+        while written < len(lines):
+            written += os.write(file, lines[written:])
+    except OSError:
+        os.ftruncate(file, before)
+        raise
 
 
 def _opened(path: Path) -> int:

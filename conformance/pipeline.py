@@ -5,20 +5,26 @@ from __future__ import annotations
 import shlex
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..cases import Case, CaseSpec
+from .diagnosis import DIAGNOSED, Search, witness_of
 from .engine import outcomes_of
-from .expected_failures import Entry, matching, stale
+from .expected_failures import Entry, Failure, applying, matching, stale
+from .probe import SpecProbe
 from .process import Outcome, TargetProcess, TargetUnavailable
 from .result import Result, result_of
 from .target import Target
-from .verdict import Verdict, judge
+from .verdict import Judgement, Verdict, judge
 from .wording import failure_text
 
 __all__ = ["Judged", "Pipeline"]
+
+
+# Hypotheses that are tried on failing cases: some seconds, for a target that fails in ways that nothing explains.
+_EFFORT = 3000
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,8 @@ class Pipeline:
         self._under_way: set[str] = set()
         self._running: Iterator[tuple[Case, Outcome, Outcome | None]] = iter(())
         self._ready: dict[str, Judged] = {}
-        self._verdicts: dict[str, Verdict] = {}
+        self._failures: dict[str, Failure] = {}
+        self._search = Search(target.accuracy, _EFFORT)
 
     def start(self) -> None:
         """Start the target if it is not at work. Raises TargetUnavailable."""
@@ -71,7 +78,7 @@ class Pipeline:
     def expect(self, specs: Iterable[CaseSpec]) -> None:
         """Announce cases that will be asked for, in this order. None is announced twice."""
         for spec in specs:
-            if spec.id not in self._verdicts and spec.id not in self._under_way:
+            if spec.id not in self._failures and spec.id not in self._under_way:
                 self._agenda.append(spec)
                 self._under_way.add(spec.id)
 
@@ -83,7 +90,7 @@ class Pipeline:
         self.start()
         specs = list(specs)
         for spec in specs:
-            self._verdicts.pop(spec.id, None)
+            self._failures.pop(spec.id, None)
         self.expect(spec for spec in specs if spec.id not in self._ready)
         for spec in specs:
             while spec.id not in self._ready:
@@ -91,7 +98,7 @@ class Pipeline:
             judged = self._ready.pop(spec.id)
             if judged.result.verdict is Verdict.UNAVAILABLE:
                 raise TargetUnavailable(judged.result.message)
-            self._verdicts[spec.id] = judged.result.verdict
+            self._failures[spec.id] = Failure.of(judged.result)
             yield judged
 
     def still_fails(self, entry: Entry, specs: Iterable[CaseSpec]) -> bool:
@@ -102,14 +109,14 @@ class Pipeline:
         """
         specs = list(specs)
         for spec in specs:
-            if spec.id in self._verdicts and entry.expects(spec, self._verdicts[spec.id]):
+            if spec.id in self._failures and entry.expects(spec, self._failures[spec.id]):
                 return True
         for spec in specs:
-            if spec.id not in self._verdicts:
+            if spec.id not in self._failures:
                 (judged,) = self.results_of([spec])
-                if entry.expects(spec, judged.result.verdict):
+                if entry.expects(spec, judged.result):
                     return True
-        return not stale([entry], ((spec, self._verdicts[spec.id]) for spec in specs))
+        return not stale([entry], ((spec, self._failures[spec.id]) for spec in specs))
 
     def _announced(self) -> Iterator[CaseSpec]:
         while self._agenda:
@@ -130,10 +137,12 @@ class Pipeline:
     def _judged(self, case: Case, outcome: Outcome, twin: Outcome | None) -> Judged:
         spec, accuracy = case.spec, self.target.accuracy
         judgement = judge(case, outcome, twin, accuracy)
-        entry = matching(self.entries, spec, judgement)
+        entry = matching(applying(self.entries, self.description), spec, judgement)
         repeat = self._repeat(spec)
         seconds = outcome.seconds + (twin.seconds if twin else 0.0)
         result = result_of(spec, self.target.name, judgement, seconds, entry.reason if entry else None, repeat)
+        if judgement.verdict in DIAGNOSED and entry is None:
+            result = self._explained(case, outcome, judgement, result)
         if not result.failing or result.expected:
             return Judged(result, "")
         text = failure_text(
@@ -147,6 +156,17 @@ class Pipeline:
             repeat=repeat,
         )
         return Judged(result, text)
+
+    def _explained(self, case: Case, outcome: Outcome, judgement: Judgement, result: Result) -> Result:
+        """The result with what explains it, which an entry may name."""
+        probe = SpecProbe(case.spec)
+        witness = witness_of(probe.id, case.trial, outcome, probe.clauses, probe.size)
+        explanation = self._search.explain(witness) if witness is not None else None
+        if explanation is None:
+            return result
+        said = replace(result, diagnosis=tuple(mistake.id for mistake in explanation))
+        entry = matching(applying(self.entries, self.description), case.spec, said)
+        return replace(said, expected=entry is not None, why=entry.reason if entry else "")
 
     def _repeat(self, spec: CaseSpec) -> str:
         """The command that shows a case on the target."""

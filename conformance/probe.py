@@ -9,11 +9,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..cases import CaseSpec, Trial, build_case, clauses_exercised, features_of, group_of
 from ..reference import Node
 from .process import Job, Outcome
+from .target import Target
 from .verdict import Judgement, judge
 
 __all__ = ["AnyProbe", "Prepared", "Probe", "SpecProbe", "job_of", "probe_of", "traits_of"]
@@ -29,11 +30,16 @@ class Prepared:
         From the outcomes of the jobs, in their order, and the name of an accuracy class to the verdict.
     trials
         What the jobs run, in their order; none where no document speaks of the model.
+    numbers, script
+        For probes without trials: from the outcomes, the verdict on them and the accuracy class to the numbers of an
+        exhibit, and from a target to a script that shows the case; None where there are none.
     """
 
     jobs: tuple[Job, ...]
     judge: Callable[[Sequence[Outcome], str], Judgement]
     trials: tuple[Trial, ...] = ()
+    numbers: Callable[[Sequence[Outcome], Judgement, str], dict[str, Any] | None] | None = None
+    script: Callable[[Target], str] | None = None
 
 
 class Probe(Protocol):

@@ -13,12 +13,15 @@ from .verdict import FAILING, Judgement, Verdict
 
 __all__ = ["Result", "result_of"]
 
+_PRINTED = 2000  # characters of what a target printed: a thousand chatty cases stay a journal that can be looked at
+
 
 @dataclass(frozen=True)
 class Result:
     """One line of results.jsonl; the keys are documented in docs/results.md.
 
     ``expected`` holds for a failing result that the target's expected-failure file names; ``why`` is the reason there.
+    ``printed`` is what the target printed meanwhile.
     """
 
     case: str
@@ -47,6 +50,7 @@ class Result:
     why: str = ""
     error_sums: tuple[float, ...] = ()
     strict: bool | None = None
+    printed: str = ""
 
     @property
     def failing(self) -> bool:
@@ -70,7 +74,13 @@ class Result:
 
 
 def result_of(
-    subject: AnyProbe, target: str, judgement: Judgement, seconds: float, why: str | None, repeat: str = ""
+    subject: AnyProbe,
+    target: str,
+    judgement: Judgement,
+    seconds: float,
+    why: str | None,
+    repeat: str = "",
+    printed: str = "",
 ) -> Result:
     """The result of a judgement.
 
@@ -78,6 +88,8 @@ def result_of(
         The reason of an expected-failure entry, None where none applies.
     repeat
         The command that shows this case on this target.
+    printed
+        What the target printed meanwhile; its end is kept.
     """
     failing = judgement.verdict in FAILING
     probe = probe_of(subject)
@@ -110,4 +122,5 @@ def result_of(
         why=(why or "") if failing else "",
         error_sums=judgement.error_sums if telling else (),
         strict=judgement.strict,
+        printed=printed[-_PRINTED:],
     )

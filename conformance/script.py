@@ -12,17 +12,17 @@ import inspect
 import shlex
 import textwrap
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from ..cases import Case, CaseSpec
+from ..cases import Case, CaseSpec, Violation
 from ..reference import FORMATS, Readings, clause_named, configure, expect, readings_touched
 from ..reference.bounded import RADIUS_SLACK
-from .script_parts import COMPARISON, LACKING, bits, drawn, numbers, ratios, runtime_of, unpacked
+from .script_parts import COMPARISON, LACKING, Runtime, bits, drawn, numbers, ratios, runtime_of, unpacked
 from .target import Target, parse_target
 
 __all__ = ["script_of"]
@@ -37,9 +37,12 @@ def script_of(case: Case, target: Target | None = None) -> str:
     target
         Its provider, options and accuracy class go into the script; without it onnxruntime's CPU provider.
 
-    The script accepts every reading that the case leaves open, and judges nothing that is only convention.
+    The script accepts every reading that the case leaves open, and judges nothing that is only convention. That of a
+    forbidden model exits 1 where the model runs.
     """
     target = target or parse_target("onnxruntime")
+    if case.trial.violation is not None:
+        return _forbidden(case, case.trial.violation, target)
     half = case.spec.type == "bfloat16"
     tensors = list(_tensors(case))
     runtime = runtime_of(case, target)
@@ -58,14 +61,12 @@ def script_of(case: Case, target: Target | None = None) -> str:
         largest=repr(FORMATS[case.spec.type].largest),
     )
     lines = [
-        *_head(case, target),
-        "",
-        "from __future__ import annotations",
-        "",
-        *(f"import {name}" for name in sorted(standard)),
-        "",
-        *sorted(["import numpy as np", *(line for line in runtime.imports if line.startswith("import "))]),
-        *sorted(["from onnx import TensorProto, helper", *(i for i in runtime.imports if i.startswith("from "))]),
+        *_title(case),
+        "Each output is compared with a computation in float64. Its radius is what arithmetic of the class",
+        f"{target.accuracy!r} may be off by; exits 1 where an output is outside of it.",
+        '"""',
+        *_started(target),
+        *_imports(standard, runtime),
         *(line for f in functions for line in ("", "", *inspect.getsource(f).splitlines())),
         "",
         "",
@@ -82,15 +83,65 @@ def script_of(case: Case, target: Target | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _forbidden(case: Case, violation: Violation, target: Target) -> str:
+    """The script of a forbidden model."""
+    tensors = list(_tensors(case))
+    runtime = runtime_of(case, target)
+    needs: dict[Callable[..., Any], set[str]] = {drawn: {"hashlib"}, unpacked: {"base64", "zlib"}}
+    functions = [f for f in needs if f"{f.__name__}(" in "\n".join(tensors)]
+    standard = {"sys"}.union(*(needs[f] for f in functions), runtime.standard)
+    lines = [
+        *_title(case),
+        f"The document forbids this model: {violation.summary}.",
+        f"It must be refused, due at {violation.due}; exits 1 where it runs.",
+        '"""',
+        *_started(target),
+        *_imports(standard, runtime),
+        *(line for f in functions for line in ("", "", *inspect.getsource(f).splitlines())),
+        "",
+        "",
+        *tensors,
+        "",
+        *_model(case),
+        "",
+        "",
+        "def attempt() -> None:",
+        *textwrap.indent(runtime.lines.strip().replace("\n\n\n", "\n\n"), "    ").splitlines(),
+        "",
+        "    for k in range(len(FEEDS)):",
+        "        run(k)",
+        "",
+        "",
+        "try:",
+        "    attempt()",
+        "except Exception as error:",
+        '    print(f"refused, as it must be: {type(error).__name__}: {error}")',
+        "    sys.exit(0)",
+        *_wrapped(f'print("ran, and must be refused: {violation.summary}")'),
+        "sys.exit(1)",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 # What differs from case to case.
 
 
-def _head(case: Case, target: Target) -> Iterator[str]:
-    yield f'"""{case.spec.id}'
+def _title(case: Case) -> Iterator[str]:
+    yield f'"""{case.trial.node.operator.name}: {case.spec.id}'
     yield ""
-    yield f"{case.trial.node.operator.name}: each output is compared with a computation in float64. Its radius is what"
-    yield f"arithmetic of the class {target.accuracy!r} may be off by; exits 1 where an output is outside of it."
-    yield '"""'
+
+
+def _imports(standard: Iterable[str], runtime: Runtime) -> Iterator[str]:
+    yield ""
+    yield "from __future__ import annotations"
+    yield ""
+    yield from (f"import {name}" for name in sorted(standard))
+    yield ""
+    yield from sorted(["import numpy as np", *(line for line in runtime.imports if line.startswith("import "))])
+    yield from sorted(["from onnx import TensorProto, helper", *(i for i in runtime.imports if i.startswith("from "))])
+
+
+def _started(target: Target) -> Iterator[str]:
     # What starts the worker of a target tells how to start this.
     command = [part for part in target.command if part not in ("{worker}", "{source}")]
     words = [*(f"{name}={value}" for name, value in target.environment.items()), *command]
@@ -130,7 +181,7 @@ def _tensors(case: Case) -> Iterator[str]:
     """The inputs of all runs as assignments, each tensor once, and ``FEEDS``, what every run is fed."""
     feeds = case.trial.feeds
     variables: list[dict[str, str]] = [{} for _ in feeds]
-    for name in case.trial.node.operator.inputs:
+    for name in dict.fromkeys([*case.trial.node.operator.inputs, *feeds[-1].inputs]):
         arrays = {run: feed.inputs[name] for run, feed in enumerate(feeds) if name in feed.inputs}
         distinct = list(dict.fromkeys((a.shape, a.tobytes()) for a in arrays.values()))
         for run, array in arrays.items():
@@ -148,7 +199,7 @@ def _tensor(spec: CaseSpec, name: str, array: NDArray[Any], runs: int) -> str:
     """An expression for an input: written out where it is small, else the generator that it came from, else bytes."""
     # NumPy has no bfloat16; float32 holds it exactly.
     dtype = "float32" if array.dtype.name == "bfloat16" else array.dtype.name
-    if dtype == "int32":
+    if array.dtype.kind == "i":
         return _array(array, dtype)
     if array.size <= _LITERAL:
         return _array(_shortest(array.astype(dtype)), dtype)
@@ -181,13 +232,13 @@ def _model(case: Case) -> Iterator[str]:
     model = onnx.load_model_from_string(case.trial.model)
     graph, (opset,) = model.graph, model.opset_import
     (node,) = graph.node
-    kind = onnx.TensorProto.DataType.Name(graph.output[0].type.tensor_type.elem_type)
+    kind = onnx.TensorProto.DataType.Name
 
     def info(value: onnx.ValueInfoProto) -> str:
         tensor = value.type.tensor_type
         dims = [f'"{d.dim_param}"' if d.dim_param else str(d.dim_value) for d in tensor.shape.dim]
-        type_ = "INT32" if tensor.elem_type == onnx.TensorProto.INT32 else kind
-        return f'helper.make_tensor_value_info("{value.name}", TensorProto.{type_}, [{", ".join(dims)}])'
+        words = f'"{value.name}", TensorProto.{kind(tensor.elem_type)}, [{", ".join(dims)}]'
+        return f"helper.make_tensor_value_info({words})"
 
     attributes = "".join(f", {name}={_plain(value)}" for name, value in sorted(case.trial.node.attributes.items()))
     words = f'"{node.op_type}", {_quoted(node.input)}, {_quoted(node.output)}, name="{node.name}"{attributes}'
@@ -199,7 +250,8 @@ def _model(case: Case) -> Iterator[str]:
     constants = ", ".join(f'"{tensor.name}": {tensor.name}' for tensor in graph.initializer)
     raw = "bits(array)" if case.spec.type == "bfloat16" else "array"
     if constants:
-        made = f"helper.make_tensor(name, TensorProto.{kind}, array.shape, {raw}.tobytes(), raw=True)"
+        type_ = kind(graph.initializer[0].data_type)
+        made = f"helper.make_tensor(name, TensorProto.{type_}, array.shape, {raw}.tobytes(), raw=True)"
         yield from ("weights = [", f"    {made}", f"    for name, array in {{{constants}}}.items()", "]")
     yield f'graph = helper.make_graph([node], "{graph.name}", inputs, outputs{", weights" * bool(constants)})'
     yield f'opsets = [helper.make_opsetid("{opset.domain}", {opset.version})]'

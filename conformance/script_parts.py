@@ -11,13 +11,14 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pprint import pformat
 from typing import Any
 
 import numpy as np
 
 from ..cases import Case, features_of
 from .target import Target
-from .targets import ADAPTERS
+from .targets import EXTERNAL, adapter_source
 
 __all__ = ["COMPARISON", "LACKING", "Runtime", "bits", "drawn", "numbers", "ratios", "runtime_of", "unpacked"]
 
@@ -170,7 +171,8 @@ class Bits(np.ndarray):
     element = "bfloat16"
 
 
-session = runpy.run_path(@path)["Adapter"](@options).prepare(model.SerializeToString())
+@load
+session = adapter["Adapter"](@options).prepare(model.SerializeToString())
 
 
 def run(k: int) -> dict[str, np.ndarray]:
@@ -179,25 +181,102 @@ def run(k: int) -> dict[str, np.ndarray]:
     return {name: outputs[n] for n, name in enumerate(NAMES)}
 """
 
+# A program that is a target by itself is spoken to in frames: docs/worker-protocol.md.
+_PROGRAM = """
+command = @command
+folder = @folder
+start = @start
+pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+program = subprocess.Popen(command, cwd=folder, env={**os.environ, **start["environment"]}, **pipes)
+
+
+def send(header: dict, arrays: list[np.ndarray]) -> None:
+    header["arrays"] = [["bfloat16" if a.dtype == np.uint16 else a.dtype.name, list(a.shape)] for a in arrays]
+    text = json.dumps(header).encode()
+    body = b"".join(a.tobytes() + bytes(-a.nbytes % 16) for a in arrays)
+    program.stdin.write(struct.pack("<8sIQ", b"ONXSPEC1", len(text), len(body)) + text + body)
+    program.stdin.flush()
+
+
+def receive(*types: str) -> tuple[dict, list[np.ndarray]]:
+    header = {"type": ""}
+    while header["type"] not in types:
+        prefix = program.stdout.read(20)
+        if len(prefix) < 20:
+            sys.exit("the program has ended")
+        _, size, body = struct.unpack("<8sIQ", prefix)
+        header, body, arrays = json.loads(program.stdout.read(size)), program.stdout.read(body), []
+        for element, shape in header.get("arrays", ()):
+            dtype = np.dtype("uint16" if element == "bfloat16" else element)
+            arrays.append(np.frombuffer(body, dtype, int(np.prod(shape))).reshape(shape))
+            body = body[arrays[-1].nbytes + -arrays[-1].nbytes % 16 :]
+    return header, arrays
+
+
+def run(k: int) -> dict[str, np.ndarray]:
+    feed = @feed
+    arrays = [np.frombuffer(model.SerializeToString(), np.uint8), *feed.values()]
+    job = {"number": 1, "model": 0, "feeds": [{name: n for n, name in enumerate(feed, 1)}]}
+    send({"type": "run", "jobs": [job]}, arrays)
+    report, arrays = receive("report", "died")
+    if report.get("status") != "ran":
+        raise RuntimeError(report.get("message") or report)
+    outputs = [None if n is None else arrays[n] for n in report["outputs"][0][0]]
+    return {name: outputs[n] for n, name in enumerate(NAMES)}
+
+
+send(start, [])
+answer, _ = receive("ready", "unavailable")
+if answer["type"] != "ready":
+    sys.exit(answer["message"])
+"""
+
 
 def runtime_of(case: Case, target: Target) -> Runtime:
-    """How a script runs the case's ``model`` on a target. An adapter of the user's own is run from its file."""
+    """How a script runs the case's ``model`` on a target. An adapter of the user's own is run from its file, any other
+    one goes into the script."""
     options: dict[str, Any] = dict(target.options)
     half = case.spec.type == "bfloat16"
     if target.adapter == "onnxruntime":
         return Runtime(("import onnxruntime as ort",), _of_onnxruntime(case, options))
-    if target.adapter in ADAPTERS:
-        feed = _feed("bits(array).view(BFLOAT16)", half)
-        first = _BFLOAT16 * half
-        if target.adapter == "onnx-reference":
-            imports = ("from onnx.reference import ReferenceEvaluator",)
-            return Runtime(imports, first + _filled(_REFERENCE, feed=feed))
+    feed = _feed("bits(array).view(BFLOAT16)", half)
+    if target.adapter == "onnx-reference":
+        imports = ("from onnx.reference import ReferenceEvaluator",)
+        return Runtime(imports, _BFLOAT16 * half + _filled(_REFERENCE, feed=feed))
+    if target.adapter == "backend":
         device = options.get("device", "CPU")
-        lines = first + _filled(_BACKEND, module=options["module"], device=device, feed=feed)
+        lines = _BFLOAT16 * half + _filled(_BACKEND, module=options["module"], device=device, feed=feed)
         return Runtime(("from onnx.backend.base import Backend",), lines, frozenset({"importlib"}))
-    text = _ADAPTER if half else _ADAPTER[_ADAPTER.index("session") :]
-    lines = _filled(text, path=repr(target.adapter), options=options, feed=_feed("bits(array).view(Bits)", half))
-    return Runtime((), lines, frozenset({"runpy"}))
+    if target.adapter == EXTERNAL:
+        return Runtime((), _of_program(target, half), frozenset({"json", "os", "struct", "subprocess"}))
+    if target.adapter.endswith(".py"):
+        standard, load = frozenset({"runpy"}), f"adapter = runpy.run_path({target.adapter!r})"
+    else:
+        packed = base64.b85encode(zlib.compress(adapter_source(target.adapter).encode(), 9)).decode()
+        load = f'adapter: dict = {{}}\nexec(zlib.decompress(base64.b85decode("{packed}")), adapter)  # noqa: E501'
+        standard = frozenset({"base64", "zlib"})
+    text = _ADAPTER if half else _ADAPTER[_ADAPTER.index("@load") :]
+    lines = _filled(text, load=load, options=options, feed=_feed("bits(array).view(Bits)", half))
+    return Runtime((), lines, standard)
+
+
+def _of_program(target: Target, half: bool) -> str:
+    start = {
+        "type": "start",
+        "adapter": "",
+        "options": dict(target.options),
+        "environment": dict(target.environment),
+        "time_limit": target.time_limit,
+        "memory_limit": target.memory_limit,
+        "repeats": 1,
+    }
+    return _filled(
+        _PROGRAM,
+        command=pformat(list(target.command), width=100),
+        folder=repr(target.folder or "."),
+        start=pformat(start, width=100, sort_dicts=False),
+        feed=_feed("bits(array)", half),
+    )
 
 
 def _of_onnxruntime(case: Case, options: dict[str, Any]) -> str:

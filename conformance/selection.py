@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from ..cases import PROFILES, CaseSpec, operator_versions, profile
-from ..reference import FORMATS, operator_version
-from .probe import Probe
+from ..reference import EXTENDED, FORMATS, OPERATORS, operator_version, versions_of
+from .extended_probe import extended_probes
+from .probe import Probe, SpecProbe
 
-__all__ = ["Selection", "UnknownName", "narrow", "operator_types", "select"]
+__all__ = ["Selection", "UnknownName", "narrow", "operator_types", "probes_of_profile", "select", "select_probes"]
 
 Subject = TypeVar("Subject", CaseSpec, Probe)
 
@@ -64,7 +65,64 @@ class Selection:
 
 def operator_types() -> list[str]:
     """Every operator version and type that there are cases for, like ``LSTM-14:float32``."""
-    return [f"{op}-{v}:{t}" for op, v in operator_versions() for t in FORMATS if t in operator_version(op, v).types]
+    extended = [(op, v) for op in EXTENDED for v in versions_of(op)]
+    known = [*operator_versions(), *extended]
+    return [f"{op}-{v}:{t}" for op, v in known for t in FORMATS if t in operator_version(op, v).types]
+
+
+def select_probes(selection: Selection, about: Sequence[str]) -> tuple[list[CaseSpec], list[Probe]]:
+    """The cases of a profile, as :func:`select` has them, and those of operators of other domains.
+
+    about
+        The operators that are meant where the selection names none.
+
+    Raises UnknownName for anything that does not exist or leaves nothing.
+    """
+    meant = selection.ops or tuple(about)
+    for op in selection.ops:
+        if op not in (*OPERATORS, *EXTENDED):
+            raise UnknownName("operator", op, [*OPERATORS, *EXTENDED])
+    own = tuple(op for op in meant if op in OPERATORS)
+    parts: list[tuple[list[CaseSpec], list[Probe]]] = []
+    errors: list[UnknownName] = []
+    # Patterns of cases may all be meant for one of the two.
+    if own:
+        try:
+            parts.append((select(replace(selection, ops=own if selection.ops else ())), []))
+        except UnknownName as error:
+            errors.append(error)
+    if set(meant) & set(EXTENDED) or (errors and selection.cases and not selection.ops):
+        try:
+            parts.append(([], _extended(selection)))
+        except UnknownName as error:
+            errors.append(error)
+    elif not own:
+        errors.append(UnknownName("operator", "", [*OPERATORS, *EXTENDED]))
+    if not parts and not own and selection.cases and not selection.ops:
+        parts.append((select(selection), []))
+    if not parts:
+        raise errors[0]
+    return [spec for specs, _ in parts for spec in specs], [probe for _, probes in parts for probe in probes]
+
+
+def _extended(selection: Selection) -> list[Probe]:
+    if selection.profile not in PROFILES:
+        raise UnknownName("profile", selection.profile, PROFILES)
+    ops = tuple(op for op in selection.ops if op in EXTENDED)
+    given = replace(selection, ops=ops)
+    among = f" in profile {selection.profile}"
+    try:
+        return narrow(given, extended_probes(selection.profile), among)
+    except UnknownName:
+        if not selection.cases:
+            raise
+        # Cases may be named of any profile.
+        return narrow(given, extended_probes(PROFILES[-1]), " among those of ExtendedLSTM")
+
+
+def probes_of_profile(name: str) -> list[Probe]:
+    """All cases of a profile, of every operator. Raises UnknownName."""
+    return [*map(SpecProbe, select(Selection(name))), *extended_probes(name)]
 
 
 def select(selection: Selection) -> list[CaseSpec]:
@@ -90,13 +148,13 @@ def select(selection: Selection) -> list[CaseSpec]:
         there = _narrowed(selection.profile, of_types) or _narrowed(selection.profile, Selection())
         combinations = list(dict.fromkeys(f"{s.op}-{s.version}:{s.type}" for s in there))
         raise UnknownName("combination", selection.narrowed, combinations, f" in profile {selection.profile}")
-    return specs
+    # Forbidden models come last: a runtime that takes one may spoil its memory, and what comes after would suffer.
+    return sorted(specs, key=lambda spec: bool(spec.illegal))
 
 
-def narrow(selection: Selection, probes: Sequence[Probe]) -> list[Probe]:
+def narrow(selection: Selection, probes: Sequence[Probe], among: str = " among the directories") -> list[Probe]:
     """Those of some probes that operators, versions, types and case patterns leave. Raises UnknownName for a name that
-    none of them has."""
-    among = " among the directories"
+    none of them has; `among` says in words what they are."""
     axes: tuple[tuple[str, Sequence[object], Callable[[Probe], object]], ...] = (
         ("operator", selection.ops, lambda p: p.op),
         ("operator version", selection.versions, lambda p: p.version),

@@ -11,26 +11,80 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..cases import Case, Trial
-from ..reference import Node
-from .process import Outcome
+from ..reference import Deviation, IllegalNode, Node, run_deviation
+from .process import REPEATS, Outcome
 from .verdict import Judgement, judge
 
-__all__ = ["Implementation", "judge_staged", "staged_outcome"]
+__all__ = ["Arrays", "Implementation", "judge_staged", "staged_outcome"]
 
-Implementation = Callable[[Node, Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]
-"""From a node and its inputs to the outputs that it asks for, by name."""
+Arrays = Mapping[str, NDArray[Any]]
+
+Implementation = Callable[[Node, Arrays], Arrays]
+"""From a node and its inputs to the outputs that it asks for, by name: what is left out is missing. An IllegalNode that
+it raises is a refusal."""
+
+Lists = tuple[NDArray[Any] | None, ...]
 
 
-def staged_outcome(trial: Trial, implementation: Implementation) -> Outcome:
-    """What an implementation makes of a trial, in the form in which targets answer."""
+def staged_outcome(trial: Trial, implementation: Implementation | Deviation) -> Outcome:
+    """What an implementation makes of a trial, in the form in which targets answer.
+
+    A deviation has a session: what it keeps from run to run, and inputs that it may change. Every implementation
+    refuses a forbidden model, but for a deviation that consists in accepting it.
+    """
+    if trial.violation is not None:
+        return _forbidden(trial, implementation)
+    try:
+        return (
+            _session(trial, implementation) if isinstance(implementation, Deviation) else _runs(trial, implementation)
+        )
+    except IllegalNode as error:
+        return Outcome(trial.key, "refused", "run", message=str(error))
+
+
+def _forbidden(trial: Trial, implementation: Implementation | Deviation) -> Outcome:
+    assert trial.violation is not None
+    broken = trial.violation
+    if isinstance(implementation, Deviation) and implementation.accepts and implementation.topic == broken.topic:
+        nothing = tuple(None for _ in trial.node.outputs)
+        return Outcome(trial.key, "ran", "run", tuple((nothing,) for _ in trial.feeds))
+    return Outcome(trial.key, "refused", "run" if broken.due == "run" else "load", message=broken.summary)
+
+
+def _runs(trial: Trial, implementation: Implementation) -> Outcome:
     outputs = []
     for feed in trial.feeds:
         result = implementation(trial.node, feed.inputs)
-        outputs.append((tuple(result[name] for name in trial.node.outputs),))
+        outputs.append((tuple(result.get(name) for name in trial.node.outputs),))
     return Outcome(trial.key, "ran", "run", tuple(outputs))
 
 
-def judge_staged(case: Case, implementation: Implementation, accuracy: str = "standard") -> Judgement:
+def _session(trial: Trial, chosen: Deviation) -> Outcome:
+    """All feeds in turn, as often as the worker runs them; once where nothing is kept, for then they cannot differ."""
+    memory: dict[str, Any] = {}
+    seen: list[list[Lists]] = [[] for _ in trial.feeds]
+    changed: set[str] = set()
+    for _ in range(REPEATS):
+        for found, feed in zip(seen, trial.feeds, strict=True):
+            fed = {name: array.copy() for name, array in feed.fed.items()}
+            result = run_deviation(chosen, trial.node, feed.inputs, fed=fed, memory=memory)
+            changed.update(name for name, array in fed.items() if not _equal(array, feed.fed[name]))
+            outputs = tuple(result.get(name) for name in trial.node.outputs)
+            if not any(all(map(_equal, outputs, others)) for others in found):
+                found.append(outputs)
+        if not memory:
+            break
+    return Outcome(trial.key, "ran", "run", tuple(map(tuple, seen)), changed=tuple(sorted(changed)))
+
+
+def _equal(first: NDArray[Any] | None, second: NDArray[Any] | None) -> bool:
+    """Whether two outputs are the same bit for bit."""
+    if first is None or second is None:
+        return first is second
+    return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()
+
+
+def judge_staged(case: Case, implementation: Implementation | Deviation, accuracy: str = "standard") -> Judgement:
     """The verdict on an implementation for a case."""
     twin = staged_outcome(case.twin, implementation) if case.twin is not None else None
     return judge(case, staged_outcome(case.trial, implementation), twin, accuracy)

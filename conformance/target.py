@@ -1,18 +1,22 @@
 """A target: a runtime in one configuration, and how people name it.
 
-Names are ``onnxruntime``, ``onnxruntime:NAMEExecutionProvider``, ``onnx-reference``, ``backend:package.module``, or a
-table of a ``targets.toml``::
+Names are ``onnxruntime``, ``onnxruntime:NAMEExecutionProvider``, ``onnx-reference``, ``openvino``, ``tract``,
+``quark``, ``backend:package.module``, an adapter of another package, or a table of a ``targets.toml``::
 
     [migraphx]
-    adapter = "onnxruntime"                     # or onnx-reference, backend, or a path ending in .py
+    adapter = "onnxruntime"                     # or onnx-reference, backend, external, or a path ending in .py
     provider = "MIGraphXExecutionProvider"      # short for options.provider
     options = { optimize = true }               # what the adapter takes
     interpreter = "/opt/rocm-venv/bin/python"   # runs the worker; or a whole command in front of it:
     # command = ["docker", "exec", "-i", "rocm", "python3", "-c", "{source}"]
+    # command = ["ssh", "rocm-box", "python3", "{stdin}"]
     environment = { HIP_VISIBLE_DEVICES = "0" }
     time_limit = 120                            # seconds for one case
     memory_limit = 8_000_000_000                # bytes beyond what the loaded runtime holds
     accuracy = "standard"                       # accuracy class it is judged by
+    expected = "migraphx-failures.toml"         # its expected failures, in place of shipped ones
+
+docs/targets.md says all of it. What is wrong with a file is told with its line.
 """
 
 from __future__ import annotations
@@ -21,10 +25,13 @@ import difflib
 import re
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .targets import ADAPTERS
+from ..reference import EXTENDED, OPERATORS
+from .targets import EXTERNAL, adapter_names, adapter_source
+from .third_party import ThirdPartyError, third_party
+from .toml_lines import line_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -37,6 +44,9 @@ TIME_LIMIT = 60.0
 ACCURACY = "standard"
 """Accuracy class of a target that declares none."""
 
+OPTIMIZED = "+optimized"
+"""What the name of a target in its second lane ends with."""
+
 PROVIDERS = tuple(
     name + "ExecutionProvider"
     for name in (
@@ -45,6 +55,12 @@ PROVIDERS = tuple(
     )
 )
 """Providers that onnxruntime's sources name; used for suggestions only, any other name ending alike is tried too."""
+
+_PLAIN = ("onnxruntime", "onnx-reference", "openvino", "tract", "quark")
+"""Adapters that are targets by their own names."""
+
+_ABOUT = {"quark": EXTENDED}
+"""Adapters that are there for other operators than ONNX's own."""
 
 _KEYS = (
     "adapter",
@@ -56,6 +72,7 @@ _KEYS = (
     "time_limit",
     "memory_limit",
     "accuracy",
+    "expected",
 )
 
 
@@ -75,12 +92,15 @@ class Target:
         name: what the user calls it.
         adapter: name of a shipped adapter, or path of a file that holds one.
         options: what the adapter gets; JSON values.
-        command: starts the worker; ``{worker}`` in it stands for the path of the worker file and ``{source}`` for its
-            text. Empty: this interpreter.
-        environment: variables set beside those of the caller.
+        command: starts the worker; ``{worker}``, ``{source}`` and ``{stdin}`` in it say how the worker gets there, see
+            `launch`. Empty: this interpreter.
+        environment: variables set beside those of the caller, and in the worker before it loads the adapter.
         time_limit: seconds that one case may take.
         memory_limit: bytes of address space that the cases may take beyond what the loaded runtime holds, or None.
         accuracy: name of the accuracy class by which the target is judged.
+        expected: path of its own file of expected failures; empty where it has none.
+        wrap: name of the wrap that its cases are put in, one of ``cases.wrapping.WRAPS``; empty for none.
+        folder: where a program that is a target by itself is started; empty for the current one.
     """
 
     name: str
@@ -91,6 +111,14 @@ class Target:
     time_limit: float = TIME_LIMIT
     memory_limit: int | None = None
     accuracy: str = ACCURACY
+    expected: str = ""
+    wrap: str = ""
+    folder: str = ""
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The operators that it is run with where none are asked for."""
+        return _ABOUT.get(self.adapter, OPERATORS)
 
 
 def parse_target(text: str, targets_toml: Path | None = None, accuracies: Collection[str] = ()) -> Target:
@@ -104,23 +132,46 @@ def parse_target(text: str, targets_toml: Path | None = None, accuracies: Collec
     if text in named and targets_toml is not None:
         return _Table(targets_toml, text, named[text], accuracies).target()
     kind, _, rest = text.partition(":")
-    if text in ("onnxruntime", "onnx-reference"):
+    if text in _PLAIN:
         return Target(text, text)
     if kind == "onnxruntime" and re.fullmatch(r"\w+ExecutionProvider", rest):
         return Target(text, "onnxruntime", {"provider": rest})
     if kind == "backend" and re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", rest):
         return Target(text, "backend", {"module": rest})
+    if text in third_party():
+        _require_source(text)
+        return Target(text, text)
     raise UnknownTarget(f"unknown target {text!r}; nearest: {', '.join(_nearest(text, named))}")
+
+
+def _require_source(adapter: str) -> None:
+    """Raise TargetError where an adapter of another package is not to be had."""
+    try:
+        adapter_source(adapter)
+    except ThirdPartyError as error:
+        raise TargetError(str(error)) from None
+
+
+def lane(target: Target, optimize: bool) -> Target:
+    """The target in its lane: as it is, or with the runtime's graph optimizations on."""
+    if not optimize or target.adapter != "onnxruntime":
+        return target
+    return replace(target, name=f"{target.name}{OPTIMIZED}", options={**target.options, "optimize": True})
 
 
 def target_names(targets_toml: Path | None = None) -> list[str]:
     """Names that `parse_target` knows: the tables of the file first, then the forms that are always there."""
     named = list(_read_tables(targets_toml)) if targets_toml is not None else []
-    return [*named, "onnxruntime", "onnxruntime:NAMEExecutionProvider", "onnx-reference", "backend:package.module"]
+    return [*named, _PLAIN[0], "onnxruntime:NAMEExecutionProvider", *_PLAIN[1:], "backend:package.module"]
+
+
+def table_names(targets_toml: Path) -> list[str]:
+    """The names of the tables of a file. Raises TargetError."""
+    return list(_read_tables(targets_toml))
 
 
 def _nearest(text: str, named: Mapping[str, object]) -> list[str]:
-    candidates = [*named, "onnxruntime", "onnx-reference", *(f"onnxruntime:{name}" for name in PROVIDERS)]
+    candidates = [*named, *_PLAIN, *third_party(), *(f"onnxruntime:{name}" for name in PROVIDERS)]
     if text.startswith("backend"):
         return ["backend:package.module"]
     folded = {name.lower(): name for name in candidates}
@@ -128,7 +179,7 @@ def _nearest(text: str, named: Mapping[str, object]) -> list[str]:
     if wanted.startswith("onnxruntime:") and not wanted.endswith("executionprovider"):
         wanted += "executionprovider"
     near = [folded[name] for name in difflib.get_close_matches(wanted, list(folded), 3, 0.6)]
-    return near or [*named, "onnxruntime", "onnx-reference", "backend:package.module"]
+    return near or [*named, *_PLAIN, *third_party(), "backend:package.module"]
 
 
 def _read_tables(path: Path) -> dict[str, object]:
@@ -142,14 +193,14 @@ def _read_tables(path: Path) -> dict[str, object]:
 
 
 class _Table:
-    """One table of a targets file, read with checks; every complaint names file, table and key."""
+    """One table of a targets file, read with checks; every complaint names file, line, table and key."""
 
     def __init__(self, path: Path, name: str, content: object, accuracies: Collection[str]) -> None:
         self._path = path
         self._name = name
         self._accuracies = accuracies
         if not isinstance(content, dict):
-            raise TargetError(f"{path}: {name}: must be a table [{name}]")
+            raise TargetError(f"{self._place(name)}: {name}: must be a table [{name}]")
         self._content = content
         for key in content:
             if key not in _KEYS:
@@ -169,10 +220,22 @@ class _Table:
             self._time_limit(),
             self._memory_limit(),
             self._accuracy(),
+            self._expected(),
+            folder=str(self._path.parent) if adapter == EXTERNAL else "",
         )
 
     def _error(self, key: str, complaint: str) -> TargetError:
-        return TargetError(f"{self._path}: [{self._name}] {key}: {complaint}")
+        return TargetError(f"{self._place(self._name, *key.split('.'))}: [{self._name}] {key}: {complaint}")
+
+    def _place(self, *path: str) -> str:
+        """File and line of a key; of the table where it does not have the key."""
+        try:
+            text = self._path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):  # gone since it was read
+            return str(self._path)
+        found = (line_of(text, path[:length]) for length in range(len(path), 0, -1))
+        line = next((number for number in found if number is not None), None)
+        return f"{self._path}:{line}" if line is not None else str(self._path)
 
     def _text(self, key: str) -> str | None:
         value = self._content.get(key)
@@ -189,15 +252,22 @@ class _Table:
     def _adapter(self) -> str:
         adapter = self._text("adapter")
         if adapter is None:
-            raise self._error("adapter", f"is missing; one of {', '.join(ADAPTERS)}, or the path of a .py file")
+            raise self._error("adapter", f"is missing; one of {', '.join(adapter_names())}, or the path of a .py file")
         if adapter.endswith(".py"):
             path = self._path.parent / Path(adapter).expanduser()
             if not path.is_file():
                 raise self._error("adapter", f"there is no file {path}")
             return str(path)
-        if adapter not in ADAPTERS:
-            near = difflib.get_close_matches(adapter, list(ADAPTERS), 1, 0.5) or list(ADAPTERS)
+        known = adapter_names()
+        if adapter not in known:
+            near = difflib.get_close_matches(adapter, known, 1, 0.5) or known
             raise self._error("adapter", f"there is no adapter {adapter!r}; nearest: {', '.join(near)}")
+        if adapter == EXTERNAL and "command" not in self._content:
+            raise self._error("command", "is missing: what starts the program that speaks the protocol")
+        try:
+            _require_source(adapter)
+        except TargetError as error:
+            raise self._error("adapter", str(error)) from None
         return adapter
 
     def _options(self, adapter: str) -> dict[str, object]:
@@ -205,7 +275,7 @@ class _Table:
         self._check_plain("options", options)
         provider = self._text("provider")
         if provider is not None:
-            if adapter in ("onnx-reference", "backend"):
+            if adapter in (*_PLAIN[1:], "backend"):
                 raise self._error("provider", f"adapter {adapter!r} has no providers")
             if options.setdefault("provider", provider) != provider:
                 raise self._error("provider", "differs from options.provider")
@@ -219,7 +289,7 @@ class _Table:
         elif isinstance(value, list):
             for inner in value:
                 self._check_plain(key, inner)
-        elif not isinstance(value, (str, bool, int, float)):
+        elif not isinstance(value, (str, bool, int, float)) or value in (float("inf"), float("-inf")) or value != value:
             raise self._error(key, f"must be a string, number, switch, list or table, is {value!r}")
 
     def _command(self) -> tuple[str, ...]:
@@ -235,6 +305,10 @@ class _Table:
             raise self._error("command", "stands beside interpreter; give one of them")
         if not isinstance(command, list) or not command or not all(isinstance(part, str) and part for part in command):
             raise self._error("command", f"must be a list of strings, is {command!r}")
+        if re.split(r"[/\\]", command[0])[-1] in ("ssh", "ssh.exe") and "{source}" in command:
+            raise self._error(
+                "command", "the far end of ssh takes {source} apart at its spaces; use {stdin}, without -c"
+            )
         return tuple(command)
 
     def _environment(self) -> dict[str, str]:
@@ -264,3 +338,7 @@ class _Table:
         if self._accuracies and value not in self._accuracies:
             raise self._error("accuracy", f"there is no class {value!r}; one of {', '.join(sorted(self._accuracies))}")
         return value
+
+    def _expected(self) -> str:
+        value = self._text("expected")
+        return str(self._path.parent / Path(value).expanduser()) if value is not None else ""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cases import Case, Trial
+from ..cases import Case, Trial, Violation
 from ..reference import (
     WIDER_PRESETS,
     Agreement,
@@ -26,6 +26,7 @@ from ..reference import (
     expect,
     readings_touched,
 )
+from ..reference.readings import OPTIONS
 from .process import Outcome
 
 __all__ = ["FAILING", "Judgement", "Verdict", "judge", "judge_trial", "not_run"]
@@ -108,24 +109,37 @@ def not_run(outcome: Outcome) -> Judgement:
     return Judgement(_STATUS[outcome.status], outcome.phase or None, message=outcome.message)
 
 
-def judge(case: Case, outcome: Outcome, twin: Outcome | None, accuracy: str = "standard") -> Judgement:
+def judge(
+    case: Case, outcome: Outcome, twin: Outcome | None, accuracy: str = "standard", *, wider: bool = True
+) -> Judgement:
     """The verdict on a case.
 
     outcome, twin
         What the target did with the case's own trial, and with its twin where there is one.
     accuracy
         Name of the accuracy class by which the target is judged.
+    wider
+        Whether wider classes are tried to tell ``inaccurate`` from ``wrong``; all is ``wrong`` without.
     """
-    return judge_trial(case.trial, outcome, case.twin, twin, accuracy)
+    return judge_trial(case.trial, outcome, case.twin, twin, accuracy, wider=wider)
 
 
 def judge_trial(
-    trial: Trial, outcome: Outcome, twin_trial: Trial | None, twin: Outcome | None, accuracy: str = "standard"
+    trial: Trial,
+    outcome: Outcome,
+    twin_trial: Trial | None,
+    twin: Outcome | None,
+    accuracy: str = "standard",
+    *,
+    wider: bool = True,
 ) -> Judgement:
     """The verdict on a trial, and its twin where there is one, as :func:`judge` has it.
 
-    Raises IllegalNode where the document does not allow the node with what it is fed.
+    Raises IllegalNode where the document does not allow the node with what it is fed, unless that is what the trial is
+    about: then it must be refused, and the twin is the same without the violation.
     """
+    if trial.violation is not None and outcome.status in _TRIED:
+        return _of_forbidden(trial.violation, trial.node.op_type, outcome, twin)
     if outcome.status != "ran":
         return not_run(outcome)
     if twin is not None and twin.status in ("crashed", "timed-out", "unavailable"):
@@ -156,16 +170,41 @@ def judge_trial(
     flags = ["nondeterministic"] if any(len(lists) > 1 for lists in runs) else []
     if not same:
         flags.append("outputs-differ-from-twin")
-    found = _by_values(sessions, touched, accuracy)
+    found = _by_values(sessions, touched, accuracy, wider)
     if found.verdict is Verdict.PASS and trial.graded:
         readings = Readings(**dict(found.readings or {}))
         found = replace(found, strict=_attempt(sessions, "strict", readings, touched).holds)
     if found.verdict in (Verdict.WRONG, Verdict.INACCURATE) and "nondeterministic" in flags:
-        alone = [_by_values([s], touched, accuracy).verdict for s in sessions]
+        alone = [_by_values([s], touched, accuracy, False).verdict for s in sessions]
         if any(v not in (Verdict.WRONG, Verdict.INACCURATE) for v in alone):
             message = f"repeated runs differ; one of them: {found.message}"
             found = replace(found, verdict=Verdict.UNSTABLE, message=message)
     return replace(found, flags=(*flags, *found.flags))
+
+
+# What tells whether a forbidden model was taken. A provider that leaves it to another one does not take it.
+_TRIED = frozenset({"ran", "refused", "fell-back"})
+
+
+def _of_forbidden(violation: Violation, op_type: str, outcome: Outcome, legal: Outcome | None) -> Judgement:
+    """The verdict on a forbidden model that ended neither in a crash nor without an answer.
+
+    legal
+        What became of the same model without the violation. Where that does not run either, refusing shows nothing.
+    """
+    if violation.open:
+        return Judgement(Verdict.PASS, "open", message=outcome.message)
+    if outcome.status == "ran":
+        message = f"ran, and must be refused: {violation.summary}"
+        return Judgement(Verdict.ACCEPTED, violation.due, message=message, clause=violation.clause(op_type))
+    if legal is not None and legal.status != "ran":
+        if legal.status in ("unavailable", outcome.status):
+            return not_run(legal)
+        message = f"without its violation the model does not run either: {legal.status} ({legal.message})"
+        return Judgement(Verdict.REFUSED, outcome.phase, message=message)
+    late = outcome.phase == "run" and violation.due != "run"
+    flags = ("refused-late",) if late else ()
+    return Judgement(Verdict.PASS, "refused", message=outcome.message, flags=flags)
 
 
 @dataclass(frozen=True)
@@ -235,16 +274,18 @@ def _joined(outputs: Outputs, twins: list[dict[str, Any]]) -> dict[str, Any] | N
     return None
 
 
-def _by_values(sessions: list[_Session], touched: frozenset[str], accuracy: str) -> Judgement:
+def _by_values(sessions: list[_Session], touched: frozenset[str], accuracy: str, wider: bool) -> Judgement:
     """The verdict by numbers: under the declared class any reading will do, as long as it serves all runs of the case.
     After that, wider presets tell inaccurate from wrong."""
     best: _Attempt | None = None
     kind = sessions[0].inputs["X"].dtype.name
-    for name in (accuracy, *(preset for preset in WIDER_PRESETS[kind] if preset != accuracy)):
+    presets = WIDER_PRESETS[kind] if wider else ()
+    for name in (accuracy, *(preset for preset in presets if preset != accuracy)):
         for readings in Readings().alternatives(touched):
             attempt = _attempt(sessions, name, readings, touched)
             if attempt.holds:
-                return _accepted(attempt, name, accuracy, best)
+                answered = _answered(sessions, name, readings, touched)
+                return _accepted(replace(attempt, readings=answered), name, accuracy, best)
             if name == accuracy and (best is None or attempt.failing < best.failing):
                 best = attempt
     assert best is not None
@@ -301,6 +342,18 @@ def _attempt(sessions: list[_Session], accuracy: str, readings: Readings, touche
                 worst, of = agreement, session
     chosen = {name: getattr(readings, name) for name in sorted(touched)}
     return _Attempt(chosen, worst, of, unconventional, judged, elements, failing, tuple(sums.tolist()))
+
+
+def _answered(sessions: list[_Session], accuracy: str, readings: Readings, touched: frozenset[str]) -> dict[str, str]:
+    """The readings without which the numbers would not hold: what they tell of the target. Where another option holds
+    as well, they tell nothing."""
+    found = {}
+    for name in sorted(touched):
+        option = getattr(readings, name)
+        others = [replace(readings, **{name: other}) for other in OPTIONS[name] if other != option]
+        if not any(_attempt(sessions, accuracy, other, touched).holds for other in others):
+            found[name] = option
+    return found
 
 
 def _accepted(attempt: _Attempt, name: str, declared: str, best: _Attempt | None) -> Judgement:

@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..cases import Trial
-from ..reference import DEVIATIONS, Readings, clause_named
+from ..reference import Readings, clause_named, mistake_named
 from .process import Outcome, TargetUnavailable
 from .stepwise import parting_text, ratio_text
 from .target import Target
@@ -66,7 +66,8 @@ def failure_text(
         more = f", and {len(clauses) - _NAMES_SHOWN} more" if len(clauses) > _NAMES_SHOWN else ""
         said.append(("clauses", ", ".join(clauses[:_NAMES_SHOWN]) + more))
     for id in diagnosis:
-        said.append(("diagnosis", f"{id}: {DEVIATIONS[id].summary}" if id in DEVIATIONS else id))
+        mistake = mistake_named(id)
+        said.append(("diagnosis", id if mistake is None else f"{id}: {mistake.summary}"))
     said.append(("node", node_text(trials[0])))
     said.append(("flags", ", ".join(judgement.flags)))
     said.append(("signal", f"the worker ended by {outcome.signal}" if outcome.signal else ""))
@@ -83,7 +84,8 @@ def _last_lines(captured: str) -> list[str]:
 def node_text(trial: Trial) -> str:
     """The node in one line: inputs with their shapes, outputs, attributes; and what its session ran before."""
     node, inputs = trial.node, trial.feeds[-1].inputs
-    given = ", ".join(f"{name}{_shape(name, inputs)}" for name in node.operator.inputs if name in inputs)
+    names = dict.fromkeys([*node.operator.inputs, *inputs])
+    given = ", ".join(f"{name}{_shape(name, inputs)}" for name in names if name in inputs)
     attributes = ", ".join(f"{name}={value!r}" for name, value in sorted(node.attributes.items()))
     text = f"{node.operator.name}({given}) -> {', '.join(node.outputs)}, {inputs['X'].dtype.name}"
     before = ", ".join(_shape("X", feed.inputs) for feed in trial.feeds[:-1])

@@ -10,12 +10,17 @@ and shape of each buffer, in order. bfloat16 travels under that name as 16 raw b
 
 =============  =================================================================================================
 worker          ``hello`` (protocol, python)
-parent          ``start`` (adapter source, options, time_limit, memory_limit, repeats)
+parent          ``start`` (adapter source, options, environment, time_limit, memory_limit, repeats)
 worker          ``ready`` (description), or ``unavailable`` (message, captured)
 parent          ``run`` (jobs: number, model, feeds), any number of times, also before earlier jobs are done
 worker          ``began`` once the message is decoded, then one ``report`` per job as soon as that job is done
-parent          end of file: the worker ends
+worker          ``died`` (signal, code, captured) in place of anything that was still due
+parent          end of file: the worker ends, whatever it is at
 =============  =================================================================================================
+
+Where there is ``fork``, two processes share the work. The one that was started forks before anything else is loaded and
+then only watches: it tells the parent how the other one died, with its last words, also from a machine far away; and it
+ends the other one as soon as the parent is gone, however stuck that one is.
 
 Descriptors 1 and 2 are pointed at a capture file before anything of the runtime is loaded, so what it prints cannot be
 taken for protocol and stays with the job that printed it. The parent imports the framing from here.
@@ -35,8 +40,6 @@ import time
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import numpy as np
-
 PROTOCOL = 1
 MAGIC = b"ONXSPEC1"
 CAPTURE_VARIABLE = "ONNXSPEC_CAPTURE"  # names the capture file (device:inode) that the parent handed over as stderr
@@ -52,30 +55,7 @@ _FILE_LIMIT = 1 << 30  # bytes in any file: a runtime that prints without end mu
 _MESSAGE_LIMIT = 500
 _OUT_OF_MEMORY = ("bad_alloc", "Failed to allocate memory")  # how C++ and onnxruntime's arenas say it
 _CAPTURE_LIMIT = 4000
-_ELEMENTS = {
-    name: np.dtype(np.uint16 if name == "bfloat16" else name).newbyteorder("=" if sys.byteorder == "little" else "<")
-    for name in (
-        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-        *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
-    )
-}
-
-
-# `dtype.name` builds its answer anew each time; looking a type up costs a thirtieth of that.
-_NAMES = {dtype: name for name, dtype in _ELEMENTS.items() if name != "bfloat16"}
-
-
-class ProtocolError(Exception):
-    """What arrived is no frame of this protocol."""
-
-
-class Bfloat16Bits(np.ndarray):
-    """bfloat16 values as uint16 bits: what an adapter gets, since NumPy has no such type.
-
-    Both directions are marked by the attribute ``element``, so that an adapter can declare its own class.
-    """
-
-    element = "bfloat16"
+_GRACE = 1.0  # seconds to end by itself for a process whose parent is gone
 
 
 class Tensor(NamedTuple):
@@ -84,26 +64,6 @@ class Tensor(NamedTuple):
     element: str
     shape: tuple[int, ...]
     data: bytes
-
-
-def tensor_of(value: Any) -> Tensor:
-    """Turn an array, or whatever NumPy makes an array of, into a `Tensor`.
-
-    Raises `TypeError` when the elements are not numbers (objects, strings, records), and whatever NumPy raises when
-    `value` is nothing like an array.
-    """
-    marked = getattr(value, "element", None) == "bfloat16"
-    array = np.asarray(value)
-    name = _NAMES.get(array.dtype)
-    if name is None or marked:
-        name = array.dtype.name
-        # ml_dtypes calls its type bfloat16; onnx before 1.19 used a uint16 with one field of that name.
-        if (marked and name == "uint16") or name == "bfloat16" or array.dtype.names == ("bfloat16",):
-            return Tensor("bfloat16", array.shape, array.view(np.uint16).tobytes())
-        if name not in _ELEMENTS:
-            raise TypeError(f"element type {name}")
-        array = array.astype(_ELEMENTS[name])  # to this byte order
-    return Tensor(name, array.shape, array.tobytes())
 
 
 class Payload:
@@ -132,6 +92,220 @@ def pack_frame(header: dict[str, Any], payload: Payload | None = None) -> list[b
     text += b" " * (-(len(text) + _PREFIX.size) % _ALIGNMENT)
     pieces = [_PREFIX.pack(MAGIC, len(text), payload.size), text, *payload.parts]
     return [b"".join(pieces)] if payload.size <= _WRITE_AT_ONCE else pieces
+
+
+def write_frame(descriptor: int, header: dict[str, Any], payload: Payload | None = None) -> None:
+    """Write one frame, all of it."""
+    for piece in pack_frame(header, payload):
+        view = memoryview(piece)
+        while view:
+            view = view[os.write(descriptor, view) :]
+
+
+def one_line(text: str, limit: int = _MESSAGE_LIMIT) -> str:
+    """`text` as one line of at most `limit` characters (and a mark where it was cut), unprintable ones escaped."""
+    words = " ".join(text[: 4 * limit].split())
+    safe = words if words.isprintable() else "".join(map(_escape, words))
+    return safe if len(safe) <= limit and len(text) <= 4 * limit else safe[:limit] + " ..."
+
+
+def printed_text(descriptor: int) -> str:
+    """What stands in the open file `descriptor`: its beginning and its end, bounded, unprintable characters escaped."""
+    size = os.fstat(descriptor).st_size
+    half = _CAPTURE_LIMIT // 2
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    if size <= _CAPTURE_LIMIT:
+        raw = os.read(descriptor, _CAPTURE_LIMIT)
+    else:
+        raw = os.read(descriptor, half) + f"\n... {size - 2 * half} bytes left out ...\n".encode("ascii")
+        os.lseek(descriptor, size - half, os.SEEK_SET)
+        raw += os.read(descriptor, half)
+    text = raw.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
+    return "".join(c if c in "\n\t" else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+
+
+class Capture:
+    """Descriptors 1 and 2 as a file, emptied after every job."""
+
+    def __init__(self) -> None:
+        status = os.fstat(2)
+        mine = f"{status.st_dev}:{status.st_ino}"
+        if not stat.S_ISREG(status.st_mode) or os.environ.get(CAPTURE_VARIABLE) != mine:
+            # Not started by a parent on this machine: what stderr leads to is not ours to empty.
+            import tempfile
+
+            with tempfile.TemporaryFile() as file:
+                os.dup2(file.fileno(), 2)
+        os.environ.pop(CAPTURE_VARIABLE, None)
+        os.dup2(2, 1)
+        self.forget()
+        for name, descriptor in (("stdout", 1), ("stderr", 2)):
+            raw: Any = io.FileIO(descriptor, "w", closefd=False)
+            setattr(sys, name, io.TextIOWrapper(raw, "utf-8", "backslashreplace", write_through=True))
+
+    def take(self) -> str:
+        """What was printed since the last call."""
+        if os.fstat(2).st_size == 0:
+            return ""
+        text = printed_text(2)
+        self.forget()
+        return text
+
+    def forget(self) -> None:
+        """Empty the file."""
+        os.ftruncate(2, 0)
+        os.lseek(2, 0, os.SEEK_SET)
+
+
+class Station(NamedTuple):
+    """What the conversation goes over, and what is printed meanwhile."""
+
+    incoming: int
+    outgoing: int
+    capture: Capture
+
+
+def take_station() -> Station:
+    """Move the conversation to descriptors of its own and point 0, 1 and 2 elsewhere; from here on another watches."""
+    incoming, outgoing = os.dup(0), os.dup(1)
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.setmode(incoming, os.O_BINARY)
+        msvcrt.setmode(outgoing, os.O_BINARY)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    station = Station(incoming, outgoing, Capture())
+    if sys.platform != "win32":
+        _stand_guard(incoming, outgoing)
+    return station
+
+
+def _stand_guard(incoming: int, outgoing: int) -> None:
+    """Go on in a process of its own, which this one watches until it has died; returns in the new one only."""
+    import select
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair, which closes our input
+    _limit_resource("RLIMIT_CORE", 0)
+    watcher = os.getpid()
+    alive, kept = os.pipe()  # the other process holds the second end, and lets go of it when it dies
+    child = os.fork()
+    if child == 0:
+        os.close(alive)
+        _die_with(watcher)
+        return
+    os.close(kept)
+    poller = select.poll()
+    poller.register(alive, 0)  # a hang-up is told unasked
+    poller.register(incoming, getattr(select, "POLLRDHUP", 0))
+    pause, deadline = 500, 0.0
+    while True:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            break
+        if deadline and time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+        for descriptor, _ in poller.poll(pause):
+            poller.unregister(descriptor)
+            if descriptor == alive:
+                pause = 5  # it is about to be gone
+            else:
+                pause, deadline = 50, time.monotonic() + _GRACE  # the parent is gone, so it should go by itself
+    by = status & 0x7F
+    name = next((s.name for s in signal.Signals if s == by), f"signal {by}") if by else None
+    header = {"type": "died", "signal": name, "code": None if by else status >> 8, "captured": printed_text(2)}
+    with contextlib.suppress(OSError):  # the parent is gone
+        write_frame(outgoing, header)
+    if by:
+        if by != signal.SIGKILL:
+            signal.signal(by, signal.SIG_DFL)
+        os.kill(os.getpid(), by)
+    os._exit(status >> 8)
+
+
+def _die_with(parent: int) -> None:
+    """Have the system end this process when `parent` ends, where it can do that."""
+    if sys.platform.startswith("linux"):
+        try:
+            import ctypes
+
+            ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
+        except (ImportError, OSError, AttributeError):
+            return
+        if os.getppid() != parent:
+            os._exit(0)
+
+
+def _limit_resource(kind: str, limit: int) -> None:
+    """Lower one of the limits of :mod:`resource`, where there is such a thing."""
+    try:
+        import resource
+    except ImportError:
+        return
+    number = getattr(resource, kind)
+    hard = resource.getrlimit(number)[1]
+    resource.setrlimit(number, (limit if hard < 0 else min(limit, hard), hard))
+
+
+if __name__ == "__main__":
+    # The interpreter put this file's folder, or with -c and -m the current one, in front of all that can be imported.
+    _HERE = os.path.dirname(os.path.abspath(__file__)) if "__file__" in globals() else os.getcwd()
+    if sys.path and sys.path[0] in ("", _HERE):
+        del sys.path[0]
+    _STATION = take_station()  # before NumPy, whose threads would not come along
+
+import numpy as np  # noqa: E402
+
+_ELEMENTS = {
+    name: np.dtype(np.uint16 if name == "bfloat16" else name).newbyteorder("=" if sys.byteorder == "little" else "<")
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+    )
+}
+
+
+# `dtype.name` builds its answer anew each time; looking a type up costs a thirtieth of that.
+_NAMES = {dtype: name for name, dtype in _ELEMENTS.items() if name != "bfloat16"}
+
+
+class ProtocolError(Exception):
+    """What arrived is no frame of this protocol."""
+
+
+class Bfloat16Bits(np.ndarray):
+    """bfloat16 values as uint16 bits: what an adapter gets, since NumPy has no such type.
+
+    Both directions are marked by the attribute ``element``, so that an adapter can declare its own class.
+    """
+
+    element = "bfloat16"
+
+
+def tensor_of(value: Any) -> Tensor:
+    """Turn an array, or whatever NumPy makes an array of, into a `Tensor`.
+
+    Raises `TypeError` when the elements are not numbers (objects, strings, records), and whatever NumPy raises when
+    `value` is nothing like an array.
+    """
+    marked = getattr(value, "element", None) == "bfloat16"
+    array = np.asarray(value)
+    name = _NAMES.get(array.dtype)
+    if name is None or marked:
+        name = array.dtype.name
+        # ml_dtypes calls its type bfloat16; onnx before 1.19 used a uint16 with one field of that name.
+        if (marked and name == "uint16") or name == "bfloat16" or array.dtype.names == ("bfloat16",):
+            return Tensor("bfloat16", array.shape, array.view(np.uint16).tobytes())
+        if name not in _ELEMENTS:
+            raise TypeError(f"element type {name}")
+        array = array.astype(_ELEMENTS[name])  # to this byte order
+    return Tensor(name, array.shape, array.tobytes())
 
 
 def unpack_arrays(header: dict[str, Any], body: bytes) -> list[tuple[str, np.ndarray]]:
@@ -216,66 +390,6 @@ class FrameReader:
             raise ProtocolError("bytes that are no frame: " + shown)
 
 
-def one_line(text: str, limit: int = _MESSAGE_LIMIT) -> str:
-    """`text` as one line of at most `limit` characters (and a mark where it was cut), unprintable ones escaped."""
-    words = " ".join(text[: 4 * limit].split())
-    safe = words if words.isprintable() else "".join(map(_escape, words))
-    return safe if len(safe) <= limit and len(text) <= 4 * limit else safe[:limit] + " ..."
-
-
-def printed_text(descriptor: int) -> str:
-    """What stands in the open file `descriptor`: its beginning and its end, bounded, unprintable characters escaped."""
-    size = os.fstat(descriptor).st_size
-    half = _CAPTURE_LIMIT // 2
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    if size <= _CAPTURE_LIMIT:
-        raw = os.read(descriptor, _CAPTURE_LIMIT)
-    else:
-        raw = os.read(descriptor, half) + f"\n... {size - 2 * half} bytes left out ...\n".encode("ascii")
-        os.lseek(descriptor, size - half, os.SEEK_SET)
-        raw += os.read(descriptor, half)
-    text = raw.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
-    return "".join(c if c in "\n\t" else _escape(c) for c in text)
-
-
-def _escape(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-
-
-class Capture:
-    """Descriptors 1 and 2 as a file, emptied after every job."""
-
-    def __init__(self) -> None:
-        status = os.fstat(2)
-        mine = f"{status.st_dev}:{status.st_ino}"
-        if not stat.S_ISREG(status.st_mode) or os.environ.get(CAPTURE_VARIABLE) != mine:
-            # Not started by a parent on this machine: what stderr leads to is not ours to empty.
-            import tempfile
-
-            with tempfile.TemporaryFile() as file:
-                os.dup2(file.fileno(), 2)
-        os.environ.pop(CAPTURE_VARIABLE, None)
-        os.dup2(2, 1)
-        self.forget()
-        for name, descriptor in (("stdout", 1), ("stderr", 2)):
-            raw: Any = io.FileIO(descriptor, "w", closefd=False)
-            setattr(sys, name, io.TextIOWrapper(raw, "utf-8", "backslashreplace", write_through=True))
-        _unbuffer_c_output()
-
-    def take(self) -> str:
-        """What was printed since the last call."""
-        if os.fstat(2).st_size == 0:
-            return ""
-        text = printed_text(2)
-        self.forget()
-        return text
-
-    def forget(self) -> None:
-        """Empty the file."""
-        os.ftruncate(2, 0)
-        os.lseek(2, 0, os.SEEK_SET)
-
-
 def _unbuffer_c_output() -> None:
     """Have C's stdout write at once: into a file it would buffer, and an abort would lose the last words."""
     try:
@@ -285,6 +399,24 @@ def _unbuffer_c_output() -> None:
         libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, 2 if sys.platform != "win32" else 4, 0)
     except (ImportError, OSError, TypeError, ValueError, AttributeError):
         pass  # another C library: its output may come late, nothing else changes
+
+
+def _fill_memory() -> None:
+    """Have the GNU C library fill what it hands out, so that memory shows that a runtime returns without having
+    written it. It uses the complement of the byte: 0x7F7F is NaN in float16 and enormous in the other types."""
+    if sys.platform.startswith("linux"):
+        try:
+            import ctypes
+
+            ctypes.CDLL(None).mallopt(-6, int(os.environ.get("MALLOC_PERTURB_", 0x80)))  # M_PERTURB
+        except (ImportError, OSError, AttributeError, ValueError):
+            pass  # another C library
+
+
+def _offer_to_the_killer() -> None:
+    """When the machine runs out of memory it is this process that has to go, and nothing else on it."""
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
 
 
 class Alarm:
@@ -312,16 +444,6 @@ class Alarm:
             self._set(self._timer, 0)
 
 
-def _limit_resources() -> None:
-    try:
-        import resource
-    except ImportError:
-        return
-    for kind, limit in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, _FILE_LIMIT)):
-        hard = resource.getrlimit(kind)[1]
-        resource.setrlimit(kind, (limit if hard < 0 else min(limit, hard), hard))
-
-
 def _limit_memory(limit: int) -> None:
     """Let the jobs take `limit` bytes of address space beyond what the loaded runtime already holds."""
     try:
@@ -333,9 +455,7 @@ def _limit_memory(limit: int) -> None:
             held = int(file.read().split()[0]) * resource.getpagesize()
     except OSError:
         held = 0
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    wanted = held + limit
-    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard < 0 else min(wanted, hard), hard))
+    _limit_resource("RLIMIT_AS", held + limit)
 
 
 def load_adapter(source: str, options: dict[str, Any]) -> Any:
@@ -470,24 +590,7 @@ class Channel:
 
     def send(self, header: dict[str, Any], payload: Payload | None = None) -> None:
         """Write one frame."""
-        for piece in pack_frame(header, payload):
-            view = memoryview(piece)
-            while view:
-                view = view[os.write(self._outgoing, view) :]
-
-
-def _take_over() -> tuple[Channel, Capture]:
-    """Move the conversation to descriptors of its own and point 0, 1 and 2 elsewhere."""
-    incoming, outgoing = os.dup(0), os.dup(1)
-    if sys.platform == "win32":
-        import msvcrt
-
-        msvcrt.setmode(incoming, os.O_BINARY)
-        msvcrt.setmode(outgoing, os.O_BINARY)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    return Channel(incoming, outgoing), Capture()
+        write_frame(self._outgoing, header, payload)
 
 
 def _converse(channel: Channel, capture: Capture) -> None:
@@ -497,6 +600,8 @@ def _converse(channel: Channel, capture: Capture) -> None:
         return
     start = first[0]
     try:
+        os.environ.update(start.get("environment", {}))
+        _fill_memory()
         adapter = load_adapter(start["adapter"], start["options"])
         description = adapter.describe()
         json.dumps(description)
@@ -537,17 +642,14 @@ def _run_batch(
 def main() -> None:
     """Serve one parent until it closes the input."""
     import faulthandler
-    import signal
 
-    # The interpreter put this file's folder, or with -c the current one, in front of everything that can be imported.
-    if sys.path and sys.path[0] in ("", os.path.dirname(os.path.abspath(globals().get("__file__", "")))):
-        del sys.path[0]
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair, which closes our input
-    channel, capture = _take_over()
-    _limit_resources()
+    _limit_resource("RLIMIT_FSIZE", _FILE_LIMIT)
+    _offer_to_the_killer()
+    _unbuffer_c_output()
     faulthandler.enable()
+    incoming, outgoing, capture = _STATION
     with contextlib.suppress(OSError):  # the parent is gone
-        _converse(channel, capture)
+        _converse(Channel(incoming, outgoing), capture)
     os._exit(0)  # without the runtime's own teardown, which may hang or die when there is no job left to blame
 
 

@@ -18,7 +18,7 @@ from devtools import Browser, find_browser
 
 from onnxspec.reports import write_report
 
-WIDTH, HEIGHT = 1280, 900
+WIDTH, HEIGHT = 1240, 784
 LARGEST = 150_000
 PICTURE = Path(__file__).parent / "report.png"
 

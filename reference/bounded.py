@@ -71,7 +71,9 @@ class Bounded:
         doubt = None if self.doubt is None else self.doubt.transpose(*axes)
         return Bounded(self.value.transpose(*axes), self.radius.transpose(*axes), self.budget, doubt)
 
-    def __mul__(self, other: Bounded) -> Bounded:
+    def __mul__(self, other: Bounded | Sum) -> Any:
+        if isinstance(other, Sum):
+            return other.scaled(self)
         # (v + r)(w + s) = vw + |v|s + r(|w| + s) and one rounding.
         value = self.value * other.value
         radius = np.abs(self.value) * other.radius
@@ -155,6 +157,20 @@ class Sum:
 
     def __len__(self) -> int:
         return len(self.value)
+
+    def scaled(self, factor: Bounded) -> Sum:
+        """factor * sum, multiplied out or not: kernels may store each group, multiply it, and store the product.
+
+        With groups g_k' for g_k and r' for r: sum(r' g_k') - r sum(g_k) = r sum(g_k' - g_k) + (r' - r) sum(g_k'), of
+        which the first is |r| times the radius of the settled sum at most; and one rounding of each product.
+        """
+        w, number = self.budget, self.settled()
+        spread = (np.abs(factor.value) + factor.radius) * (self.spread + number.radius)
+        error = np.abs(factor.value) * number.radius + factor.radius * (np.abs(number.value) + number.radius)
+        error += w.unit * spread + self.groups * w.floor
+        value = factor.value * number.value
+        doubt = _spread(_either(factor.doubt, number.doubt), value)
+        return Sum(value, error, spread, spread, self.groups, self.groups, w, doubt)
 
     def settled(self) -> Bounded:
         """The sum as a number.
@@ -346,6 +362,37 @@ class Bounding:
         value = np.where(mask, number.value, otherwise.value)
         return Bounded(value, np.where(mask, number.radius, otherwise.radius), self.budget, doubt)
 
+    def interpolation(self, share: Bounded, new: Bounded, old: Bounded) -> Bounded:
+        """(1 - z) * h + z * H, in whichever way a kernel computes it.
+
+        What the operands' radii amount to does not depend on the way, for
+            F(z', h', H') - F(z, h, H) = (z' - z)(H' - h') + (1 - z)(h' - h) + z(H' - H).
+        The roundings do. In units of u and to first order they are, beside |F| for the last sum,
+            (1 - z) * h + z * H            2|1-z||h| + |z||H|
+            h + z * (H - h)                2|z||H - h|
+            H + (1 - z) * (h - H)          3|1-z||h - H|
+            h - z * h + z * H              |z||h| + |1-z||h| + |z||H|
+            H - (1 - z) * H + (1 - z) * h  2|1-z|(|H| + |h|) + |z||H|
+        so (3|1-z| + 2|z|)(|h| + |H|) + |F| is enough for all of them, and for the oracle's own. A kernel may also
+        evaluate 1 - z as an activation of its own, Sigmoid(-x): then a|1-z| stands for the rounding of 1 - z, while
+        the b of its envelope is that of z, which the radius of z holds already.
+        """
+        w = self.budget
+        rest, z = np.abs(1.0 - share.value) + share.radius, np.abs(share.value) + share.radius
+        h, H = np.abs(new.value) + new.radius, np.abs(old.value) + old.radius
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = (1.0 - share.value) * new.value + share.value * old.value
+            radius = share.radius * (h + H) + rest * new.radius + z * old.radius
+            # Second order: a rounding acts on what three others at most have changed already.
+            roundings = ((2 + max(1.0, w.a)) * rest + 2 * z) * (h + H) + np.abs(value)
+            radius += w.unit * (roundings + radius) * (1 + w.unit) ** 3
+            # Underflow: of 1 - z and of H - h, which are multiplied then, of two products and of two sums.
+            radius += (4 + h + H + rest + z) * w.floor
+            reach = np.maximum(h + H, (rest + z) * (h + H)) + radius
+        doubt = _either(_either(share.doubt, new.doubt), old.doubt)
+        value, radius, doubt = _within_range(value, radius, doubt, reach, w)
+        return Bounded(value, radius, w, _spread(doubt, value))
+
     def recurrence(self, factor: Bounded, term: Bounded, start: Bounded) -> Bounded:
         """All C_t = factor_t * C_(t-1) + term_t, t along the first axis: `*` and `+` of :class:`Bounded`, in bulk.
 
@@ -387,7 +434,7 @@ def _scan(factor: Array, term: Array, start: Array) -> Array:
 
 def _times(x: Array, matrix: Array) -> Array:
     """x (..., K) @ matrix (K, G) as one product, which is many times faster than one a leading index."""
-    return (x.reshape(-1, x.shape[-1]) @ matrix).reshape(*x.shape[:-1], matrix.shape[1])
+    return (x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1]) @ matrix).reshape(*x.shape[:-1], matrix.shape[1])
 
 
 # The radius itself is computed in float64, every operation of it with a relative error of 2^-53. Chains of it are far

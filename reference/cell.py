@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .activations import Activation
 
-__all__ = ["ABSENT", "Absent", "Cell", "Gates", "Parameters", "States"]
+__all__ = ["ABSENT", "Absent", "Cell", "Gates", "Parameters", "Recurrent", "States"]
 
 # A number of any arithmetic: a float64 array, a Bounded, a Dyadic, ... The equations do not care.
 Number = Any
@@ -49,7 +49,24 @@ class Gates:
         return self.number[..., position * self.hidden_size : (position + 1) * self.hidden_size]
 
     def __getitem__(self, step: int) -> Gates:
-        return Gates(self.number[step], self.letters, self.hidden_size)
+        return replace(self, number=self.number[step])
+
+
+@dataclass(frozen=True)
+class Recurrent(Gates):
+    """The sums over Ht-1: Ht-1*(R^T) + Rb for all gates.
+
+    state
+        Ht-1 itself.
+    through
+        through(x, letter): x*(R^T) + Rb of one gate, for what takes the place of Ht-1 there.
+    """
+
+    state: Number
+    through: Callable[[Number, str], Number]
+
+    def __getitem__(self, step: int) -> Recurrent:
+        return replace(self, number=self.number[step], state=self.state[step])
 
 
 @dataclass(frozen=True)
@@ -63,11 +80,14 @@ class Parameters:
         Peepholes by letter, each (hidden_size,) or ABSENT.
     coupled
         None, or which gate ``input_forget`` keeps: ``input`` or ``forget``.
+    linear_before_reset
+        Whether the reset gate is applied to the hidden gate's recurrent sum instead of to Ht-1.
     """
 
     functions: tuple[Callable[[Number], Number], ...]
     P: dict[str, Number]
     coupled: str | None
+    linear_before_reset: bool
     arithmetic: Any
 
     @property
@@ -103,8 +123,10 @@ class Cell:
     unmarked
         Versions whose document prints the recurrent product without the mark of transposition.
     walk
-        walk(parameters, XW, HR, inner states before the first step) -> H and inner states after every step, where the
-        H_(t-1) of every step is known, so HR covers all steps.
+        walk(parameters, sums over Xt, sums over Ht-1, inner states before the first step) -> H and inner states after
+        every step. The H_(t-1) of every step is known, so both sums cover all steps.
+    without_defaults
+        Versions whose document does not say what an activation's coefficients are where the lists hold none.
     """
 
     op_type: str
@@ -113,7 +135,8 @@ class Cell:
     inner: tuple[str, ...]
     peepholes: str
     unmarked: frozenset[int]
-    walk: Callable[[Parameters, Gates, Gates, tuple[Number, ...]], States]
+    walk: Callable[[Parameters, Gates, Recurrent, tuple[Number, ...]], States]
+    without_defaults: frozenset[int] = frozenset()
 
     def bind(
         self, arithmetic: Any, activations: tuple[Activation, ...], clips: tuple[float | None, ...]

@@ -1,28 +1,86 @@
 """Deviations: the reference with one thing wrong, each a named violation of a clause.
 
 They prove the suite (each must be caught) and diagnose targets (which one explains this failure?). A deviation is a
-function of the honest ``compute`` and a :class:`~.recurrence.Computation`: it may change what is computed from, put
-other equations into the cell, or spoil the outputs. Tables of them register themselves with :func:`deviation`.
+function of the honest :class:`Compute` and a :class:`~.recurrence.Computation`: it may change what is computed from,
+put other equations into the cell, or spoil the outputs. Tables of them register themselves with :func:`deviation`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .evaluation import computation_of, compute
+from .clauses import clause_named, clauses_of
+from .evaluation import computation_of
+from .formats import FORMATS
 from .node import Node
+from .operators import OPERATORS, versions_of
+from .plain import Plain
 from .readings import Readings
-from .recurrence import Computation
+from .recurrence import Computation, collect, trace
 
-__all__ = ["DEVIATIONS", "Deviation", "deviation", "run_deviation"]
+__all__ = [
+    "ALL_BUT_BFLOAT16",
+    "DEVIATIONS",
+    "UNINITIALIZED",
+    "WIDE",
+    "Compute",
+    "Deviation",
+    "DeviationError",
+    "Outputs",
+    "deviation",
+    "deviations_of",
+    "run_deviation",
+]
 
 Outputs = dict[str, NDArray[Any]]
-Compute = Callable[[Computation], Outputs]
+
+# Types in which something can show: roundings of the others may be as large.
+WIDE = ("float32", "float64")
+ALL_BUT_BFLOAT16 = (*WIDE, "float16")
+
+# What stands in memory that nobody has written to: a number like any other, the same on every machine, but no result's.
+UNINITIALIZED = 0.5 + 2.0**-40
+
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+")
+
+
+class DeviationError(ValueError):
+    """A deviation is registered that cannot be: the message names its place, its id and what is wrong."""
+
+
+@dataclass
+class Compute:
+    """The honest computation of all outputs, called with what to compute from; and what an implementation can get at.
+
+    observed
+        The Y that a target reported, (T, D, N, H) in float64. Then each step starts from the reported state of the step
+        before; without it from the computed one.
+    fed
+        The arrays that the caller handed over, which must not be changed.
+    memory
+        What an implementation keeps from one run of a session to the next.
+    attributes
+        The node's, as they are written down: an absent one may be taken for something else than its default.
+    """
+
+    observed: NDArray[Any] | None = None
+    fed: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    memory: dict[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+
+    def __call__(self, computation: Computation) -> Outputs:
+        arithmetic = Plain()
+        return collect(computation.configuration, trace(computation, arithmetic, self.observed), arithmetic)
+
+
+Wrong = Callable[[Compute, Computation], Outputs]
 
 
 @dataclass(frozen=True)
@@ -30,50 +88,138 @@ class Deviation:
     """One plausible mistake.
 
     id
-        ``lstm.gates.swapped``: stable, readable.
-    clause
-        The clause that it violates.
+        ``gates.order-ifoc``: stable, readable.
+    topic
+        The clause that it violates, without the operator: ``gates.order`` stands for ``lstm.gates.order``.
     summary
         The mistake in words, as a report would say it of a runtime.
-    operators
-        Operators that it applies to.
+    operators, versions
+        Operators that it applies to, and their versions; all of them that the clause holds for where that is None.
+    types
+        Types that it can show in.
     structural
         Whether it changes what is computed. The others hide in roundings.
+    drifts
+        Whether it stays within what every single result may be off by, and only the mean over a run shows it.
+    accepts
+        Whether it consists in computing something where the clause makes a model illegal, and in nothing else.
     """
 
     id: str
-    clause: str
+    topic: str
     summary: str
     operators: tuple[str, ...]
+    versions: frozenset[int] | None
+    types: tuple[str, ...]
     structural: bool
-    wrong: Callable[[Compute, Computation], Outputs]
+    drifts: bool
+    accepts: bool
+    wrong: Wrong
+
+    def applies(self, op_type: str, since_version: int, type_name: str | None = None) -> bool:
+        """Whether an implementation of that operator version can make this mistake, and show it in that type."""
+        return (
+            op_type in self.operators
+            and (self.versions is None or since_version in self.versions)
+            and since_version in clause_named(self.clause(op_type)).versions
+            and (type_name is None or type_name in self.types)
+        )
+
+    def clause(self, op_type: str) -> str:
+        """The id of the clause that an implementation of that operator violates with it."""
+        return f"{op_type.lower()}.{self.topic}"
 
 
 DEVIATIONS: dict[str, Deviation] = {}
 
 
 def deviation(
-    id: str, *, clause: str, operators: tuple[str, ...], structural: bool = True
-) -> Callable[[Callable[[Compute, Computation], Outputs]], Callable[[Compute, Computation], Outputs]]:
-    """Register a function as a deviation; its docstring's first line says the mistake. Raises ValueError for an id
-    that is taken."""
+    id: str,
+    *,
+    clause: str,
+    operators: tuple[str, ...] = OPERATORS,
+    versions: tuple[int, ...] | None = None,
+    types: tuple[str, ...] = tuple(FORMATS),
+    structural: bool = True,
+    drifts: bool = False,
+    accepts: bool = False,
+) -> Callable[[Wrong], Wrong]:
+    """Register a function as a deviation; its docstring's first line says the mistake, as a report says it of a
+    runtime.
 
-    def register(wrong: Callable[[Compute, Computation], Outputs]) -> Callable[[Compute, Computation], Outputs]:
+    clause
+        Without the operator; every one of the operators has it.
+
+    Raises DeviationError for an id that is taken or begins with an operator that is not the only one, for an operator,
+    a version, a type or a clause that does not exist, and for a function without a docstring.
+    """
+
+    def register(wrong: Wrong) -> Wrong:
+        place = f"{inspect.getsourcefile(wrong)}:{wrong.__code__.co_firstlineno}: deviation {id}"
         if id in DEVIATIONS:
-            raise ValueError(f"there is a deviation {id} already")
-        summary = (wrong.__doc__ or "").strip().splitlines()[0]
-        DEVIATIONS[id] = Deviation(id, clause, summary, operators, structural, wrong)
+            raise DeviationError(f"{place}: the id is taken")
+        if not _ID.fullmatch(id):
+            raise DeviationError(f"{place}: an id is words in small letters, joined by dots and hyphens")
+        for op_type in operators:
+            if op_type not in OPERATORS:
+                raise DeviationError(f"{place}: there is no operator {op_type!r}; one of {', '.join(OPERATORS)}")
+            if f"{op_type.lower()}.{clause}" not in {c.id for c in clauses_of(op_type)}:
+                raise DeviationError(f"{place}: there is no clause {op_type.lower()}.{clause}")
+        own = id.partition(".")[0].upper()
+        if own in OPERATORS and operators != (own,):
+            raise DeviationError(f"{place}: an id that begins so is about {own} alone")
+        known = {v for op_type in operators for v in versions_of(op_type)}
+        if unknown := set(versions or ()) - known:
+            raise DeviationError(f"{place}: there is no version {', '.join(map(str, sorted(unknown)))}")
+        if strange := [name for name in types if name not in FORMATS]:
+            raise DeviationError(f"{place}: there is no type {', '.join(strange)}; one of {', '.join(FORMATS)}")
+        if not wrong.__doc__:
+            raise DeviationError(f"{place}: a docstring must say the mistake")
+        summary = wrong.__doc__.strip().splitlines()[0]
+        chosen = None if versions is None else frozenset(versions)
+        DEVIATIONS[id] = Deviation(id, clause, summary, operators, chosen, types, structural, drifts, accepts, wrong)
         return wrong
 
     return register
 
 
+def deviations_of(op_type: str, since_version: int, type_name: str | None = None) -> Iterator[Deviation]:
+    """The deviations that apply to an operator version, those that can show in a type where one is named."""
+    return (d for d in DEVIATIONS.values() if d.applies(op_type, since_version, type_name))
+
+
 def run_deviation(
-    chosen: Deviation, node: Node, inputs: Mapping[str, NDArray[Any]], readings: Readings | None = None
+    chosen: Deviation,
+    node: Node,
+    inputs: Mapping[str, NDArray[Any]],
+    readings: Readings | None = None,
+    *,
+    observed: NDArray[Any] | None = None,
+    fed: Mapping[str, NDArray[Any]] | None = None,
+    memory: dict[str, Any] | None = None,
 ) -> Outputs:
-    """The outputs that the node asks for, in its type, as an implementation with this mistake computes them."""
+    """The outputs that the node asks for, as an implementation with this mistake computes them: rounded to its type,
+    except for what the deviation gives in another one than float64. What it leaves out is missing.
+
+    observed
+        A target's Y, in the node's layout and any type. Then each step starts from its state of the step before.
+    fed
+        Those arrays that the caller hands over, which the mistake may be to change: all inputs without it. What cannot
+        be written to is left as it is.
+    memory
+        The session's, the same dictionary for each of its runs.
+
+    Raises IllegalNode.
+    """
     computation = computation_of(node, inputs, readings)
     dtype = computation.configuration.format.dtype
-    with np.errstate(over="ignore", invalid="ignore"):
-        outputs = chosen.wrong(compute, computation)
-        return {name: outputs[name].astype(dtype) for name in node.outputs}
+    Y = None
+    if observed is not None:
+        Y = observed.astype(np.float64)
+        Y = Y.transpose(1, 2, 0, 3) if computation.configuration.layout == 1 else Y
+    handed = inputs if fed is None else fed
+    compute = Compute(Y, handed, {} if memory is None else memory, attributes=node.attributes)
+    with np.errstate(all="ignore"):
+        found = chosen.wrong(compute, computation)
+        outputs = {name: found[name] for name in node.outputs if name in found}
+        return {name: a.astype(dtype) if a.dtype == np.float64 else a for name, a in outputs.items()}

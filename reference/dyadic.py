@@ -104,7 +104,15 @@ class Dyadic:
         if not isinstance(other, Dyadic):
             return NotImplemented
         first, second = self.settled(), other.settled()
-        return Dyadic.of(first.value * second.value, first.exact & second.exact, self.form)
+        value = first.value * second.value
+        # Of a sum, also where it is multiplied out: what is in it is then rounded product by product.
+        return Dyadic(
+            value,
+            first.exact & second.exact & np.isfinite(value),
+            self.magnitude * other.magnitude,
+            np.minimum(self.digit + other.digit, _NOWHERE),
+            self.form,
+        )
 
     def __rsub__(self, number: float) -> Dyadic:
         settled = self.settled()
@@ -174,6 +182,24 @@ class Proving:
             np.where(mask, number.digit, otherwise.digit),
             self.form,
         )
+
+    def interpolation(self, share: Dyadic, new: Dyadic, old: Dyadic) -> Dyadic:
+        """(1 - z) * h + z * H, exact where it is so in each of the ways in which kernels compute it."""
+        z, h, H = share.settled(), new.settled(), old.settled()
+        rest = 1.0 - z
+
+        def minus(number: Dyadic) -> Dyadic:
+            return Dyadic(-number.value, number.exact, number.magnitude, number.digit, self.form)
+
+        ways = (
+            (rest * h).settled() + (z * H).settled(),
+            h + (z * (H + minus(h)).settled()).settled(),
+            H + (rest * (h + minus(H)).settled()).settled(),
+            (h + (z * minus(h)).settled()).settled() + (z * H).settled(),
+            (H + (rest * minus(H)).settled()).settled() + (rest * h).settled(),
+        )
+        proofs = [way.settled() for way in ways]
+        return Dyadic.of(proofs[0].value, np.logical_and.reduce([proof.exact for proof in proofs]), self.form)
 
     def recurrence(self, factor: Dyadic, term: Dyadic, start: Dyadic) -> Dyadic:
         """All C_t = factor_t * C_(t-1) + term_t, t along the first axis."""

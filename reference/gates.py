@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .activations import Activation
-from .cell import Cell, Gates, Parameters, States
+from .cell import Cell, Gates, Parameters, Recurrent, States
 from .evaluation import computation_of
 from .node import Node
 from .plain import Plain
@@ -120,14 +120,15 @@ def _watched(values: Array, letter: str, complements: list[Array] | None = None)
     return result
 
 
-class _WatchedGates(Gates):
+class _Lettered(Gates):
     """Sums whose blocks know their letters."""
 
     def __getattr__(self, letter: str) -> Any:
         return _watched(super().__getattr__(letter), letter)
 
-    def __getitem__(self, step: int) -> Gates:
-        return _WatchedGates(self.number[step], self.letters, self.hidden_size)
+
+class _LetteredRecurrent(_Lettered, Recurrent):
+    pass
 
 
 class _Watch(Plain):
@@ -140,11 +141,8 @@ class _Watch(Plain):
     def over(self, cell: Cell) -> Cell:
         """The same cell, whose sums know their gates."""
 
-        def watched(given: Any) -> Any:
-            return _WatchedGates(given.number, given.letters, given.hidden_size) if isinstance(given, Gates) else given
-
-        def walk(parameters: Parameters, *given: Any) -> States:
-            return cell.walk(parameters, *map(watched, given))
+        def walk(parameters: Parameters, X: Gates, H: Recurrent, inner: tuple[Any, ...]) -> States:
+            return cell.walk(parameters, _Lettered(**vars(X)), _LetteredRecurrent(**vars(H)), inner)
 
         return replace(cell, walk=walk)
 

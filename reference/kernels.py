@@ -22,11 +22,13 @@ from .plain import Joining
 from .readings import Readings
 from .recurrence import collect, trace
 
-__all__ = ["ORDERS", "STYLES", "Kernel", "Style", "rounded", "run_kernel"]
+__all__ = ["INTERPOLATIONS", "ORDERS", "RESETS", "STYLES", "Kernel", "Style", "rounded", "run_kernel"]
 
 Array = NDArray[Any]
 
 ORDERS = ("library", "forward", "backward", "blocks", "lanes", "fused", "chained")
+INTERPOLATIONS = ("complement", "difference", "from-old", "in-turn", "in-turn-from-old")
+RESETS = ("rounded", "fused", "apart")
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Style:
     stores_state
         Whether states are rounded to the tensor's type between steps.
     stores_hidden
-        Whether H is, before it is multiplied, even where the other states are not.
+        Whether H is, before it is multiplied, even where the other states are not; and what a reset gate leaves of it.
     activation
         ``exact`` (rounded once), ``formula`` (the document's, in the work format), ``careful`` (others, which neither
         overflow nor cancel), ``logistic`` (tanh from sigmoid), ``exponential`` (tanh from e^2x), ``rational`` (a
@@ -64,6 +66,14 @@ class Style:
         Whether subnormal numbers become zero; honest in the class ``flushing`` alone.
     swallows_nan
         Whether Relu and clip turn NaN into a number.
+    interpolation
+        Of two states by a gate z: ``complement``, (1 - z)h + zH; ``difference``, h + z(H - h); ``from-old``,
+        H + (1 - z)(h - H); ``in-turn``, h - zh + zH; ``in-turn-from-old``, H - (1 - z)H + (1 - z)h.
+    own_complement
+        Whether 1 - Sigmoid(x) is evaluated as Sigmoid(-x), as inaccurate as another.
+    reset
+        How a gate is applied to a sum that takes part in another: ``rounded``, product and sum; ``fused``,
+        multiply-add; ``apart``, multiplied out, each of its terms alone.
     saturates
         Whether numbers too large for the tensor's type are stored as its largest one instead of infinity.
     truncates
@@ -85,6 +95,9 @@ class Style:
     activation: str = "exact"
     flushes: bool = False
     swallows_nan: bool = False
+    interpolation: str = "complement"
+    own_complement: bool = False
+    reset: str = "rounded"
     saturates: bool = False
     truncates: bool = False
 
@@ -94,13 +107,22 @@ STYLES: dict[str, Style] = {
     for s in (
         Style("library"),
         Style("forward", order="forward", activation="formula"),
-        Style("backward", order="backward", bias_first=True, activation="careful"),
-        Style("blocks", order="blocks", activation="rational"),
-        Style("lanes", order="lanes", activation="logistic", swallows_nan=True),
-        Style("fused", order="fused", activation="loose"),
-        Style("chained", order="chained", activation="table"),
+        Style("backward", order="backward", bias_first=True, activation="careful", interpolation="difference"),
+        Style("blocks", order="blocks", activation="rational", interpolation="from-old", reset="apart"),
+        Style("lanes", order="lanes", activation="logistic", swallows_nan=True, interpolation="in-turn"),
+        Style("fused", order="fused", activation="loose", interpolation="difference", reset="fused"),
+        Style("chained", order="chained", activation="table", interpolation="in-turn-from-old", own_complement=True),
         Style("stored-sums", stores_sums=True, activation="formula"),
-        Style("stored-sums-edge", stores_sums=True, order="backward", activation="edge", swallows_nan=True),
+        Style(
+            "stored-sums-edge",
+            stores_sums=True,
+            order="backward",
+            activation="edge",
+            swallows_nan=True,
+            interpolation="from-old",
+            own_complement=True,
+            reset="apart",
+        ),
         Style("stored-inputs", stores_inputs=True, bias_first=True, order="lanes", activation="exponential"),
         Style("wide", work="float64", accumulator="float64"),
         Style("wide-state", work="float32", stores_state=False, activation="loose"),
@@ -156,6 +178,11 @@ class Groups:
             return Groups((*self.parts, other), self.kernel)
         return NotImplemented
 
+    __radd__ = __add__
+
+    def __rmul__(self, other: Any) -> Any:
+        return self.kernel.reset(other, self)
+
     def __getitem__(self, index: Any) -> Groups:
         if isinstance(index, tuple):  # a gate's block: the last axis
             block = index[-1]
@@ -186,6 +213,8 @@ class Kernel(Joining):
         self.accumulator = FORMATS[style.accumulator or ("float32" if half else form.name)]
         if self.accumulator.precision < form.precision:
             self.accumulator = form
+        # The last gates, each with its complement: what interpolates knows only the gate.
+        self._complements: list[tuple[Array, Array]] = []
 
     def _flushed(self, x: Array, form: Format | None = None) -> Array:
         if not self.style.flushes:
@@ -222,13 +251,19 @@ class Kernel(Joining):
         return Groups((Product(self._operand(x.astype(np.float64)), weights),), self)
 
     def activate(self, activation: Activation, argument: Groups | Array, clip: float | None) -> Array:
-        x = self._summed(argument) if isinstance(argument, Groups) else argument
+        x = self.summed(argument) if isinstance(argument, Groups) else argument
         if clip is not None:
             threshold = self.work.dtype.type(clip)
             if self.style.swallows_nan:
                 x = np.fmin(np.fmax(x, -threshold), threshold)
             else:
                 x = np.clip(x, -threshold, threshold)
+        result = self._evaluated(activation, x)
+        if self.style.own_complement and activation.name == "Sigmoid":
+            self._complements = [*self._complements[-1:], (result, self._evaluated(activation, -x))]
+        return result
+
+    def _evaluated(self, activation: Activation, x: Array) -> Array:
         if self.style.swallows_nan and activation.name == "Relu":
             result = np.fmax(x, x.dtype.type(0))
         else:
@@ -236,11 +271,42 @@ class Kernel(Joining):
                 result = EVALUATIONS[self.style.activation](activation, x, self.form)
         return self.stored(result).astype(self.work.dtype) if self.style.stores_gates else self._flushed(result)
 
+    @property
+    def _fuses(self) -> bool:
+        """Whether multiply-adds round once; float64 has no wider type here in which to compute them."""
+        return self.style.order == "fused" and self.work.name != "float64"
+
+    def reset(self, gate: Array, groups: Groups) -> Array | Groups:
+        """A gate times a sum, to be added to another one."""
+        if self.style.reset == "apart":
+            each = [self.summed(Groups((part,), self)) if isinstance(part, Product) else part for part in groups.parts]
+            return Groups(tuple(self._flushed(gate * part) for part in each), self)
+        total = self.summed(groups)
+        if self.style.reset == "fused" and self.work.name != "float64":
+            return gate.astype(np.float64) * total  # not rounded: the sum that it is added to rounds
+        return self._flushed(gate * total)
+
+    def interpolation(self, share: Array, new: Array, old: Array) -> Array:
+        way = self.style.interpolation
+        rest = next((other for gate, other in self._complements if gate is share), self._flushed(1 - share))
+        if way == "difference":
+            first, factor, second = new, share, self._flushed(old - new)
+        elif way == "from-old":
+            first, factor, second = old, rest, self._flushed(new - old)
+        elif way == "in-turn":
+            first, factor, second = self._flushed(new - self._flushed(share * new)), share, old
+        elif way == "in-turn-from-old":
+            first, factor, second = self._flushed(old - self._flushed(rest * old)), rest, new
+        else:
+            first, factor, second = self._flushed(rest * new), share, old
+        if self._fuses:
+            return self._flushed((factor.astype(np.float64) * second + first).astype(self.work.dtype))
+        return self._flushed(first + self._flushed(factor * second))
+
     def recurrence(self, factor: Array, term: Array, start: Array) -> Array:
         states = []
-        fused = self.style.order == "fused" and self.work.name != "float64"
         for t in range(len(term)):
-            if fused:
+            if self._fuses:
                 exact = factor[t].astype(np.float64) * start + term[t]
                 start = self.kept(self._flushed(exact.astype(self.work.dtype)))
             else:
@@ -248,7 +314,7 @@ class Kernel(Joining):
             states.append(start)
         return np.stack(states)
 
-    def _summed(self, groups: Groups) -> Array:
+    def summed(self, groups: Groups) -> Array:
         """The number that a sum comes to, in the work format."""
         style, acc = self.style, self.accumulator
         products = [p for p in groups.parts if isinstance(p, Product)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .cell import Absent, Cell, Gates, Number, Parameters, States
+from .cell import Absent, Cell, Gates, Number, Parameters, Recurrent, States
 
 __all__ = ["LSTM"]
 
@@ -29,7 +29,7 @@ def output(p: Parameters, X: Gates, H: Gates, C: Number) -> Number:
     return o * p.h(C)
 
 
-def walk(p: Parameters, X: Gates, H: Gates, inner: tuple[Number, ...]) -> States:
+def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
     """Ht and Ct after every step. Only the cell state is scanned; without peepholes its gates do not wait for it."""
     (C,) = inner
     if isinstance(p.P["i"], Absent) and isinstance(p.P["f"], Absent):

@@ -1,17 +1,16 @@
-"""What engineers who write an LSTM kernel get wrong."""
+"""What engineers who write an LSTM kernel get wrong: gates, peepholes, the cell state, coupled gates."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .activations import ACTIVATIONS, Activation, Coefficient
-from .cell import Gates, Number, Parameters, States
-from .deviations import Compute, Outputs, deviation
+from .alterations import clipped, configured, reordered, with_inputs, with_tensors, with_walk
+from .cell import Gates, Number, Parameters, Recurrent, States
+from .deviations import ALL_BUT_BFLOAT16, Compute, Outputs, deviation
 from .lstm import gates, output
 from .recurrence import Computation
 
@@ -20,361 +19,352 @@ __all__: list[str] = []
 Array = NDArray[Any]
 LSTM = ("LSTM",)
 
-
-def _with_inputs(c: Computation, **changed: Array | None) -> Computation:
-    """The computation with some inputs replaced; None takes one away."""
-    inputs = {**c.inputs, **changed}
-    return replace(c, inputs={n: a for n, a in inputs.items() if a is not None})
+# One step: from parameters, both sums, and Ct-1 to Ht and Ct.
+Step = Callable[[Parameters, Gates, Recurrent, Number], tuple[Number, Number]]
 
 
-def _configured(c: Computation, **changed: Any) -> Computation:
-    return replace(c, configuration=replace(c.configuration, **changed))
+def _stepped(c: Computation, step: Step) -> Computation:
+    """The computation with other equations of one step."""
 
-
-def _with_walk(c: Computation, walk: Callable[[Parameters, Gates, Gates, tuple[Number, ...]], States]) -> Computation:
-    return _configured(c, cell=replace(c.configuration.cell, walk=walk))
-
-
-def _blocks(c: Computation, tensor: Array, order: str, letters: str) -> Array:
-    """A tensor whose axis 1 holds blocks of `letters`, read as if they stood in `order`."""
-    H = c.configuration.H
-    groups = tensor.shape[1] // (len(letters) * H)
-    shape = (tensor.shape[0], groups, len(letters), H, *tensor.shape[2:])
-    return tensor.reshape(shape)[:, :, [order.index(x) for x in letters]].reshape(tensor.shape)
-
-
-def _gates_read_as(c: Computation, order: str) -> Computation:
-    letters = c.configuration.cell.gates
-    return _with_inputs(c, **{n: _blocks(c, c.inputs[n], order, letters) for n in "WRB" if n in c.inputs})
-
-
-@deviation("lstm.gates.ifoc", clause="lstm.gates.order", operators=LSTM)
-def gates_ifoc(compute: Compute, c: Computation) -> Outputs:
-    """Gate blocks of W, R and B are read in the order i, f, o, c."""
-    return compute(_gates_read_as(c, "ifoc"))
-
-
-@deviation("lstm.gates.ifco", clause="lstm.gates.order", operators=LSTM)
-def gates_ifco(compute: Compute, c: Computation) -> Outputs:
-    """Gate blocks of W, R and B are read in the order i, f, c, o, as PyTorch and cuDNN hold them."""
-    return compute(_gates_read_as(c, "ifco"))
-
-
-@deviation("lstm.weights.recurrent-transposed", clause="lstm.equations", operators=LSTM)
-def recurrent_transposed(compute: Compute, c: Computation) -> Outputs:
-    """Each gate's block of R is used transposed."""
-    R, H = c.inputs["R"], c.configuration.H
-    blocks = R.reshape(R.shape[0], -1, H, H).swapaxes(2, 3)
-    return compute(_with_inputs(c, R=blocks.reshape(R.shape)))
-
-
-@deviation("lstm.weights.shared-directions", clause="lstm.directions.weights", operators=LSTM)
-def weights_shared(compute: Compute, c: Computation) -> Outputs:
-    """The backward direction runs with the forward direction's W and R."""
-    shared = {n: np.repeat(c.inputs[n][:1], len(c.inputs[n]), axis=0) for n in "WR"}
-    return compute(_with_inputs(c, **shared))
-
-
-def _without_bias(c: Computation, half: slice) -> Computation:
-    if "B" not in c.inputs:
-        return c
-    B = c.inputs["B"].copy()
-    B[:, half] = 0
-    return _with_inputs(c, B=B)
-
-
-@deviation("lstm.bias.ignored", clause="lstm.bias", operators=LSTM)
-def bias_ignored(compute: Compute, c: Computation) -> Outputs:
-    """B is ignored."""
-    return compute(_with_inputs(c, B=None))
-
-
-@deviation("lstm.bias.input-half-ignored", clause="lstm.bias", operators=LSTM)
-def input_bias_ignored(compute: Compute, c: Computation) -> Outputs:
-    """The first half of B, Wb, is ignored."""
-    return compute(_without_bias(c, slice(None, 4 * c.configuration.H)))
-
-
-@deviation("lstm.bias.recurrent-half-ignored", clause="lstm.bias", operators=LSTM)
-def recurrent_bias_ignored(compute: Compute, c: Computation) -> Outputs:
-    """The second half of B, Rb, is ignored."""
-    return compute(_without_bias(c, slice(4 * c.configuration.H, None)))
-
-
-@deviation("lstm.initial-h.ignored", clause="lstm.initial-states", operators=LSTM)
-def initial_h_ignored(compute: Compute, c: Computation) -> Outputs:
-    """initial_h is ignored."""
-    return compute(_with_inputs(c, initial_h=None))
-
-
-@deviation("lstm.initial-c.ignored", clause="lstm.initial-states", operators=LSTM)
-def initial_c_ignored(compute: Compute, c: Computation) -> Outputs:
-    """initial_c is ignored."""
-    return compute(_with_inputs(c, initial_c=None))
-
-
-@deviation("lstm.initial-states.swapped", clause="lstm.initial-states", operators=LSTM)
-def initial_states_swapped(compute: Compute, c: Computation) -> Outputs:
-    """initial_h and initial_c change places."""
-    return compute(_with_inputs(c, initial_h=c.inputs.get("initial_c"), initial_c=c.inputs.get("initial_h")))
-
-
-@deviation("lstm.initial-states.shared-directions", clause="lstm.initial-states", operators=LSTM)
-def initial_states_shared(compute: Compute, c: Computation) -> Outputs:
-    """The backward direction starts from the forward direction's initial states."""
-    axis = c.configuration.layout
-    shared = {
-        n: np.repeat(c.inputs[n].take([0], axis), c.inputs[n].shape[axis], axis)
-        for n in ("initial_h", "initial_c")
-        if n in c.inputs
-    }
-    return compute(_with_inputs(c, **shared))
-
-
-@deviation("lstm.peepholes.ignored", clause="lstm.peepholes", operators=LSTM)
-def peepholes_ignored(compute: Compute, c: Computation) -> Outputs:
-    """P is ignored."""
-    return compute(_with_inputs(c, P=None))
-
-
-@deviation("lstm.peepholes.ifo", clause="lstm.peepholes.order", operators=LSTM)
-def peepholes_ifo(compute: Compute, c: Computation) -> Outputs:
-    """The blocks of P are read in the order i, f, o."""
-    return compute(_with_inputs(c, P=_blocks(c, c.inputs["P"], "ifo", "iof")) if "P" in c.inputs else c)
-
-
-@deviation("lstm.peepholes.output-from-previous-cell", clause="lstm.peepholes.output", operators=LSTM)
-def peephole_from_previous_cell(compute: Compute, c: Computation) -> Outputs:
-    """The output gate's peephole looks at Ct-1 instead of Ct."""
-
-    def walk(p: Parameters, X: Gates, H: Gates, inner: tuple[Number, ...]) -> States:
+    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
         (C,) = inner
         hidden, cells = [], []
         for t in range(len(X.number)):
-            i, f, candidate = gates(p, X[t], H[t], C)
-            o = p.f(X[t].o + H[t].o + p.P["o"] * C)
-            C = f * C + i * candidate
-            hidden.append(o * p.h(C))
+            h, C = step(p, X[t], H[t], C)
+            hidden.append(h)
             cells.append(C)
-        return np.stack(hidden), np.stack(cells)
+        return p.arithmetic.stack(hidden), p.arithmetic.stack(cells)
 
-    return compute(_with_walk(c, walk))
-
-
-@deviation("lstm.lengths.ignored", clause="lstm.lengths", operators=LSTM)
-def lengths_ignored(compute: Compute, c: Computation) -> Outputs:
-    """sequence_lens is ignored."""
-    return compute(_configured(c, lengths=np.full_like(c.configuration.lengths, c.configuration.T)))
+    return with_walk(c, walk)
 
 
-@deviation("lstm.lengths.first-row", clause="lstm.lengths", operators=LSTM)
-def lengths_of_first_row(compute: Compute, c: Computation) -> Outputs:
-    """Every row takes the length of the first."""
-    lengths = c.configuration.lengths
-    return compute(_configured(c, lengths=np.full_like(lengths, lengths[0] if len(lengths) else 0)))
+def _gates_read_as(c: Computation, order: str) -> Computation:
+    return with_tensors(c, "WRB", lambda tensor: reordered(c, tensor, order, c.configuration.cell.gates))
 
 
-@deviation("lstm.lengths.reverse-reads-padding", clause="lstm.lengths", operators=LSTM)
-def reverse_reads_padding(compute: Compute, c: Computation) -> Outputs:
-    """The reverse direction starts at the end of the tensor and takes padding for data."""
-    whole = compute(_configured(c, lengths=np.full_like(c.configuration.lengths, c.configuration.T)))
-    right = compute(c)
-    axis = 2 if c.configuration.layout == 1 else 1
-    states = c.configuration.layout
-    for d, direction in enumerate(c.configuration.directions):
-        if direction == "forward":
-            continue
-        for name, array in whole.items():
-            place = (slice(None),) * (axis if name == "Y" else states) + (d,)
-            right[name] = right[name].copy()
-            right[name][place] = array[place]
-    return right
+@deviation("lstm.gates.ifoc", clause="gates.order", operators=LSTM)
+def gates_ifoc(compute: Compute, c: Computation) -> Outputs:
+    """Reads the gate blocks of W, R and B in the order i, f, o, c."""
+    return compute(_gates_read_as(c, "ifoc"))
 
 
-@deviation("lstm.padding.state-repeated", clause="lstm.padding.zero", operators=LSTM)
-def padding_repeats_state(compute: Compute, c: Computation) -> Outputs:
-    """Past a row's length Y repeats a number instead of being zero."""
-    outputs = dict(compute(c))
-    time = 1 if c.configuration.layout == 1 else 0
-    T = c.configuration.T
-    beyond = np.arange(T)[:, np.newaxis] >= c.configuration.lengths
-    beyond = beyond.T[:, :, np.newaxis, np.newaxis] if time else beyond[:, np.newaxis, :, np.newaxis]
-    outputs["Y"] = np.where(beyond, 0.5, outputs["Y"])
-    return outputs
+@deviation("lstm.gates.ifco", clause="gates.order", operators=LSTM)
+def gates_ifco(compute: Compute, c: Computation) -> Outputs:
+    """Reads the gate blocks of W, R and B in the order i, f, c, o, as PyTorch and cuDNN hold them."""
+    return compute(_gates_read_as(c, "ifco"))
 
 
-@deviation("lstm.direction.reverse-runs-forward", clause="lstm.directions", operators=LSTM)
-def reverse_runs_forward(compute: Compute, c: Computation) -> Outputs:
-    """The reverse direction runs forward."""
-    return compute(_configured(c, directions=("forward",) * len(c.configuration.directions)))
+@deviation("lstm.gates.icfo", clause="gates.order", operators=LSTM)
+def gates_icfo(compute: Compute, c: Computation) -> Outputs:
+    """Reads the gate blocks of W, R and B in the order i, c, f, o, as TensorFlow's LSTMCell holds them."""
+    return compute(_gates_read_as(c, "icfo"))
 
 
-@deviation("lstm.direction.reverse-not-turned-back", clause="lstm.outputs.order", operators=LSTM)
-def reverse_not_turned_back(compute: Compute, c: Computation) -> Outputs:
-    """Y of the reverse direction stands in the order in which it was computed."""
-    outputs = dict(compute(c))
-    Y = outputs["Y"].copy()
-    time, axis = (1, 2) if c.configuration.layout == 1 else (0, 1)
-    for d, direction in enumerate(c.configuration.directions):
-        if direction == "reverse":
-            place = (slice(None),) * axis + (d,)
-            Y[place] = np.flip(Y[place], time)
-    outputs["Y"] = Y
-    return outputs
+@deviation("lstm.gates.fico", clause="gates.order", operators=LSTM)
+def gates_fico(compute: Compute, c: Computation) -> Outputs:
+    """Reads the gate blocks of W, R and B in the order f, i, c, o, as OpenVINO holds them."""
+    return compute(_gates_read_as(c, "fico"))
 
 
-@deviation("lstm.activations.ignored", clause="lstm.activations", operators=LSTM)
-def activations_ignored(compute: Compute, c: Computation) -> Outputs:
-    """The attribute activations is ignored: Sigmoid, Tanh, Tanh throughout."""
-    functions = tuple(Activation(ACTIVATIONS[n]) for n in c.configuration.cell.activations)
-    return compute(_configured(c, activations=(functions,) * len(c.configuration.directions)))
+@deviation("lstm.bias.forget-plus-one", clause="bias", operators=LSTM)
+def forget_bias(compute: Compute, c: Computation) -> Outputs:
+    """Adds 1 to the forget gate's argument, as frameworks do that train with such a bias."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        if p.coupled is None:
+            f = p.f(X.f + H.f + p.P["f"] * C + p.arithmetic.given(np.ones(c.configuration.H)))
+        C = f * C + i * candidate
+        return output(p, X, H, C), C
+
+    return compute(_stepped(c, step))
 
 
-@deviation("lstm.activations.backward-as-forward", clause="lstm.activations.order", operators=LSTM)
-def backward_as_forward(compute: Compute, c: Computation) -> Outputs:
-    """The backward direction runs with the forward direction's activations."""
-    functions = c.configuration.activations
-    return compute(_configured(c, activations=(functions[0],) * len(functions)))
+# Initial states.
 
 
-@deviation("lstm.activations.g-and-h-swapped", clause="lstm.activations.order", operators=LSTM)
+@deviation("lstm.initial-c.ignored", clause="initial-states", operators=LSTM)
+def initial_c_ignored(compute: Compute, c: Computation) -> Outputs:
+    """Ignores initial_c."""
+    return compute(with_inputs(c, initial_c=None))
+
+
+@deviation("lstm.initial-states.swapped", clause="initial-states", operators=LSTM)
+def initial_states_swapped(compute: Compute, c: Computation) -> Outputs:
+    """Takes initial_h for initial_c, and the other way round."""
+    return compute(with_inputs(c, initial_h=c.inputs.get("initial_c"), initial_c=c.inputs.get("initial_h")))
+
+
+@deviation("lstm.initial-c.only-with-h", clause="initial-states", operators=LSTM)
+def initial_c_only_with_h(compute: Compute, c: Computation) -> Outputs:
+    """Ignores initial_c where initial_h is not there too."""
+    return compute(c if "initial_h" in c.inputs else with_inputs(c, initial_c=None))
+
+
+@deviation("lstm.initial-h.only-with-c", clause="initial-states", operators=LSTM)
+def initial_h_only_with_c(compute: Compute, c: Computation) -> Outputs:
+    """Ignores initial_h where initial_c is not there too."""
+    return compute(c if "initial_c" in c.inputs else with_inputs(c, initial_h=None))
+
+
+@deviation("lstm.initial-c.default-from-h", clause="initial-states.default", operators=LSTM)
+def initial_c_from_h(compute: Compute, c: Computation) -> Outputs:
+    """Without initial_c starts the cell state from initial_h."""
+    return compute(c if "initial_c" in c.inputs else with_inputs(c, initial_c=c.inputs.get("initial_h")))
+
+
+# Peepholes.
+
+
+@deviation("lstm.peepholes.ignored", clause="peepholes", operators=LSTM)
+def peepholes_ignored(compute: Compute, c: Computation) -> Outputs:
+    """Ignores P."""
+    return compute(with_inputs(c, P=None))
+
+
+@deviation("lstm.peepholes.shared-directions", clause="peepholes", operators=LSTM)
+def peepholes_shared(compute: Compute, c: Computation) -> Outputs:
+    """Runs the backward direction with the forward direction's P."""
+    return compute(with_tensors(c, "P", lambda P: np.repeat(P[:1], len(P), axis=0)))
+
+
+@deviation("lstm.peepholes.ifo", clause="peepholes.order", operators=LSTM)
+def peepholes_ifo(compute: Compute, c: Computation) -> Outputs:
+    """Reads the blocks of P in the order i, f, o."""
+    return compute(with_tensors(c, "P", lambda P: reordered(c, P, "ifo", "iof")))
+
+
+@deviation("lstm.peepholes.first-for-all", clause="peepholes.order", operators=LSTM)
+def first_peephole_for_all(compute: Compute, c: Computation) -> Outputs:
+    """Gives all gates the input gate's peephole."""
+    return compute(with_tensors(c, "P", lambda P: np.tile(P[:, : c.configuration.H], (1, 3))))
+
+
+@deviation("lstm.peepholes.output-ignored", clause="peepholes.output", operators=LSTM)
+def output_peephole_ignored(compute: Compute, c: Computation) -> Outputs:
+    """Leaves the output gate's peephole out."""
+    H = c.configuration.H
+    mask = np.repeat([1.0, 0.0, 1.0], H)
+    return compute(with_tensors(c, "P", lambda P: P * mask))
+
+
+@deviation("lstm.peepholes.output-from-previous-cell", clause="peepholes.output", operators=LSTM)
+def peephole_from_previous_cell(compute: Compute, c: Computation) -> Outputs:
+    """Lets the output gate's peephole look at Ct-1 instead of Ct."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        o = p.f(X.o + H.o + p.P["o"] * C)
+        C = f * C + i * candidate
+        return o * p.h(C), C
+
+    return compute(_stepped(c, step))
+
+
+@deviation("lstm.peepholes.on-hidden", clause="peepholes", operators=LSTM)
+def peepholes_on_hidden(compute: Compute, c: Computation) -> Outputs:
+    """Lets the peepholes of the input and forget gates look at Ht-1 instead of Ct-1."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, H.state)
+        C = f * C + i * candidate
+        return output(p, X, H, C), C
+
+    return compute(_stepped(c, step))
+
+
+# Cell state and output.
+
+
+@deviation("lstm.cell.gates-swapped", clause="equations.cell", operators=LSTM)
+def cell_gates_swapped(compute: Compute, c: Computation) -> Outputs:
+    """Multiplies Ct-1 by the input gate and what is new by the forget gate."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        C = i * C + f * candidate
+        return output(p, X, H, C), C
+
+    return compute(_stepped(c, step))
+
+
+@deviation("lstm.cell.ungated-input", clause="equations.cell", operators=LSTM)
+def cell_input_ungated(compute: Compute, c: Computation) -> Outputs:
+    """Adds what is new to the cell state without the input gate."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        _, f, candidate = gates(p, X, H, C)
+        C = f * C + candidate
+        return output(p, X, H, C), C
+
+    return compute(_stepped(c, step))
+
+
+@deviation("lstm.hidden.no-h", clause="equations.hidden", operators=LSTM)
+def hidden_without_h(compute: Compute, c: Computation) -> Outputs:
+    """Multiplies the output gate by Ct itself instead of h(Ct)."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        C = f * C + i * candidate
+        return p.f(X.o + H.o + p.P["o"] * C) * C, C
+
+    return compute(_stepped(c, step))
+
+
+@deviation("lstm.hidden.from-previous-cell", clause="equations.hidden", operators=LSTM)
+def hidden_from_previous_cell(compute: Compute, c: Computation) -> Outputs:
+    """Computes Ht from Ct-1."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        before, C = C, f * C + i * candidate
+        return p.f(X.o + H.o + p.P["o"] * C) * p.h(before), C
+
+    return compute(_stepped(c, step))
+
+
+@deviation("lstm.hidden.ungated", clause="equations.hidden", operators=LSTM)
+def hidden_ungated(compute: Compute, c: Computation) -> Outputs:
+    """Leaves the output gate out: Ht is h(Ct)."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        C = f * C + i * candidate
+        return p.h(C), C
+
+    return compute(_stepped(c, step))
+
+
+@deviation("lstm.activations.g-and-h-swapped", clause="activations.order", operators=LSTM)
 def g_and_h_swapped(compute: Compute, c: Computation) -> Outputs:
-    """The activations of the cell input and of the cell output change places."""
-    return compute(_configured(c, activations=tuple((f, h, g) for f, g, h in c.configuration.activations)))
+    """Takes the function of the cell's input for that of its output, and the other way round."""
+    return compute(configured(c, activations=tuple((f, h, g) for f, g, h in c.configuration.activations)))
 
 
-def _with_coefficients(c: Computation, change: Callable[[Activation, Activation], Activation]) -> Computation:
-    first = c.configuration.activations[0][0]
-    functions = tuple(tuple(change(f, first) for f in fs) for fs in c.configuration.activations)
-    return _configured(c, activations=functions)
+@deviation("lstm.activations.output-gate-by-g", clause="activations.order", operators=LSTM)
+def output_gate_by_g(compute: Compute, c: Computation) -> Outputs:
+    """Applies g instead of f to the output gate."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        C = f * C + i * candidate
+        return p.g(X.o + H.o + p.P["o"] * C) * p.h(C), C
+
+    return compute(_stepped(c, step))
 
 
-@deviation("lstm.alpha.ignored", clause="lstm.activation-alpha", operators=LSTM)
-def alpha_ignored(compute: Compute, c: Computation) -> Outputs:
-    """activation_alpha is ignored: every function takes its default."""
-
-    def default(function: Activation, first: Activation) -> Activation:
-        usual = function.kind.default_alpha
-        return replace(function, alpha=Coefficient.of(usual)) if usual is not None else function
-
-    return compute(_with_coefficients(c, default))
+# Clip.
 
 
-@deviation("lstm.alpha.not-consumed", clause="lstm.activation-alpha", operators=LSTM)
-def alpha_not_consumed(compute: Compute, c: Computation) -> Outputs:
-    """Every activation that uses an alpha takes the first entry of activation_alpha."""
-    used = [f for fs in c.configuration.activations for f in fs if f.kind.uses_alpha]
-
-    def same(function: Activation, first: Activation) -> Activation:
-        return replace(function, alpha=used[0].alpha) if function.kind.uses_alpha else function
-
-    return compute(_with_coefficients(c, same))
-
-
-@deviation("lstm.beta.ignored", clause="lstm.activation-beta", operators=LSTM)
-def beta_ignored(compute: Compute, c: Computation) -> Outputs:
-    """activation_beta is ignored: every function takes its default."""
-
-    def default(function: Activation, first: Activation) -> Activation:
-        usual = function.kind.default_beta
-        return replace(function, beta=Coefficient.of(usual)) if usual is not None else function
-
-    return compute(_with_coefficients(c, default))
-
-
-@deviation("lstm.clip.ignored", clause="lstm.clip", operators=LSTM)
-def clip_ignored(compute: Compute, c: Computation) -> Outputs:
-    """clip is ignored."""
-    return compute(_configured(c, clips=(None,) * len(c.configuration.clips)))
-
-
-@deviation("lstm.clip.on-cell-state", clause="lstm.clip", operators=LSTM)
+@deviation("lstm.clip.on-cell-state", clause="clip", operators=LSTM)
 def clip_on_cell_state(compute: Compute, c: Computation) -> Outputs:
-    """clip bounds the cell state that is carried on, not the arguments of activations."""
+    """Bounds the cell state that is carried on instead of the arguments of activations."""
     threshold = c.configuration.clips[0]
     if threshold is None:
         return compute(c)
 
-    def walk(p: Parameters, X: Gates, H: Gates, inner: tuple[Number, ...]) -> States:
-        (C,) = inner
-        hidden, cells = [], []
-        for t in range(len(X.number)):
-            i, f, candidate = gates(p, X[t], H[t], C)
-            C = np.clip(f * C + i * candidate, -threshold, threshold)
-            hidden.append(output(p, X[t], H[t], C))
-            cells.append(C)
-        return np.stack(hidden), np.stack(cells)
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        C = clipped(p, f * C + i * candidate, threshold)
+        return output(p, X, H, C), C
 
-    return compute(_configured(_with_walk(c, walk), clips=(None,) * len(c.configuration.clips)))
+    return compute(configured(_stepped(c, step), clips=(None,) * len(c.configuration.clips)))
 
 
-@deviation("lstm.input-forget.ignored", clause="lstm.input-forget", operators=LSTM)
+@deviation("lstm.clip.before-peephole", clause="clip", operators=LSTM)
+def clip_before_peephole(compute: Compute, c: Computation) -> Outputs:
+    """Bounds the sums before the peepholes are added to them."""
+    threshold = c.configuration.clips[0]
+    if threshold is None or "P" not in c.inputs:
+        return compute(c)
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i = p.f(clipped(p, X.i + H.i, threshold) + p.P["i"] * C)
+        f = p.f(clipped(p, X.f + H.f, threshold) + p.P["f"] * C)
+        i, f = (i, 1.0 - i) if p.coupled == "input" else (1.0 - f, f) if p.coupled else (i, f)
+        C = f * C + i * p.g(clipped(p, X.c + H.c, threshold))
+        o = p.f(clipped(p, X.o + H.o, threshold) + p.P["o"] * C)
+        last = c.configuration.clips[-1]
+        return o * p.h(C if last is None else clipped(p, C, last)), C
+
+    return compute(configured(_stepped(c, step), clips=(None,) * len(c.configuration.clips)))
+
+
+# Coupled gates.
+
+
+@deviation("lstm.input-forget.ignored", clause="input-forget", operators=LSTM)
 def input_forget_ignored(compute: Compute, c: Computation) -> Outputs:
-    """input_forget is ignored."""
-    return compute(_configured(c, coupled=None))
+    """Ignores input_forget."""
+    return compute(configured(c, coupled=None))
 
 
-@deviation("lstm.outputs.last-row-of-tensor", clause="lstm.outputs.last-hidden", operators=LSTM)
-def last_of_tensor(compute: Compute, c: Computation) -> Outputs:
-    """Y_h is Y at the tensor's last step, whatever the direction and the length."""
-    outputs = dict(compute(c))
-    if c.configuration.T:
-        outputs["Y_h"] = outputs["Y"][:, -1] if c.configuration.layout == 1 else outputs["Y"][-1]
-    return outputs
+@deviation("lstm.input-forget.always", clause="input-forget.default", operators=LSTM)
+def input_forget_always(compute: Compute, c: Computation) -> Outputs:
+    """Couples the input and forget gates even where nobody asks for it."""
+    return compute(configured(c, coupled=c.configuration.coupled or "input"))
 
 
-@deviation("lstm.outputs.cell-is-hidden", clause="lstm.outputs.last-cell", operators=LSTM)
+@deviation("lstm.input-forget.equal", clause="input-forget", operators=LSTM)
+def input_forget_equal(compute: Compute, c: Computation) -> Outputs:
+    """With input_forget takes the input gate for the forget gate instead of what it lacks to one."""
+    if c.configuration.coupled is None:
+        return compute(c)
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i = p.f(X.i + H.i + p.P["i"] * C)
+        C = i * C + i * p.g(X.c + H.c)
+        return output(p, X, H, C), C
+
+    return compute(_stepped(c, step))
+
+
+@deviation("lstm.input-forget.no-peephole", clause="input-forget", operators=LSTM, types=ALL_BUT_BFLOAT16)
+def input_forget_without_peephole(compute: Compute, c: Computation) -> Outputs:
+    """With input_forget leaves the coupled gates' peephole out."""
+    if c.configuration.coupled is None:
+        return compute(c)
+    mask = np.repeat([0.0, 1.0, 0.0], c.configuration.H)
+    return compute(with_tensors(c, "P", lambda P: P * mask))
+
+
+# Outputs.
+
+
+@deviation("lstm.outputs.cell-is-hidden", clause="outputs.last-cell", operators=LSTM)
 def cell_is_hidden(compute: Compute, c: Computation) -> Outputs:
-    """Y_c holds Y_h."""
-    outputs = dict(compute(c))
-    outputs["Y_c"] = outputs["Y_h"]
-    return outputs
+    """Gives Y_h for Y_c."""
+    outputs = compute(c)
+    return {**outputs, "Y_c": outputs["Y_h"]}
 
 
-@deviation("lstm.outputs.depend-on-request", clause="lstm.outputs.independent", operators=LSTM)
-def outputs_depend_on_request(compute: Compute, c: Computation) -> Outputs:
-    """Where Y is not asked for, sequence_lens is ignored."""
-    return compute(c) if "Y" in c.configuration.outputs else lengths_ignored(compute, c)
+@deviation("lstm.outputs.states-swapped", clause="outputs.last-cell", operators=LSTM)
+def states_swapped(compute: Compute, c: Computation) -> Outputs:
+    """Gives Y_c for Y_h, and the other way round."""
+    outputs = compute(c)
+    return {**outputs, "Y_h": outputs["Y_c"], "Y_c": outputs["Y_h"]}
 
 
-@deviation("lstm.layout.states-not-moved", clause="lstm.layout", operators=LSTM)
-def states_not_moved(compute: Compute, c: Computation) -> Outputs:
-    """With layout 1 only X and Y have the batch first; the states stay as with layout 0."""
-    outputs = dict(compute(c))
-    if c.configuration.layout == 1:
-        outputs.update({n: outputs[n].swapaxes(0, 1) for n in ("Y_h", "Y_c")})
-    return outputs
+@deviation("lstm.outputs.cell-activated", clause="outputs.last-cell", operators=LSTM)
+def cell_activated(compute: Compute, c: Computation) -> Outputs:
+    """Gives h of the last cell state for Y_c."""
+    outputs = compute(c)
+    functions = [fs[-1] for fs in c.configuration.activations]
+    batch_first = c.configuration.layout == 1
+    states = outputs["Y_c"].swapaxes(0, 1) if batch_first else outputs["Y_c"]
+    shown = np.stack([function(states[d]) for d, function in enumerate(functions)])
+    return {**outputs, "Y_c": shown.swapaxes(0, 1) if batch_first else shown}
 
 
-@deviation("lstm.outputs.zero", clause="lstm.equations", operators=LSTM)
-def all_zero(compute: Compute, c: Computation) -> Outputs:
-    """All outputs are zero."""
-    return {name: np.zeros_like(array) for name, array in compute(c).items()}
-
-
-@deviation("lstm.drift.forget-gate", clause="lstm.equations", operators=LSTM, structural=False)
+@deviation("lstm.drift.forget-gate", clause="equations.cell", operators=LSTM, structural=False, drifts=True)
 def forget_gate_drifts(compute: Compute, c: Computation) -> Outputs:
     """The forget gate is 12 units too small at every step, too little to show in any one of them."""
+    share = 1 - 12 * c.configuration.format.unit
 
-    def walk(p: Parameters, X: Gates, H: Gates, inner: tuple[Number, ...]) -> States:
-        (C,) = inner
-        steps = []
-        for t in range(len(X.number)):
-            i, f, candidate = gates(p, X[t], H[t], C)
-            C = f * (1 - 12 * c.configuration.format.unit) * C + i * candidate
-            steps.append(C)
-        return output(p, X, H, np.stack(steps)), np.stack(steps)
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        C = f * share * C + i * candidate
+        return output(p, X, H, C), C
 
-    return compute(_with_walk(c, walk))
-
-
-@deviation("lstm.drift.one-unit-low", clause="lstm.equations", operators=LSTM, structural=False)
-def one_unit_low(compute: Compute, c: Computation) -> Outputs:
-    """Every result is one unit in the last place too low."""
-    form = c.configuration.format
-    outputs = {}
-    for name, array in compute(c).items():
-        shown = array.astype(form.dtype).astype(np.float64)
-        unit = 2.0 ** (np.floor(np.log2(np.maximum(np.abs(shown), form.least_normal))) - form.precision + 1)
-        outputs[name] = np.where(shown == 0, 0.0, shown - unit)
-    return outputs
+    return compute(_stepped(c, step))

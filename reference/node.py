@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from .activations import THRESHOLDED_RELU_ABOVE, Activation, Coefficient, kind_named
 from .cell import Cell
 from .formats import Format, format_of
+from .gru import GRU
 from .lstm import LSTM
 from .operators import OperatorVersion, operator_version
 from .readings import Readings
+from .rnn import RNN
 
 __all__ = ["CELLS", "Configuration", "IllegalNode", "Node", "configure", "readings_touched"]
 
-CELLS: dict[str, Cell] = {cell.op_type: cell for cell in (LSTM,)}
+CELLS: dict[str, Cell] = {cell.op_type: cell for cell in (LSTM, GRU, RNN)}
 
 _DIRECTIONS = {"forward": ("forward",), "reverse": ("reverse",), "bidirectional": ("forward", "reverse")}
 
@@ -57,6 +59,9 @@ class Node:
         for name in self.outputs:
             if name not in operator.outputs:
                 raise IllegalNode(_clause(self, "outputs"), f"{operator.name} defines no output {name!r}")
+        for name in operator.outputs:
+            if name in operator.required_outputs and name not in self.outputs:
+                raise IllegalNode(_clause(self, "outputs"), f"{operator.name} demands output {name}")
 
     @property
     def operator(self) -> OperatorVersion:
@@ -94,6 +99,7 @@ class Configuration:
     activations: tuple[tuple[Activation, ...], ...]
     clips: tuple[float | None, ...]
     coupled: str | None
+    linear_before_reset: bool
     lengths: NDArray[np.int64]
     empty: str
     outputs: tuple[str, ...]
@@ -140,7 +146,7 @@ def configure(node: Node, inputs: Mapping[str, NDArray[Any]], readings: Readings
         if name != "sequence_lens" and array.dtype != X.dtype:
             raise illegal("types", f"{name} is {array.dtype.name} while X is {form.name}")
 
-    direction = _text(node.attributes.get("direction", "forward"))
+    direction = _text(node.attributes.get("direction", operator.defaults["direction"]))
     if direction not in _DIRECTIONS:
         raise illegal("direction", f"direction is forward, reverse or bidirectional, not {direction!r}")
     directions = _DIRECTIONS[direction]
@@ -218,6 +224,7 @@ def configure(node: Node, inputs: Mapping[str, NDArray[Any]], readings: Readings
         activations=_activations(node, cell, D, readings, touched, illegal),
         clips=tuple(clips),
         coupled=coupled,
+        linear_before_reset=bool(node.attributes.get("linear_before_reset", 0)),
         lengths=lengths,
         empty=readings.empty,
         outputs=node.outputs,
@@ -282,10 +289,11 @@ def _activations(
             return Coefficient(0.0)
         if given is not None:
             return Coefficient(float(np.float32(given)))
-        if default is not None:
-            return Coefficient.of(default)
+        usual = Coefficient(assumed) if default is None else Coefficient.of(default)
+        if default is not None and node.since_version not in cell.without_defaults:
+            return usual
         touched.add("defaults")
-        return Coefficient(assumed if readings.defaults == "one" else 0.0)
+        return usual if readings.defaults == "one" else Coefficient(0.0)
 
     functions = []
     for kind, alpha, beta in zip(kinds, alphas, betas, strict=True):

@@ -50,6 +50,11 @@ class Plain(Joining):
     def activate(self, activation: Activation, argument: Array, clip: float | None) -> Array:
         return activation(argument if clip is None else np.clip(argument, -clip, clip))
 
+    def interpolation(self, share: Array, new: Array, old: Array) -> Array:
+        """(1 - share) * new + share * old."""
+        result: Array = (1.0 - share) * new + share * old
+        return result
+
     def recurrence(self, factor: Array, term: Array, start: Array) -> Any:
         """All C_t = factor_t * C_(t-1) + term_t, t along the first axis."""
         states = np.empty_like(term)

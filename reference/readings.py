@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-__all__ = ["OPTIONS", "Readings"]
+__all__ = ["ASKED_ANEW", "OPTIONS", "Readings"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Readings:
         ``by-use``: each activation that uses an alpha (beta) takes the next one; ``by-position``: the n-th entry
         belongs to the n-th activation, used or not.
     defaults
-        Affine and ScaledTanh without coefficients: ``one``: alpha 1 and beta 0 for Affine, alpha 1 and beta 1 for
+        Functions without coefficients for which the document names none, like Affine and ScaledTanh: ``one``: those of
+        the ONNX operator of that name, and where it has none, alpha 1 and beta 0 for Affine, alpha 1 and beta 1 for
         ScaledTanh; ``zero``: 0 throughout.
     threshold
         ThresholdedRelu at x == alpha: ``at``: x; ``above``: 0.
@@ -75,3 +76,6 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "recurrent_product": ("transposed", "plain"),
     "sequence_output": ("given", "absent"),
 }
+
+ASKED_ANEW: frozenset[str] = frozenset({"defaults"})
+"""Readings whose question is another one for every activation function: following both options is no contradiction."""

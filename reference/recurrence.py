@@ -8,13 +8,13 @@ and then left out. One table of positions turns tensors into processing order an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .cell import ABSENT, Gates, Number, Parameters
+from .cell import ABSENT, Gates, Number, Parameters, Recurrent
 from .node import Configuration
 
 __all__ = ["Computation", "Trace", "collect", "trace"]
@@ -84,15 +84,24 @@ def _run(computation: Computation, arithmetic: Any, d: int, observed: NDArray[An
     R = inputs["R"][d]
     if not c.transposes:
         R = R.reshape(-1, c.H, c.H).swapaxes(1, 2).reshape(R.shape)
-    R = arithmetic.weights(R)
+    all_weights = arithmetic.weights(R)
     X = arithmetic.given(ordered(inputs["X"] if c.layout == 0 else inputs["X"].swapaxes(0, 1), positions))
 
-    def gates(sum_: Number) -> Gates:
-        return Gates(sum_, cell.gates, c.H)
+    prepared: dict[str, tuple[Any, Number]] = {}
+
+    def through(x: Number, letter: str) -> Number:
+        if letter not in prepared:
+            block = slice(position := cell.gates.index(letter) * c.H, position + c.H)
+            own_bias = ABSENT if bias is None else arithmetic.given(bias[d, rows:][block])
+            prepared[letter] = arithmetic.weights(R[block]), own_bias
+        weights, own_bias = prepared[letter]
+        return arithmetic.product(x, weights) + own_bias
 
     W = arithmetic.weights(inputs["W"][d])
     functions = cell.bind(arithmetic, c.activations[d], c.clips)
-    parameters = Parameters(functions, _peepholes(c, inputs, d, arithmetic), c.coupled, arithmetic)
+    parameters = Parameters(
+        functions, _peepholes(c, inputs, d, arithmetic), c.coupled, c.linear_before_reset, arithmetic
+    )
 
     initial = tuple(arithmetic.given(_initial(c, inputs, name, d)) for name in ("h", *cell.inner))
     hidden, inner = initial[0], initial[1:]
@@ -106,12 +115,12 @@ def _run(computation: Computation, arithmetic: Any, d: int, observed: NDArray[An
     steps: list[tuple[Number, ...]] = []
     block = max(1, _BLOCK // max(1, c.N * rows))
     for start in range(0, c.T, block):
-        XW = gates(arithmetic.product(X[start : start + block], W) + Wb)
+        XW = Gates(arithmetic.product(X[start : start + block], W) + Wb, cell.gates, c.H)
         # Where all states are known one walk takes all steps of the block; otherwise each waits for the one before.
         for step in [slice(t, t + 1) for t in range(len(XW.number))] if before is None else [slice(None)]:
             known = hidden[np.newaxis] if before is None else before[start : start + block]
-            now = gates(XW.number[step])
-            stepped = cell.walk(parameters, now, gates(arithmetic.product(known, R) + Rb), inner)
+            HR = Recurrent(arithmetic.product(known, all_weights) + Rb, cell.gates, c.H, known, through)
+            stepped = cell.walk(parameters, replace(XW, number=XW.number[step]), HR, inner)
             steps.append(stepped)
             hidden, *rest = (arithmetic.kept(s[-1]) for s in stepped)
             inner = tuple(rest)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from .evidence import Exhibit
-from .findings import CONVENTION, KNOWN, REFUSED, Finding
+from .findings import ASIDE, KNOWN, REFUSED, Finding
 
 FOLDER = "findings"
 MOST_PAGES = 200
@@ -67,17 +67,22 @@ def _copy(exhibit: Exhibit | None, place: Path) -> None:
 
 def means(finding: Finding) -> str:
     """Return what the verdict of a finding means, and whether it is one that decides, in a few sentences."""
+    if finding.section == ASIDE:
+        return f"{_ASIDES.get(finding.kind, finding.word.meaning)} That is worth knowing, and no failure."
     said = finding.word.meaning
-    if finding.section == CONVENTION:
-        said = "The document is silent here, and implementers agree on something that this target does not do."
-        return f"{said} That is worth knowing, and no failure."
     if finding.section == REFUSED:
         return f"{said} A model with such a node cannot be run there as it is."
-    if finding.kind == "biased":
-        said = "Each result is within its radius, but the errors lean to one side and do not average out."
     if finding.section == KNOWN:
         return f"{said} It is listed among the known faults of this target, so it does not fail the run."
     return f"{said} No list of known faults names it, so it fails the run."
+
+
+_ASIDES = {
+    "convention": "The document is silent here, and implementers agree on something that this target does not do.",
+    "mixed": "The document leaves this open, and any answer to it is right; but a target has to keep to one answer, "
+    "and this one gives different ones in different cases.",
+    "biased": "Each result is within its radius, but the errors lean to one side and do not average out.",
+}
 
 
 def sized_files(exhibit: Exhibit) -> list[tuple[str, str, str]]:

@@ -15,8 +15,11 @@ from .results import Kind
 from .subject import Subject
 from .verdicts import Word, word
 
-NEW, KNOWN, CONVENTION, REFUSED = "new", "known", "convention", "refused"
-"""The sections of the page. A refusal and a broken convention are no wrong arithmetic and stand apart."""
+NEW, KNOWN, ASIDE, REFUSED = "new", "known", "aside", "refused"
+"""The sections of the page. What fails no case, and a refusal, are no wrong results and stand apart."""
+
+ASIDES = ("convention", "mixed", "biased")
+"""Kinds of findings that fail no case."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,8 @@ class Member:
 
     ``rows`` are the results of the subject's run that it rests on; ``count`` is how many cases it names, of which some
     may have no result; ``smallest`` is the id of the simplest case. ``exhibit`` and ``larger`` are the evidence of that
-    case, and of one that shows more of the pattern.
+    case, and of one that shows more of the pattern. ``diagnoses`` are (ids of the mistakes that explain a result
+    together, how many results), the commonest first.
     """
 
     subject: Subject
@@ -48,7 +52,7 @@ class Member:
     message: str
     why: str
     repeat: str
-    diagnosis: tuple[str, ...]
+    diagnoses: tuple[tuple[tuple[str, ...], int], ...]
 
     @property
     def count(self) -> int:
@@ -68,6 +72,22 @@ class Member:
         """Why there is no evidence, where the run says so."""
         return fields.text(fields.mapping(self._evidence.get("missing")).get(self.smallest), limit=400)
 
+    def alone(self, deviation: str) -> int:
+        """How many of its results a mistake explains by itself."""
+        return sum(count for ids, count in self.diagnoses if ids == (deviation,))
+
+    def beside(self, deviation: str) -> list[tuple[str, int]]:
+        """The other mistakes that its results show too, and how many do."""
+        found: Counter[str] = Counter()
+        for ids, count in self.diagnoses:
+            found.update({id: count for id in ids if id != deviation})
+        return found.most_common()
+
+    @property
+    def unexplained(self) -> int:
+        """How many of its results nothing explains, though there is something to explain."""
+        return sum(count for ids, count in self.diagnoses if not ids)
+
     @property
     def _evidence(self) -> Mapping[str, Any]:
         return fields.mapping(self.subject.info.get("evidence"))
@@ -78,7 +98,8 @@ class Member:
 
 @dataclass(frozen=True)
 class Finding:
-    """What is said once of all targets that show it; their ``members`` are in the order of the page."""
+    """What is said once of all targets that show it; their ``members`` are in the order of the page. ``deviation`` is
+    the id of the mistake that it is, ``conditions`` under which it shows; both may be empty."""
 
     number: int
     section: str
@@ -86,6 +107,8 @@ class Finding:
     kind: str
     verdict: str
     clauses: tuple[Clause, ...]
+    deviation: str
+    conditions: str
     members: tuple[Member, ...]
 
     @property
@@ -101,6 +124,14 @@ class Finding:
         """The path of its own page from the report's folder on."""
         words = re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")[:60].strip("-")
         return f"findings/{self.number:02d}-{words or 'finding'}.html"
+
+    @property
+    def statements(self) -> list[tuple[tuple[Clause, ...], Clause]]:
+        """The clauses by what they say, in order: (those that say the same of several operators, the first)."""
+        found: dict[tuple[str, str], list[Clause]] = {}
+        for clause in self.clauses:
+            found.setdefault((clause.text or clause.id, clause.status), []).append(clause)
+        return [(tuple(clauses), clauses[0]) for clauses in found.values()]
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -128,11 +159,13 @@ def findings_of(subjects: Sequence[Subject]) -> list[Finding]:
             # Two findings of one target that are called alike stay two.
             seen[about] += 1
             found.setdefault((*about, seen[about]), []).append(member)
-    order = sorted(found, key=lambda about: (NEW, KNOWN, CONVENTION, REFUSED).index(about[0]))
-    return [
-        Finding(number, section, title, kind, verdict, clauses, tuple(found[section, title, kind, verdict, clauses, n]))
-        for number, (section, title, kind, verdict, clauses, n) in enumerate(order, 1)
-    ]
+    order = sorted(found, key=lambda about: (NEW, KNOWN, ASIDE, REFUSED).index(about[0]))
+    numbered = []
+    for number, about in enumerate(order, 1):
+        section, title, kind, verdict, clauses, deviation, conditions, _ = about
+        members = tuple(found[about])
+        numbered.append(Finding(number, section, title, kind, verdict, clauses, deviation, conditions, members))
+    return numbered
 
 
 def _findings(subject: Subject) -> list[tuple[tuple[Any, ...], Member]]:
@@ -169,7 +202,10 @@ def _finding(
     reason = results.kinds[results.kind_of[row]].reason if row is not None else ""
     title = fields.text(entry.get("title"), limit=400) or f"Finding without a title: {kind or verdict}"
     clauses = tuple(_clause(name, known) for name in fields.texts(entry.get("clauses"), 40))
-    about = (_section(kind, entry.get("expected") is True), in_words(title, verdict, reason), kind, verdict, clauses)
+    deviation = fields.text(entry.get("deviation"), limit=200)
+    conditions = fields.text(entry.get("conditions"), limit=400)
+    section = _section(kind, entry.get("expected") is True)
+    about = (section, in_words(title, verdict, reason), kind, verdict, clauses, deviation, conditions)
     return about, Member(
         subject,
         fields.texts(entry.get("types")) or tuple(sorted({kind.type for kind in kinds})),
@@ -181,7 +217,7 @@ def _finding(
         fields.text(entry.get("message")) or (note.message if note else ""),
         fields.text(entry.get("why")),
         results.repeat(row) if row is not None else "",
-        tuple(dict.fromkeys(name for kind in kinds for name in kind.diagnosis)),
+        tuple(Counter(kind.diagnosis for kind in kinds if word(kind.verdict).told).most_common()),
     )
 
 
@@ -239,8 +275,8 @@ def _unnamed(subject: Subject, covered: set[int]) -> list[tuple[tuple[Any, ...],
 
 
 def _section(kind: str, expected: bool) -> str:
-    if kind in ("convention", "refused"):
-        return kind
+    if kind == "refused" or kind in ASIDES:
+        return REFUSED if kind == "refused" else ASIDE
     return KNOWN if expected else NEW
 
 

@@ -16,6 +16,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from . import fields
+from .disagreements import PAGE as DISAGREEMENTS
+from .disagreements import copy_scripts, disagreements_of
 from .evidence import short
 from .finding_page import (
     MOST_LISTED,
@@ -28,7 +30,7 @@ from .finding_page import (
     times_words,
     write_pages,
 )
-from .findings import CONVENTION, KNOWN, NEW, REFUSED, Finding, findings_of
+from .findings import ASIDE, KNOWN, NEW, REFUSED, Finding, findings_of
 from .matrix import matrix
 from .payload import payload
 from .picture import BANDS, heat_map, panels
@@ -60,6 +62,7 @@ def report_on(runs: Sequence[Run], problems: Sequence[str], out: Path) -> Path:
     findings = findings_of(subjects)
     out.mkdir(parents=True, exist_ok=True)
     write_pages(out, ((finding, render_finding(finding, findings, subjects)) for finding in findings[:MOST_PAGES]))
+    write_disagreements(subjects, out)
     page = out / "index.html"
     # Written beside and then renamed: a reader never meets half a page, and a full disk leaves the old one whole.
     unfinished = out / f".index.html.{os.getpid()}"
@@ -84,12 +87,14 @@ def render(
         own_findings={s.number: [f for f in findings if s in f.subjects] for s in subjects},
         runs=[_about_run(run) for run in runs],
         subjects=subjects,
+        disagreements=DISAGREEMENTS if disagreements_of(subjects) else "",
         problems=problems,
         sections=[
             (name, heading, text, [finding for finding in findings if finding.section == name])
             for name, heading, text in SECTIONS
         ],
         findings=findings,
+        known=_by_mistake(findings),
         tables=matrix(subjects),
         words=list(WORDS.values()),
         seen={verdict for subject in subjects for verdict in subject.tally.verdicts},
@@ -100,6 +105,20 @@ def render(
         policy=_policy(style, theme, script),
         data=Markup(payload(runs, subjects, findings)),
     )
+
+
+def write_disagreements(subjects: Sequence[Subject], out: Path) -> None:
+    """Write the page of an operator whose document and kernel part, where a run is about one. Raises OSError."""
+    pages = disagreements_of(subjects)
+    if not pages:
+        (out / DISAGREEMENTS).unlink(missing_ok=True)
+        return
+    copy_scripts(pages, out)
+    style, theme = _asset("page.css") + _asset("disagreements.css"), _asset("theme.js")
+    text = _template("disagreements.html").render(
+        pages=pages, style=Markup(style), theme=Markup(theme), policy=_policy(style, theme)
+    )
+    (out / DISAGREEMENTS).write_bytes(text.encode("utf-8", errors="backslashreplace"))
 
 
 def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequence[Subject]) -> str:
@@ -114,11 +133,17 @@ def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequ
         subjects=len(subjects),
         report=_title(subjects),
         means=means(finding),
+        known=_by_mistake(findings),
         places=places_of(finding),
         style=Markup(style),
         theme=Markup(theme),
         policy=_policy(style, theme),
     )
+
+
+def _by_mistake(findings: Sequence[Finding]) -> dict[tuple[int, str], Finding]:
+    """(a target's number, a mistake's id) to the finding that it is."""
+    return {(subject.number, f.deviation): f for f in findings if f.deviation for subject in f.subjects}
 
 
 @cache
@@ -158,6 +183,7 @@ STATUS = {
     "implied": "it follows from the document's equations",
     "convention": "the document is silent, implementers agree",
     "undefined": "the document leaves it open",
+    "arithmetic": "it follows from the format of numbers, and from no document",
 }
 """What the status of a clause means."""
 
@@ -165,7 +191,12 @@ STATUS = {
 SECTIONS = (
     (NEW, "New", "Not in the expected-failure file: these decide that the run fails."),
     (KNOWN, "Known", "Listed, each with its reason, in the target's expected-failure file; they do not fail the run."),
-    (CONVENTION, "Conventions", "The documents are silent here and implementers agree; no verdict rests on these."),
+    (
+        ASIDE,
+        "Worth knowing",
+        "No result fails for these: a convention broken where the documents are silent, two answers to "
+        "one open question, errors that lean to one side.",
+    ),
     (REFUSED, "Refused", "Legal models that the target declined with a clean error; no arithmetic was wrong."),
 )
 """(section of a finding, heading, what it means), in the order of the page."""

@@ -12,6 +12,7 @@ from . import fields
 from .results import Kind
 from .run import Run
 from .tally import Tally
+from .verdicts import word
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,22 @@ class Subject:
                 f"{tally.unconventional:,} of the agreeing ones break a convention on which the documents are silent."
             )
         return " ".join(said)
+
+    @property
+    def diagnosed(self) -> str:
+        """How much of what failed with numbers to show for it known mistakes explain."""
+        explained = sum(count for kind, count in self.counts if word(kind.verdict).told and kind.diagnosis)
+        left = sum(count for kind, count in self.counts if word(kind.verdict).told and not kind.diagnosis)
+        ids = {name for kind, _ in self.counts if word(kind.verdict).told for name in kind.diagnosis}
+        if not explained + left:
+            return ""
+        results = f"failing result{'' if explained + left == 1 else 's'} with numbers to look at"
+        if not explained:
+            return f"No known mistake explains the {left:,} {results}."
+        said = f"{len(ids)} known {'mistake explains' if len(ids) == 1 else 'mistakes together explain'}"
+        if not left:
+            return f"{said} all {explained:,} {results}."
+        return f"{said} {explained:,} of the {explained + left:,} {results}; nothing explains the other {left:,}."
 
     @cached_property
     def holding(self) -> tuple[list[str], list[tuple[str, int, int]]]:

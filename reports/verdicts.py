@@ -10,30 +10,35 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Word:
-    """How one verdict is shown: ``icon`` is the drawing's name and ``tone`` the colour's, never the colour alone."""
+    """How one verdict is shown: ``icon`` is the drawing's name and ``tone`` the colour's, never the colour alone.
+
+    ``told`` is whether such a result holds numbers, so that a mistake may explain it.
+    """
 
     verdict: str
     icon: str
     tone: str
     meaning: str
     failing: bool = False
+    told: bool = False
 
 
 WORDS: dict[str, Word] = {
     word.verdict: word
     for word in (
-        Word("wrong", "cross", "fail", "Some value is beyond what any accepted arithmetic can explain.", True),
+        Word("wrong", "cross", "fail", "Some value is beyond what any accepted arithmetic can explain.", True, True),
         Word(
             "inaccurate",
             "wave",
             "fail",
             "Beyond the arithmetic it is judged by; a wider class would allow it.",
             True,
+            True,
         ),
         Word("crashed", "burst", "fail", "The runtime's process died.", True),
         Word("timed-out", "clock", "fail", "No answer within the time allowed.", True),
-        Word("malformed", "cross", "fail", "Wrong number, shape or type of outputs.", True),
-        Word("unstable", "wave", "fail", "Two runs of the same data differ, and one of them fails.", True),
+        Word("malformed", "cross", "fail", "Wrong number, shape or type of outputs.", True, True),
+        Word("unstable", "wave", "fail", "Two runs of the same data differ, and one of them fails.", True, True),
         Word("impure", "cross", "fail", "The run changed one of its inputs.", True),
         Word("accepted", "cross", "fail", "A model that the document forbids ran all the same.", True),
         Word("fell-back", "turn", "fail", "The node ran on another execution provider than the one asked for.", True),

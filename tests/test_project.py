@@ -35,11 +35,14 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(enco
 # Imports that go up all the same, and why.
 UPWARD = {
     ("conformance/cli.py", "reports"): "the command that makes a run ends with the page that shows it",
+    ("conformance/merge_cli.py", "reports"): "the command that makes one run of several, with its page",
     ("conformance/report_cli.py", "reports"): "the command that puts runs side by side",
 }
 STANDARD = {*sys.stdlib_module_names, "tomllib"}  # Python 3.10 does not know tomllib yet
 # What a dependency brings along and is its own business to depend on.
 BROUGHT_ALONG = {"markupsafe": "jinja2", "google": "onnx"}
+# What adapters import in a worker of their own, where the runtime is; nothing of it is needed to install onnxspec.
+RUNTIMES = {"openvino", "tract"}
 
 
 def text_of(name: str) -> str:
@@ -53,7 +56,7 @@ def tree(*skipped: str) -> Iterator[Path]:
         names[:] = [
             n
             for n in names
-            if n not in ("__pycache__", "build", "dist", "runs", *skipped)
+            if n not in ("__pycache__", "build", "dist", "runs", "node_modules", *skipped)
             and not n.endswith(".egg-info")
             and (n == ".ci" or not n.startswith("."))
             and not (here / n / "pyvenv.cfg").exists()
@@ -193,7 +196,8 @@ DEPENDENCIES = requirements(PROJECT["project"]["dependencies"])
 
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
     imported = {name.split(".")[0] for room in ROOMS for path in modules(room) for name, _ in imports_of(path)}
-    foreign = imported - STANDARD - {"onnxspec"} - set(BROUGHT_ALONG)
+    foreign = imported - STANDARD - {"onnxspec"} - set(BROUGHT_ALONG) - RUNTIMES
+    foreign = {name for name in foreign if not name.startswith("onnxspec_part_")}  # parts that travel with an adapter
     assert foreign == {name.replace("-", "_") for name in DEPENDENCIES}
     assert set(BROUGHT_ALONG) <= imported
     assert set(BROUGHT_ALONG.values()) <= set(DEPENDENCIES)
@@ -321,7 +325,7 @@ def test_every_key_of_run_json_is_documented(run: Path) -> None:
     content = json.loads((run / "run.json").read_text(encoding="utf-8"))
     keys = set(content)
     keys |= {f"{name}.{key}" for name in ("selection", "environment") for key in content[name]}
-    assert documented("run.json") == keys | {"skipped"}  # which a run of a profile has no use for
+    assert documented("run.json") == keys | {"skipped", "merged"}  # which a run of a profile has no use for
     (target,) = content["targets"]
     assert documented("A target in run.json") == set(target)
     assert target["findings"]

@@ -23,18 +23,45 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..third_party import source_of, third_party
+from .bundle import bundled
+
 ADAPTERS = {
     "onnxruntime": "onnxruntime.py",
     "onnx-reference": "onnx_reference.py",
+    "openvino": "openvino.py",
+    "tract": "tract.py",
+    "quark": "quark.py",
     "backend": "backend.py",
 }
 """Names of the adapters shipped here and the files that hold them."""
 
+PARTS = {"quark.py": {"onnxruntime": "onnxruntime.py", "quark_library": "../quark_library.py"}}
+"""Files that travel with an adapter: to its file the names by which it imports them, and where they are from here."""
+
+EXTERNAL = "external"
+"""The adapter of targets whose command is a program that speaks the protocol by itself: no source is sent to it."""
+
+
+def adapter_names() -> list[str]:
+    """Every adapter that a table may name: those shipped here, programs, and those of other packages."""
+    return list(dict.fromkeys([*ADAPTERS, EXTERNAL, *third_party()]))
+
 
 def adapter_source(adapter: str) -> str:
-    """Source text of a shipped adapter, or of the file that `adapter` names (a path ending in ``.py``).
+    """Source text of a shipped adapter, of one that another package brings, or of the file that `adapter` names (a path
+    ending in ``.py``); empty for a program that is a target by itself.
 
-    Raises `OSError` when the file cannot be read, `KeyError` when there is no such adapter.
+    Raises `OSError` when the file cannot be read, `KeyError` when there is no such adapter, `ThirdPartyError` when
+    another package's is not to be had.
     """
-    path = Path(adapter) if adapter.endswith(".py") else Path(__file__).parent / ADAPTERS[adapter]
-    return path.read_text(encoding="utf-8")
+    if adapter == EXTERNAL:
+        return ""
+    if adapter.endswith(".py"):
+        return Path(adapter).read_text(encoding="utf-8")
+    if adapter not in ADAPTERS:
+        return source_of(adapter)
+    here, name = Path(__file__).parent, ADAPTERS[adapter]
+    text = (here / name).read_text(encoding="utf-8")
+    parts = {part: (here / file).read_text(encoding="utf-8") for part, file in PARTS.get(name, {}).items()}
+    return bundled(text, parts) if parts else text

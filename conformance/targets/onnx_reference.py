@@ -1,4 +1,7 @@
-"""Adapter for ``onnx.reference.ReferenceEvaluator``, the evaluator that ships with onnx. No options."""
+"""Adapter for ``onnx.reference.ReferenceEvaluator``, the evaluator that ships with onnx. Package: onnx. No options.
+
+Tested: onnx 1.17.0 to 1.23.2.
+"""
 
 from __future__ import annotations
 

@@ -1,18 +1,34 @@
-"""Adapter for onnxruntime with any of its execution providers.
+"""Adapter for onnxruntime with any of its execution providers. Package: onnxruntime.
 
-Options: ``provider`` (default CPUExecutionProvider), ``provider_options`` (table), ``session_options`` (table of
-session config entries), ``threads`` (default 1, both within and between operators), ``optimize`` (default false: graph
-optimizations off; true: all of them).
+Options:
+
+``provider`` (default CPUExecutionProvider), ``provider_options`` (table)
+    ``{digest}`` in a value stands for the SHA-256 of the model: providers that keep compiled models under a name of the
+    user's choice (``cache_key`` of VitisAIExecutionProvider, ``migraphx_save_model_path``) would otherwise run one
+    case's with the next.
+``session_options`` (table of session config entries), ``custom_op_libraries`` (list of paths)
+``threads`` (default 1, both within and between operators)
+``optimize`` (default false: graph optimizations off; true: all of them)
+``provider_library``, ``provider_library_name``, ``device``
+    A provider that is a plug-in (onnxruntime 1.23 and later): path of its library, or name of the Python package that
+    brings one (it has ``get_library_path``); the name to register it under (default: the provider's; one that ends in
+    ``.virtual`` lets it offer devices that are not there); "CPU", "GPU" or "NPU" where not its first device is meant.
+``surroundings`` (default false)
+    The model has other nodes around the one under test (a *wrap* lane), and the provider need not take those.
 
 With a provider other than the CPU's named, nothing counts as run without proof that every node ran there:
 ``get_providers()`` only tells what was registered. The proof is the session's own record of the assignment (onnxruntime
 1.24 and later) or, before that, the profile of the runs.
+
+Tested: onnxruntime 1.19.0, 1.24.4 and 1.31.1; onnxruntime-openvino 1.22.0 (profile) and 1.24.1 (record);
+onnxruntime-ep-openvino 1.8.1 (plug-in; registered, no device of Intel's at hand).
 """
 
 from __future__ import annotations
 
 import ctypes
 import difflib
+import hashlib
 import importlib
 import json
 import os
@@ -27,7 +43,20 @@ ort: Any = importlib.import_module("onnxruntime")
 
 CPU = "CPUExecutionProvider"
 BFLOAT16 = 16  # TensorProto.BFLOAT16
-DEFAULTS = {"provider": CPU, "provider_options": {}, "session_options": {}, "threads": 1, "optimize": False}
+SURROUNDINGS = ("Cast", "QuantizeLinear", "DequantizeLinear", "Neg", "Add", "Squeeze")
+"""Operators that a wrap lane puts around a node, and what they are when nothing else is said of them."""
+DEFAULTS: dict[str, Any] = {
+    "provider": CPU,
+    "provider_options": {},
+    "session_options": {},
+    "custom_op_libraries": [],
+    "threads": 1,
+    "optimize": False,
+    "provider_library": "",
+    "provider_library_name": "",
+    "device": "",
+    "surroundings": False,
+}
 
 
 class FellBackError(Exception):
@@ -59,8 +88,13 @@ class Adapter:
         self.entries = {key: _text(value) for key, value in settings["session_options"].items()}
         self.threads = int(settings["threads"])
         self.optimize = bool(settings["optimize"])
+        self.custom_op_libraries = [str(path) for path in settings["custom_op_libraries"]]
+        self.apart = SURROUNDINGS if settings["surroundings"] else ()
+        self.devices: list[Any] = []
         available = ort.get_available_providers()
-        if self.provider not in available:
+        if settings["provider_library"]:
+            self.devices = _plug_in(self.provider, settings)
+        elif self.provider not in available:
             near = difflib.get_close_matches(self.provider, available, 1, 0.8)
             raise RuntimeError(
                 "this onnxruntime {} has no {}; it has {}{}".format(
@@ -68,6 +102,8 @@ class Adapter:
                 )
             )
         self.recorded = hasattr(ort.InferenceSession, "get_provider_graph_assignment_info")
+        if self.provider in ("CUDAExecutionProvider", "TensorrtExecutionProvider") and hasattr(ort, "preload_dlls"):
+            ort.preload_dlls()  # CUDA's libraries may come from Python packages, where no loader looks
         self._session_options = self._make_session_options()
 
     def describe(self) -> dict[str, Any]:
@@ -80,6 +116,8 @@ class Adapter:
             "provider": self.provider,
             "provider_options": self.provider_options,
             "session_options": self.entries,
+            "custom_op_libraries": self.custom_op_libraries,
+            "devices": [_device_text(device) for device in self.devices],
             "available_providers": list(ort.get_available_providers()),
             "threads": self.threads,
             "optimize": self.optimize,
@@ -95,23 +133,30 @@ class Adapter:
         if self.provider == CPU:
             return Session(self._create(model, self._session_options))
         if self.recorded:
-            return Session(self._create(model, self._session_options)).prove_by_record(self.provider)
+            return Session(self._create(model, self._session_options)).prove_by_record(self.provider, self.apart)
         folder = tempfile.mkdtemp(prefix="onnxspec-")
         try:
             options = self._make_session_options()
             options.enable_profiling = True
             options.profile_file_prefix = os.path.join(folder, "profile")
-            return ProfiledSession(self._create(model, options), self.provider, folder)
+            return ProfiledSession(self._create(model, options), self.provider, folder, self.apart)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
 
     def _create(self, model: bytes, options: Any) -> Any:
+        chosen = self.provider_options
+        if any("{digest}" in value for value in chosen.values()):
+            digest = hashlib.sha256(model).hexdigest()
+            chosen = {key: value.replace("{digest}", digest) for key, value in chosen.items()}
         try:
-            # enable_fallback=0: otherwise a provider that fails is replaced by the CPU's without a word.
-            session = ort.InferenceSession(
-                model, options, providers=[(self.provider, self.provider_options)], enable_fallback=0
-            )
+            if self.devices:
+                options = self._make_session_options()
+                options.add_provider_for_devices(self.devices, chosen)
+                session = ort.InferenceSession(model, options)
+            else:
+                # enable_fallback=0: otherwise a provider that fails is replaced by the CPU's without a word.
+                session = ort.InferenceSession(model, options, providers=[(self.provider, chosen)], enable_fallback=0)
         except Exception as error:
             if "fallback to CPU EP has been explicitly disabled" in str(error):
                 raise FellBackError(f"some node is not taken by {self.provider}: {error}", str(error)) from None
@@ -132,8 +177,12 @@ class Adapter:
         options.graph_optimization_level = level.ORT_ENABLE_ALL if self.optimize else level.ORT_DISABLE_ALL
         for key, value in self.entries.items():
             options.add_session_config_entry(key, value)
+        for path in self.custom_op_libraries:
+            options.register_custom_ops_library(path)
         if self.provider != CPU:
-            options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+            # Even what stands around the node would make the session fail; then the record alone has to prove it.
+            if not self.apart:
+                options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
             if self.recorded:
                 options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
         return options
@@ -142,6 +191,28 @@ class Adapter:
         if self.provider == CPU:
             return "no proof needed"
         return "proved by the graph assignment record" if self.recorded else "proved by the profile"
+
+
+def _plug_in(provider: str, settings: dict[str, Any]) -> list[Any]:
+    """Register the library of a plug-in and choose the device to use. Raises RuntimeError where there is none."""
+    if not hasattr(ort, "register_execution_provider_library"):
+        raise RuntimeError(f"this onnxruntime {ort.__version__} has no plug-in providers; 1.23 and later have")
+    library = settings["provider_library"]
+    if not any(mark in library for mark in ("/", "\\", ".")):
+        library = importlib.import_module(library).get_library_path()
+    ort.register_execution_provider_library(settings["provider_library_name"] or provider, library)
+    every = ort.get_ep_devices()
+    own = [device for device in every if device.ep_name == provider]
+    kind = str(settings["device"]).upper()
+    fitting = [device for device in own if kind in ("", device.device.type.name)]
+    if not fitting:
+        there = ", ".join(_device_text(device) for device in own or every)
+        raise RuntimeError("{} offers no {}device here; there is {}".format(provider, kind and kind + " ", there))
+    return fitting[:1]
+
+
+def _device_text(device: Any) -> str:
+    return f"{device.ep_name} on {device.device.type.name}"
 
 
 def _text(value: Any) -> str:
@@ -169,14 +240,17 @@ class Session:
         outputs: list[Any] = self._session.run(None, feeds)
         return outputs
 
-    def prove_by_record(self, provider: str) -> Session:
-        """Keep the assignment that the session recorded; `FellBackError` unless it gives every node to `provider`."""
+    def prove_by_record(self, provider: str, apart: tuple[str, ...] = ()) -> Session:
+        """Keep the assignment that the session recorded; `FellBackError` unless it gives every node to `provider`.
+
+        Nodes of the operators in `apart` may be anywhere.
+        """
         assigned = [
-            (part.ep_name, f"{node.op_type} {node.name}".strip())
+            (part.ep_name, node.op_type, node.name)
             for part in self._session.get_provider_graph_assignment_info()
             for node in part.get_nodes()
         ]
-        self.proof = _judge_placement(provider, assigned, "assignment record")
+        self.proof = _judge_placement(provider, assigned, "assignment record", apart)
         return self
 
     def _run_raw(self, feeds: dict[str, np.ndarray]) -> list[Any]:
@@ -197,9 +271,10 @@ class Session:
 class ProfiledSession(Session):
     """A session whose profile, once the runs are over, shows which provider ran each node."""
 
-    def __init__(self, session: Any, provider: str, folder: str) -> None:
+    def __init__(self, session: Any, provider: str, folder: str, apart: tuple[str, ...] = ()) -> None:
         super().__init__(session)
         self._provider = provider
+        self._apart = apart
         self._folder = folder
 
     def finish(self) -> None:
@@ -210,19 +285,22 @@ class ProfiledSession(Session):
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
         ran = {
-            (event["args"]["provider"], "{} {}".format(event["args"].get("op_name", ""), event.get("name", "")).strip())
+            (event["args"]["provider"], str(event["args"].get("op_name", "")), str(event.get("name", "")))
             for event in events
             if event.get("cat") == "Node" and event.get("args", {}).get("provider")
         }
-        self.proof = _judge_placement(self._provider, sorted(ran), "profile")
+        self.proof = _judge_placement(self._provider, sorted(ran), "profile", self._apart)
 
 
-def _judge_placement(provider: str, nodes: list[tuple[str, str]], source: str) -> str:
-    proof = "{}: {}".format(source, "; ".join(where + ": " + node for where, node in nodes) or "no node")
-    elsewhere = sorted({where for where, _ in nodes} - {provider})
+def _judge_placement(provider: str, nodes: list[tuple[str, str, str]], source: str, apart: tuple[str, ...] = ()) -> str:
+    """What (provider, operator, name) of nodes proves; a part that a provider has compiled is one node of a profile."""
+    shown = "; ".join(f"{where}: {operator} {name}".strip() for where, operator, name in nodes)
+    proof = "{}: {}".format(source, shown or "no node")
+    counting = [(where, operator) for where, operator, _ in nodes if operator not in apart]
+    elsewhere = sorted({where for where, _ in counting} - {provider})
     if elsewhere:
         raise FellBackError("not all on {}: some node ran on {}".format(provider, ", ".join(elsewhere)), proof)
-    if not nodes:
+    if not counting:
         raise FellBackError(f"nothing shows that a node ran on {provider}", proof)
     return proof
 

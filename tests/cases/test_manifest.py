@@ -42,7 +42,7 @@ def test_every_case_is_written_or_left_out_with_a_reason(tree: tuple[Path, dict[
     written, left_out = manifest["cases"], manifest["left_out"]
     assert sorted(e["case"] for e in (*written, *left_out)) == sorted(spec.id for spec in CORE)
     assert len(written) > 40
-    assert {e["type"] for e in written} == {"float16", "float32", "float64"}
+    assert {e["type"] for e in written} >= {"float16", "float32", "float64"}
     assert all(e["reason"] for e in left_out)
     assert manifest["licence"] == "Apache-2.0"
     assert manifest["tolerance"] == {"rtol": 1e-3, "atol": 1e-7}
@@ -63,7 +63,7 @@ def test_every_case_is_written_or_left_out_with_a_reason(tree: tuple[Path, dict[
 def test_what_is_open_is_left_out(tree: tuple[Path, dict[str, Any]]) -> None:
     _, manifest = tree
     reasons = {e["case"]: e["reason"] for e in manifest["left_out"]}
-    for spec in CORE:
+    for spec in (spec for spec in CORE if not spec.illegal):
         touched = {name for feed in build_case(spec).trial.feeds for name in configure(spec.node, feed.inputs).touched}
         open_clauses = {c.id for c in clauses_exercised(spec) if c.status in ("convention", "undefined")}
         if touched or open_clauses:
@@ -79,9 +79,12 @@ def test_what_is_open_is_left_out(tree: tuple[Path, dict[str, Any]]) -> None:
 
 def test_a_tolerance_of_1e_3_is_too_narrow_for_bfloat16(tree: tuple[Path, dict[str, Any]]) -> None:
     _, manifest = tree
-    reasons = [e["reason"] for e in manifest["left_out"] if e["type"] == "bfloat16"]
-    assert len(reasons) == sum(spec.type == "bfloat16" for spec in CORE)
-    assert sum("an honest" in reason for reason in reasons) > 20
+    reasons = {e["case"]: e["reason"] for e in manifest["left_out"] if e["type"] == "bfloat16"}
+    assert sum("an honest" in reason for reason in reasons.values()) > 20
+    # What is left has no numbers, or only numbers that nobody rounds.
+    for spec in CORE:
+        if spec.type == "bfloat16" and spec.id not in reasons:
+            assert spec.data == "exact" or 0 in (spec.T, spec.N), spec.id
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -97,9 +100,8 @@ def test_no_honest_kernel_is_accused(style: str, tree: tuple[Path, dict[str, Any
         for feed, data in zip(trial.feeds, read.data_sets, strict=True):
             outputs = run_kernel(trial.node, feed.inputs, STYLES[style])
             for name, must in data.outputs.items():
-                np.testing.assert_allclose(
-                    outputs[name].astype(must.dtype), must, rtol=RTOL, atol=ATOL, err_msg=entry["case"]
-                )
+                got, wanted = outputs[name].astype(np.float64), must.astype(np.float64)
+                np.testing.assert_allclose(got, wanted, rtol=RTOL, atol=ATOL, err_msg=entry["case"])
 
 
 def test_the_others_are_left_out_with_cause(tree: tuple[Path, dict[str, Any]]) -> None:

@@ -94,10 +94,10 @@ def spoiling(spoil):
 
 KIN = {
     "honest": "Backend = zoo.Honest",
-    "lengths_ignored": "Backend = zoo.deviating('lstm.lengths.ignored')",
+    "lengths_ignored": "Backend = zoo.deviating('lengths.ignored')",
     "gates_swapped": "Backend = zoo.deviating('lstm.gates.ifco')",
-    "backward_as_forward": "Backend = zoo.deviating('lstm.activations.backward-as-forward')",
-    "padding_repeated": "Backend = zoo.deviating('lstm.padding.state-repeated')",
+    "backward_as_forward": "Backend = zoo.deviating('activations.backward-as-forward')",
+    "padding_repeated": "Backend = zoo.deviating('padding.state-repeated')",
     "impure": """
 def spoil(prepared, inputs, outputs):
     inputs["X"][...] = 0
@@ -220,7 +220,7 @@ def read_results(folder: Path) -> list[dict[str, Any]]:
 
 def pick(count: int, wanted: Callable[[CaseSpec], bool] = lambda spec: True, **selection: Sequence[Any]) -> list[str]:
     """Ids of `count` cases of LSTM-14 in float32 (unless told otherwise) that satisfy `wanted`."""
-    chosen = Selection(**{"versions": (14,), "types": ("float32",), **selection})  # type: ignore[arg-type]
+    chosen = Selection(**{"ops": ("LSTM",), "versions": (14,), "types": ("float32",), **selection})  # type: ignore[arg-type]
     found = [spec.id for spec in select(chosen) if wanted(spec)]
     assert len(found) >= count
     return found[:count]

@@ -18,7 +18,7 @@ from .miniatures import Command, Finished, command_line, naming, pick, read_resu
 
 Inside = Callable[..., Finished]
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
-PLAIN = ["--profile", "smoke", "--since-version", "14", "--type", "float32"]
+PLAIN = ["--profile", "smoke", "--op", "LSTM", "--since-version", "14", "--type", "float32"]
 
 # Those of the contract.
 KEYS = {
@@ -95,7 +95,7 @@ def test_known_failures_end_with_0_and_without_the_lists_with_1(inside: Inside, 
 
 
 def test_a_refusal_fails_only_where_it_is_required(inside: Inside) -> None:
-    refused = ["run", "--profile", "smoke", "--since-version", "1", "--type", "float32"]
+    refused = ["run", "--profile", "smoke", "--op", "LSTM", "--since-version", "1", "--type", "float32"]
     assert inside(*refused, "--out", "a").code == 0
     done = inside(*refused, "--out", "b", "--require", "LSTM-1:float32")
     assert done.code == 1

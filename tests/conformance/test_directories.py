@@ -420,7 +420,7 @@ def test_what_cannot_be_asked_for(work: Path, tmp_path: Path, inside: Inside) ->
         ("--cases", "nowhere"): "nowhere is no folder",
         ("--cases", fair, "--profile", "smoke"): "leave --profile out",
         ("--cases", fair, "--op", "LSTN"): "unknown operator 'LSTN' among the directories; nearest: LSTM",
-        ("--cases", fair, "--type", "bfloat16"): "unknown type 'bfloat16' among the directories; nearest: float16",
+        ("--cases", fair, "--type", "bfloat17"): "unknown type 'bfloat17' among the directories; nearest: bfloat16",
         ("--cases", fair, "--since-version", "15"): "unknown operator version '15' among the directories",
         ("--cases", fair, "--case", "test_lstm-15*"): "unknown case 'test_lstm-15*' among the directories",
     }.items():

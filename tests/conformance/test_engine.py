@@ -214,7 +214,14 @@ def test_a_target_that_does_not_start_again_is_no_success(onnxspec: Command, tmp
 
 # Runs that end too early
 
-LONG = ["run", "--target", "backend:gated", *naming(pick(12, plain))]
+
+def one_run(spec: CaseSpec) -> bool:
+    """Whether a case is one model, run once and once more: then the gate closes after four cases."""
+    whole = spec.outputs == ("Y", "Y_h", "Y_c") and spec.reruns == "none" and 0 not in (spec.T, spec.N)
+    return whole and spec.data == "dense" and not spec.illegal
+
+
+LONG = ["run", "--target", "backend:gated", *naming(pick(12, one_run))]
 
 
 @pytest.fixture(scope="module")

@@ -335,4 +335,4 @@ def test_every_smoke_case_can_be_explained(version: int) -> None:
     for spec in profile("smoke", "LSTM", version):
         text = _explained(spec, _honest)
         assert "\npass" in text, spec.id
-        assert len(text.splitlines()) < 120, spec.id
+        assert len(text.splitlines()) < 140, spec.id

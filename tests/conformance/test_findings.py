@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
-from onnxspec.cases import CaseSpec, build_case, features_of, profile
-from onnxspec.conformance.findings import biases, findings_of, grades
+from onnxspec.cases import CaseSpec, build_case, profile
+from onnxspec.conformance.conditions import condition_of, message_kind, worded
+from onnxspec.conformance.findings import findings_of
 from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.result import Result, result_of
+from onnxspec.conformance.signed_errors import biases, grades
 from onnxspec.conformance.staged import judge_staged
 from onnxspec.conformance.verdict import Judgement, Verdict
-from onnxspec.reference import DEVIATIONS, evaluate, run_deviation
+from onnxspec.reference import DEVIATIONS, OPERATORS, evaluate, run_deviation
 
-SPECS = [spec for spec in profile("core", "LSTM", 14) if spec.type == "float32"]
+SPECS = [spec for spec in profile("core", "LSTM", 14) if spec.type == "float32" and not spec.illegal]
 BY_ID = {spec.id: SpecProbe(spec) for spec in SPECS}
 
 
@@ -30,12 +32,17 @@ def failing_where(wanted: Callable[[CaseSpec], bool]) -> list[Result]:
 
 def true_of(words: str, spec: CaseSpec) -> bool:
     """Whether a condition, in the words of a finding, holds for a case."""
-    special = {"no rows": spec.N == 0, "no steps": spec.T == 0, "hidden_size absent": not spec.hidden_size}
-    if words in special:
-        return special[words]
-    if words.startswith("activations "):
-        return "/".join(spec.activations or ()) == words.removeprefix("activations ")
-    return words.replace(" ", "-") in features_of(spec) or words in (spec.type, f"version {spec.version}")
+    return words in {worded(trait) for trait in SpecProbe(spec).traits}
+
+
+def test_a_condition_in_words_is_one_of_what_is_in_the_case() -> None:
+    (spec,) = [s for s in SPECS if s.layout == 1 and s.N and s.T and s.lengths == "absent" and not s.activations][:1]
+    assert true_of("layout 1", spec)
+    assert true_of("no sequence_lens", spec)
+    assert true_of("float32", spec)
+    assert true_of("version 14", spec)
+    assert not true_of("sequence_lens", spec)
+    assert not true_of("no rows", spec)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +55,7 @@ def true_of(words: str, spec: CaseSpec) -> bool:
         lambda s: s.T == 0,
         lambda s: s.N == 0,
         lambda s: bool(s.input_forget) and s.peepholes,
-        lambda s: s.activations == ("Sigmoid", "Tanh", "ThresholdedRelu"),
+        lambda s: s.activations == ("HardSigmoid", "Relu", "Relu"),
         lambda s: s.layout == 1,
         lambda s: s.data == "numerics",
     ],
@@ -98,10 +105,96 @@ def test_refusals_belong_together_whatever_addresses_and_shapes_they_name() -> N
     assert {finding["kind"] for finding in found} == {"refused"}
 
 
+def refused(spec: CaseSpec, message: str) -> tuple[CaseSpec, Judgement]:
+    return spec, Judgement(Verdict.REFUSED, "load", message=message)
+
+
+def of_all_operators(wanted: Callable[[CaseSpec], bool], message: str) -> list[dict[str, Any]]:
+    """The findings of a target that refuses some cases, each operator in words of its own, and passes the others."""
+    specs = [s for op in OPERATORS for s in profile("core", op, 14) if not s.illegal]
+    judged = [
+        refused(s, message.format(op=s.op, version=s.version)) if wanted(s) else (s, Judgement(Verdict.PASS))
+        for s in specs
+    ]
+    return findings_of(results_of(judged), {s.id: s for s in specs})
+
+
+def test_what_every_operator_refuses_is_said_once() -> None:
+    message = "no kernel for {op}({version}) in /src/rnn/{op}_base.h:24, node 'my {op}'"
+    (wide,) = of_all_operators(lambda s: s.type == "float64", message)
+    assert (wide["title"], wide["operators"]) == ("refuses float64", sorted(OPERATORS))
+    (batch,) = of_all_operators(lambda s: s.layout == 1, message)
+    assert (batch["title"], batch["operators"]) == ("refuses layout 1", sorted(OPERATORS))
+    # In words that have nothing in common, too; and where it is not the only reason.
+    first, second = of_all_operators(lambda s: s.type == "float64" or s.layout == 1, "{op}" * 3 + " is out")
+    assert {first["title"], second["title"]} == {"refuses float64", "refuses layout 1"}
+    assert first["types"] == ["float64"]
+    (only,) = of_all_operators(lambda s: s.op == "GRU", message)
+    assert (only["title"], only["operators"]) == ("refuses GRU altogether", ["GRU"])
+
+
+def test_a_refusal_says_what_most_of_it_say() -> None:
+    few = min((s for s in SPECS if s.T and s.N), key=lambda s: SpecProbe(s).size)
+    judged = [refused(s, "a rare word" if s is few else f"the usual word, at {n}") for n, s in enumerate(SPECS[:9])]
+    judged += [refused(few, "a rare word")] if few not in SPECS[:9] else []
+    other = next(s for s in profile("core", "LSTM", 14) if s.type == "float16" and not s.illegal)
+    judged.append((other, Judgement(Verdict.PASS)))
+    (finding,) = findings_of(results_of(judged), {**BY_ID, other.id: SpecProbe(other)})
+    assert finding["title"] == "refuses float32"
+    assert finding["message"].startswith("the usual word")
+
+
+def test_nothing_is_made_up_of_refusals_that_have_nothing_in_common() -> None:
+    judged = [
+        refused(s, f"rejected {n}") if int(s.digest, 16) % 3 == 0 else (s, Judgement(Verdict.PASS))
+        for n, s in enumerate(SPECS)
+    ]
+    (finding,) = findings_of(results_of(judged), BY_ID)
+    assert (finding["title"], finding["conditions"]) == ("refuses these nodes", "")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("no LSTM(1) node 'lstm'", "no GRU(22) node 'gru'", True),
+        ("/a/b/lstm_base.h:31 LSTMBase::LSTMBase x < 3", "/c/d/deep_gru.h:7 DeepGru::DeepGru x < 4", True),
+        ("at 0xdead for {2,3}", "at 0xbeef for {}", True),
+        ("clip is not supported", "layout is not supported", False),
+    ],
+)
+def test_messages_are_alike_but_for_what_they_name(one: str, other: str, alike: bool) -> None:
+    assert (message_kind(one) == message_kind(other)) == alike
+
+
+def test_a_pair_of_traits_is_not_told_of_two_cases() -> None:
+    a, b, c = (frozenset(text.split()) for text in ("x y", "x z", "y z"))
+    assert condition_of([a | b, a | b], [a, b, c]) == ""
+    assert condition_of([a | b] * 3, [a, b]) == "y and z"
+    assert condition_of([a | b] * 3, [a, b, c]) == ""
+    assert condition_of([a], [c]) == "x"
+    assert condition_of([a | b], [frozenset("z")]) == ""  # x or y: one case cannot tell
+    assert condition_of([a | b] * 2, [frozenset("z")]) == "x"
+
+
+def test_what_fails_alike_in_several_operators_is_one_finding() -> None:
+    specs = [next(s for s in profile("core", op, 14) if s.clip and s.type == "float32") for op in OPERATORS]
+    judged = [(s, Judgement(Verdict.WRONG, "value", clause=f"{s.op.lower()}.equations", message="m")) for s in specs]
+    (finding,) = findings_of(results_of(judged), {s.id: s for s in specs})
+    assert finding["operators"] == sorted(OPERATORS)
+    assert sorted(finding["clauses"]) == ["gru.equations", "lstm.equations", "rnn.equations"]
+
+
+def test_failures_come_first_and_refusals_last() -> None:
+    broken = Judgement(Verdict.PASS, "padding", clause="lstm.padding.zero", flags=("unconventional",), message="m")
+    judged = [refused(SPECS[0], "no"), (SPECS[1], broken), (SPECS[2], Judgement(Verdict.CRASHED, message="m"))]
+    kinds = [finding["kind"] for finding in findings_of(results_of(judged), BY_ID)]
+    assert kinds == ["crashed", "convention", "refused"]
+
+
 def test_the_smallest_case_stands_for_a_finding() -> None:
     wrong = Judgement(Verdict.WRONG, "value", message="m")
     large = max(SPECS, key=lambda s: s.H * s.T * s.N * s.I)
-    small = next(s for s in SPECS if (s.T, s.N, s.I, s.H) == (1, 1, 1, 1))
+    small = min((s for s in SPECS if s.T and s.N), key=lambda s: (s.H * s.T * s.N * s.I, s.H))
     (finding,) = findings_of(results_of([(large, wrong), (small, wrong)]), BY_ID)
     assert (finding["smallest"], finding["repeat"]) == (small.id, f"repeat {small.id}")
 
@@ -168,7 +261,7 @@ def test_roundings_average_out_and_a_drift_does_not() -> None:
     assert abs(fair["shift"]) < 0.1
     assert abs(fair["scale"]) < 0.1
     assert fair["elements"] >= 100
-    low = bias_of(lambda node, inputs: run_deviation(DEVIATIONS["lstm.drift.one-unit-low"], node, inputs))
+    low = bias_of(lambda node, inputs: run_deviation(DEVIATIONS["drift.one-unit-low"], node, inputs))
     assert low["biased"] is True
     assert low["shift"] < -0.5
 

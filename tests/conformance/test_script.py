@@ -278,9 +278,20 @@ def test_how_the_target_is_started_is_said() -> None:
     ast.parse(text)
 
 
-@pytest.mark.parametrize("target", ["onnxruntime", "onnx-reference", "backend:some.module", "own"])
+def _chosen(target: str) -> Target:
+    own = {
+        "own": Target("own", "/some/own.py", {"a": 1}),
+        "program": Target("program", "external", {"a": 1}, ("node", "worker.mjs"), {"B": "2"}, folder="/some/where"),
+    }
+    return own[target] if target in own else parse_target(target)
+
+
+TARGETS = ("onnxruntime", "onnx-reference", "backend:some.module", "openvino", "tract", "own", "program")
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_scripts_are_short_and_stand_alone(target: str) -> None:
-    chosen = Target("own", "/some/own.py", {"a": 1}) if target == "own" else parse_target(target)
+    chosen = _chosen(target)
     for version in (14, 22):
         for spec in profile("smoke", "LSTM", version):
             text = script_of(build_case(spec), chosen)
@@ -297,9 +308,9 @@ def test_scripts_are_short_and_stand_alone(target: str) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ruff") is None, reason="ruff is not installed")
-@pytest.mark.parametrize("target", ["onnxruntime", "onnx-reference", "backend:some.module", "own"])
+@pytest.mark.parametrize("target", TARGETS)
 def test_scripts_pass_the_linter(tmp_path: Path, target: str) -> None:
-    chosen = Target("own", "/some/own.py", {"a": 1}) if target == "own" else parse_target(target)
+    chosen = _chosen(target)
     for version in (1, 14, 22):
         for number, spec in enumerate(profile("smoke", "LSTM", version)):
             (tmp_path / f"case_{version}_{number}.py").write_text(script_of(build_case(spec), chosen), encoding="utf-8")

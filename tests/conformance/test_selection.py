@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from onnxspec.cases import PROFILES, profile
+from onnxspec.cases import PROFILES, operator_versions, profile
 from onnxspec.conformance.selection import Selection, UnknownName, operator_types, select
 
 
@@ -18,8 +18,9 @@ def complaint(selection: Selection) -> str:
 
 
 def test_without_narrowing_it_is_the_profile_in_its_order() -> None:
-    everything = [spec for version in (1, 7, 14, 22) for spec in profile("core", "LSTM", version)]
-    assert select(Selection()) == everything
+    everything = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
+    # Models that must be refused come last: whatever they do to a process, all others have run.
+    assert select(Selection()) == sorted(everything, key=lambda spec: bool(spec.illegal))
     assert len(select(Selection("smoke"))) < len(everything)
 
 
@@ -66,10 +67,10 @@ def test_thousands_of_names_take_no_time() -> None:
         (Selection("smok"), "profile 'smok'", "nearest: smoke"),
         (Selection(ops=("LSTMM",)), "operator 'LSTMM'", "nearest: LSTM"),
         (Selection(versions=(13,)), "operator version '13'", "nearest: 14, 7, 22"),
-        (Selection(versions=(2,)), "operator version '2'", "nearest: 1, 7, 14"),
+        (Selection(versions=(2,)), "operator version '2'", "nearest: 1, 3, 7"),
         (Selection(types=("half",)), "type 'half'", "float16"),
         (Selection(types=("FLOAT16",)), "type 'FLOAT16'", "nearest: float16"),
-        (Selection(versions=(1,), types=("bfloat16",)), "'*-1:bfloat16' in profile core", "nearest: LSTM-22:bfloat16"),
+        (Selection(versions=(1,), types=("bfloat16",)), "'*-1:bfloat16' in profile core", "LSTM-22:bfloat16"),
         (Selection(versions=(1,), types=("bfloat16",), cases=("*",)), "'*-1:bfloat16'", "LSTM-22:bfloat16"),
     ],
 )
@@ -88,4 +89,6 @@ def test_requirements_can_be_made_of_every_version_and_type() -> None:
     known = operator_types()
     assert {"LSTM-1:float32", "LSTM-22:bfloat16"} <= set(known)
     assert "LSTM-14:bfloat16" not in known
-    assert {f"{s.op}-{s.version}:{s.type}" for s in select(Selection())} == set(known)
+    assert {f"{s.op}-{s.version}:{s.type}" for s in select(Selection())} == {
+        name for name in known if not name.startswith("ExtendedLSTM")
+    }

@@ -13,19 +13,32 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import Case, CaseSpec, build_case, operator_versions, profile
-from onnxspec.conformance.findings import BIAS_ERRORS, BIAS_UNITS
-from onnxspec.conformance.staged import Implementation, judge_staged
+from onnxspec.cases.illegal import illegal_cases
+from onnxspec.conformance.signed_errors import BIAS_ERRORS, BIAS_UNITS
+from onnxspec.conformance.staged import Implementation, judge_staged, staged_outcome
 from onnxspec.conformance.verdict import FAILING, Judgement, Verdict
-from onnxspec.reference import DEVIATIONS, FORMATS, Node, Readings, configure, evaluate, run_deviation
+from onnxspec.reference import (
+    DEVIATIONS,
+    FORMATS,
+    OPERATORS,
+    Deviation,
+    IllegalNode,
+    Node,
+    Readings,
+    configure,
+)
 from onnxspec.reference.kernels import STYLES, Style, run_kernel
 
 ALL = ("Y", "Y_h", "Y_c")
+BEYOND_RANGE = {("float16", "large"), ("float16", "huge")}
 NOT_ACCUSED = {Verdict.PASS, Verdict.UNJUDGED}
 
 
 @lru_cache(maxsize=1)
 def core() -> tuple[Case, ...]:
-    return tuple(build_case(spec) for op, version in operator_versions() for spec in profile("core", op, version))
+    """The legal cases."""
+    specs = (spec for op, version in operator_versions() for spec in profile("core", op, version))
+    return tuple(build_case(spec) for spec in specs if not spec.illegal)
 
 
 def cases(every: int = 1, first: int = 0, **fields: Any) -> list[Case]:
@@ -35,10 +48,6 @@ def cases(every: int = 1, first: int = 0, **fields: Any) -> list[Case]:
 
 def kernel(style: Style, readings: Readings | None = None) -> Implementation:
     return lambda node, inputs: run_kernel(node, inputs, style, readings)
-
-
-def deviation(id: str) -> Implementation:
-    return lambda node, inputs: run_deviation(DEVIATIONS[id], node, inputs)
 
 
 # Honest kernels.
@@ -54,15 +63,15 @@ def test_honest_kernels_are_not_accused(position: int, style: Style) -> None:
 
 
 def test_every_case_of_core_is_judged() -> None:
-    empty = 0
     for case in core():
         found = judge_staged(case, kernel(STYLES["library"]))
         assert found.verdict is Verdict.PASS, case.spec.id
-        empty += not found.judged
+        assert found.judged or not case.spec.N, case.spec.id
+        # Large numbers leave the range of float16 here and there.
+        doubtful = case.spec.data in ("nan-row", "inf-row") or (case.spec.type, case.spec.data) in BEYOND_RANGE
         # The run before the case's own has no twin; without Y its late steps have too wide a radius.
-        if case.spec.data not in ("nan-row", "inf-row") and (case.twin is None or case.spec.reruns == "none"):
+        if not doubtful and (case.twin is None or case.spec.reruns == "none"):
             assert found.judged == found.elements, case.spec.id
-    assert empty <= 2  # batches without rows
 
 
 def test_flushing_kernels_pass_by_their_class() -> None:
@@ -94,49 +103,110 @@ def test_state_may_be_wider_than_what_is_shown_at_any_length() -> None:
 
 # Faults.
 
-SEEN_ELSEWHERE = {
-    # A convention alone is no failure.
-    "lstm.padding.state-repeated",
+# One case for each way of going wrong, and the verdict that it comes to.
+PLAIN = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, outputs=ALL)
+STAGED: dict[str, tuple[CaseSpec, Verdict, str | None]] = {
+    "lstm.gates.ifco": (PLAIN, Verdict.WRONG, "value"),
+    "lengths.ignored": (replace(PLAIN, lengths="ragged"), Verdict.WRONG, "value"),
+    "rows.nan-spreads": (replace(PLAIN, data="nan-row"), Verdict.WRONG, "nonfinite"),
+    "outputs.last-hidden-missing": (PLAIN, Verdict.MALFORMED, "form"),
+    "outputs.no-direction-axis": (PLAIN, Verdict.MALFORMED, "shape"),
+    "outputs.float32": (replace(PLAIN, type="float16"), Verdict.MALFORMED, "type"),
+    "outputs.not-skipped": (replace(PLAIN, outputs=("", "Y_h")), Verdict.MALFORMED, "shape"),
+    "session.sizes-kept": (replace(PLAIN, reruns="sizes", dimensions="symbolic"), Verdict.MALFORMED, "shape"),
+    "inputs.x-overwritten": (PLAIN, Verdict.IMPURE, "inputs-changed"),
+    "inputs.initial-h-overwritten": (replace(PLAIN, initial="all"), Verdict.IMPURE, "inputs-changed"),
+    "session.varies": (PLAIN, Verdict.UNSTABLE, "value"),
+    "session.state-kept": (PLAIN, Verdict.UNSTABLE, "value"),
+    "session.bias-once": (replace(PLAIN, bias=True), Verdict.UNSTABLE, "value"),
+    "session.lengths-kept": (replace(PLAIN, N=9, lengths="ragged", reruns="data"), Verdict.WRONG, "value"),
+    "constants.bias-ignored": (replace(PLAIN, bias=True, weights="initializer"), Verdict.WRONG, "value"),
+    "precision.bfloat16-operands": (PLAIN, Verdict.INACCURATE, "value"),
 }
-STRUCTURAL = [d.id for d in DEVIATIONS.values() if d.structural and d.id not in SEEN_ELSEWHERE]
 
 
-def _effort(case: Case) -> tuple[int, int]:
-    """Few readings first, for each multiplies the work of a verdict; then many features, so that faults show early."""
-    return len(configure(case.trial.node, case.trial.feeds[-1].inputs).touched), -len(case.spec.marks)
+@pytest.mark.parametrize("id", STAGED)
+def test_a_deviation_comes_to_its_verdict(id: str) -> None:
+    spec, verdict, reason = STAGED[id]
+    found = judge_staged(build_case(spec), DEVIATIONS[id])
+    assert (found.verdict, found.reason) == (verdict, reason), found.message
 
 
-def _shows(id: str, case: Case) -> bool:
-    """Whether the fault changes anything in a case: the rest need no verdict."""
-    feed = case.trial.feeds[-1]
-    right, wrong = evaluate(case.trial.node, feed.inputs), run_deviation(DEVIATIONS[id], case.trial.node, feed.inputs)
-    return any(not np.array_equal(wrong[n], right[n].astype(wrong[n].dtype)) for n in wrong)
+@pytest.mark.parametrize(
+    ("id", "changes"),
+    [
+        ("constants.bias-ignored", {"bias": True, "weights": "input"}),
+        ("session.lengths-kept", {"lengths": "ragged"}),
+        ("session.sizes-kept", {"reruns": "data"}),
+        ("inputs.initial-h-overwritten", {}),
+        ("inputs.weights-repacked", {"weights": "initializer"}),
+        ("outputs.not-skipped", {}),
+        ("lstm.input-forget.ignored", {}),
+    ],
+)
+def test_a_deviation_passes_where_it_does_not_show(id: str, changes: dict[str, Any]) -> None:
+    assert judge_staged(build_case(replace(PLAIN, **changes)), DEVIATIONS[id]).verdict is Verdict.PASS
 
 
-@pytest.mark.parametrize("kind", ["float32", "float16", "float64", "bfloat16"])
-@pytest.mark.parametrize("id", STRUCTURAL)
-def test_a_structural_fault_fails_a_case_of_core_in_every_type(id: str, kind: str) -> None:
-    for case in sorted(cases(type=kind), key=_effort):
-        found = judge_staged(case, deviation(id)) if _shows(id, case) else None
-        if found is not None and found.verdict in (Verdict.WRONG, Verdict.MALFORMED):
-            return
-    pytest.fail("no case of core fails")
+def test_a_session_is_run_again_only_where_something_is_kept() -> None:
+    trial = build_case(PLAIN).trial
+    assert [len(lists) for lists in staged_outcome(trial, DEVIATIONS["session.varies"]).outputs] == [2]
+    assert [len(lists) for lists in staged_outcome(trial, DEVIATIONS["session.initial-h-kept"]).outputs] == [1]
+    assert [len(lists) for lists in staged_outcome(trial, DEVIATIONS["bias.ignored"]).outputs] == [1]
+
+
+def test_what_a_deviation_keeps_ends_with_its_session() -> None:
+    case = build_case(replace(PLAIN, outputs=("", "Y_h")))
+    assert case.twin is not None
+    kept = DEVIATIONS["session.state-kept"]
+    alone, twin = staged_outcome(case.trial, kept).outputs[0], staged_outcome(case.twin, kept).outputs[0]
+    assert np.array_equal(np.asarray(alone[0][0]), np.asarray(twin[0][1]))
+
+
+def test_a_changed_input_is_named_and_the_cases_own_arrays_stay() -> None:
+    case = build_case(PLAIN)
+    before = {n: a.copy() for n, a in case.trial.feeds[0].inputs.items()}
+    assert staged_outcome(case.trial, DEVIATIONS["inputs.x-overwritten"]).changed == ("X",)
+    assert all(np.array_equal(case.trial.feeds[0].inputs[n], a) for n, a in before.items())
+
+
+def test_a_deviation_that_accepts_something_fails_where_that_is_forbidden_and_nowhere_else() -> None:
+    accepting = {d.topic: d for d in DEVIATIONS.values() if d.accepts}
+    models = [build_case(spec) for op in OPERATORS for spec in illegal_cases(op, 14)]
+    forbidden = [case for case in models if case.trial.violation is not None and not case.trial.violation.open]
+    assert {case.trial.violation.topic for case in forbidden if case.trial.violation} == set(accepting)
+    for case in forbidden:
+        assert case.trial.violation is not None
+        topic = case.trial.violation.topic
+        assert judge_staged(case, accepting[topic]).verdict is Verdict.ACCEPTED, case.spec.id
+        other = next(d for t, d in accepting.items() if t != topic)
+        assert judge_staged(case, other).verdict is Verdict.PASS
+        assert judge_staged(case, DEVIATIONS["bias.ignored"]).verdict is Verdict.PASS
+    assert judge_staged(build_case(PLAIN), accepting["layout"]).verdict is Verdict.PASS
+
+
+def test_an_implementation_that_raises_refuses() -> None:
+    def refusing(node: Node, inputs: Any) -> Any:
+        raise IllegalNode("lstm.types", "LSTM-14: not for us")
+
+    found = judge_staged(build_case(PLAIN), refusing)
+    assert (found.verdict, found.message) == (Verdict.REFUSED, "LSTM-14: not for us")
 
 
 def test_a_broken_convention_is_a_flag() -> None:
     flagged = 0
     for case in cases(every=3, lengths="ragged"):
-        found = judge_staged(case, deviation("lstm.padding.state-repeated"))
+        found = judge_staged(case, DEVIATIONS["padding.state-repeated"])
         assert found.verdict not in FAILING
         if found.flags == ("unconventional",):
             flagged += 1
-            assert (found.reason, found.clause) == ("padding", "lstm.padding.zero")
+            assert (found.reason, found.clause) == ("padding", f"{case.spec.op.lower()}.padding.zero")
     assert flagged > 5
 
 
 def test_the_hidden_state_that_is_not_the_last_of_Y_is_named() -> None:
     spec = CaseSpec("LSTM", 14, direction="bidirectional", T=4, N=3, I=2, H=5, lengths="ragged", outputs=ALL)
-    found = judge_staged(build_case(spec), deviation("lstm.outputs.last-row-of-tensor"))
+    found = judge_staged(build_case(spec), DEVIATIONS["outputs.last-row-of-tensor"])
     assert found.verdict is Verdict.WRONG
     assert found.clause == "lstm.outputs.last-hidden"
     assert found.where is not None
@@ -163,12 +233,12 @@ def test_one_unit_between_the_hidden_state_and_the_last_of_Y_may_be_two_rounding
 @pytest.mark.parametrize("outputs", [("", "Y_h", "Y_c"), ("", "Y_h"), ("", "", "Y_c")], ids=["both", "Y_h", "Y_c"])
 def test_outputs_that_depend_on_what_is_asked_for_are_found(outputs: tuple[str, ...], kind: str) -> None:
     spec = CaseSpec("LSTM", 14, kind, T=4, N=3, I=2, H=5, lengths="ragged", outputs=outputs)
-    found = judge_staged(build_case(spec), deviation("lstm.outputs.depend-on-request"))
+    found = judge_staged(build_case(spec), DEVIATIONS["outputs.depend-on-request"])
     assert found.verdict is Verdict.WRONG
     assert "outputs-differ-from-twin" in found.flags
     # The same kernel in a case with Y is right: there is nothing else to find.
     with_y = replace(spec, outputs=("Y", *outputs[1:]))
-    assert judge_staged(build_case(with_y), deviation("lstm.outputs.depend-on-request")).verdict is Verdict.PASS
+    assert judge_staged(build_case(with_y), DEVIATIONS["outputs.depend-on-request"]).verdict is Verdict.PASS
 
 
 def test_a_fault_that_shows_only_where_everything_is_asked_for_is_found_by_the_twin() -> None:
@@ -205,7 +275,7 @@ def test_a_runtime_that_computes_in_a_half_type_throughout_is_inaccurate(inner: 
     def narrow(node: Node, inputs: Any) -> Any:
         attributes = {n: v for n, v in node.attributes.items() if n != "output_sequence"}
         half = {n: a if n == "sequence_lens" else a.astype(FORMATS[inner].dtype) for n, a in inputs.items()}
-        outputs = run_kernel(Node("LSTM", 22, attributes, node.outputs), half, STYLES["stored-sums-edge"])
+        outputs = run_kernel(Node(node.op_type, 22, attributes, node.outputs), half, STYLES["stored-sums-edge"])
         return {n: a.astype(np.float32) for n, a in outputs.items()}
 
     found = [judge_staged(c, narrow) for c in cases(every=3, type="float32") if c.spec.version > 1]
@@ -216,7 +286,7 @@ def test_a_runtime_that_computes_in_a_half_type_throughout_is_inaccurate(inner: 
 # Drift: what hides inside each radius shows in the mean of signed errors.
 
 
-def bias(implementation: Implementation, chosen: Iterable[Case]) -> dict[str, tuple[float, float, float]]:
+def bias(implementation: Implementation | Deviation, chosen: Iterable[Case]) -> dict[str, tuple[float, float, float]]:
     """Mean signed error, the same towards larger magnitude, and their standard error, in u, by type."""
     sums: dict[str, Any] = defaultdict(lambda: np.zeros(4))
     for case in chosen:
@@ -236,19 +306,14 @@ def test_honest_kernels_are_not_biased(style: Style) -> None:
         assert not is_biased(*found), kind
 
 
-DRIFTING = {
-    "forget-gate": deviation("lstm.drift.forget-gate"),
-    "one-unit-low": deviation("lstm.drift.one-unit-low"),
-}
+DRIFTING = [(op, d) for d in DEVIATIONS.values() if d.drifts for op in d.operators]
 
 
-@pytest.mark.parametrize("id", DRIFTING)
-def test_drift_within_the_radius_is_a_bias_in_every_type(id: str) -> None:
-    found = bias(DRIFTING[id], cases(data="numerics"))
-    assert set(found) == set(FORMATS)
-    for kind, statistic in found.items():
+@pytest.mark.parametrize(("op", "chosen"), DRIFTING, ids=[f"{op}-{d.id}" for op, d in DRIFTING])
+def test_drift_within_the_radius_is_a_bias_in_every_type_that_it_shows_in(op: str, chosen: Deviation) -> None:
+    for kind in chosen.types:
+        (statistic,) = bias(chosen, cases(op=op, type=kind, data="numerics")).values()
         assert is_biased(*statistic), kind
-        assert max(map(abs, statistic[:2])) > 15 * statistic[2]
 
 
 def test_storing_by_cutting_digits_off_is_a_bias() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,19 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxspec.conformance import worker
+from onnxspec.conformance.launch import PLACEHOLDERS
 from onnxspec.conformance.process import Job, Outcome, TargetProcess, TargetUnavailable
-from onnxspec.conformance.target import Target, TargetError, UnknownTarget, parse_target, target_names
+from onnxspec.conformance.target import (
+    PROVIDERS,
+    Target,
+    TargetError,
+    UnknownTarget,
+    parse_target,
+    target_names,
+)
 from onnxspec.conformance.targets import ADAPTERS, adapter_source
+from onnxspec.conformance.targets.onnxruntime import DEFAULTS
+from onnxspec.reference import ACCURACY_CLASSES
 
 from .miniatures import needs_cell_output
 
@@ -257,7 +268,7 @@ def test_names_that_are_always_there() -> None:
     assert parse_target("onnx-reference").adapter == "onnx-reference"
     assert parse_target("onnxruntime:MIGraphXExecutionProvider").options == {"provider": "MIGraphXExecutionProvider"}
     assert parse_target("backend:a.b_c").options == {"module": "a.b_c"}
-    assert set(ADAPTERS) == {"onnxruntime", "onnx-reference", "backend"}
+    assert set(ADAPTERS) == {"onnxruntime", "onnx-reference", "openvino", "tract", "quark", "backend"}
 
 
 @pytest.mark.parametrize(
@@ -290,7 +301,7 @@ def test_a_table_is_read_whole(tmp_path: Path) -> None:
         '[migraphx]\nadapter = "onnxruntime"\nprovider = "MIGraphXExecutionProvider"\n'
         'options = { optimize = true, provider_options = { migraphx_fp16_enable = "0" } }\n'
         'interpreter = "venv/bin/python"\nenvironment = { HIP_VISIBLE_DEVICES = "0" }\n'
-        'time_limit = 120\nmemory_limit = 8_000_000_000\naccuracy = "tf32"\n'
+        'time_limit = 120\nmemory_limit = 8_000_000_000\naccuracy = "tf32"\nexpected = "known.toml"\n'
         '[box]\nadapter = "mine.py"\ncommand = ["ssh", "box", "python3", "worker.py"]\n'
         '[plain]\nadapter = "backend"\noptions.module = "a.b"\ninterpreter = "python3.9"\n'
     )
@@ -308,6 +319,7 @@ def test_a_table_is_read_whole(tmp_path: Path) -> None:
         120.0,
         8_000_000_000,
         "tf32",
+        str(tmp_path / "known.toml"),
     )
     box = parse_target("box", file)
     assert (box.adapter, box.command) == (str(tmp_path / "mine.py"), ("ssh", "box", "python3", "worker.py"))
@@ -347,6 +359,61 @@ def test_a_wrong_table_names_file_and_key(text: str, complaint: str, tmp_path: P
     assert str(file) in str(caught.value)
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ('time_limit = "long"', 8),
+        ("options.threads = 1979-05-27", 8),
+        ("options.threads = [1,  # one\n  # two\n  1979-05-27]", 8),
+        ("\n\nenvironment = {A = 1}", 10),
+        ('command = [\n  "ssh",\n  1\n]', 8),
+        ('"accuracy" = """\nloose\n"""', 8),
+        ("[x.environment]\nB = '1'\nA = 1", 10),
+        ('command = ["ssh", "box", "python3", "-c", "{source}"]', 8),
+    ],
+)
+def test_a_wrong_key_is_told_with_its_line(key: str, line: int, tmp_path: Path) -> None:
+    file = tmp_path / "targets.toml"
+    file.write_text(f'# head\n[y]\nadapter = "onnxruntime"\ntime_limit = 3\n\n[x]\nadapter = "onnxruntime"\n{key}\n')
+    with pytest.raises(TargetError) as caught:
+        parse_target("x", file, accuracies=("strict",))
+    assert str(caught.value).startswith(f"{file}:{line}: [x] ")
+    assert parse_target("y", file).time_limit == 3
+
+
+def test_a_missing_key_is_told_with_the_line_of_its_table(tmp_path: Path) -> None:
+    file = tmp_path / "targets.toml"
+    file.write_text('[y]\nadapter = "onnxruntime"\n\n[x]\ntime_limit = 3\n')
+    with pytest.raises(TargetError, match=r"targets.toml:4: \[x\] adapter: is missing"):
+        parse_target("x", file)
+
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "targets").glob("*.toml"))
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
+def test_the_shipped_examples_are_right(file: Path) -> None:
+    """Every table can be read, brings its worker along, and has options that its adapter knows."""
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("# ")
+    tables = re.findall(r"^\[([\w-]+)\]$", text, re.MULTILINE)
+    assert tables
+    for name in tables:
+        target = parse_target(name, file, accuracies=tuple(ACCURACY_CLASSES))
+        assert target.adapter == "external" or any(word in "".join(target.command) for word in PLACEHOLDERS)
+        if target.adapter == "onnxruntime":
+            assert target.options.get("provider", "CPUExecutionProvider") in PROVIDERS
+            assert set(target.options) <= set(DEFAULTS)
+
+
+def test_there_is_an_example_for_every_configuration_of_amd() -> None:
+    tables = [
+        (name, file) for file in EXAMPLES for name in re.findall(r"^\[([\w-]+)\]$", file.read_text(), re.MULTILINE)
+    ]
+    found = {parse_target(name, file).options.get("provider") for name, file in tables}
+    assert {f"{name}ExecutionProvider" for name in ("ROCM", "MIGraphX", "VitisAI")} <= found
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ def test_only_one_step_cases_are_graded() -> None:
 @pytest.mark.parametrize("layout", [0, 1])
 def test_padding_that_is_not_zero_passes_with_a_flag(layout: int) -> None:
     case = build_case(replace(RAGGED, layout=layout))
-    found = judge_staged(case, deviating("lstm.padding.state-repeated"))
+    found = judge_staged(case, deviating("padding.state-repeated"))
     assert (found.verdict, found.reason, found.flags) == (Verdict.PASS, "padding", ("unconventional",))
     assert found.clause == "lstm.padding.zero"
     assert found.where is not None
@@ -197,7 +197,7 @@ def test_padding_may_hold_anything(value: float) -> None:
 
 def test_a_fault_beside_unconventional_padding_is_still_a_fault() -> None:
     def spoil(node: Node, inputs: Outputs) -> dict[str, Array]:
-        outputs = run_deviation(DEVIATIONS["lstm.padding.state-repeated"], node, inputs)
+        outputs = run_deviation(DEVIATIONS["padding.state-repeated"], node, inputs)
         return {**outputs, "Y_c": outputs["Y_c"] + np.float32(0.1)}
 
     assert judge_staged(build_case(RAGGED), spoil).verdict is Verdict.WRONG
@@ -304,9 +304,7 @@ def test_a_twin_with_equal_outputs_stands_for_a_case_without_y() -> None:
 
 
 def test_outputs_that_depend_on_what_is_asked_for_are_found() -> None:
-    found = judge_staged(
-        build_case(replace(STATES, T=3, lengths="ragged")), deviating("lstm.outputs.depend-on-request")
-    )
+    found = judge_staged(build_case(replace(STATES, T=3, lengths="ragged")), deviating("outputs.depend-on-request"))
     assert found.verdict is Verdict.WRONG
     assert "outputs-differ-from-twin" in found.flags
 

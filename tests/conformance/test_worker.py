@@ -5,8 +5,10 @@ The backend returns its input unless the model's producer name asks for a fault.
 
 from __future__ import annotations
 
+import ast
 import io
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -245,6 +247,13 @@ def test_one_line_is_bounded_and_printable() -> None:
     assert worker.one_line("a\n\tb\x00\ud800é") == "a b\\x00\\ud800é"
     assert worker.one_line("x" * 10**7, 20) == "x" * 20 + " ..."
     assert worker.one_line("x" * 20, 20) == "x" * 20
+
+
+def test_the_worker_is_written_for_the_oldest_interpreter() -> None:
+    source = Path(worker.__file__).read_text(encoding="utf-8")
+    ast.parse(source, feature_version=(3, 8))
+    before, _, _ = source.partition("import numpy")
+    assert "_STATION = take_station()" in before  # threads of what is loaded earlier would not live through the fork
 
 
 # What a runtime may return
@@ -506,3 +515,28 @@ def test_the_target_s_environment_is_added_to_the_caller_s(miniature: Target) ->
     target = replace(miniature, environment={"PYTHONPATH": os.devnull})
     with TargetProcess(target) as process, pytest.raises(TargetUnavailable, match="miniature"):
         process.start()
+
+
+def test_a_worker_that_is_sent_to_an_interpreter_does_the_same(miniature: Target, tmp_path: Path) -> None:
+    """Through two shells, each of which takes the words apart."""
+    inner = f"cd / && {shlex.quote(sys.executable)} {{stdin}}"
+    for command in ((sys.executable, "{stdin}"), ("sh", "-c", f"sh -c {shlex.quote(inner)}")):
+        with TargetProcess(replace(miniature, command=command)) as process:
+            assert process.start()["runtime"] == "miniature"
+            faults = ["print", "abort", "", "exit 0"]
+            outcomes = {outcome.key: outcome for outcome in process.run(job(fault) for fault in faults)}
+        assert "from C" in outcomes["print"].captured
+        assert (outcomes["abort"].signal, outcomes["good"].status) == ("SIGABRT", "ran")
+        assert "last words" in outcomes["abort"].captured
+        assert "exit code 0" in outcomes["exit 0"].message
+        with TargetProcess(replace(miniature, command=command, time_limit=1.0)) as process:
+            process.start()
+            assert [outcome.status for outcome in process.run([job("loop"), job()])] == ["timed-out", "ran"]
+
+
+def test_the_environment_is_there_although_the_command_passes_nothing_on(miniature: Target, tmp_path: Path) -> None:
+    (tmp_path / "seeing.py").write_text(f"import os\nassert os.environ['SEEN'] == 'yes'\n{MINIATURE}")
+    command = ("env", "-i", f"PYTHONPATH={tmp_path}", sys.executable, "{worker}")
+    target = replace(parse_target("backend:seeing"), command=command, environment={"SEEN": "yes"})
+    with TargetProcess(target) as process:
+        assert process.start()["runtime"] == "seeing"

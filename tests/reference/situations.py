@@ -8,16 +8,50 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxspec.reference import FORMATS, Agreement, Node, Readings, compare, configure, expect
+from onnxspec.reference import (
+    CELLS,
+    FORMATS,
+    Agreement,
+    Node,
+    Readings,
+    compare,
+    configure,
+    expect,
+    operator_version,
+)
 
 Arrays = Mapping[str, NDArray[Any]]
+OPERATORS = tuple(CELLS)
+# Of LSTM; of others see `outputs_of`.
 OUTPUTS = ("Y", "Y_h", "Y_c")
+
+
+def outputs_of(op: str) -> tuple[str, ...]:
+    """All outputs of an operator."""
+    return ("Y", "Y_h", *(f"Y_{name}" for name in CELLS[op].inner))
+
+
+def optional_of(op: str) -> tuple[str, ...]:
+    """All optional inputs of an operator but sequence_lens."""
+    return tuple(name for name in operator_version(op, 22).inputs if name not in ("X", "W", "R", "sequence_lens"))
+
+
+def functions_of(op: str, *names: str) -> list[str]:
+    """As many of the names as a direction of the operator has activations; the last is repeated where they are few."""
+    count = len(CELLS[op].activations)
+    return [*names, *names[-1:] * count][:count]
+
+
+def variants_of(op: str) -> list[dict[str, Any]]:
+    """The attributes by which an operator's equations vary, the first of them without any."""
+    return {"LSTM": [{}, {"input_forget": 1}], "GRU": [{}, {"linear_before_reset": 1}], "RNN": [{}]}[op]
 
 
 def inputs_for(
     kind: str,
     sizes: tuple[int, int, int, int],
     *,
+    op: str = "LSTM",
     directions: int = 1,
     layout: int = 0,
     optional: tuple[str, ...] = ("B", "initial_h", "initial_c"),
@@ -25,8 +59,12 @@ def inputs_for(
     scale: float = 1.0,
     seed: int = 0,
 ) -> dict[str, NDArray[Any]]:
-    """Uniform numbers in (-scale, scale), R's shrunk with the size so that sums are about as large as one."""
+    """Uniform numbers in (-scale, scale), R's shrunk with the size so that sums are about as large as one.
+
+    Of the optional inputs that are named those are made that the operator has.
+    """
     T, N, I, H = sizes
+    rows, peepholes = len(CELLS[op].gates) * H, len(CELLS[op].peepholes) * H
     dtype = FORMATS[kind].dtype
     random = np.random.default_rng([seed, T, N, I, H])
 
@@ -37,14 +75,15 @@ def inputs_for(
     state = (directions, N, H) if layout == 0 else (N, directions, H)
     made = {
         "X": tensor(*((T, N, I) if layout == 0 else (N, T, I))),
-        "W": tensor(directions, 4 * H, I, gain=2 / max(I, 4) ** 0.5),
-        "R": tensor(directions, 4 * H, H, gain=2 / max(H, 4) ** 0.5),
-        "B": tensor(directions, 8 * H),
+        "W": tensor(directions, rows, I, gain=2 / max(I, 4) ** 0.5),
+        "R": tensor(directions, rows, H, gain=2 / max(H, 4) ** 0.5),
+        "B": tensor(directions, 2 * rows),
         "initial_h": tensor(*state),
         "initial_c": tensor(*state),
-        "P": tensor(directions, 3 * H),
+        "P": tensor(directions, peepholes),
     }
-    chosen = {name: array for name, array in made.items() if name in ("X", "W", "R", *optional)}
+    wanted = ("X", "W", "R", *(name for name in optional_of(op) if name in optional))
+    chosen = {name: made[name] for name in made if name in wanted}
     if lengths is not None:
         chosen["sequence_lens"] = np.array(lengths, np.int32)
     return chosen

@@ -102,3 +102,59 @@ def test_nothing_to_compute(T: int, N: int) -> None:
     (steps,) = steps_of(Node("LSTM", 14), _inputs(T=T, N=N))
     assert list(steps.numbers) == ["i", "o", "f", "c", "C", "H"]
     assert {values.shape for values in steps.numbers.values()} == {(T, N, 5)}
+
+
+# GRU and RNN.
+
+
+def _gru_inputs(T: int = 4, N: int = 3, I: int = 2, H: int = 5, D: int = 1, **more: Any) -> dict[str, Any]:
+    draw = np.random.default_rng(7)
+    shapes = {"X": (T, N, I), "W": (D, 3 * H, I), "R": (D, 3 * H, H), "B": (D, 6 * H), "initial_h": (D, N, H)}
+    return {**{name: draw.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}, **more}
+
+
+@pytest.mark.parametrize("reported", [False, True])
+@pytest.mark.parametrize("linear", [0, 1])
+@pytest.mark.parametrize("absent", [(), ("B",), ("B", "initial_h")])
+def test_gates_of_gru_by_hand(absent: tuple[str, ...], linear: int, reported: bool) -> None:
+    inputs = _without(_gru_inputs(), *absent)
+    node = Node("GRU", 14, {"linear_before_reset": linear}, ("Y", "Y_h"))
+    Y = np.random.default_rng(1).normal(size=(4, 1, 3, 5)) if reported else evaluate(node, inputs)["Y"]
+    (steps,) = steps_of(node, inputs, Y if reported else None)
+    assert list(steps.numbers) == ["z", "r", "h", "H"]
+    assert all(type(values) is np.ndarray for values in steps.numbers.values())
+    first = _wide(inputs["initial_h"]) if "initial_h" in inputs else np.zeros((1, 3, 5))
+    before = np.concatenate([first, Y[:-1, 0]])
+    W, R = _wide(inputs["W"][0]), _wide(inputs["R"][0])
+    Wb, Rb = np.split(_wide(inputs["B"][0]) if "B" in inputs else np.zeros(30), 2)
+    XW, HR = _wide(inputs["X"]) @ W.T + Wb, before @ R.T + Rb
+    z, r = _sigmoid(XW[..., :5] + HR[..., :5]), _sigmoid(XW[..., 5:10] + HR[..., 5:10])
+    recurrent = r * HR[..., 10:] if linear else (r * before) @ R[10:].T + Rb[10:]
+    h = np.tanh(XW[..., 10:] + recurrent)
+    for name, value in {"z": z, "r": r, "h": h, "H": (1 - z) * h + z * before}.items():
+        np.testing.assert_allclose(steps.numbers[name], value, rtol=1e-12, atol=1e-14, err_msg=name)
+
+
+def test_the_gate_of_rnn_is_its_state() -> None:
+    inputs = _gru_inputs()
+    inputs = {**inputs, "W": inputs["W"][:, :5], "R": inputs["R"][:, :5], "B": inputs["B"][:, :10]}
+    node = Node("RNN", 14, {"direction": "reverse"}, ("Y",))
+    (steps,) = steps_of(node, inputs)
+    assert list(steps.numbers) == ["i", "H"]
+    np.testing.assert_array_equal(steps.numbers["i"], steps.numbers["H"])
+    np.testing.assert_array_equal(steps.numbers["H"], evaluate(node, inputs)["Y"][::-1, 0])
+
+
+@pytest.mark.parametrize("linear", [0, 1])
+def test_both_directions_of_gru_with_rows_of_their_own_lengths(linear: int) -> None:
+    inputs = _gru_inputs(D=2, sequence_lens=np.array([2, 4, 3], np.int32))
+    node = Node("GRU", 14, {"direction": "bidirectional", "linear_before_reset": linear}, ("Y",))
+    Y = evaluate(node, inputs)["Y"]
+    for d, steps in enumerate(steps_of(node, inputs)):
+        first = _wide(inputs["initial_h"][d])[np.newaxis]
+        before = np.concatenate([first, steps.numbers["H"][:-1]])
+        n = steps.numbers
+        np.testing.assert_allclose((1 - n["z"]) * n["h"] + n["z"] * before, n["H"], rtol=1e-12)
+        for row, length in enumerate(steps.lengths):
+            order = steps.positions[:length, row]
+            np.testing.assert_allclose(n["H"][:length, row], Y[order, d, row], rtol=1e-12)

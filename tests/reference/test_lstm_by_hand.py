@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from onnxspec.reference import Node, Readings, evaluate
 
-from .second_lstm import ACTIVATIONS, Choices, second_lstm
+from .second_document import ACTIVATIONS, Choices
+from .second_lstm import second_lstm
 
 Arrays = dict[str, NDArray[Any]]
 Run = Callable[[dict[str, Any], Arrays], Arrays]

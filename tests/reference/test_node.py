@@ -6,40 +6,95 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from onnxspec.reference import IllegalNode, Node, UnknownOperator, configure, evaluate
+from onnxspec.reference import IllegalNode, Node, UnknownOperator, configure, evaluate, versions_of
 
 Inputs = dict[str, Any]
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 
-def inputs(T: int = 2, N: int = 3, I: int = 4, H: int = 5, D: int = 1, dtype: Any = np.float32) -> Inputs:
+def inputs(
+    T: int = 2, N: int = 3, I: int = 4, H: int = 5, D: int = 1, dtype: Any = np.float32, gates: int = 4
+) -> Inputs:
     draw = np.random.default_rng(0).normal
     return {
         "X": draw(size=(T, N, I)).astype(dtype),
-        "W": draw(size=(D, 4 * H, I)).astype(dtype),
-        "R": draw(size=(D, 4 * H, H)).astype(dtype),
+        "W": draw(size=(D, gates * H, I)).astype(dtype),
+        "R": draw(size=(D, gates * H, H)).astype(dtype),
     }
 
 
-@pytest.mark.parametrize("version", [1, 7, 14, 22])
-def test_each_version_computes(version: int) -> None:
-    outputs = evaluate(Node("LSTM", version, {"hidden_size": 5}, ("Y", "Y_h", "Y_c")), inputs())
-    assert {n: a.shape for n, a in outputs.items()} == {"Y": (2, 1, 3, 5), "Y_h": (1, 3, 5), "Y_c": (1, 3, 5)}
+@pytest.mark.parametrize(("op", "version"), [(op, version) for op in GATES for version in versions_of(op)])
+def test_each_version_computes(op: str, version: int) -> None:
+    names = ("Y", "Y_h", "Y_c") if op == "LSTM" else ("Y", "Y_h")
+    outputs = evaluate(Node(op, version, {"hidden_size": 5}, names), inputs(gates=GATES[op]))
+    assert {n: a.shape for n, a in outputs.items()} == {"Y": (2, 1, 3, 5), **dict.fromkeys(names[1:], (1, 3, 5))}
 
 
 @pytest.mark.parametrize(
-    ("version", "attributes"),
+    ("op", "version", "attributes"),
     [
-        (1, {"layout": 0}),
-        (7, {"layout": 1}),
-        (7, {"output_sequence": 1}),
-        (14, {"output_sequence": 0}),
-        (14, {"linear_before_reset": 1}),
-        (22, {"Direction": "forward"}),
+        ("LSTM", 1, {"layout": 0}),
+        ("LSTM", 7, {"layout": 1}),
+        ("LSTM", 7, {"output_sequence": 1}),
+        ("LSTM", 14, {"output_sequence": 0}),
+        ("LSTM", 14, {"linear_before_reset": 1}),
+        ("LSTM", 22, {"Direction": "forward"}),
+        ("GRU", 1, {"linear_before_reset": 0}),
+        ("GRU", 3, {"layout": 0}),
+        ("GRU", 7, {"layout": 0}),
+        ("GRU", 7, {"output_sequence": 0}),
+        ("GRU", 14, {"input_forget": 0}),
+        ("RNN", 1, {"layout": 0}),
+        ("RNN", 7, {"output_sequence": 0}),
+        ("RNN", 14, {"input_forget": 0}),
+        ("RNN", 14, {"linear_before_reset": 0}),
     ],
 )
-def test_attributes_that_a_version_does_not_define_are_refused(version: int, attributes: Inputs) -> None:
+def test_attributes_that_a_version_does_not_define_are_refused(op: str, version: int, attributes: Inputs) -> None:
     with pytest.raises(IllegalNode, match="defines no attribute"):
-        Node("LSTM", version, attributes)
+        Node(op, version, attributes, ("Y_h",))
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes", "clause"),
+    [
+        ("GRU", {"direction": "foward"}, "gru.direction"),
+        ("GRU", {"activations": ["Sigmoid", "Tanh", "Tanh"]}, "gru.activations"),
+        ("GRU", {"activations": ["Sigmoid"]}, "gru.activations"),
+        ("GRU", {"activations": ["Sigmoid", "Tanh", "Sigmoid", "Tanh"]}, "gru.activations"),
+        ("GRU", {"activation_alpha": [1.0, 2.0, 3.0]}, "gru.activation-alpha"),
+        ("GRU", {"clip": -1.0}, "gru.clip"),
+        ("RNN", {"activations": ["Tanh", "Tanh"]}, "rnn.activations"),
+        ("RNN", {"activation_beta": [1.0, 2.0]}, "rnn.activation-beta"),
+        ("RNN", {"layout": 2}, "rnn.layout"),
+    ],
+)
+def test_values_that_other_documents_do_not_allow_are_refused(op: str, attributes: Inputs, clause: str) -> None:
+    with pytest.raises(IllegalNode) as caught:
+        configure(Node(op, 14, attributes), inputs(gates=GATES[op]))
+    assert caught.value.clause == clause
+    assert f"{op}-14" in str(caught.value)
+
+
+@pytest.mark.parametrize("op", ["GRU", "RNN"])
+def test_there_is_no_cell_state(op: str) -> None:
+    given = inputs(gates=GATES[op])
+    for name, shape in {"initial_c": (1, 3, 5), "P": (1, 15)}.items():
+        with pytest.raises(IllegalNode, match=f"no input '{name}' is defined"):
+            evaluate(Node(op, 14), {**given, name: np.zeros(shape, np.float32)})
+    with pytest.raises(IllegalNode, match="defines no output 'Y_c'"):
+        Node(op, 14, {}, ("Y_c",))
+
+
+def test_an_output_that_a_version_demands_must_be_asked_for() -> None:
+    with pytest.raises(IllegalNode, match="GRU-1 demands output Y_h") as caught:
+        Node("GRU", 1, {}, ("Y", ""))
+    assert caught.value.clause == "gru.outputs"
+
+
+@pytest.mark.parametrize("op", ["GRU", "RNN"])
+def test_clip_has_no_cell_output_to_bound(op: str) -> None:
+    assert configure(Node(op, 14, {"clip": 1.0}), inputs(gates=GATES[op])).touched == frozenset()
 
 
 @pytest.mark.parametrize(

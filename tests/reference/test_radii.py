@@ -29,7 +29,7 @@ from onnxspec.reference.bounded import RADIUS_SLACK, Bounded, Bounding
 from onnxspec.reference.kernel_activations import EVALUATIONS
 from onnxspec.reference.kernels import STYLES, run_kernel
 
-from .situations import OUTPUTS, Arrays, inputs_for
+from .situations import OPERATORS, Arrays, functions_of, inputs_for, optional_of, outputs_of, variants_of
 
 TYPES = tuple(FORMATS)
 CLASSES = tuple(ACCURACY_CLASSES)
@@ -89,6 +89,112 @@ def test_a_settled_sum_covers_every_group_and_partial_sum_being_stored(groups: i
             error = np.abs(added(tree).astype(float) - number.value[:, 0])
             worst = max(worst, float((error / number.radius[:, 0]).max()))
     assert 0.25 < worst <= 1
+
+
+def test_a_gate_times_a_sum_covers_it_multiplied_out_and_not() -> None:
+    form = FORMATS["float16"]
+    w = budget("standard", "float16")
+    arithmetic = Bounding(w)
+    random = np.random.default_rng(8)
+    single = arithmetic.weights(np.ones((1, 1)))
+
+    def number(values: NDArray[Any]) -> Bounded:
+        return arithmetic.given(values.astype(float))
+
+    def product(values: NDArray[Any]) -> Any:
+        return arithmetic.product(number(values[:, np.newaxis]), single)
+
+    r, XW, HR, Wb, Rb = (random.uniform(-2, 2, 4000).astype(form.dtype) for _ in range(5))
+    close = random.random(4000) < 0.5
+    HR[close] *= form.dtype.type(64)
+    Rb[close] = -HR[close] + Rb[close]
+    # Stored at every turn: the parts themselves are rounded copies of what is given.
+    inner = product(HR) + number(Rb[:, np.newaxis])
+    bound = (product(XW) + number(Wb[:, np.newaxis]) + number(r[:, np.newaxis]) * inner).settled()
+    exact = [x.astype(float) for x in (r, XW, HR, Wb, Rb)]
+    np.testing.assert_array_equal(bound.value[:, 0], exact[1] + exact[3] + exact[0] * (exact[2] + exact[4]))
+    worst = {}
+    for name, parts in {"apart": (XW, Wb, r * HR, r * Rb), "together": (XW, Wb, r * (HR + Rb))}.items():
+        errors = [
+            np.abs(added(tree).astype(float) - bound.value[:, 0]) / bound.radius[:, 0]
+            for order in itertools.permutations(parts)
+            for tree in trees(list(order))
+        ]
+        worst[name] = float(np.max(errors))
+    assert 0.2 < worst["together"] <= 1
+    assert 0.2 < worst["apart"] <= 1
+
+
+def ways(z: Any, h: Any, H: Any, one: Any, flush: Any) -> dict[str, Any]:
+    """(1 - z) h + z H in every order, every operation rounded by the arrays' own type."""
+    rest = flush(one - z)
+    return {
+        "complement": flush(flush(rest * h) + flush(z * H)),
+        "difference": flush(h + flush(z * flush(H - h))),
+        "from-old": flush(H + flush(rest * flush(h - H))),
+        "in-turn": flush(flush(h - flush(z * h)) + flush(z * H)),
+        "in-turn-from-old": flush(flush(H - flush(rest * H)) + flush(rest * h)),
+    }
+
+
+@pytest.mark.parametrize("flushes", [False, True])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_interpolation_covers_every_way_of_computing_it(kind: str, flushes: bool) -> None:
+    form, count = FORMATS[kind], 40000
+    random = np.random.default_rng(4)
+
+    def flush(x: NDArray[Any]) -> NDArray[Any]:
+        return np.where(flushes & (np.abs(x) < form.least_normal), x.dtype.type(0), x)
+
+    z = np.concatenate(
+        [random.uniform(0, 1, count), random.uniform(-60, 60, count), 2 ** random.uniform(-20, 0, count)]
+    )
+    z = np.concatenate([z, 1 - z]).astype(form.dtype)
+    h, H = (random.uniform(-1, 1, z.size) * 2.0 ** random.integers(-13, 8, z.size) for _ in range(2))
+    near = random.random(z.size)
+    H = np.where(near < 0.2, h * (1 + random.uniform(-8, 8, z.size) * form.unit), np.where(near < 0.3, -h, H))
+    tiny = np.where(random.random(z.size) < 0.2, form.least_normal, 1.0)
+    h, H = flush((h * tiny).astype(form.dtype)), flush((H * tiny).astype(form.dtype))
+    z = flush(z)
+    arithmetic = Bounding(budget("flushing" if flushes else "strict", kind))
+    exact = [Bounded(x.astype(float), np.zeros(x.shape), arithmetic.budget) for x in (z, h, H)]
+    number = arithmetic.interpolation(*exact)
+    assert number.doubt is None
+    for name, got in ways(z, h, H, form.dtype.type(1), flush).items():
+        ratio = np.abs(got.astype(float) - number.value) / number.radius
+        assert 0.1 < ratio.max() <= 1, name
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_interpolation_covers_what_its_operands_are_off(kind: str) -> None:
+    arithmetic = Bounding(budget("standard", kind))
+    random = np.random.default_rng(6)
+
+    def number(scale: float) -> Bounded:
+        value = scale * random.uniform(-1, 1, 5000)
+        return Bounded(value, np.abs(value) * random.uniform(0, 0.1, 5000), arithmetic.budget)
+
+    z, h, H = number(2), number(1), number(3)
+    bound = arithmetic.interpolation(z, h, H)
+    worst = 0.0
+    for signs in itertools.product((-1, 0, 1), repeat=3):
+        at = [x.value + sign * x.radius for sign, x in zip(signs, (z, h, H), strict=True)]
+        off = np.abs((1 - at[0]) * at[1] + at[0] * at[2] - bound.value)
+        worst = max(worst, float((off / bound.radius).max()))
+    assert 0.8 < worst <= 1
+
+
+def test_interpolation_of_what_may_overflow_is_in_doubt() -> None:
+    arithmetic = Bounding(budget("standard", "float16"))
+
+    def number(value: float) -> Bounded:
+        return Bounded(np.array([value]), np.zeros(1), arithmetic.budget)
+
+    for z, h, H in ((0.5, 4e4, -4e4), (0.5, 7e4, 0.0), (-30.0, 4e3, 0.0), (31.0, 0.0, 4e3)):
+        doubt = arithmetic.interpolation(number(z), number(h), number(H)).doubt
+        assert doubt is not None, (z, h, H)
+        assert doubt.all()
+    assert arithmetic.interpolation(number(0.5), number(3e4), number(-3e4)).doubt is None
 
 
 def test_no_bound_is_infinite_and_puts_sums_in_doubt() -> None:
@@ -237,13 +343,15 @@ WIDENING = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("op", OPERATORS)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize(("narrow", "wide"), WIDENING)
-def test_radii_widen_with_the_class(narrow: str, wide: str, kind: str) -> None:
-    inputs = inputs_for(kind, (3, 2, 5, 6), optional=("B", "P", "initial_h", "initial_c"), lengths=[3, 2])
-    mixed = {"activations": ["HardSigmoid", "Elu", "ScaledTanh"], "activation_alpha": [0.3, 0.7, 1.5], "clip": 0.8}
-    for attributes in ({}, {"input_forget": 1}, mixed):
-        node = Node("LSTM", 22, attributes, OUTPUTS)
+def test_radii_widen_with_the_class(narrow: str, wide: str, kind: str, op: str) -> None:
+    inputs = inputs_for(kind, (3, 2, 5, 6), op=op, optional=optional_of(op), lengths=[3, 2])
+    functions = functions_of(op, "HardSigmoid", "Elu", "ScaledTanh")
+    mixed = {"activations": functions, "activation_alpha": [0.3, 0.7, 1.5][: len(functions)], "clip": 0.8}
+    for attributes in (*variants_of(op), mixed):
+        node = Node(op, 22, attributes, outputs_of(op))
         outputs = run_kernel(node, inputs, STYLES["library"])
         for first, second in zip(
             expect(node, inputs, outputs, narrow), expect(node, inputs, outputs, wide), strict=True
@@ -252,44 +360,47 @@ def test_radii_widen_with_the_class(narrow: str, wide: str, kind: str) -> None:
             assert (first.number.radius <= second.number.radius * RADIUS_SLACK).all()
 
 
+@pytest.mark.parametrize("op", OPERATORS)
 @pytest.mark.parametrize("accuracy", CLASSES)
 @pytest.mark.parametrize("kind", TYPES)
-def test_a_radius_is_never_nan_nor_negative_nor_infinite(kind: str, accuracy: str) -> None:
+def test_a_radius_is_never_nan_nor_negative_nor_infinite(kind: str, accuracy: str, op: str) -> None:
     form = FORMATS[kind]
     hostile: NDArray[Any] = np.array(
         [np.nan, np.inf, -np.inf, form.largest, -form.largest, form.least_subnormal, 0.0, 1.0]
     )
     random = np.random.default_rng(9)
-    for functions in (["Sigmoid", "Tanh", "Tanh"], ["Relu", "Affine", "Softplus"], ["Elu", "LeakyRelu", "ScaledTanh"]):
-        node = Node(
-            "LSTM", 22, {"activations": functions, "activation_alpha": [2.0, 50.0], "activation_beta": [3.0]}, OUTPUTS
-        )
-        inputs = inputs_for(kind, (4, 3, 2, 3), optional=("B", "P", "initial_h", "initial_c"), lengths=[4, 0, 2])
+    for names in (("Sigmoid", "Tanh"), ("Relu", "Affine", "Softplus"), ("Elu", "LeakyRelu", "ScaledTanh")):
+        coefficients = {"activation_alpha": [2.0, 50.0], "activation_beta": [3.0]} if op != "RNN" else {}
+        attributes = {"activations": functions_of(op, *names), **coefficients}
+        inputs = inputs_for(kind, (4, 3, 2, 3), op=op, optional=optional_of(op), lengths=[4, 0, 2])
         for array in inputs.values():
             if array.dtype != np.int32:
                 spoilt = random.random(array.shape) < 0.15
                 with np.errstate(over="ignore"):
                     array[spoilt] = random.choice(hostile, int(spoilt.sum())).astype(form.dtype)
-        reported = run_kernel(node, inputs, STYLES["library"])
-        nothing: Arrays = {}
-        for observed in (reported, nothing):
-            for expectation in expect(node, inputs, observed, accuracy):
-                number = expectation.number
-                assert np.isfinite(number.value).all()
-                assert np.isfinite(number.radius).all()
-                assert (number.radius >= 0).all()
+        for variant in [{}] if op == "LSTM" else variants_of(op):
+            node = Node(op, 22, {**attributes, **variant}, outputs_of(op))
+            reported = run_kernel(node, inputs, STYLES["library"])
+            nothing: Arrays = {}
+            for observed in (reported, nothing):
+                for expectation in expect(node, inputs, observed, accuracy):
+                    number = expectation.number
+                    assert np.isfinite(number.value).all()
+                    assert np.isfinite(number.radius).all()
+                    assert (number.radius >= 0).all()
 
 
+@pytest.mark.parametrize("op", OPERATORS)
 @pytest.mark.parametrize(("T", "N"), [(0, 2), (3, 0), (0, 0)])
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("layout", [0, 1])
-def test_sizes_of_zero(layout: int, kind: str, T: int, N: int) -> None:
+def test_sizes_of_zero(layout: int, kind: str, T: int, N: int, op: str) -> None:
     lengths = [T] * N
-    inputs = inputs_for(
-        kind, (T, N, 2, 3), directions=2, layout=layout, optional=("B", "P", "initial_h", "initial_c"), lengths=lengths
-    )
-    node = Node("LSTM", 22, {"direction": "bidirectional", "layout": layout}, OUTPUTS)
-    for accuracy in CLASSES:
+    optional = optional_of(op)
+    inputs = inputs_for(kind, (T, N, 2, 3), op=op, directions=2, layout=layout, optional=optional, lengths=lengths)
+    attributes = {"direction": "bidirectional", "layout": layout}
+    node = Node(op, 22, attributes | ({} if op == "LSTM" else variants_of(op)[-1]), outputs_of(op))
+    for accuracy in CLASSES if op == "LSTM" else ("standard", "bf16-storage"):
         for readings in Readings().alternatives(configure(node, inputs).touched):
             outputs = run_kernel(node, inputs, STYLES["library"], readings)
             for expectation in expect(node, inputs, outputs, accuracy, readings):

@@ -130,7 +130,7 @@ def test_matrix_cells_tell_verdicts_by_text_and_lead_to_their_results(sample: Pa
 def test_findings_stand_in_their_sections(sample: Path, tmp_path: Path) -> None:
     page, _ = report(tmp_path / "report", sample)
     order = [attrs["id"] for attrs in page.all("h3") if str(attrs.get("id")).startswith("findings-")]
-    assert order == ["findings-new", "findings-known", "findings-convention", "findings-refused"]
+    assert order == ["findings-new", "findings-known", "findings-aside", "findings-refused"]
     new, known = page.text("finding-1"), page.text("finding-2")
     assert "input_forget keeps the input gate" in new
     assert "With input_forget set, the input gate is 1 minus the forget gate." in new

@@ -1,0 +1,114 @@
+"""``onnxspec clauses``: what the documents say, statement by statement, as a table."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any, Optional
+
+import typer
+from rich.box import SIMPLE
+from rich.table import Table
+from rich.text import Text
+
+from ..cases import operator_versions
+from ..reference import EXTENDED, OPERATORS, Clause, clauses_of, versions_of
+from ..reference.clauses import STATUSES
+from .cli import _fail, _put, _warn, app
+from .display import console_on
+from .selection import UnknownName
+
+__all__ = ["clauses"]
+
+_STYLES = {"stated": "green", "implied": "green", "convention": "yellow", "undefined": "magenta", "arithmetic": "cyan"}
+
+
+@app.command()
+def clauses(
+    operator: Annotated[
+        Optional[str],  # noqa: UP045 - typer evaluates it on Python 3.10
+        typer.Argument(metavar="OP[-VERSION]", help="An operator or one version of it, e.g. GRU or GRU-3."),
+    ] = None,
+    status: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--status", metavar="STATUS", help=f"Only clauses of this status: {', '.join(STATUSES)}."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all fields.")] = False,
+) -> None:
+    """Show the clauses of an operator, of one version of it, or of all.
+
+    A clause is one statement, with its status: the document states it, it is implied by its equations, it is a
+    convention of implementers, the document leaves it undefined, or it is arithmetic. Only what is stated or implied
+    can fail.
+
+    On a terminal it is a table; elsewhere a line each, its columns with tabs between them.
+    """
+    try:
+        chosen = _chosen(operator)
+        for text in status or ():
+            if text not in STATUSES:
+                raise UnknownName("status", text, STATUSES)
+    except UnknownName as error:
+        _fail(str(error))
+    found = [c for op, version in chosen for c in clauses_of(op, version) if not status or c.status in status]
+    console = console_on(sys.stdout)
+    if as_json:
+        _put("".join(f"{json.dumps(_plain(clause), ensure_ascii=False)}\n" for clause in found))
+    elif console.is_terminal:
+        console.print(_table(found))
+    else:
+        _put("".join("\t".join(map(str, _columns(clause))) + "\n" for clause in found))
+    counts = Counter(clause.status for clause in found)
+    _warn(f"{len(found)} clauses: {', '.join(f'{counts[s]} {s}' for s in STATUSES if counts[s]) or 'none'}", "dim")
+
+
+def _chosen(text: str | None) -> list[tuple[str, int | None]]:
+    """Operators, each with the version that is meant or None for all. Raises UnknownName."""
+    if text is None:
+        return [(op, None) for op in OPERATORS]
+    for op in (*OPERATORS, *EXTENDED):
+        if text.upper() == op.upper():
+            return [(op, None)]
+        for version in versions_of(op):
+            if text.upper() == f"{op}-{version}".upper():
+                return [(op, version)]
+    raise UnknownName("operator", text, [*OPERATORS, *(f"{op}-{version}" for op, version in operator_versions())])
+
+
+def _plain(clause: Clause) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "id": clause.id,
+        "status": clause.status,
+        "versions": list(clause.versions),
+        "text": clause.text,
+        "source": clause.source,
+        "needs": sorted(clause.needs),
+        "or_needs": sorted(clause.or_needs),
+        "reading": clause.reading,
+        "implementers": list(clause.implementers),
+    }
+    return {name: value for name, value in plain.items() if value not in (None, [])}
+
+
+def _table(found: Sequence[Clause]) -> Table:
+    table = Table(box=SIMPLE, show_lines=True)
+    table.add_column("clause", overflow="fold")
+    table.add_column("status", no_wrap=True)
+    table.add_column("versions")
+    table.add_column("text", min_width=28)
+    table.add_column("source")
+    for clause in found:
+        id, status, versions, text, source = _columns(clause)
+        table.add_row(Text(id), Text(status, _STYLES[status]), versions, Text(text), Text(source))
+    return table
+
+
+def _columns(clause: Clause) -> tuple[str, str, str, str, str]:
+    op_type = next(op for op in (*OPERATORS, *EXTENDED) if clause.id.startswith(f"{op.lower()}."))
+    versions = "all" if clause.versions == versions_of(op_type) else ", ".join(map(str, clause.versions))
+    beside = [f"reading {clause.reading}"] if clause.reading is not None else []
+    beside += ["; ".join(clause.implementers)] if clause.implementers else []
+    text = f"{clause.text} [{', '.join(beside)}]" if beside else clause.text
+    return clause.id, clause.status, versions, text, clause.source

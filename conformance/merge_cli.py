@@ -1,0 +1,50 @@
+"""``onnxspec merge``: shards of a run, or runs of several targets, as one run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn, Optional
+
+import typer
+
+from .cli import _fail, _say, _warn, _why, app
+from .display import console_on, summarize
+from .journal import OccupiedFolder
+from .merge import MergeError
+from .merge import merge as merge_runs
+
+__all__ = ["merge"]
+
+
+@app.command()
+def merge(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run' has written.")],
+    to: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--to", metavar="DIR", help="Folder for the merged run; required."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again in a folder that holds a run.")] = False,
+) -> NoReturn:
+    """Put runs together: the shards of one run, or runs of other targets with the same cases.
+
+    Findings are worked out anew, and there is a report. Runs that do not belong together are refused. Cases that no
+    run has can be had with 'onnxspec run --resume' in the merged folder.
+
+    Exit code as that of 'onnxspec run': 0: every failing result was expected; 1: one was not; 2: the runs cannot be
+    merged; 3: a target could not start.
+    """
+    if to is None:  # not every version of typer sees to it
+        _fail("--to is missing: which folder is the merged run to go to?")
+    try:
+        run = merge_runs(runs, to, overwrite=overwrite, command=("onnxspec", *sys.argv[1:]))
+        from ..reports import write_report  # the report needs its templates only now
+
+        page = write_report([to], to / "report", warn=lambda line: _warn(f"warning: {line}"))
+    except (MergeError, OccupiedFolder) as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(_why(error))
+    summarize(run, console_on(sys.stdout))
+    _say(f"\nresults: {to / 'results.jsonl'}\nreport:  {page}")
+    raise typer.Exit(run.exit_code)

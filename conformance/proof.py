@@ -1,0 +1,278 @@
+"""The proof of the suite: that a profile catches every deviation, and accuses no honest implementation.
+
+Deviations and honest kernels are run like targets and judged by the same comparison.
+"""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+from ..cases import Case, CaseSpec, build_case, clauses_exercised
+from ..reference import DEVIATIONS, OPERATORS, Clause, Node, clauses_of, deviations_of, evaluate
+from ..reference.kernels import STYLES, run_kernel
+from .process import Outcome
+from .result import result_of
+from .signed_errors import BIAS_ERRORS, BIAS_UNITS, biases
+from .staged import Arrays, Implementation, staged_outcome
+from .verdict import FAILING, Judgement, judge
+
+__all__ = ["ENOUGH", "FEWEST", "Accusation", "Catch", "Proof", "Row", "prove", "row_of"]
+
+ENOUGH = 4.0
+"""Discrimination from which on a case is said to catch a deviation well: eight radii, where two honest numbers are two
+radii apart at most."""
+
+FEWEST = 2
+"""Cases that must catch each deviation, so that none hangs on a single one."""
+
+_PIECE = 12  # cases that a process takes at a time
+
+
+@dataclass(frozen=True)
+class Catch:
+    """One case that catches one deviation.
+
+    discrimination
+        max |deviation - reference| / (2 radius); infinity where no number can be compared.
+    """
+
+    deviation: str
+    case: str
+    op: str
+    version: int
+    type: str
+    discrimination: float
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What the verdict on one case of accuracy says of a deviation that only the mean over many shows."""
+
+    deviation: str
+    spec: CaseSpec
+    judgement: Judgement
+
+
+@dataclass(frozen=True)
+class Accusation:
+    """An honest implementation that fails a case: a bug of ours."""
+
+    style: str
+    case: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """What catches a deviation in one operator and one type: the number of cases, of which `well` have a discrimination
+    of at least ENOUGH, the best discrimination, and the case that has it."""
+
+    deviation: str
+    clause: str
+    op: str
+    type: str
+    cases: int
+    well: int
+    best: float
+    by: str
+
+    @property
+    def proved(self) -> bool:
+        """Whether enough cases catch it well."""
+        return self.well >= FEWEST
+
+
+@dataclass(frozen=True)
+class Proof:
+    """All that was found out about a profile.
+
+    without_deviation
+        Clauses that may be broken and that no deviation breaks.
+    without_case
+        Clauses that no case exercises.
+    """
+
+    rows: tuple[Row, ...]
+    accusations: tuple[Accusation, ...]
+    without_deviation: tuple[Clause, ...]
+    without_case: tuple[Clause, ...]
+    catches: tuple[Catch, ...] = field(repr=False, default=())
+
+    @property
+    def survivors(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if not row.proved)
+
+    @property
+    def holds(self) -> bool:
+        return not (self.survivors or self.accusations or self.without_deviation or self.without_case)
+
+
+def prove(
+    specs: Sequence[CaseSpec],
+    deviations: Iterable[str] | None = None,
+    styles: Iterable[str] | None = None,
+    *,
+    processes: int = 1,
+) -> Iterator[int | Proof]:
+    """Run cases against deviations and honest kernels; gives the number of cases done so far, and at last the proof.
+
+    deviations, styles
+        Ids and names; all of them without.
+    """
+    chosen = tuple(DEVIATIONS if deviations is None else deviations)
+    honest_styles = tuple(STYLES if styles is None else styles)
+    pieces = [specs[k : k + _PIECE] for k in range(0, len(specs), _PIECE)]
+    catches: list[Catch] = []
+    accusations: list[Accusation] = []
+    drifts: list[Drift] = []
+    work = partial(_try, deviations=chosen, styles=honest_styles)
+    done = 0
+    if processes > 1:
+        with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+            for piece, (caught, accused, drifted) in zip(pieces, pool.map(work, pieces), strict=True):
+                catches += caught
+                accusations += accused
+                drifts += drifted
+                done += len(piece)
+                yield done
+    else:
+        for piece in pieces:
+            caught, accused, drifted = work(piece)
+            catches += caught
+            accusations += accused
+            drifts += drifted
+            done += len(piece)
+            yield done
+    yield _proof(specs, chosen, [*catches, *_biased(drifts)], accusations)
+
+
+def _try(
+    specs: Sequence[CaseSpec], deviations: Sequence[str], styles: Sequence[str]
+) -> tuple[list[Catch], list[Accusation], list[Drift]]:
+    catches: list[Catch] = []
+    accusations: list[Accusation] = []
+    drifts: list[Drift] = []
+    for spec in specs:
+        case = build_case(spec)
+        trials = [case.trial, *([case.twin] if case.twin is not None else [])]
+        right = [staged_outcome(trial, _right) for trial in trials]
+        for mistake in deviations_of(spec.op, spec.version):
+            if mistake.id not in deviations or not mistake.applies(spec.op, spec.version, spec.type):
+                continue
+            if mistake.drifts and not case.trial.graded:
+                continue
+            outcomes = [staged_outcome(trial, mistake) for trial in trials]
+            # What returns the same as a right implementation is not caught, and most deviations do in most cases.
+            if all(map(_same, outcomes, right)):
+                continue
+            found = _judged(case, outcomes)
+            if mistake.drifts:
+                drifts.append(Drift(mistake.id, spec, found))
+            elif found.verdict in FAILING or "unconventional" in found.flags:
+                strength = _strength(found)
+                catches.append(Catch(mistake.id, spec.id, spec.op, spec.version, spec.type, strength))
+        for style in styles:
+            found = _judged(case, [staged_outcome(trial, _kernel(style)) for trial in trials])
+            if found.verdict in FAILING:
+                accusations.append(Accusation(style, spec.id, f"{found.verdict.value}: {found.message}"))
+    return catches, accusations, drifts
+
+
+def _right(node: Node, inputs: Arrays) -> Arrays:
+    """The reference's own numbers, rounded to the node's type."""
+    return {name: value.astype(inputs["X"].dtype) for name, value in evaluate(node, inputs).items()}
+
+
+def _kernel(style: str) -> Implementation:
+    return lambda node, inputs: run_kernel(node, inputs, STYLES[style])
+
+
+def _judged(case: Case, outcomes: Sequence[Outcome]) -> Judgement:
+    return judge(case, outcomes[0], outcomes[1] if len(outcomes) > 1 else None, wider=False)
+
+
+def _same(outcome: Outcome, other: Outcome) -> bool:
+    """Whether two outcomes are the same bit for bit."""
+    if (outcome.status, outcome.changed, outcome.malformed) != (other.status, other.changed, other.malformed):
+        return False
+    runs = itertools.zip_longest(outcome.outputs, other.outputs, fillvalue=())
+    for lists, others in runs:
+        if len(lists) != len(others):
+            return False
+        for arrays, right in zip(lists, others, strict=True):
+            if len(arrays) != len(right):
+                return False
+            for array, known in zip(arrays, right, strict=True):
+                if (array is None) != (known is None):
+                    return False
+                if array is None or known is None:
+                    continue
+                if (array.dtype, array.shape, array.tobytes()) != (known.dtype, known.shape, known.tobytes()):
+                    return False
+    return True
+
+
+def _biased(drifts: Iterable[Drift]) -> Iterator[Catch]:
+    """A catch for every case that takes part in a mean which is found to be biased; its discrimination is by how many
+    times the mean is beyond what roundings leave."""
+    by_row: dict[tuple[str, str, str], list[Drift]] = defaultdict(list)
+    for drift in drifts:
+        by_row[drift.deviation, drift.spec.op, drift.spec.type].append(drift)
+    for (id, op, kind), members in by_row.items():
+        results = [result_of(d.spec, "", d.judgement, 0.0, None) for d in members]
+        bias = biases(results).get(kind)
+        if bias is not None and bias["biased"]:
+            limit = max(BIAS_UNITS, BIAS_ERRORS * bias["error"])
+            strength = max(abs(bias["shift"]), abs(bias["scale"])) / limit
+            for d in members:
+                # The limit is what makes it a finding, so a mean beyond it is as telling as ENOUGH is for a number.
+                yield Catch(id, d.spec.id, op, d.spec.version, kind, ENOUGH * strength)
+
+
+def _strength(found: Judgement) -> float:
+    """The discrimination: half of the largest |error| / radius; infinity where it is no matter of size."""
+    by_numbers = found.reason == "value" and found.verdict in FAILING
+    return found.worst / 2 if by_numbers else float("inf")
+
+
+def _proof(
+    specs: Sequence[CaseSpec], chosen: Sequence[str], catches: list[Catch], accusations: list[Accusation]
+) -> Proof:
+    by_row: dict[tuple[str, str, str], list[Catch]] = defaultdict(list)
+    for catch in catches:
+        by_row[catch.deviation, catch.op, catch.type].append(catch)
+    present = sorted({(s.op, s.version, s.type) for s in specs}, key=lambda p: (OPERATORS.index(p[0]), p[1:]))
+    forbidden = [p for p in present if p in {(s.op, s.version, s.type) for s in specs if s.illegal}]
+    rows = []
+    for id in chosen:
+        mistake = DEVIATIONS[id]
+        # What is accepted is not computed: forbidden models are all of one type.
+        kinds = forbidden if mistake.accepts else present
+        for op, kind in dict.fromkeys((op, t) for op, version, t in kinds if mistake.applies(op, version, t)):
+            rows.append(row_of(id, mistake.clause(op), op, kind, by_row[id, op, kind]))
+    ops = {s.op for s in specs}
+    broken = {DEVIATIONS[id].clause(op) for id in chosen for op in DEVIATIONS[id].operators if op in ops}
+    exercised = {clause.id for spec in specs for clause in clauses_exercised(spec)}
+    clauses = [c for op in OPERATORS if op in ops for c in clauses_of(op)]
+    breakable = [c for c in clauses if c.may_fail or c.status == "convention"]
+    return Proof(
+        tuple(rows),
+        tuple(accusations),
+        tuple(c for c in breakable if c.id not in broken),
+        tuple(c for c in clauses if c.id not in exercised),
+        tuple(catches),
+    )
+
+
+def row_of(id: str, clause: str, op: str, kind: str, caught: list[Catch]) -> Row:
+    """The row of a deviation in one operator and type, from the cases that catch it there."""
+    best = max(caught, key=lambda c: c.discrimination, default=None)
+    well = sum(c.discrimination >= ENOUGH for c in caught)
+    strength, by = (best.discrimination, best.case) if best is not None else (0.0, "")
+    return Row(id, clause, op, kind, len(caught), well, strength, by)

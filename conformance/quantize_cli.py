@@ -1,0 +1,137 @@
+"""``onnxspec quantize``: what the deployment of an LSTM as AMD Quark's ExtendedLSTM loses."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.box import SIMPLE
+from rich.table import Table
+
+from .cli import TargetsFile, _fail, _say, _targets, _warn, app
+from .display import console_on
+from .process import Outcome, TargetUnavailable
+from .quantized import (
+    Form,
+    NotQuantizable,
+    Quantized,
+    as_extended,
+    as_qdq,
+    documented,
+    kernel_rows,
+    measure,
+    quantize,
+    run_rows,
+)
+from .selection import Selection, UnknownName, select
+from .target import Target, TargetError
+
+__all__ = ["quantize_command"]
+
+
+@app.command("quantize")
+def quantize_command(
+    case: Annotated[str, typer.Argument(metavar="CASE", help="Id of an LSTM case; a unique beginning is enough.")],
+    target: Annotated[
+        Optional[str],  # noqa: UP045 - typer evaluates it on Python 3.10
+        typer.Option("--target", "-t", metavar="TARGET", help="Runs the ExtendedLSTM; quark where it starts."),
+    ] = None,
+    qdq: Annotated[str, typer.Option("--qdq", metavar="TARGET", help="Runs the QDQ model.")] = "onnxruntime",
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--out", "-o", metavar="DIR", help="Write both models there."),
+    ] = None,
+    targets_file: TargetsFile = None,
+) -> None:
+    """Quantize an LSTM case as AMD Quark's producer does, run it, and say how much accuracy that costs.
+
+    Ranges are calibrated on the case's own data; each row of a batch is run alone, since the shipped kernel takes one.
+    Errors are against the float LSTM in exact arithmetic: as numbers, in units of y_scale, and in radii of accuracy
+    classes of float32, by which the float LSTM itself would be judged.
+    """
+    try:
+        specs = select(Selection(ops=("LSTM",), cases=(case if "*" in case else f"{case}*",)))
+        if len(specs) > 1:
+            _fail(f"{len(specs)} cases begin like {case!r}: {', '.join(s.id for s in specs[:3])}, ...")
+        chosen = _targets([target or "quark"], targets_file)[0]
+        by_qdq = _targets([qdq], targets_file)[0]
+        q = quantize(specs[0])
+    except (UnknownName, TargetError, NotQuantizable) as error:
+        _fail(str(error))
+    extended, ordinary = as_extended(q), as_qdq(q)
+    if out is not None:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            (out / "extended_lstm.onnx").write_bytes(extended)
+            (out / "qdq.onnx").write_bytes(ordinary)
+        except OSError as error:
+            _fail(f"{out}: {error.strerror or error}")
+    _say(q.case)
+    T, N, I = q.inputs["X"].shape
+    _say(f"  X [{T},{N},{I}], hidden_size {q.attributes['hidden_size']}, bidirectional")
+    for name in "xwrby":
+        scale, zero_point = q.attributes[f"{name}_scale"], q.attributes[f"{name}_zero_point"]
+        _say(f"  {name.upper()}: scale {scale:.8g}, zero point {zero_point}")
+    for words in q.dropped:
+        _warn(f"  the producer leaves out: {words}", "yellow")
+    if q.changed > 1e-9:
+        _warn(f"  which alone changes Y by up to {q.changed:.3g}; errors below leave that out too", "yellow")
+    forms = [measure(q, "as documented", documented(q))]
+    theirs = _run(q, extended, chosen, required=target is not None)
+    forms.append(measure(q, chosen.name, theirs) if theirs is not None else measure(q, "as shipped", kernel_rows(q)))
+    try:
+        through = run_rows(q, ordinary, by_qdq)
+    except TargetUnavailable as error:
+        through = Outcome(q.case, "unavailable", message=str(error))
+    if isinstance(through, Outcome):
+        _warn(f"{by_qdq.name} does not run the QDQ model: {through.status}: {through.message}", "yellow")
+    else:
+        forms.append(measure(q, f"QDQ on {by_qdq.name}", through))
+    _table(forms, q.unit)
+    _say(_verdict(forms, q.unit, float(np.abs(q.exact).max())))
+
+
+def _run(q: Quantized, model: bytes, target: Target, required: bool) -> NDArray[Any] | None:
+    """Y of the target; None where it is not there and was not asked for by name."""
+    try:
+        found = run_rows(q, model, target)
+    except TargetUnavailable as error:
+        if required:
+            _fail(f"{target.name} could not start: {error}", 3)
+        _warn(f"no target quark ({error}): the model of the shipped kernel is used instead", "yellow")
+        return None
+    if isinstance(found, Outcome):
+        _fail(f"{target.name} does not run the ExtendedLSTM: {found.status}: {found.message}", 1)
+    return found
+
+
+def _table(forms: list[Form], unit: float) -> None:
+    table = Table(box=SIMPLE)
+    table.add_column("form")
+    for heading in ("largest error", "in units", "mean, units", "rms, units"):
+        table.add_column(heading, justify="right")
+    for accuracy in forms[0].radii:
+        table.add_column(f"radii of {accuracy}", justify="right")
+    for form in forms:
+        numbers = (f"{form.largest:.3g}", *(f"{value / unit:.3g}" for value in (form.largest, form.mean, form.rms)))
+        table.add_row(form.name, *numbers, *(f"{ratio:.3g}" for ratio in form.radii.values()))
+    console_on(sys.stdout).print(table)
+
+
+def _verdict(forms: list[Form], unit: float, largest: float) -> str:
+    """In a sentence what the deployed form loses."""
+    ideal, deployed = forms[0], forms[1]
+    held = next((name for name, ratio in deployed.radii.items() if ratio <= 1), None)
+    within = (
+        f"as accurate as class {held} allows a float LSTM to be" if held else "less accurate than any float32 class"
+    )
+    more = deployed.largest / ideal.largest if ideal.largest else float("inf")
+    return (
+        f"{deployed.name} is off by {deployed.largest:.3g} at most ({deployed.largest / unit:.3g} units of y_scale, "
+        f"{deployed.largest / largest if largest else 0.0:.2g} of the largest output), "
+        f"{more:.3g} times what quantization alone costs; {within}."
+    )

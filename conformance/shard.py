@@ -1,0 +1,42 @@
+"""A shard: one of several parts of a run that machines work on side by side."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+__all__ = ["Shard", "ShardError", "parse_shard"]
+
+T = TypeVar("T")
+
+_MOST = 100_000
+
+
+class ShardError(ValueError):
+    """What was asked for is no shard; the text says so in one line."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Part `number` of `count`, counted from 1."""
+
+    number: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    def of(self, items: Sequence[T]) -> tuple[T, ...]:
+        """Every `count`-th item: neighbours are alike, so that all shards have some of everything."""
+        return tuple(items[self.number - 1 :: self.count])
+
+
+def parse_shard(text: str) -> Shard:
+    """The shard of a text like ``2/8``. Raises ShardError."""
+    found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    shard = Shard(int(found[1]), int(found[2])) if found else Shard(0, 0)
+    if not 1 <= shard.number <= shard.count <= _MOST:
+        raise ShardError(f"no shard {text[:40]!r}: it is K/N with K from 1 to N, like 2/8")
+    return shard

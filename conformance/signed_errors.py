@@ -1,0 +1,76 @@
+"""Signed errors: what a target's roundings come to over a whole run, type by type.
+
+A single result cannot show drift that stays inside its radius; the mean of many does. And the tightest class that all
+results meet is the target's grade.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from .result import Result
+from .verdict import Verdict
+
+__all__ = ["biases", "grades"]
+
+# A mean signed error of half a unit is far beyond what roundings to nearest leave (they average out to a few
+# hundredths, see tests/conformance/test_staged.py), and six standard errors make chance no explanation.
+BIAS_UNITS = 0.5
+BIAS_ERRORS = 12.0
+BIAS_ELEMENTS = 100
+
+
+def biases(results: Iterable[Result]) -> dict[str, dict[str, Any]]:
+    """The mean signed errors in u of a target by type, over its one-step accuracy cases, where every state is exact.
+
+    ``shift`` is the mean of the error itself, ``scale`` of the error towards larger magnitude, ``error`` the standard
+    error of both.
+    """
+    sums: dict[str, list[float]] = {}
+    counts: dict[str, int] = defaultdict(int)
+    for result in results:
+        if result.error_sums and result.verdict in (Verdict.PASS, Verdict.INACCURATE, Verdict.WRONG):
+            total = sums.setdefault(result.type, [0.0] * 4)
+            sums[result.type] = [a + b for a, b in zip(total, result.error_sums, strict=True)]
+            counts[result.type] += result.judged
+    found = {}
+    for kind, (shift, scale, square, size) in sums.items():
+        if not size or not all(map(math.isfinite, (shift, scale, square))):
+            continue
+        bias = {"shift": shift / size, "scale": scale / size, "error": math.sqrt(square) / size}
+        largest = max(abs(bias["shift"]), abs(bias["scale"]))
+        biased = largest > max(BIAS_UNITS, BIAS_ERRORS * bias["error"]) and counts[kind] >= BIAS_ELEMENTS
+        found[kind] = {**{n: round(v, 6) for n, v in bias.items()}, "elements": counts[kind], "biased": biased}
+    return found
+
+
+def grades(results: Iterable[Result], declared: str) -> dict[str, str]:
+    """For each type the tightest class that all cases of a target meet; types with a wrong result have none."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for result in results:
+        if result.verdict is Verdict.WRONG:
+            found[result.type].add("")
+        elif result.verdict is Verdict.INACCURATE:
+            found[result.type].add(result.accuracy or "")
+        elif result.strict is not None:
+            found[result.type].add("strict" if result.strict else declared)
+    order = [
+        "strict",
+        "standard",
+        "flushing",
+        "f32-math",
+        "tf32",
+        "f16-math",
+        "bf16-math",
+        "f16-storage",
+        "bf16-storage",
+        "fast",
+    ]
+    return {
+        kind: max(names, key=lambda n: order.index(n) if n in order else len(order))
+        for kind, names in sorted(found.items())
+        if "" not in names
+    }

@@ -1,0 +1,130 @@
+"""Adapter for OpenVINO, which reads the ONNX model from its bytes. Package: openvino.
+
+Options:
+
+``device`` (default CPU)
+``precision`` (default "accuracy")
+    The hint EXECUTION_MODE_HINT: "accuracy" has a device compute in the model's types. With "performance", OpenVINO's
+    own default, it may compute in less: on CPUs that have bfloat16 instructions float32 runs in bfloat16. A target that
+    asks for that declares ``accuracy = "bf16-math"``, or what its device does.
+``config`` (table)
+    Further properties to compile with, as OpenVINO names them.
+
+A node that OpenVINO cannot convert is refused in phase load, one that its plug-in cannot run mostly in phase run.
+
+Tested: openvino 2025.4.1 and 2026.4.1, on CPU.
+"""
+
+from __future__ import annotations
+
+import importlib
+import platform
+import re
+from typing import Any
+
+import numpy as np
+
+ov: Any = importlib.import_module("openvino")
+
+DEFAULTS: dict[str, Any] = {"device": "CPU", "precision": "accuracy", "config": {}}
+_MODES = ("accuracy", "performance")
+
+
+class Bits(np.ndarray):
+    """bfloat16 results as uint16 bits."""
+
+    element = "bfloat16"
+
+
+class Adapter:
+    """OpenVINO on one device."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        unknown = sorted(set(options) - set(DEFAULTS))
+        if unknown:
+            raise ValueError("unknown option {!r}; known: {}".format(unknown[0], ", ".join(sorted(DEFAULTS))))
+        settings: dict[str, Any] = dict(DEFAULTS, **options)
+        self.device = str(settings["device"])
+        if settings["precision"] not in _MODES:
+            raise ValueError("precision {!r}; one of {}".format(settings["precision"], ", ".join(_MODES)))
+        self.config: dict[str, Any] = {"EXECUTION_MODE_HINT": settings["precision"].upper(), **settings["config"]}
+        self.core = ov.Core()
+        there = self.core.available_devices
+        if not any(self.device.split(".")[0].split(":")[0] in (name.split(".")[0], "AUTO", "HETERO") for name in there):
+            raise RuntimeError("OpenVINO has no device {}; it has {}".format(self.device, ", ".join(there) or "none"))
+
+    def describe(self) -> dict[str, Any]:
+        """What runs here; JSON values only."""
+        return {
+            "runtime": "openvino",
+            "version": ov.__version__.split("-")[0],
+            "build": ov.__version__,
+            "provider": "",
+            "device": self.device,
+            "device_name": str(self._property("FULL_DEVICE_NAME")),
+            "capabilities": [str(name) for name in self._property("OPTIMIZATION_CAPABILITIES") or ()],
+            "config": {key: str(value) for key, value in self.config.items()},
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "machine": platform.machine(),
+        }
+
+    def _property(self, name: str) -> Any:
+        try:
+            return self.core.get_property(self.device, name)
+        except RuntimeError:  # AUTO and its like have none of their own
+            return ""
+
+    def prepare(self, model: bytes) -> Session:
+        """Convert `model` and compile it."""
+        try:
+            return Session(self.core.compile_model(self.core.read_model(model, b""), self.device, self.config))
+        except RuntimeError as error:
+            raise RuntimeError(_reason(str(error))) from None
+
+
+class Session:
+    """A compiled model."""
+
+    def __init__(self, compiled: Any) -> None:
+        # Inputs are found by their names in the ONNX graph; one that the conversion dropped has no port.
+        self._ports = {name: port for port in compiled.inputs for name in port.get_names()}
+        self._outputs = list(compiled.outputs)
+        self._request = compiled.create_infer_request()
+
+    def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
+        """Outputs in the graph's order."""
+        for name, array in feeds.items():
+            if name in self._ports:
+                self._request.set_tensor(self._ports[name], _tensor(array))
+        try:
+            self._request.infer()
+        except RuntimeError as error:
+            raise RuntimeError(_reason(str(error))) from None
+        return [_array(self._request.get_tensor(port)) for port in self._outputs]
+
+
+def _reason(text: str) -> str:
+    """What OpenVINO says without the places in its sources and without the nodes that it has made of the model's:
+    both differ from case to case, and the reason stands behind them."""
+    told = re.sub(r"END: node: .*? CALLBACK HAS THROWN:\s*", "", text, flags=re.DOTALL)
+    lines = [line.strip() for line in told.splitlines()]
+    return " ".join(line for line in lines if line and not line.startswith("Exception from ")) or text
+
+
+def _tensor(array: np.ndarray) -> Any:
+    """An array as OpenVINO takes it; bfloat16 as bits under OpenVINO's own name for them.
+
+    The type is the array's: where it is not what the model says, that is OpenVINO's to refuse.
+    """
+    if getattr(array, "element", None) == "bfloat16":
+        return ov.Tensor(np.ascontiguousarray(array).view(np.ndarray), list(array.shape), ov.Type.bf16)
+    return ov.Tensor(np.ascontiguousarray(array))
+
+
+def _array(tensor: Any) -> Any:
+    """A result as an array of its own; bfloat16, which NumPy does not have, as bits."""
+    if tensor.get_element_type() != ov.Type.bf16:
+        return np.array(tensor.data)
+    return np.array(tensor.data).view(np.uint16).view(Bits)

@@ -1,0 +1,61 @@
+"""Adapter for AMD Quark's custom operators (``com.amd.quark`` and the old ``com.vai.quantize``) in onnxruntime on the
+CPU. Package: amd-quark.
+
+Options: ``library`` (path of the custom-op library; else it is taken from the installed package amd-quark, or built
+once from its sources), ``package`` (folder of the package, where it is not installed), ``compiler`` (command of a C++
+compiler), ``cache`` (folder for what is built), and those of the adapter ``onnxruntime``.
+
+It travels bundled with two parts (see :mod:`.bundle`): the adapter ``onnxruntime`` and ``quark_library``.
+
+Tested: amd-quark 0.13 with onnxruntime 1.31.1, built by g++ 12.2.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+from typing import Any
+
+runtime: Any = importlib.import_module("onnxspec_part_onnxruntime")
+quark_library: Any = importlib.import_module("onnxspec_part_quark_library")
+
+OWN = ("library", "package", "compiler", "cache")
+TANHF_ARGUMENTS = 144
+"""The C library's tanhf is told by its values at 1/16, 2/16, ... 9."""
+
+
+class Adapter:
+    """onnxruntime with AMD Quark's custom operators."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        known = sorted({*OWN, *runtime.DEFAULTS})
+        unknown = sorted(set(options) - set(known))
+        if unknown:
+            raise ValueError("unknown option {!r}; known: {}".format(unknown[0], ", ".join(known)))
+        provider = options.get("provider", runtime.CPU)
+        if provider != runtime.CPU:
+            raise ValueError(f"AMD Quark's kernels for the CPU are what this target runs, not those of {provider}")
+        self.library = quark_library.quark_library(**{key: str(options[key]) for key in OWN if key in options})
+        rest = {key: value for key, value in options.items() if key not in OWN}
+        libraries = [*rest.pop("custom_op_libraries", []), self.library.path]
+        self._runtime = runtime.Adapter(dict(rest, custom_op_libraries=libraries))
+
+    def describe(self) -> dict[str, Any]:
+        """What runs here; JSON values only."""
+        own = {"amd_quark": self.library.version, "library": self.library.path, "library_origin": self.library.origin}
+        return {**self._runtime.describe(), **own, "compiler": self.library.compiler, "tanhf": tanhf_bits()}
+
+    def prepare(self, model: bytes) -> Any:
+        """Create a session, as the adapter ``onnxruntime`` does."""
+        return self._runtime.prepare(model)
+
+
+def tanhf_bits() -> str:
+    """What this process's tanhf gives for fixed arguments, as hexadecimal floats: results of the kernel rest on its
+    last bit, in which C libraries differ. Empty where it cannot be asked."""
+    try:
+        tanhf = ctypes.CDLL(None).tanhf
+    except (OSError, AttributeError, TypeError):
+        return ""
+    tanhf.argtypes, tanhf.restype = (ctypes.c_float,), ctypes.c_float
+    return " ".join(float(tanhf(k / 16)).hex() for k in range(1, TANHF_ARGUMENTS + 1))

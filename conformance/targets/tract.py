@@ -1,0 +1,93 @@
+"""Adapter for tract, the inference engine in Rust, through its Python package. Package: tract.
+
+Option ``runtime`` (default "default", which is the CPU; "cuda" and "metal" where the build has them).
+
+tract reads a model from a file, so each is written to a temporary one. It has float16, float32 and float64, and no
+bfloat16: such models it refuses. Shapes that the model leaves open stay symbols of tract's own.
+
+Tested: tract 0.23.9.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import re
+import tempfile
+from typing import Any
+
+import numpy as np
+
+os.environ["RUST_BACKTRACE"] = "0"  # tract puts the trace into the text of every refusal
+tract: Any = importlib.import_module("tract")
+
+DEFAULTS: dict[str, Any] = {"runtime": "default"}
+
+
+class Adapter:
+    """tract on one of its runtimes."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        unknown = sorted(set(options) - set(DEFAULTS))
+        if unknown:
+            raise ValueError("unknown option {!r}; known: {}".format(unknown[0], ", ".join(sorted(DEFAULTS))))
+        self.name = str(options.get("runtime", DEFAULTS["runtime"]))
+        self.runtime = None if self.name == "default" else tract.runtime_for_name(self.name)
+        self.onnx = tract.onnx()
+
+    def describe(self) -> dict[str, Any]:
+        """What runs here; JSON values only."""
+        return {
+            "runtime": "tract",
+            "version": tract.version(),
+            "provider": "",
+            "device": "CPU" if self.runtime is None else self.name,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "machine": platform.machine(),
+        }
+
+    def prepare(self, model: bytes) -> Session:
+        """Read `model`, infer its shapes, optimize it."""
+        descriptor, path = tempfile.mkstemp(suffix=".onnx", prefix="onnxspec-")
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(model)
+            inference = self.onnx.load(path)
+        finally:
+            os.unlink(path)
+        names = [inference.input_name(number) for number in range(inference.input_count())]
+        try:
+            typed = inference.into_model()
+            return Session(typed.into_runnable() if self.runtime is None else self.runtime.prepare(typed), names)
+        except tract.TractError as error:
+            raise RuntimeError(_reason(str(error))) from None
+
+
+class Session:
+    """A model that is ready to run."""
+
+    def __init__(self, runnable: Any, names: list[str]) -> None:
+        self._runnable = runnable
+        self._names = names
+
+    def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
+        """Outputs in the graph's order."""
+        inputs = [_tensor(feeds[name]) for name in self._names]
+        try:
+            return [value.to_numpy() for value in self._runnable.run(inputs)]
+        except tract.TractError as error:
+            raise RuntimeError(_reason(str(error))) from None
+
+
+def _tensor(array: np.ndarray) -> Any:
+    if getattr(array, "element", None) == "bfloat16":
+        raise TypeError("tract has no bfloat16")
+    return tract.Tensor.from_numpy(np.ascontiguousarray(array))
+
+
+def _reason(text: str) -> str:
+    """What tract says without the numbers of its nodes, which differ from case to case."""
+    return re.sub(r"#\d+ ", "", text)

@@ -1,0 +1,87 @@
+"""Adapters that other packages bring, found by their entry points in the group ``onnxspec.targets``.
+
+An entry point names a module, or a class in one: ``mine = "my_package.onnxspec_adapter"``. The module's source text
+travels to the worker like that of a shipped adapter, so it is found here and never imported: not even the package
+around it, which may well load a runtime.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.machinery import ModuleSpec
+
+__all__ = ["GROUP", "ThirdParty", "ThirdPartyError", "source_of", "third_party"]
+
+GROUP = "onnxspec.targets"
+"""The group of entry points."""
+
+
+class ThirdPartyError(ValueError):
+    """An adapter that another package promises cannot be had; the text says which, whose, and why, in one line."""
+
+
+@dataclass(frozen=True)
+class ThirdParty:
+    """An adapter of another package: its name, the module and class that hold it, and the distribution's name and
+    version."""
+
+    name: str
+    module: str
+    attribute: str
+    distribution: str
+    version: str
+
+
+def third_party() -> dict[str, tuple[ThirdParty, ...]]:
+    """What is promised, by name; more than one for a name that several distributions claim."""
+    found: dict[str, dict[ThirdParty, None]] = defaultdict(dict)
+    for entry in metadata.entry_points(group=GROUP):
+        owner = entry.dist
+        version = owner.version if owner is not None else ""
+        name = str(owner.name) if owner is not None else ""
+        found[entry.name][ThirdParty(entry.name, entry.module, entry.attr or "Adapter", name, version)] = None
+    return {name: tuple(its) for name, its in sorted(found.items())}
+
+
+def source_of(name: str) -> str:
+    """The source text of an adapter of another package.
+
+    Raises `KeyError` where no package brings one of this name, `ThirdPartyError` where several do or where its source
+    is not to be found.
+    """
+    found = third_party()[name]
+    if len(found) > 1:
+        both = ", ".join(f"{each.distribution} {each.version}" for each in found)
+        raise ThirdPartyError(f"several packages bring an adapter {name!r}: {both}; uninstall all but one")
+    (adapter,) = found
+    who = f"adapter {name!r} of {adapter.distribution} {adapter.version}"
+    spec = _found(adapter.module)
+    if spec is None:
+        raise ThirdPartyError(f"{who}: there is no module {adapter.module}")
+    try:
+        text = getattr(spec.loader, "get_source", lambda name: None)(spec.name)
+    except (ImportError, OSError, SyntaxError, UnicodeDecodeError) as error:
+        raise ThirdPartyError(f"{who}: {error}") from None
+    if text is None:
+        raise ThirdPartyError(f"{who}: module {adapter.module} has no source text, and it is that which is sent")
+    return str(text) if adapter.attribute == "Adapter" else f"{text}\nAdapter = {adapter.attribute}\n"
+
+
+def _found(module: str) -> ModuleSpec | None:
+    """Where a module is; what `importlib.util.find_spec` says, but without importing the packages around it."""
+    place = None
+    spec = None
+    parts = module.split(".")
+    for depth in range(1, len(parts) + 1):
+        if depth > 1 and place is None:
+            return None
+        name = ".".join(parts[:depth])
+        finders = (getattr(finder, "find_spec", None) for finder in sys.meta_path)
+        spec = next((s for find in finders if find is not None and (s := find(name, place)) is not None), None)
+        if spec is None:
+            return None
+        place = spec.submodule_search_locations
+    return spec

@@ -1,0 +1,104 @@
+"""Wrap lanes: the cases of a profile with their nodes in surroundings in which providers claim them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..cases import build_case
+from ..cases.wrapping import WRAPS, can_wrap, wrap
+from .probe import Prepared, Probe, SpecProbe, job_of
+from .process import Outcome
+from .target import Target
+from .verdict import Judgement, judge
+
+__all__ = ["WRAPS", "WrapProbe", "split_wrap", "wrap_lane", "wrapped_probes"]
+
+
+@dataclass(frozen=True)
+class WrapProbe:
+    """A case of a profile with its node wrapped (see :mod:`..cases.wrapping`); it keeps the case's id and clauses."""
+
+    probe: SpecProbe
+    wrap: str
+
+    @property
+    def id(self) -> str:
+        return self.probe.id
+
+    @property
+    def op(self) -> str:
+        return self.probe.op
+
+    @property
+    def domain(self) -> str:
+        return self.probe.domain
+
+    @property
+    def version(self) -> int:
+        return self.probe.version
+
+    @property
+    def type(self) -> str:
+        return self.probe.type
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        return self.probe.clauses
+
+    @cached_property
+    def features(self) -> frozenset[str]:
+        return self.probe.features | {"wrapped", f"wrapped-{self.wrap}"}
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return self.probe.groups
+
+    @property
+    def traits(self) -> frozenset[str]:
+        return self.probe.traits
+
+    @property
+    def size(self) -> tuple[float, int]:
+        return self.probe.size
+
+    @property
+    def graded(self) -> bool:
+        return self.probe.graded
+
+    def prepare(self) -> Prepared:
+        """Build the wrapped models, with inputs that the node sees unchanged."""
+        case = wrap(build_case(self.probe.spec), self.wrap)
+
+        def judgement(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
+            return judge(case, outcomes[0], outcomes[1] if case.twin is not None else None, accuracy)
+
+        trials = tuple(trial for trial in (case.trial, case.twin) if trial is not None)
+        return Prepared(tuple(map(job_of, trials)), judgement, trials)
+
+    def repeat(self, target: str) -> list[str]:
+        """``onnxspec explain``; the target's name has its lane."""
+        return self.probe.repeat(target)
+
+
+def wrapped_probes(probes: Iterable[Probe], name: str) -> tuple[Probe, ...]:
+    """Those of the probes that can be wrapped, wrapped."""
+    return tuple(
+        WrapProbe(probe, name) for probe in probes if isinstance(probe, SpecProbe) and can_wrap(probe.spec, name)
+    )
+
+
+def split_wrap(name: str) -> tuple[str, str]:
+    """The name of a target without that of the wrap behind it, and the latter; empty where there is none."""
+    plain, _, last = name.rpartition("+")
+    return (plain, last) if plain and last in WRAPS else (name, "")
+
+
+def wrap_lane(target: Target, name: str) -> Target:
+    """The target in the lane of a wrap, its name with that of the wrap behind it.
+
+    onnxruntime's adapter is told, so that it leaves the nodes around the one under test to any provider.
+    """
+    options = {**target.options, "surroundings": True} if target.adapter == "onnxruntime" else target.options
+    return replace(target, name=f"{target.name}+{name}", wrap=name, options=options)

@@ -1,0 +1,386 @@
+"""ExtendedLSTM as shipped: what the CPU kernel of AMD Quark 0.13 computes, bit for bit.
+
+This is a model of the fixed-point LSTM in Quark's custom-op library (``src/lstm/cpu/lstm.h``,
+``src/custom_op_lstm.cc``), written from its behaviour: what the document says is in :mod:`.extended_lstm`, and where
+the two part is in ``extended_lstm_disagreements.toml``.
+
+The arithmetic. X, W, R and B are quantized to uint16 and shifted to int16 by taking 32768 away. Products are summed
+exactly, divided by a power of two at least as large as the number of terms, and multiplied by a 16-bit mantissa of
+scale_x * scale_w * 2^24 (:class:`Factor`), which leaves pre-activations with 24 fractional bits in int32. What zero
+points and bias add is computed once, in float64. Gates, cell state and output are float32; the output becomes an
+integer with 24 fractional bits and is brought to y_scale by a 16-bit mantissa of 1/y_scale. The level that results is
+both Y and the state of the next step.
+
+What equality rests on, beside that, is named by :func:`foundations`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .tanhf import Tanhf, fdlibm
+
+__all__ = ["Factor", "Parameters", "foundations", "levels_of", "run_kernel"]
+
+Integers = NDArray[np.int64]
+
+FRACTION_BITS = 24
+_ONE = 2.0**FRACTION_BITS
+_INT32 = (-(2**31), 2**31 - 1)
+# The kernel's bounds for 16-bit results are those of 17 bits: what lies between wraps around instead of saturating.
+_INT17 = (-(2**16), 2**16 - 1)
+_HALF_RANGE = 32768
+# What converting an infinite or undefined number to int leaves on x86.
+NO_POWER = -(2**31)
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The attributes that the kernel reads: hidden_size, and scale and zero point of x, w, r, b and y.
+
+    Scales are values of float32; zero points, int64 attributes, are taken modulo 2^16.
+    """
+
+    hidden_size: int
+    scales: Mapping[str, np.float32]
+    zero_points: Mapping[str, int]
+
+    @classmethod
+    def of(cls, attributes: Mapping[str, Any]) -> Parameters:
+        """From a node's attributes. Raises KeyError for one that the kernel demands and does not find."""
+        return cls(
+            int(attributes["hidden_size"]),
+            {name: np.float32(attributes[f"{name}_scale"]) for name in "xwrby"},
+            {name: int(attributes[f"{name}_zero_point"]) % 2**16 for name in "xwrby"},
+        )
+
+    def centre(self, name: str) -> int:
+        """A zero point where levels are int16."""
+        return self.zero_points[name] - _HALF_RANGE
+
+
+def _as_int32(value: int) -> int:
+    """An integer modulo 2^32, as int32."""
+    return (value + 2**31) % 2**32 - 2**31
+
+
+def _power_shift(count: int) -> int:
+    """``1 << count`` of C's int where count is any int: x86 takes it modulo 32, and 31 gives -2^31."""
+    return _as_int32(1 << (count % 32))
+
+
+def _ceil_log2(x: float) -> int | None:
+    """The least integer e with |x| <= 2^e; None where there is none, at 0, infinity and NaN.
+
+    The kernel asks log2, whose error is too small to matter: nothing it asks about has more than 41 bits.
+    """
+    if x == 0 or not math.isfinite(x):
+        return None
+    mantissa, exponent = math.frexp(abs(x))
+    return exponent - 1 if mantissa == 0.5 else exponent
+
+
+def _int_of(x: NDArray[np.float64]) -> Integers:
+    """float64 to int32 (given as int64) as x86 converts: towards zero, and -2^31 where that has no int32."""
+    inside = np.abs(x) < 2.0**31
+    converted: Integers = np.where(inside, np.where(inside, x, 0).astype(np.int64), -(2**31))
+    return converted
+
+
+def _rounded(x: NDArray[np.float64] | float, least: int, most: int) -> Integers:
+    """Rounded half away from zero and saturated; but the sign is that of the integer part, so that what lies between
+    -1 and -1/2 becomes 0 and not -1."""
+    x = np.asarray(x, np.float64)
+    rounded = np.where(x > -1, x + 0.5, x - 0.5)
+    saturated: Integers = np.where(rounded < least, least, np.where(rounded > most, most, _int_of(rounded)))
+    return saturated
+
+
+def _int16(x: Integers) -> Integers:
+    """Integers modulo 2^16, as int16 (given as int64)."""
+    wrapped: Integers = (x + 2**15) % 2**16 - 2**15
+    return wrapped
+
+
+def shifted(x: Integers, count: int, bounds: tuple[int, int]) -> Integers:
+    """x / 2^count, rounded half away from zero and saturated, into x itself.
+
+    The half is a C int: where count is 32 it is -2^31, where it is more it is too small by 2^32.
+    """
+    half = 0 if count == 0 else _power_shift(count - 1)
+    negative = x < 0
+    np.abs(x, out=x)
+    x += half
+    x >>= count % 64
+    np.negative(x, out=x, where=negative)
+    return np.clip(x, *bounds, out=x)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A number as a 16-bit mantissa and a power of two: number = mantissa * 2^-power.
+
+    The mantissa's size is in (2^14, 2^15] and kept in int16, where 2^15, which every power of two has, becomes -2^15:
+    its sign is lost. Outside 0 ... 30 the power is one that a C int cannot be shifted by, and the mantissa garbage.
+    """
+
+    mantissa: int
+    power: int
+
+    @classmethod
+    def of(cls, x: float) -> Factor:
+        """The kernel's form of a number."""
+        exponent = _ceil_log2(x)
+        power = NO_POWER if exponent is None else 15 - exponent
+        with np.errstate(invalid="ignore", over="ignore"):
+            scaled = np.float64(_power_shift(power)) * np.float64(x)
+        return cls(int(_int16(_rounded(scaled, *_INT17))), power)
+
+    def times(self, x: Integers, already: int = 0) -> Integers:
+        """Integers multiplied by the number, into x itself; `already` is the power of two they were divided by before.
+        The count of the shift is held in 8 bits."""
+        x *= self.mantissa
+        return shifted(x, (self.power - already) % 256, _INT32)
+
+
+ZERO = Factor(0, NO_POWER)
+"""What 0 becomes: it adds nothing, though its logarithm is undefined."""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Everything that is computed once.
+
+    input_factor, input_terms, input_tilt
+        scale_x * scale_w * 2^24; the power of two by which sums of products are divided first; the factor times the
+        zero point of W, which weighs the sum of the inputs. ``hidden_`` likewise, of Y and R.
+    constants
+        (2, 4H): what zero points and bias add to the pre-activations.
+    out_mantissa, out_power, out_zero
+        1/scale_y as a mantissa of 16 bits without sign, and the zero point of Y as int16.
+    """
+
+    input_factor: Factor
+    input_terms: int
+    input_tilt: Factor
+    hidden_factor: Factor
+    hidden_terms: int
+    hidden_tilt: Factor
+    constants: Integers
+    out_mantissa: int
+    out_power: int
+    out_zero: int
+
+    @classmethod
+    def of(cls, p: Parameters, W: Integers, R: Integers, B: Integers) -> _Plan:
+        """From int16 weights W (2, 4H, I), R (2, 4H, H) and biases B (2, 8H)."""
+        H, I = p.hidden_size, W.shape[-1]
+        s = p.scales
+        with np.errstate(all="ignore"):
+            # The product of two scales is a float32, all that follows float64.
+            input_unit = float(np.float64(s["x"] * s["w"]) * _ONE)
+            hidden_unit = float(np.float64(s["y"] * s["r"]) * _ONE)
+            input_tilt, hidden_tilt = input_unit * p.centre("w"), hidden_unit * p.centre("r")
+            constants = np.float64(I) * input_tilt * p.centre("x") + np.float64(H) * hidden_tilt * p.centre("y")
+            constants = constants - input_unit * p.centre("x") * W.sum(-1, dtype=np.float64)
+            constants = constants - hidden_unit * p.centre("y") * R.sum(-1, dtype=np.float64)
+            pairs = B[:, : 4 * H].astype(np.float64) + B[:, 4 * H :]
+            constants = constants + np.float64(s["b"]) * _ONE * (pairs - 2.0 * p.centre("b"))
+            inverse = np.float64(1) / np.float64(s["y"])
+            exponent = _ceil_log2(float(inverse)) if inverse > 0 else None  # only here no absolute value is taken
+            out_power = NO_POWER if exponent is None else 16 - exponent
+            scale = float(_power_shift(out_power)) if out_power >= 0 else 1.0 / _power_shift(-out_power)
+            out_mantissa = int(_rounded(scale * inverse, *_INT17)) % 2**16
+        return cls(
+            input_factor=Factor.of(input_unit),
+            input_terms=_ceil_log2(I) or 0,
+            input_tilt=Factor.of(input_tilt),
+            hidden_factor=Factor.of(hidden_unit),
+            hidden_terms=_ceil_log2(H) or 0,
+            hidden_tilt=Factor.of(hidden_tilt),
+            constants=_rounded(constants, *_INT32),
+            out_mantissa=out_mantissa,
+            out_power=out_power,
+            # A little is added to the zero point before it is cut, towards zero also where it is negative: a zero point
+            # below 32768 becomes one more than it is.
+            out_zero=int(p.centre("y") + 1e-9),
+        )
+
+    @property
+    def out_shift(self) -> int:
+        """The count of the output's shift, held in 8 bits."""
+        return (FRACTION_BITS + self.out_power) % 256
+
+
+def levels_of(x: NDArray[np.float32], scale: np.float32, zero_point: int) -> Integers:
+    """The kernel's uint16 levels: the float32 quotient rounded half to even; NaN, infinity of either sign and quotients
+    from 2^63 on become level 0, since converting them to int64 gives -2^63 on x86."""
+    with np.errstate(all="ignore"):
+        quotient = np.rint(x / scale)
+        # Beyond 2^40 only the sign matters, and the addition cannot overflow.
+        small = np.clip(np.where(np.abs(quotient) < 2.0**63, quotient, -np.inf), -(2.0**40), 2.0**40)
+    levels: Integers = np.clip(small.astype(np.int64) + zero_point, 0, 65535)
+    return levels
+
+
+def run_kernel(
+    X: NDArray[np.float32],
+    W: NDArray[np.float32],
+    R: NDArray[np.float32],
+    B: NDArray[np.float32],
+    parameters: Parameters,
+    tanhf: Tanhf = fdlibm,
+) -> NDArray[np.float32]:
+    """Y (T, 2, 1, H) of X (T, 1, I), W (2, 4H, I), R (2, 4H, H) and B (2, 8H), all float32.
+
+    tanhf
+        The C library's function (:mod:`.tanhf`).
+
+    Raises ValueError for other shapes: the kernel looks at none of them, and reads and writes past the tensors or
+    leaves memory unwritten where they do not fit.
+    """
+    p, H = parameters, parameters.hidden_size
+    _check_shapes(X, W, R, B, H)
+    work = _Work.of(X, W, R, B, p)
+    levels = work.walk(tanhf)
+    with np.errstate(all="ignore"):
+        Y: NDArray[np.float32] = (levels - p.centre("y")).astype(np.float32) * p.scales["y"]
+    Y[:, 1] = Y[::-1, 1].copy()
+    return Y[:, :, np.newaxis]
+
+
+def foundations(
+    X: NDArray[np.float32],
+    W: NDArray[np.float32],
+    R: NDArray[np.float32],
+    B: NDArray[np.float32],
+    parameters: Parameters,
+    tanhf: Tanhf = fdlibm,
+) -> frozenset[str]:
+    """What C++ leaves undefined and this case makes use of, so that another processor or compiler may differ:
+
+    ``conversion``
+        A float that no int64 holds is converted to one: NaN, an infinity, a quotient from 2^63 on; or a scale is such
+        that a parameter has no exponent.
+    ``shift``
+        A shift by less than 0 or more than 31 bits where int has 32.
+    ``overflow``
+        The terms of a pre-activation, each within int32, add up to more.
+
+    Two more are in every case, and every 64-bit compiler treats them alike: 16-bit results go through int32 and wrap,
+    and a zero point of 32768 for W or R asks for the logarithm of 0, whose product with 0 is 0 whatever it is. Equality
+    always rests on the C library's tanhf, and on multiplication and addition not being fused (x86-64 without FMA).
+    """
+    _check_shapes(X, W, R, B, parameters.hidden_size)
+    found = set()
+    with np.errstate(all="ignore"):
+        for name, array in zip("xwrb", (X, W, R, B), strict=True):
+            if not (np.abs(array / parameters.scales[name]) < 2.0**63).all():
+                found.add("conversion")
+    work = _Work.of(X, W, R, B, parameters)
+    plan = work.plan
+    for factor, terms in (
+        (plan.input_factor, plan.input_terms),
+        (plan.hidden_factor, plan.hidden_terms),
+        (plan.input_tilt, 0),
+        (plan.hidden_tilt, 0),
+    ):
+        if factor.power == NO_POWER and factor != ZERO:
+            found.add("conversion")
+        elif factor != ZERO and not 0 <= factor.power - terms <= factor.power <= 30:
+            found.add("shift")
+    if plan.out_power == NO_POWER:
+        found.add("conversion")
+    elif not (-FRACTION_BITS <= plan.out_power <= 31 - FRACTION_BITS):
+        found.add("shift")
+    sums = work.pre_activations(work.walk(tanhf))
+    if sums.size and (sums.min() < _INT32[0] or sums.max() > _INT32[1]):
+        found.add("overflow")
+    return frozenset(found)
+
+
+def _check_shapes(X: Any, W: Any, R: Any, B: Any, H: int) -> None:
+    I = X.shape[-1] if X.ndim == 3 else -1
+    expected = {"X": (*X.shape[:1], 1, I), "W": (2, 4 * H, I), "R": (2, 4 * H, H), "B": (2, 8 * H)}
+    for (name, shape), array in zip(expected.items(), (X, W, R, B), strict=True):
+        if array.shape != shape:
+            raise ValueError(f"the kernel takes {name} of shape {shape} only, not {array.shape}")
+        if array.dtype != np.float32:
+            raise ValueError(f"the kernel takes float32 only, and {name} is {array.dtype}")
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A case with everything computed that does not wait for states.
+
+    input_sums
+        What X and the constants add to the pre-activations: (T, 2, 4H), both directions in processing order.
+    R
+        (2, H, 4H) in float64.
+    """
+
+    plan: _Plan
+    input_sums: Integers
+    R: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, X: Any, W: Any, R: Any, B: Any, p: Parameters) -> _Work:
+        x, w, r, b = (
+            levels_of(array, p.scales[name], p.zero_points[name]) - _HALF_RANGE
+            for name, array in zip("xwrb", (X[:, 0], W, R, B), strict=True)
+        )
+        plan = _Plan.of(p, w, r, b)
+        # Sums of int16 products stay below 2^53, so float64 products are exact in any order.
+        products = x.astype(np.float64) @ w.reshape(w.shape[0] * w.shape[1], w.shape[2]).T.astype(np.float64)
+        sums = products.astype(np.int64).reshape(len(x), 2, 4 * p.hidden_size)
+        sums = plan.input_factor.times(shifted(sums, plan.input_terms, _INT32), plan.input_terms)
+        sums -= plan.input_tilt.times(x.sum(-1, dtype=np.int64))[:, np.newaxis, np.newaxis]
+        sums[:, 1] = sums[::-1, 1].copy()
+        sums += plan.constants
+        return cls(plan, sums, np.ascontiguousarray(r.transpose(0, 2, 1), np.float64))
+
+    def hidden_sums(self, h: NDArray[np.float64]) -> Integers:
+        """What states h (..., 2, 1, H) add to the pre-activations: (..., 2, 4H)."""
+        plan = self.plan
+        sums = np.matmul(h, self.R)[..., 0, :].astype(np.int64)
+        sums = plan.hidden_factor.times(shifted(sums, plan.hidden_terms, _INT32), plan.hidden_terms)
+        if plan.hidden_tilt != ZERO:
+            sums -= plan.hidden_tilt.times(h.sum(-1).astype(np.int64))
+        return sums
+
+    def walk(self, tanhf: Tanhf) -> Integers:
+        """The int16 levels of every step, (T, 2, H) in processing order."""
+        plan, (T, _, rows) = self.plan, self.input_sums.shape
+        H = rows // 4
+        levels = np.empty((T, 2, H), np.int64)
+        h = np.full((2, 1, H), plan.out_zero, np.float64)
+        c = np.zeros((2, H), np.float32)
+        # sigmoid(x) = tanh(x/2)/2 + 1/2, for the gates i, o and f.
+        unit = np.repeat([0.5 / _ONE, 1 / _ONE], [3 * H, H])
+        zero = (plan.out_zero * 2 ** (plan.out_shift % 64) + 2**63) % 2**64 - 2**63
+        half = np.float32(0.5)
+        for t in range(T):
+            sums = self.hidden_sums(h)
+            sums += self.input_sums[t]
+            values = tanhf((sums.astype(np.int32) * unit).astype(np.float32))
+            gates = values[:, : 3 * H] * half
+            gates += half
+            i, o, f = gates[:, :H], gates[:, H : 2 * H], gates[:, 2 * H :]
+            c = i * values[:, 3 * H :] + f * c
+            hidden = (o * tanhf(c)) * _ONE
+            state = (hidden + np.where(hidden > -1, 0.5, -0.5)).astype(np.int64)
+            state *= plan.out_mantissa
+            state += zero
+            levels[t] = h[:, 0] = shifted(state, plan.out_shift, _INT17).astype(np.int16)
+        return levels
+
+    def pre_activations(self, levels: Integers) -> Integers:
+        """The pre-activations of all steps, 24 fractional bits, before int32 cuts them: (T, 2, 4H)."""
+        before = np.concatenate([np.full_like(levels[:1], self.plan.out_zero), levels[:-1]])
+        return self.hidden_sums(before[:, :, np.newaxis].astype(np.float64)) + self.input_sums

@@ -1,0 +1,335 @@
+"""Hypotheses: does a target that makes these mistakes return these numbers?
+
+A hypothesis is some deviations at once. What it predicts is compared with what a target returned, step-local where the
+target reported Y, and by the numbers' own radii: the deviations compute with bounded numbers, as the honest reference
+does. So "it explains the result" means what "the result is right" means, for another document.
+
+Nobody is accused by it: that a result is wrong is settled before. But many hypotheses are tried on few numbers, and
+some fit by chance, so each says how much speaks for it: the :attr:`Fit.evidence`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .accuracy import Budget, budget
+from .bounded import RADIUS_SLACK, Bounded, Bounding
+from .deviations import UNINITIALIZED, Compute, Deviation, Outputs
+from .evaluation import computation_of
+from .node import Node
+from .readings import Readings
+from .recurrence import Computation, collect, trace
+
+__all__ = ["Fit", "Hypothesis", "Observation", "Run", "layered"]
+
+Arrays = Mapping[str, NDArray[Any]]
+
+# Equations of a deviation may use what only plain arrays can do, and then have no radii of their own. They get those of
+# the honest numbers, this many times over: a rough measure, but what a structural mistake changes is far larger.
+ROUGH = 16.0
+
+# What is further off than this many of the largest honest radius is not computed with radii at all.
+_GROSS = 256.0
+
+# How much of a radius is used: radii are for the worst of all kernels, and real ones are off by a quarter of them at
+# most. Slips of precision are other kernels still, whose own roundings are not foreseen.
+_USED = 0.5
+
+# The most that one element speaks for a hypothesis, in bits; and what one does that is wrong just where the mistake
+# leaves memory as it was, or is not finite just where by the mistake anything may be.
+_MOST, _UNPREDICTED = 20.0, 4.0
+
+# What of each element's bits is not counted where they may all be wrong alike.
+_COMMON = 2.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a session: all inputs of the node by formal name, those of them that were fed, and what the target
+    returned."""
+
+    inputs: Arrays
+    outputs: Arrays
+    fed: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """That a hypothesis explains what was returned.
+
+    evidence
+        How much speaks for it, in bits: over all elements that are not what an honest target returns, log2 of how
+        much nearer the prediction is than the honest number. A wide radius, or an element of which nothing is
+        predicted, is no evidence.
+    least
+        The same with less for each element: one wide radius may hold all of them, which then are wrong alike.
+    """
+
+    evidence: float
+    least: float
+
+
+@dataclass
+class _Layer(Compute):
+    """A computation with one more mistake: what its deviation makes of the computation below."""
+
+    below: Compute = field(default_factory=Compute)
+    mistake: Deviation | None = None
+
+    def __call__(self, computation: Computation) -> Outputs:
+        assert self.mistake is not None
+        return self.mistake.wrong(self.below, computation)
+
+
+@dataclass
+class _Pass(Compute):
+    """Bounded numbers, shown to deviations as plain ones: once the values, then again values plus radii.
+
+    Deviations move numbers, replace some and leave others out; the difference between the two passes is then each
+    one's radius, wherever it went.
+    """
+
+    budget: Budget | None = None
+    numbers: list[dict[str, Bounded]] = field(default_factory=list)
+    edge: bool = False
+    _next: int = 0
+
+    def __call__(self, computation: Computation) -> Outputs:
+        if not self.edge:
+            assert self.budget is not None
+            self.numbers.append(_bounded(computation, self.budget, self.observed))
+            return {name: number.value for name, number in self.numbers[-1].items()}
+        # The same computations in the same order: deviations are deterministic.
+        found = self.numbers[self._next]
+        self._next += 1
+        return {name: number.value + _reach(number) for name, number in found.items()}
+
+
+def _bounded(computation: Computation, allowed: Budget, observed: NDArray[Any] | None) -> dict[str, Bounded]:
+    arithmetic = Bounding(allowed)
+    numbers: dict[str, Bounded] = collect(
+        computation.configuration, trace(computation, arithmetic, observed), arithmetic
+    )
+    return numbers
+
+
+def _reach(number: Bounded) -> NDArray[np.float64]:
+    radius = number.radius * RADIUS_SLACK
+    return radius if number.doubt is None else np.where(number.doubt, np.inf, radius)
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """Some deviations at once, the first one nearest to the honest computation."""
+
+    deviations: tuple[Deviation, ...]
+
+    def explains(
+        self, node: Node, runs: Sequence[Run], accuracy: str = "standard", readings: Readings | None = None
+    ) -> bool:
+        """Whether a target of that accuracy class with these mistakes may have returned what it did, in a session of
+        these runs: each step from the state that it reported, or where outputs were spoilt afterwards from the one that
+        is computed."""
+        return Observation(node, tuple(runs), accuracy).fit(self.deviations, readings) is not None
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """One run, resolved by some readings.
+
+    observed
+        The reported Y, where each step starts from it.
+    """
+
+    computation: Computation
+    observed: NDArray[np.float64] | None
+    budget: Budget
+
+    @cached_property
+    def honest(self) -> tuple[Outputs, Outputs]:
+        """What an honest target returns, with radii."""
+        numbers = _bounded(self.computation, self.budget, self.observed)
+        return {n: b.value for n, b in numbers.items()}, {n: _reach(b) for n, b in numbers.items()}
+
+    @cached_property
+    def plain(self) -> Outputs:
+        """What an honest target returns, by plain numbers."""
+        return Compute(self.observed)(self.computation)
+
+
+class Observation:
+    """What a target returned in one case, to try hypotheses on.
+
+    Raises IllegalNode where the document does not allow the node.
+    """
+
+    def __init__(self, node: Node, runs: tuple[Run, ...], accuracy: str = "standard") -> None:
+        self.node, self.runs, self.accuracy = node, runs, accuracy
+        self._scenes: dict[tuple[int, Readings | None, bool], _Scene | None] = {}
+
+    @cached_property
+    def size(self) -> int:
+        """Multiplications of all runs, more or less."""
+        found = 0
+        for run in self.runs:
+            (_, rows, H), X = run.inputs["R"].shape, run.inputs["X"]
+            found += int(X.shape[0] * X.shape[1] * rows * (H + X.shape[2]) * len(run.inputs["R"]))
+        return found
+
+    def fit(self, mistakes: Sequence[Deviation], readings: Readings | None = None) -> Fit | None:
+        """How what was returned fits a target with these mistakes; None where it does not."""
+        with np.errstate(all="ignore"):
+            for steps in (True, False):
+                scenes = [self._scene(number, readings, steps) for number in range(len(self.runs))]
+                try:
+                    if scenes and None not in scenes and self._likely(mistakes, scenes):
+                        fit = self._compared(mistakes, scenes)
+                        if fit is not None:
+                            return fit
+                except (TypeError, AttributeError):
+                    # Not all mistakes go together: the equations of one may ask of an arithmetic what that of another
+                    # cannot do. Such a pair predicts nothing.
+                    return None
+        return None
+
+    def _scene(self, number: int, readings: Readings | None, steps: bool) -> _Scene | None:
+        """A run by these readings; None where steps are asked for that the target did not report."""
+        key = number, readings, steps
+        if key not in self._scenes:
+            run = self.runs[number]
+            other = self._scenes.get((number, readings, True))
+            computation = other.computation if other is not None else computation_of(self.node, run.inputs, readings)
+            observed = _reported(computation, run) if steps else None
+            allowed = budget(self.accuracy, computation.configuration.format.name)
+            self._scenes[key] = None if steps and observed is None else _Scene(computation, observed, allowed)
+        return self._scenes[key]
+
+    def _likely(self, mistakes: Sequence[Deviation], scenes: Sequence[_Scene | None]) -> bool:
+        """Whether plain numbers, which cost little, are anywhere near, and these mistakes change any."""
+        memory: dict[str, dict[str, Any]] = {}
+        changed = False
+        for scene, run in zip(scenes, self.runs, strict=True):
+            assert scene is not None
+            compute = layered(Compute(**self._given(scene, run)), mistakes, memory)
+            predicted, reach = compute(scene.computation), scene.honest[1]
+            for name in self.node.outputs:
+                got, want = run.outputs.get(name), predicted.get(name)
+                if got is None and want is None:
+                    changed = True
+                    continue
+                if got is None or want is None or got.shape != want.shape:
+                    return False
+                changed = changed or want.dtype != np.float64
+                changed = changed or not np.array_equal(want, scene.plain[name], equal_nan=True)
+                w = scene.budget
+                near = _GROSS * (float(reach[name].max(initial=0.0)) + w.unit * np.abs(want) + w.floor)
+                sure = np.isfinite(near) & (np.abs(want) < w.tensor.largest / 2) & (want != UNINITIALIZED)
+                if not (np.abs(got.astype(np.float64) - want) <= near)[sure].all():
+                    return False
+        return changed
+
+    def _given(self, scene: _Scene, run: Run) -> dict[str, Any]:
+        return {"observed": scene.observed, "fed": run.fed, "attributes": self.node.attributes}
+
+    def _compared(self, mistakes: Sequence[Deviation], scenes: Sequence[_Scene | None]) -> Fit | None:
+        """How all numbers fit these mistakes; None where one contradicts them."""
+        memories: tuple[dict[str, dict[str, Any]], ...] = ({}, {})
+        total = Fit(0.0, 0.0)
+        for scene, run in zip(scenes, self.runs, strict=True):
+            assert scene is not None
+            given = self._given(scene, run)
+            values = _Pass(**given, budget=scene.budget)
+            try:
+                predicted = layered(values, mistakes, memories[0])(scene.computation)
+                edge = _Pass(**given, numbers=values.numbers, edge=True)
+                edges = layered(edge, mistakes, memories[1])(scene.computation)
+            except (TypeError, AttributeError):
+                predicted, edges = self._roughly(mistakes, scene, given, memories[0])
+            used = _USED if any(d.structural for d in mistakes) else 1.0
+            found: dict[str, Fit] = {}
+            for name in self.node.outputs:
+                said = _fit_of(name, predicted, edges, run.outputs, scene, used)
+                if said is None:
+                    return None
+                found[name] = said
+            # The last state is the last of Y once more.
+            again = min((found.get(name, Fit(0.0, 0.0)) for name in ("Y", "Y_h")), key=lambda fit: fit.evidence)
+            total = Fit(
+                total.evidence + sum(fit.evidence for fit in found.values()) - again.evidence,
+                total.least + sum(fit.least for fit in found.values()) - again.least,
+            )
+        return total
+
+    def _roughly(
+        self, mistakes: Sequence[Deviation], scene: _Scene, given: dict[str, Any], memory: dict[str, dict[str, Any]]
+    ) -> tuple[Outputs, Outputs]:
+        """Predictions by plain numbers, with radii like those of the honest ones."""
+        predicted = layered(Compute(**given), mistakes, memory)(scene.computation)
+        largest = {name: ROUGH * float(reach.max(initial=0.0)) for name, reach in scene.honest[1].items()}
+        unit = ROUGH * scene.budget.unit
+        return predicted, {n: v + largest.get(n, 0.0) + unit * np.abs(v) for n, v in predicted.items()}
+
+
+def _reported(computation: Computation, run: Run) -> NDArray[np.float64] | None:
+    """The Y that the target reported, (T, D, N, H), where it has the right shape."""
+    c, Y = computation.configuration, run.outputs.get("Y")
+    if Y is None or Y.ndim != 4:
+        return None
+    Y = Y.astype(np.float64)
+    Y = Y.transpose(1, 2, 0, 3) if c.layout == 1 else Y
+    return Y if Y.shape == (c.T, len(c.directions), c.N, c.H) else None
+
+
+def layered(compute: Compute, mistakes: Iterable[Deviation], memory: dict[str, dict[str, Any]]) -> Compute:
+    """A computation with all of these mistakes, each with a memory of its own, the first one nearest to `compute`."""
+    for mistake in mistakes:
+        kept = memory.setdefault(mistake.id, {})
+        compute.memory = kept
+        given: dict[str, Any] = {"attributes": compute.attributes, "below": compute, "mistake": mistake}
+        compute = _Layer(compute.observed, compute.fed, kept, **given)
+    return compute
+
+
+def _fit_of(name: str, predicted: Outputs, edges: Outputs, outputs: Arrays, scene: _Scene, used: float) -> Fit | None:
+    """What an output says for the prediction; None where it is not within the used part of its radii and the
+    rounding of what is shown."""
+    got, want = outputs.get(name), predicted.get(name)
+    if got is None or want is None:
+        return Fit(_MOST, _MOST) if got is want else None
+    if got.shape != want.shape:
+        return None
+    right, reach = scene.honest[0][name], scene.honest[1][name]
+    w = scene.budget
+    if want.dtype not in (np.float64, w.tensor.dtype):  # the deviation says in which type it answers
+        same = got.dtype == want.dtype and np.allclose(got, want, rtol=1e-2, equal_nan=True)
+        return Fit(_MOST, _MOST) if same else None
+    if got.dtype != w.tensor.dtype:
+        return None
+    shown, want = got.astype(np.float64), want.astype(np.float64)
+    # Of memory that nobody has written to nothing is predicted.
+    unknown = (want == UNINITIALIZED) & (edges[name] == UNINITIALIZED)
+    radius = np.abs(edges[name] - want)
+    radius = np.where(np.isnan(radius), np.where(np.isfinite(want), np.inf, 0.0), radius)
+    radius = radius + 2 * (w.unit * np.abs(want) + w.floor)
+    off = np.abs(shown - want)
+    same = (shown == want) | (np.isnan(shown) & np.isnan(want))
+    large = (np.abs(want) + radius >= w.tensor.largest) & (np.abs(shown) >= w.tensor.largest)
+    open_ = unknown | np.isinf(radius)
+    if not ((off <= used * radius) | same | large | open_).all():
+        return None
+    if right.shape != got.shape:
+        return Fit(_MOST, _MOST)
+    away = np.abs(shown - right)
+    wrong = np.isfinite(reach) & ~(away <= reach + 2 * (w.unit * np.abs(right) + w.floor)) & (shown != right)
+    told = wrong & ~open_
+    nearer = np.log2(np.where(np.isfinite(away), away, w.tensor.largest)[told] / radius[told])
+    expected = wrong & (unknown | (open_ & ~np.isfinite(shown)))
+    alike = _UNPREDICTED * float(expected.sum())
+    bits, fewer = (float(np.clip(nearer - common, 0.0, _MOST).sum()) for common in (0.0, _COMMON))
+    return Fit(bits + alike, fewer + alike)

@@ -1,0 +1,146 @@
+"""The page of disagreements: an operator's document and a kernel, clause by clause, as a run's results show them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import fields
+from .run import Run
+from .subject import Subject
+
+__all__ = ["PAGE", "Disagreement", "Part", "copy_scripts", "disagreements_of"]
+
+PAGE = "document-and-kernel.html"
+FOLDER = "disagreements"
+
+_LARGEST_SCRIPT = 4 << 20
+
+KINDS = {
+    "numbers": "Numbers: other values than the document\N{RIGHT SINGLE QUOTATION MARK}s arithmetic gives",
+    "state": "State: what goes into the next step",
+    "interface": "Interface: what is accepted, refused or demanded",
+    "memory": "Memory: what reads or writes past its tensors",
+    "producer": "Producer: what the conversion tool writes into models",
+}
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """One entry of a run's list, as text; ``units`` and ``error`` are the largest error seen, empty where none is."""
+
+    id: str
+    clause: str
+    status: str
+    document: str
+    where: str
+    kernel: str
+    source: tuple[str, ...]
+    when: str
+    size: str
+    foundation: str
+    seen: str
+    verdicts: tuple[str, ...]
+    cases: int
+    smallest: str
+    message: str
+    units: str
+    error: str
+    repeat: str
+    script: str
+    place: Path
+
+    @property
+    def tone(self) -> tuple[str, str, str]:
+        """Icon, tone and words of its chip."""
+        if self.seen == "shown":
+            return "cross", "fail", "shown by this run"
+        if self.seen == "within the bound":
+            return "check", "pass", "within the bound"
+        return "question", "quiet", "read in the source"
+
+
+@dataclass(frozen=True)
+class Part:
+    """The disagreements of one kind."""
+
+    kind: str
+    heading: str
+    members: tuple[Disagreement, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """What one target's run shows of them."""
+
+    subject: Subject
+    parts: tuple[Part, ...]
+
+    @property
+    def all(self) -> tuple[Disagreement, ...]:
+        return tuple(member for part in self.parts for member in part.members)
+
+    @property
+    def shown(self) -> int:
+        return sum(member.seen == "shown" for member in self.all)
+
+
+def disagreements_of(subjects: Sequence[Subject]) -> list[Page]:
+    """Return the list of each subject whose run holds one."""
+    found = []
+    for subject in subjects:
+        entries = fields.items(subject.info.get("disagreements"))
+        members = [(fields.text(entry.get("kind"), limit=40), _one(entry, subject.run)) for entry in entries[:200]]
+        kinds = list(dict.fromkeys([*KINDS, *(kind for kind, _ in members)]))
+        parts = [Part(kind, KINDS.get(kind, kind), tuple(m for k, m in members if k == kind)) for kind in kinds]
+        if members:
+            found.append(Page(subject, tuple(part for part in parts if part.members)))
+    return found
+
+
+def _one(entry: Mapping[str, Any], run: Run) -> Disagreement:
+    texts = {
+        name: fields.text(entry.get(name))
+        for name in ("id", "clause", "status", "document", "where", "kernel", "when", "size", "foundation", "seen")
+    }
+    units, error = fields.number(entry.get("units")), fields.number(entry.get("error"))
+    script = fields.text(entry.get("script"), limit=300)
+    return Disagreement(
+        **texts,
+        source=fields.texts(entry.get("source"), 20),
+        verdicts=fields.texts(entry.get("verdicts"), 20),
+        cases=fields.integer(entry.get("cases")) or 0,
+        smallest=fields.text(entry.get("smallest"), limit=300),
+        message=fields.text(entry.get("message"), limit=400),
+        units="" if units is None else _number(units),
+        error="" if error is None else f"{error:.3g}",
+        repeat=fields.text(entry.get("repeat"), limit=400),
+        script=f"{FOLDER}/{Path(script).name}" if _script(run.path, script) is not None else "",
+        place=_script(run.path, script) or run.path,
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _script(run: Path, name: str) -> Path | None:
+    """The file of that name inside the run directory, if it is one; nothing outside is looked at."""
+    if not name.endswith(".py"):
+        return None
+    root, path = run.resolve(), (run / name).resolve()
+    if root not in path.parents or not path.is_file() or path.stat().st_size > _LARGEST_SCRIPT:
+        return None
+    return path
+
+
+def copy_scripts(pages: Sequence[Page], out: Path) -> None:
+    """Copy the scripts beside the page, so that a report can be sent to somebody without its run."""
+    for page in pages:
+        for one in page.all:
+            if one.script:
+                (out / one.script).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(one.place, out / one.script)

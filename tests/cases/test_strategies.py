@@ -1,0 +1,246 @@
+"""Strategies draw what is legal, all of it, from the space that profiles come from; they shrink, and check bounds."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import onnx
+import pytest
+from hypothesis import Phase, find, given, settings
+from hypothesis.strategies import SearchStrategy
+
+from onnxspec.cases import CaseSpec, build_case, features_of, operator_versions, profile
+from onnxspec.cases.space import axes_of, functions_of, output_subsets, settle, space_of
+from onnxspec.cases.strategies import cases, operator_cases
+from onnxspec.reference import OPERATORS, UnknownOperator, configure, evaluate, operator_version
+
+EVERY = list(operator_versions())
+every_version = pytest.mark.parametrize(("op", "version"), EVERY, ids=str)
+fixed = settings(derandomize=True, database=None, deadline=None)
+
+
+def drawn(strategy: SearchStrategy[CaseSpec], count: int) -> list[CaseSpec]:
+    """So many draws, the same ones every time."""
+    found: list[CaseSpec] = []
+
+    @settings(fixed, max_examples=count, phases=[Phase.generate])
+    @given(strategy)
+    def collect(spec: CaseSpec) -> None:
+        found.append(spec)
+
+    collect()
+    return found
+
+
+def smallest(strategy: SearchStrategy[CaseSpec], condition: Callable[[CaseSpec], Any]) -> CaseSpec:
+    """What a failure shrinks to that a condition stands for."""
+    # The phase `explain` would look at larger ones again.
+    calm = settings(fixed, max_examples=2000, phases=[Phase.generate, Phase.shrink])
+    return find(strategy, lambda spec: bool(condition(spec)), settings=calm)
+
+
+# What is drawn
+
+
+def test_every_draw_is_a_legal_model_that_the_reference_computes() -> None:
+    @settings(fixed, max_examples=200)
+    @given(operator_cases(min_steps=0, min_rows=0))
+    def check(spec: CaseSpec) -> None:
+        case = build_case(spec)
+        for trial in (case.trial, case.twin):
+            if trial is not None:
+                onnx.checker.check_model(onnx.load_model_from_string(trial.model), full_check=True)
+                for feed in trial.feeds:
+                    configure(trial.node, feed.inputs)
+                assert set(evaluate(trial.node, trial.feeds[-1].inputs)) == set(trial.node.outputs)
+        assert CaseSpec.from_json(spec.to_json()) == spec
+
+    check()
+
+
+@pytest.mark.parametrize(("op", "version"), [("LSTM", 1), ("LSTM", 22), ("GRU", 3), ("RNN", 14)], ids=str)
+def test_every_value_of_every_axis_is_drawn(op: str, version: int) -> None:
+    operator = operator_version(op, version)
+    found = drawn(cases(op, version, min_steps=0, min_rows=0), 400)
+    found += drawn(cases(op, version, only={"data": space_of(operator)["data"].rare}), 200)  # of which few are drawn
+    for name, axis in space_of(operator).items():
+        if name not in ("size", "activations", "outputs"):
+            seen = {getattr(spec, name) for spec in found}
+            assert seen >= {*axis.values, *axis.rare} - {"numerics"}, name  # which takes other values along
+            if axis.between is not None:
+                numbers = {n for value in seen for n in (value if isinstance(value, tuple) else (value,)) if n}
+                assert len(numbers) > 20
+                assert all(axis.holds(number) for number in numbers)
+    assert {spec.outputs for spec in found} == set(output_subsets(operator))
+    listed = [spec.activations for spec in found if spec.activations]
+    assert {name for names in listed for name in names} == set(functions_of(operator))
+    assert {spec.T for spec in found} == set(range(7))
+    assert {spec.N for spec in found} == set(range(5))
+    assert {spec.I for spec in found} == {spec.H for spec in found} == set(range(1, 9))
+    given = {"activations-absent", "alpha", "beta", "default-coefficient", "coefficients-ambiguous"}
+    assert given <= {feature for spec in found for feature in features_of(spec)}
+
+
+@every_version
+def test_what_profiles_try_lies_in_the_same_space(op: str, version: int) -> None:
+    """Letter case aside, which is undefined; sizes are bounds of the caller's."""
+    operator = operator_version(op, version)
+    space = space_of(operator)
+    for spec in profile("core", op, version):
+        if spec.illegal:
+            continue
+        for name, axis in space.items():
+            value = getattr(spec, name, None)
+            if name in ("alpha", "beta"):
+                assert all(axis.holds(number) for number in value or ()), spec.id
+            elif name not in ("size", "activations", "outputs"):
+                assert axis.holds(value), (spec.id, name, value)
+        assert spec.outputs in output_subsets(operator)
+        known = {name.lower() for name in functions_of(operator)}
+        assert {name.lower() for name in spec.activations or ()} <= known
+
+
+def test_settled_rows_stay_as_they_are() -> None:
+    axes = axes_of(operator_version("LSTM", 1))
+    names = ("size", "lengths", "reruns", "dimensions", "hidden_size", "explicit", "outputs", "output_sequence")
+    base: dict[str, Hashable] = {name: values[0] for name, values in axes.items()}
+    for values in itertools.product(*(axes[name] for name in names)):
+        row = settle({**base, **dict(zip(names, values, strict=True))})
+        assert settle(row) == row
+
+
+def test_gru_1_is_always_asked_for_its_mandatory_output() -> None:
+    assert all("Y_h" in spec.outputs for spec in drawn(cases("GRU", 1), 50))
+
+
+def test_draws_of_all_operators_have_every_version() -> None:
+    assert {(spec.op, spec.version) for spec in drawn(operator_cases(), 400)} == set(EVERY)
+
+
+# What failures shrink to
+
+
+@every_version
+def test_the_simplest_case_is_plain(op: str, version: int) -> None:
+    spec = smallest(cases(op, version), lambda spec: True)
+    outputs = ("", "Y_h") if "output_sequence" in operator_version(op, version).attributes else ("Y",)
+    assert spec == CaseSpec(op, version, outputs=outputs)
+    assert (spec.T, spec.N, spec.I, spec.H) == (1, 1, 1, 1)
+    assert spec.node.attributes == {"hidden_size": 1}
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (lambda s: s.bias and s.T > 2, {"bias": True, "T": 3}),
+        (lambda s: s.direction == "bidirectional" and s.H >= 4, {"direction": "bidirectional", "H": 4}),
+        (lambda s: s.lengths == "ragged", {"lengths": "ragged", "T": 2, "N": 2}),
+        (lambda s: s.clip is not None, {"clip": 0.5}),
+        (lambda s: "Elu" in (s.activations or ()), {"activations": ("Sigmoid", "Sigmoid", "Elu")}),
+        (
+            lambda s: len(s.alpha or ()) == 2,
+            {"activations": ("Sigmoid", "Sigmoid", "Sigmoid"), "alpha": (0.0, 0.0)},
+        ),
+        (lambda s: "Y" not in s.outputs, {"outputs": ("", "", "Y_c")}),
+        (lambda s: s.T == 0, {"T": 0}),
+    ],
+    ids=["bias", "directions", "ragged", "clip", "function", "coefficients", "outputs", "no-steps"],
+)
+def test_what_a_failure_does_not_need_goes(condition: Callable[[CaseSpec], bool], expected: dict[str, Any]) -> None:
+    spec = smallest(cases("LSTM", 14, min_steps=0), condition)
+    assert spec == CaseSpec("LSTM", 14, **expected)
+
+
+# Bounds
+
+
+def test_bounds_hold() -> None:
+    strategy = cases(
+        "GRU",
+        22,
+        types=["float64", "bfloat16"],
+        max_steps=3,
+        min_steps=2,
+        max_rows=2,
+        max_inputs=1,
+        max_size=2,
+        activations=["Relu", "Tanh"],
+        only={"layout": [1], "lengths": ["absent", "ragged"], "clip": [None, 0.25], "reruns": ["none"]},
+    )
+    found = drawn(strategy, 200)
+    for name, values in {
+        "type": {"float64", "bfloat16"},
+        "T": {2, 3},
+        "N": {1, 2},
+        "I": {1},
+        "H": {1, 2},
+        "layout": {1},
+        "lengths": {"absent", "ragged"},
+        "clip": {None, 0.25},
+        "reruns": {"none"},
+    }.items():
+        assert {getattr(spec, name) for spec in found} == values, name
+    assert {n for spec in found for n in spec.activations or ()} == {"Relu", "Tanh"}
+
+
+def test_no_activations_means_that_no_node_lists_any() -> None:
+    assert all(spec.activations is None for spec in drawn(cases("LSTM", 14, activations=[]), 100))
+
+
+def test_values_that_go_with_others_only_bring_those_along() -> None:
+    for spec in drawn(cases("LSTM", 14, only={"data": ["numerics"]}), 30):
+        assert (spec.T, spec.initial) == (1, "all")
+    for spec in drawn(cases("LSTM", 14, only={"lengths": ["ragged"]}), 30):
+        assert min(spec.T, spec.N) >= 2
+    for spec in drawn(cases("LSTM", 14, only={"dimensions": ["static"]}), 30):
+        assert spec.reruns != "sizes"
+
+
+def test_versions_that_lack_what_is_asked_for_are_left_out() -> None:
+    found = drawn(operator_cases(["LSTM", "RNN"], only={"layout": [1]}), 100)
+    assert {(spec.op, spec.version) for spec in found} == {(o, v) for o in ("LSTM", "RNN") for v in (14, 22)}
+    assert {spec.version for spec in drawn(operator_cases(types="bfloat16"), 50)} == {22}
+
+
+@pytest.mark.parametrize("strategy", [lambda **bounds: cases("LSTM", 14, **bounds), operator_cases])
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ({"max_steps": 0}, "max_steps is 1 or more, not 0"),
+        ({"max_size": 1.5}, "max_size is an integer, not 1.5"),
+        ({"min_rows": -1}, "min_rows is 0 or more, not -1"),
+        ({"min_steps": 9}, "max_steps is 9 or more, not 6"),
+        ({"types": "int8"}, "no type 'int8'; there are 'float32'"),
+        ({"types": []}, "no type is left; give at least one of float32"),
+        ({"types": 5}, "types is a list of names, not 5"),
+        ({"activations": ["Tnah"]}, "no activation function 'Tnah'; there are"),
+        ({"only": {"layuot": [0]}}, "no axis 'layuot'; only takes bias, clip"),
+        ({"only": {"layout": [2]}}, "no layout 2; there are 0, 1"),
+        ({"only": {"layout": [True]}}, "no layout True; there are 0, 1"),
+        ({"only": {"lengths": "ragged"}}, "lengths is a list of at least one value, not 'ragged'"),
+        ({"only": {"clip": [-1.0]}}, "no clip -1.0; there are None, .* any number from 0.015625 to 64"),
+        ({"only": {"type": ["float32"]}}, "only takes no 'type'; use types"),
+        ({"only": {"outputs": [("Y_h",)]}}, r"no outputs \('Y_h',\); there are"),
+        (
+            {"only": {"lengths": ["ragged"]}, "max_rows": 1},
+            "no legal configuration with lengths 'ragged' and 1 to 6 steps and 1 to 1 rows",
+        ),
+    ],
+)
+def test_bounds_are_checked_before_anything_is_drawn(
+    strategy: Callable[..., Any], bounds: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        strategy(**bounds)
+
+
+def test_operators_and_versions_are_checked_too() -> None:
+    with pytest.raises(UnknownOperator, match="no GRU-8; versions are 1, 3, 7, 14, 22"):
+        cases("GRU", 8)
+    with pytest.raises(UnknownOperator, match="no operator 'Conv'"):
+        operator_cases("Conv")
+    with pytest.raises(ValueError, match="names at least one"):
+        operator_cases([])
+    assert len(OPERATORS) > 1

@@ -1,0 +1,27 @@
+"""Runtimes in virtual environments of their own, which tox makes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from onnxspec.conformance.target import Target, parse_target
+
+FILE = Path(__file__).parents[2] / "examples" / "targets" / "runtimes.toml"
+
+
+def runtime(name: str, **options: object) -> Target:
+    """A target of examples/targets/runtimes.toml, with options beside its own.
+
+    Skips the test where its environment has not been made, and fails it where ONNXSPEC_REQUIRE_RUNTIMES is set.
+    """
+    target = parse_target(name, FILE)
+    environment = Path(target.command[0]).parents[1]
+    if not (environment / "bin" / "python").exists():
+        reason = f"no environment for it: tox run -e {environment.name} makes one"
+        if os.environ.get("ONNXSPEC_REQUIRE_RUNTIMES"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return Target(name, target.adapter, {**target.options, **options}, target.command, accuracy=target.accuracy)

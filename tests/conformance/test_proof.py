@@ -1,0 +1,111 @@
+"""The proof of the suite: what it catches, what it misses, whom it accuses, and how the command says so."""
+
+import csv
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from onnxspec.cases import CaseSpec, operator_versions, profile
+from onnxspec.conformance import proof as proving
+from onnxspec.conformance.cli import main
+from onnxspec.conformance.proof import Proof, prove
+from onnxspec.reference import DEVIATIONS, OPERATORS
+from onnxspec.reference.kernels import STYLES, Style
+
+TWO = [
+    CaseSpec("GRU", 14, T=4, N=3, I=2, H=5, lengths="ragged", direction="bidirectional", outputs=("Y", "Y_h"), seed=s)
+    for s in (0, 1)
+]
+
+
+def proof_of(specs: list[CaseSpec], deviations: list[str], styles: list[str] | None = None) -> Proof:
+    *_, proof = prove(specs, deviations, styles or [])
+    assert isinstance(proof, Proof)
+    return proof
+
+
+def test_a_deviation_is_caught_by_the_cases_in_which_it_shows() -> None:
+    proof = proof_of(TWO, ["lengths.ignored", "clip.ignored"])
+    lengths, clip = proof.rows
+    assert (lengths.cases, lengths.well, lengths.clause) == (2, 2, "gru.lengths")
+    assert lengths.best > 1000
+    assert lengths.by in {spec.id for spec in TWO}
+    assert (clip.cases, clip.best, clip.by) == (0, 0.0, "")
+    assert proof.survivors == (clip,)
+    assert not proof.holds
+
+
+def test_one_case_alone_is_not_enough() -> None:
+    proof = proof_of(TWO[:1], ["lengths.ignored"])
+    assert proof.survivors == proof.rows
+
+
+def test_a_broken_convention_counts_as_caught() -> None:
+    (row,) = proof_of(TWO, ["padding.state-repeated"]).rows
+    assert row.proved
+
+
+def test_drift_that_no_case_shows_is_caught_by_the_mean() -> None:
+    graded = [s for s in profile("core", "LSTM", 14) if s.data == "numerics" and s.type == "float32"]
+    drifting = [d.id for d in DEVIATIONS.values() if d.drifts and "LSTM" in d.operators and "float32" in d.types]
+    assert drifting
+    assert all(row.proved for row in proof_of(graded, drifting).rows)
+
+
+def test_a_forbidden_model_that_is_accepted_is_caught() -> None:
+    illegal = [s for s in profile("core", "RNN", 14) if s.illegal.startswith("shapes.")]
+    (row,) = proof_of(illegal, ["accepts.shapes"]).rows
+    assert row.cases == len(illegal)
+
+
+def test_a_kernel_that_is_accused_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STYLES, "cutting", Style("cutting", truncates=True, stores_sums=True, stores_gates=True))
+    halves = [dataclasses.replace(spec, type="float16", T=12, H=16, bias=True) for spec in TWO]
+    accusations = proof_of(halves, [], ["cutting"]).accusations
+    assert {a.style for a in accusations} <= {"cutting"}
+    assert not proof_of(halves, [], ["library", "wide-state"]).accusations
+
+
+def test_clauses_without_a_deviation_or_a_case_are_named() -> None:
+    proof = proof_of(TWO, ["lengths.ignored"])
+    assert "gru.linear-before-reset" in {clause.id for clause in proof.without_deviation}
+    assert "gru.lengths" not in {clause.id for clause in proof.without_deviation}
+    assert "gru.clip" in {clause.id for clause in proof.without_case}
+
+
+def test_every_clause_that_can_be_broken_has_a_deviation_and_core_a_case_for_every_clause() -> None:
+    """The half of ``onnxspec prove`` that takes no time; the other half runs as a command of its own."""
+    core = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
+    proof = proving._proof(core, list(DEVIATIONS), [], [])
+    assert [clause.id for clause in proof.without_deviation] == []
+    assert [clause.id for clause in proof.without_case] == []
+    assert {row.op for row in proof.rows} == set(OPERATORS)
+
+
+def test_the_command_writes_its_table_and_tells_survivors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "table.csv"
+    words = ["onnxspec", "prove", "--case", "rnn-14.float32.forward.lengths-ragged.*", "--processes", "1"]
+    words += ["--deviation", "lengths.ignored", "--deviation", "clip.ignored", "--out", str(out)]
+    monkeypatch.setattr("sys.argv", words)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    said = capsys.readouterr()
+    assert "clip.ignored survives in RNN float32" in said.err
+    with out.open(newline="") as file:
+        rows = {row["deviation"]: row for row in csv.DictReader(file)}
+    assert int(rows["lengths.ignored"]["cases"]) >= 1
+    assert rows["clip.ignored"]["cases"] == "0"
+
+
+def test_an_unknown_deviation_is_answered_with_the_nearest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["onnxspec", "prove", "--deviation", "lengths.ignord"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "lengths.ignored" in capsys.readouterr().err
