@@ -46,7 +46,7 @@ class Adapter:
             file.write(str(os.getpid()) + "\\n")
     def describe(self):
         return {"runtime": "spy", "version": "1", "uid": os.getuid(), "home": os.path.expanduser("~"),
-                "checkout": os.path.isdir(self.options["checkout"]) and bool(os.listdir(self.options["checkout"])),
+                "checkout": os.path.exists(os.path.join(self.options["checkout"], "pyproject.toml")),
                 "variable": os.environ.get("VARIABLE"), "directory": os.getcwd(), "path": sys.path[0]}
     def prepare(self, model):
         return Session(model.decode())
