@@ -243,8 +243,11 @@ class UnderWay:
         self.out = folder / "my results"
         self._gate = folder / "gate"
         command = command_line(*LONG, "--out", self.out, "--overwrite")
-        # Whoever runs these tests may have been told to ignore a hangup; the run is not, unless a test says so.
-        command[2] = (prelude or "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL); ") + command[2]
+        # Whoever runs these tests may have been told to ignore signals, as what a script starts with & is; the run is
+        # not, unless a test says so.
+        heeding = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL); "
+        heeding += "signal.signal(signal.SIGINT, signal.default_int_handler); "
+        command[2] = (prelude or heeding) + command[2]
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         self.process = subprocess.Popen(command, env={**kin, "GATE": str(self._gate)}, cwd=folder, **options)
 
