@@ -29,9 +29,7 @@ def bare(profile: str) -> float:
         for op, version in operator_versions()
         for spec in cases_of(profile, op, version)
         if spec.T and spec.N  # no rows or no steps abort onnxruntime 1.31
-        for case in [build_case(spec)]
-        for trial in (case.trial, case.twin)
-        if trial is not None
+        for trial in build_case(spec).trials
     ]
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1

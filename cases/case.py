@@ -65,6 +65,11 @@ class Case:
     trial: Trial
     twin: Trial | None
 
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Its sessions: its own, and the twin if there is one."""
+        return (self.trial,) if self.twin is None else (self.trial, self.twin)
+
 
 def build_case(spec: CaseSpec) -> Case:
     """The models and inputs of a case; the same bytes every time."""

@@ -16,9 +16,7 @@ from .reading import OneNode
 __all__ = ["trials_of"]
 
 
-def trials_of(
-    key: str, model: bytes, read: OneNode, fed: Sequence[Mapping[str, NDArray[Any]]]
-) -> tuple[Trial, Trial | None]:
+def trials_of(key: str, model: bytes, read: OneNode, fed: Sequence[Mapping[str, NDArray[Any]]]) -> tuple[Trial, ...]:
     """The trial of a model of one node, and where it does not show Y, its twin with all outputs.
 
     fed
@@ -29,7 +27,7 @@ def trials_of(
     feeds = tuple(Feed(read.bind(arrays), arrays) for arrays in fed)
     trial = Trial(key, model, read.node, feeds)
     if "Y" in read.node.outputs:
-        return trial, None
+        return (trial,)
     everything = read.node.operator.outputs
     twin = Trial(f"{key}~twin", _with_all_outputs(model, read), replace(read.node, outputs=everything), feeds)
     return trial, twin

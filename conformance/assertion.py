@@ -31,11 +31,11 @@ from ..cases.foreign import trials_of
 from ..cases.reading import NotOneNode, read_model
 from ..reference import configure
 from .in_process import Runner, is_runner, run_in_process
-from .probe import job_of
+from .probe import job_of, prepared_trials
 from .process import Outcome, TargetProcess, TargetUnavailable
 from .selection import Selection, select
 from .target import Target
-from .verdict import FAILING, Judgement, Verdict, judge_trial
+from .verdict import FAILING, Judgement, Verdict, judge
 from .wording import failure_text, how_to_mend
 
 __all__ = ["NotConforming", "RunningTarget", "assert_conforms"]
@@ -90,16 +90,14 @@ def assert_conforms(
         return
     trials = _trials_of(subject, inputs)
     if is_runner(outputs):
-        outcome, twin = (None if trial is None else run_in_process(outputs, trial) for trial in trials)
-        assert outcome is not None
+        became = [run_in_process(outputs, trial) for trial in trials]
     else:
         # A case is judged by its last run; those before only leave traces in a session.
-        trials = replace(trials[0], feeds=trials[0].feeds[-1:]), None
+        trials = (replace(trials[0], feeds=trials[0].feeds[-1:]),)
         shown = onnx.load_model_from_string(trials[0].model).graph.output
         given = _by_name(outputs, shown, "output")
-        outcome, twin = Outcome(trials[0].key, "ran", "run", ((tuple(given[value.name] for value in shown),),)), None
-    judgement = judge_trial(trials[0], outcome, trials[1], twin, accuracy)
-    _conclude(trials, judgement, outcome, twin, accuracy, subject)
+        became = [Outcome(trials[0].key, "ran", "run", ((tuple(given[value.name] for value in shown),),))]
+    _conclude(trials, became, accuracy, subject)
 
 
 class RunningTarget:
@@ -135,41 +133,35 @@ class RunningTarget:
         """
         __tracebackhide__ = True
         trials = _trials_of(subject, inputs)
-        outcome, twin = self._outcomes(*trials)
-        accuracy = self.target.accuracy
-        judgement = judge_trial(trials[0], outcome, trials[1], twin, accuracy)
-        _conclude(trials, judgement, outcome, twin, accuracy, subject, self.name)
+        outcomes = list(self._process.run(map(job_of, trials)))
+        _conclude(trials, outcomes, self.target.accuracy, subject, self.name)
 
     def run(self, subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None = None) -> dict[str, NDArray[Any]]:
         """The outputs of a model or a case by name. Raises NotConforming where there are none."""
         __tracebackhide__ = True
-        trial, _ = _trials_of(subject, inputs)
-        outcome, _ = self._outcomes(trial)
+        trial = _trials_of(subject, inputs)[0]
+        (outcome,) = self._process.run([job_of(trial)])
         if outcome.status != "ran":
-            accuracy = self.target.accuracy
-            _conclude((trial, None), judge_trial(trial, outcome, None, None, accuracy), outcome, None, accuracy)
+            _conclude((trial,), (outcome,), self.target.accuracy)
         shown = onnx.load_model_from_string(trial.model).graph.output
         arrays = outcome.outputs[-1][0]
         return {value.name: array for value, array in zip(shown, arrays, strict=False) if array is not None}
 
-    def _outcomes(self, trial: Trial, twin: Trial | None = None) -> tuple[Outcome, Outcome | None]:
-        found = list(self._process.run(job_of(each) for each in (trial, twin) if each is not None))
-        return found[0], found[1] if len(found) > 1 else None
-
 
 def _conclude(
-    trials: tuple[Trial, Trial | None],
-    judgement: Judgement,
-    outcome: Outcome,
-    twin: Outcome | None,
+    trials: tuple[Trial, ...],
+    outcomes: Sequence[Outcome],
     accuracy: str,
     subject: Subject | None = None,
     target: str = "",
 ) -> None:
+    """Judge what became of trials. Raises NotConforming where they do not conform."""
     __tracebackhide__ = True
+    judgement = judge(trials, outcomes, accuracy)
     if judgement.verdict in FAILING or judgement.verdict in (Verdict.REFUSED, Verdict.UNAVAILABLE):
         repeat = _how_to_repeat(subject, trials[0].key, target)
-        raise NotConforming(failure_text(trials, judgement, outcome, twin, accuracy=accuracy, repeat=repeat), judgement)
+        prepared = prepared_trials(trials)
+        raise NotConforming(failure_text(prepared, outcomes, judgement, accuracy=accuracy, repeat=repeat), judgement)
     if judgement.verdict is Verdict.UNJUDGED:
         warnings.warn(f"{trials[0].key}: {judgement.message}", stacklevel=3)
 
@@ -192,15 +184,14 @@ def _is_id(subject: Any) -> bool:
     return isinstance(subject, str) and not subject.endswith(".onnx")
 
 
-def _trials_of(subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None) -> tuple[Trial, Trial | None]:
+def _trials_of(subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None) -> tuple[Trial, ...]:
     """What is to be run and judged, and its twin where Y is not among its outputs."""
     if _is_id(subject):
         (subject,) = select(Selection(cases=(str(subject),)))
     if isinstance(subject, CaseSpec):
         if inputs is not None:
             raise ValueError("a case has its own inputs")
-        case = build_case(subject)
-        return case.trial, case.twin
+        return build_case(subject).trials
     model = subject if isinstance(subject, bytes) else bytes(_proto(subject).SerializeToString())
     one = read_model(model)
     if inputs is None:

@@ -25,12 +25,13 @@ from ..cases.directory import DirectoryError
 from ..reference import ACCURACY_CLASSES, OPERATORS
 from .directory_probe import digest_of_directories, probe_directories
 from .display import RunDisplay, console_on, summarize
-from .engine import Plan, Run, execute
+from .engine import execute
 from .environment import version_of
 from .expected_failures import ExpectedFailureError
 from .expected_update import require_lists, update_lists
 from .journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
-from .probe import Probe, SpecProbe
+from .probe import Probe
+from .run import Plan, Run
 from .selection import Selection, UnknownName, narrow, operator_types, select_probes
 from .shard import ShardError, parse_shard
 from .target import OPTIMIZED, Target, TargetError, lane, parse_target
@@ -225,8 +226,7 @@ def run(
             plan = _with_directories(plan, cases)
         else:
             about = dict.fromkeys(op for each in targets for op in each.operators)
-            specs, others = select_probes(chosen, tuple(about))
-            plan = replace(plan, specs=tuple(specs), others=tuple(others))
+            plan = replace(plan, everything=tuple(select_probes(chosen, tuple(about))))
         plan = replace(plan, shard=parse_shard(shard) if shard is not None else None)
         if not plan.probes:
             _fail(f"shard {plan.shard} is empty: there are fewer cases than shards")
@@ -256,7 +256,7 @@ def _with_directories(plan: Plan, roots: Sequence[Path]) -> Plan:
     chosen = replace(plan.selection, profile="directories", directories=tuple(map(str, roots)))
     probes = tuple(narrow(chosen, found))
     digest = digest_of_directories(found)
-    return replace(plan, selection=chosen, others=probes, digest=digest, skipped=tuple(skipped))
+    return replace(plan, selection=chosen, everything=probes, digest=digest, skipped=tuple(skipped))
 
 
 def _carry_out(plan: Plan, journal: Journal, update: bool = False) -> NoReturn:
@@ -349,10 +349,9 @@ def list_cases(
 ) -> None:
     """List the cases of a profile, one a line."""
     try:
-        specs, others = select_probes(_selection(profile, op, since_version, type, case), OPERATORS)
+        probes = select_probes(_selection(profile, op, since_version, type, case), OPERATORS)
     except UnknownName as error:
         _fail(str(error))
-    probes = [*map(SpecProbe, specs), *others]
     _put("".join(f"{p.id}  {' '.join(sorted(p.features))}\n" if features else f"{p.id}\n" for p in probes))
     _warn(f"{len(probes)} cases", "dim")
 

@@ -23,7 +23,7 @@ from ..reference import IllegalNode, clauses_of, configure
 from .given import judge_given
 from .probe import Prepared, job_of, traits_of
 from .process import Job, Outcome
-from .verdict import FAILING, Judgement, Verdict, judge_trial
+from .verdict import FAILING, Judgement, Verdict, judge
 from .worker import one_line
 
 __all__ = ["DirectoryProbe", "digest_of_directories", "probe_directories"]
@@ -76,26 +76,25 @@ def _by_given(key: str, read: CaseDirectory) -> Prepared:
     job = Job(key, read.model, tuple(data.inputs for data in read.data_sets))
     given = [data.outputs for data in read.data_sets]
 
-    def judge(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
+    def judgement(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
         return judge_given(outcomes[0], given, read.shown, read.rtol, read.atol)
 
-    return Prepared((job,), judge)
+    return Prepared((job,), judgement)
 
 
 def _by_document(key: str, read: CaseDirectory) -> Prepared:
-    trial, twin = trials_of(key, read.model, read_model(read.model), [data.inputs for data in read.data_sets])
+    trials = trials_of(key, read.model, read_model(read.model), [data.inputs for data in read.data_sets])
     given = [data.outputs for data in read.data_sets]
 
-    def judge(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
-        found = judge_trial(trial, outcomes[0], twin, outcomes[1] if twin is not None else None, accuracy)
+    def judgement(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
+        found = judge(trials, outcomes, accuracy)
         # The given outputs decide nothing here, but whoever has them wants to know where they say otherwise.
         by_given = judge_given(outcomes[0], given, read.shown, read.rtol, read.atol)
         if by_given.verdict in FAILING and found.verdict in (Verdict.PASS, Verdict.UNJUDGED):
             found = replace(found, flags=(*found.flags, "differs-from-given"))
         return found
 
-    trials = tuple(t for t in (trial, twin) if t is not None)
-    return Prepared(tuple(map(job_of, trials)), judge, trials)
+    return Prepared(tuple(map(job_of, trials)), judgement, trials)
 
 
 def probe_directories(

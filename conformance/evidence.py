@@ -17,14 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..cases import build_case
 from ..cases.directory import DataSet, write_directory
 from ..cases.fairness import data_sets_of
 from .exhibit import exhibit_of
 from .probe import Prepared, Probe, SpecProbe
 from .process import Outcome, TargetProcess
 from .result import Result
-from .script import script_of
+from .stream import Tried
 from .target import Target
 from .verdict import FAILING, Judgement, Verdict
 from .worker import one_line
@@ -49,16 +48,17 @@ class Kept:
     fresh: set[str] = field(default_factory=set)
     _kept: dict[str, tuple[Judgement, tuple[Outcome, ...]]] = field(default_factory=dict)
 
-    def offer(self, probe: Probe, judgement: Judgement, outcomes: Sequence[Outcome]) -> None:
+    def offer(self, one: Tried) -> None:
         """Keep the outcomes of a case if it is one of those. ``fresh`` has all cases that were ever offered."""
-        self.fresh.add(probe.id)
+        judgement = one.judgement
+        self.fresh.add(one.probe.id)
         telling = judgement.verdict in FAILING or judgement.verdict is Verdict.REFUSED
         if not telling and "unconventional" not in judgement.flags:
             return
-        size = sum(_bytes_of(outcome) for outcome in outcomes)
+        size = sum(map(_bytes_of, one.outcomes))
         if size <= self.room:
             self.room -= size
-            self._kept[probe.id] = judgement, tuple(outcomes)
+            self._kept[one.probe.id] = judgement, one.outcomes
 
     def get(self, case: str) -> tuple[Judgement, tuple[Outcome, ...]] | None:
         """The verdict on a case and what was returned, None where it was not kept."""
@@ -201,9 +201,7 @@ def _write(
         legal = bool(prepared.trials) and prepared.trials[0].violation is None
         data = data_sets_of(prepared.trials[0]) if legal else [DataSet(feed, {}) for feed in job.feeds]
         write_directory(unfinished, job.model, data)
-        if isinstance(probe, SpecProbe):
-            (unfinished / SCRIPT).write_text(script_of(build_case(probe.spec), target), encoding="utf-8")
-        elif prepared.script is not None:
+        if prepared.script is not None:
             (unfinished / SCRIPT).write_text(prepared.script(target), encoding="utf-8")
         (unfinished / EXHIBIT).write_text(text + "\n", encoding="utf-8")
         shutil.rmtree(place / probe.id, ignore_errors=True)

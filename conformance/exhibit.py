@@ -77,9 +77,7 @@ def exhibit_of(
     }
     if trials and trials[0].violation is None and outcome.status == "ran" and not outcome.malformed:
         readings = Readings(**dict(judgement.readings or {}))
-        twin_trial, twin = (trials[1], outcomes[1]) if len(trials) > 1 and len(outcomes) > 1 else (None, None)
-        comparison = comparison_of(trials[0], twin_trial, outcome, twin, accuracy, readings)
-        found["numbers"] = _numbers(comparison)
+        found["numbers"] = _numbers(comparison_of(trials, outcomes, accuracy, readings))
     return found
 
 

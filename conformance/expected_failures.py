@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from .probe import AnyProbe, probe_of
+from .probe import Probe
 from .result import Result
 from .target import Target
 from .toml_lines import line_of
@@ -99,9 +99,8 @@ class Entry:
     runtime: str = ""
     program: str = ""
 
-    def covers(self, subject: AnyProbe) -> bool:
+    def covers(self, probe: Probe) -> bool:
         """Whether the entry is about this case."""
-        probe = probe_of(subject)
         return (
             probe.op == self.op
             and (not self.versions or any(in_numbers(probe.version, given) for given in self.versions))
@@ -110,7 +109,7 @@ class Entry:
             and (not self.cases or any(fnmatchcase(probe.id, pattern) for pattern in self.cases))
         )
 
-    def expects(self, subject: AnyProbe, said: Verdict | Judgement | Result | Failure) -> bool:
+    def expects(self, probe: Probe, said: Verdict | Judgement | Result | Failure) -> bool:
         """Whether the entry expects this of this case."""
         failure = Failure.of(said)
         return (
@@ -121,7 +120,7 @@ class Entry:
                 not self.deviations
                 or any(fnmatchcase(found, pattern) for found in failure.diagnosis for pattern in self.deviations)
             )
-            and self.covers(subject)
+            and self.covers(probe)
         )
 
     def applies(self, version: str) -> bool:
@@ -230,18 +229,18 @@ def expectations_of(target: Target) -> tuple[Entry, ...]:
     return read_expected(Path(target.expected)) if target.expected else shipped_for(target)
 
 
-def matching(entries: Iterable[Entry], subject: AnyProbe, said: Judgement | Result | Failure) -> Entry | None:
+def matching(entries: Iterable[Entry], probe: Probe, said: Judgement | Result | Failure) -> Entry | None:
     """The first entry that expects this of this case."""
     failure = Failure.of(said)
-    return next((entry for entry in entries if entry.expects(subject, failure)), None)
+    return next((entry for entry in entries if entry.expects(probe, failure)), None)
 
 
-def stale(entries: Iterable[Entry], outcomes: Iterable[tuple[AnyProbe, Verdict | Result | Failure]]) -> list[Entry]:
+def stale(entries: Iterable[Entry], outcomes: Iterable[tuple[Probe, Verdict | Result | Failure]]) -> list[Entry]:
     """Entries that cover cases that ran, none of which fails as expected any more. What was refused says nothing."""
-    seen = ((subject, Failure.of(said)) for subject, said in outcomes)
-    ran = [(subject, f) for subject, f in seen if f.verdict not in (Verdict.REFUSED, Verdict.UNAVAILABLE)]
+    seen = ((probe, Failure.of(said)) for probe, said in outcomes)
+    ran = [(probe, f) for probe, f in seen if f.verdict not in (Verdict.REFUSED, Verdict.UNAVAILABLE)]
     return [
         entry
         for entry in entries
-        if any(entry.covers(subject) for subject, _ in ran) and not any(entry.expects(subject, f) for subject, f in ran)
+        if any(entry.covers(probe) for probe, _ in ran) and not any(entry.expects(probe, f) for probe, f in ran)
     ]

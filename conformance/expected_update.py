@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .engine import Run
 from .expected_failures import Entry, ExpectedFailureError, Failure, applying, matching, parse_expected
-from .probe import AnyProbe
+from .probe import Probe
 from .result import Result
+from .run import Run
 from .target import Target
 from .toml_lines import line_of
 
@@ -69,7 +69,7 @@ def update_lists(run: Run) -> Iterator[str]:
 def update_expected(
     path: Path,
     results: Sequence[Result],
-    probes: Mapping[str, AnyProbe],
+    probes: Mapping[str, Probe],
     stale: Collection[Entry],
     description: Mapping[str, Any],
 ) -> Update:
@@ -93,7 +93,7 @@ def updated_text(
     text: str,
     place: str,
     results: Sequence[Result],
-    probes: Mapping[str, AnyProbe],
+    probes: Mapping[str, Probe],
     stale: Collection[Entry],
     description: Mapping[str, Any],
 ) -> tuple[str, Update]:

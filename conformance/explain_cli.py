@@ -7,17 +7,16 @@ from typing import Annotated, Optional
 
 import typer
 
-from ..cases import build_case
-from ..cases.wrapping import can_wrap, wrap
+from ..reference import EXTENDED, OPERATORS
 from .cli import TargetsFile, _fail, _put, _targets, app
-from .diagnosis import DIAGNOSED, Search, witness_of
 from .display import console_on
-from .extended_probe import extended_probes
-from .probe import SpecProbe
-from .process import Job, Outcome, TargetProcess, TargetUnavailable
-from .selection import Selection, UnknownName, select
+from .explainer import Explainer
+from .probe import Probe
+from .process import TargetProcess, TargetUnavailable
+from .selection import Selection, UnknownName, select_probes
+from .stream import Tried, tried
 from .target import ACCURACY, TargetError
-from .verdict import judge
+from .wrap_probe import wrapped_probes
 
 __all__ = ["explain"]
 
@@ -41,51 +40,49 @@ def explain(
 
     Prints its node, its clauses, and the expected gates at every step beside what a target returned.
     """
-    try:
-        specs = select(Selection(cases=(case,)))
-    except UnknownName as unknown:
-        try:
-            specs = select(Selection(cases=(f"{case}*",)))
-        except UnknownName:
-            if any(probe.id.startswith(case) for probe in extended_probes("core")):
-                _fail(f"{case} is a case of ExtendedLSTM: onnxspec run --case '{case}*' --target quark shows it")
-            _fail(str(unknown))
+    probe = _probe_of(case)
     try:
         chosen = _targets([target], targets_file)[0] if target else None
     except TargetError as error:
         _fail(str(error))
-    if len(specs) > 1:
-        _fail(f"{len(specs)} cases begin like {case!r}: {', '.join(s.id for s in specs[:3])}, ...")
-    built = build_case(specs[0])
     if chosen is not None and chosen.wrap:
-        if not can_wrap(specs[0], chosen.wrap) or emit is not None:
-            _fail(f"the wrap {chosen.wrap!r} cannot be put around {'a script' if emit else specs[0].id}")
-        built = wrap(built, chosen.wrap)
+        lane = wrapped_probes([probe], chosen.wrap)
+        if not lane or emit is not None:
+            _fail(f"the wrap {chosen.wrap!r} cannot be put around {'a script' if emit else probe.id}")
+        (probe,) = lane
     if emit is not None:
         if emit != "script":
             _fail(f"unknown form {emit!r} of --emit; there is: script")
-        from .script import script_of
-
-        _put(script_of(built, chosen))
+        script = probe.prepare().script
+        assert script is not None
+        _put(script(chosen))
         return
-    outcomes: list[Outcome | None] = [None, None]
+    one: Tried | None = None
     if chosen is not None:
-        jobs = [Job(t.key, t.model, tuple(f.fed for f in t.feeds)) for t in (built.trial, built.twin) if t]
         try:
             with TargetProcess(chosen) as process:
                 process.start()
-                outcomes[: len(jobs)] = list(process.run(jobs))
+                (one,) = tried(process, [probe], chosen.accuracy)
         except TargetUnavailable as error:
             _fail(f"{chosen.name} could not start: {error}", 3)
     from .explanation import explain as explain_case
 
-    first, twin = outcomes
     accuracy = chosen.accuracy if chosen is not None else ACCURACY
-    judgement = judge(built, first, twin, accuracy) if first is not None else None
-    diagnosis: tuple[str, ...] = ()
-    if first is not None and judgement is not None and judgement.verdict in DIAGNOSED:
-        probe = SpecProbe(specs[0])
-        witness = witness_of(probe.id, built.trial, first, probe.clauses, probe.size)
-        found = Search(accuracy, _EFFORT).explain(witness) if witness is not None else None
-        diagnosis = tuple(mistake.id for mistake in found or ())
-    explain_case(built, first, twin, judgement, console_on(sys.stdout), accuracy, diagnosis)
+    diagnosis = Explainer(accuracy, _EFFORT).explain(one) if one is not None else ()
+    judgement, outcomes = (one.judgement, one.outcomes) if one is not None else (None, ())
+    explain_case(probe, outcomes, judgement, console_on(sys.stdout), accuracy, diagnosis)
+
+
+def _probe_of(case: str) -> Probe:
+    """The case of that id, or of the only one that begins so."""
+    everything = (*OPERATORS, *EXTENDED)
+    try:
+        found = select_probes(Selection(cases=(case,)), everything)
+    except UnknownName as unknown:
+        try:
+            found = select_probes(Selection(cases=(f"{case}*",)), everything)
+        except UnknownName:
+            _fail(str(unknown))
+    if len(found) > 1:
+        _fail(f"{len(found)} cases begin like {case!r}: {', '.join(p.id for p in found[:3])}, ...")
+    return found[0]

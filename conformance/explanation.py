@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import onnx
 import onnx.printer
@@ -11,9 +12,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from ..cases import Case, clauses_exercised
 from ..reference import Readings, clause_named, mistake_named, readings_touched
 from ..reference.readings import OPTIONS
+from .probe import Prepared, Probe
 from .process import Outcome
 from .stepwise import numbers_of, ratio_text
 from .verdict import FAILING, Judgement, Verdict
@@ -27,33 +28,31 @@ _WIDEST = 250
 
 
 def explain(
-    case: Case,
-    outcome: Outcome | None,
-    twin: Outcome | None,
+    probe: Probe,
+    outcomes: Sequence[Outcome],
     judgement: Judgement | None,
     console: Console,
     accuracy: str = "standard",
     diagnosis: Sequence[str] = (),
 ) -> None:
     """Print what :func:`explanation` makes. Tables of numbers keep their width: a number cut short is a wrong one."""
-    for part in explanation(case, outcome, twin, judgement, accuracy, diagnosis):
+    for part in explanation(probe, outcomes, judgement, accuracy, diagnosis):
         if isinstance(part, Table) and part.title is not None:
             part.width = Measurement.get(console, console.options.update(max_width=_WIDEST), part).maximum
         console.print(part, crop=False)
 
 
 def explanation(
-    case: Case,
-    outcome: Outcome | None = None,
-    twin: Outcome | None = None,
+    probe: Probe,
+    outcomes: Sequence[Outcome] = (),
     judgement: Judgement | None = None,
     accuracy: str = "standard",
     diagnosis: Sequence[str] = (),
 ) -> Iterator[RenderableType]:
     """What there is to say about a case, from the verdict down to single numbers.
 
-    outcome, twin
-        What a target did with the case's trial and with its twin; None: no target, so only what is expected is shown.
+    outcomes
+        What a target did with the case's jobs, in their order; none: no target, so only what is expected is shown.
     judgement
         The verdict on them. It also says which readings the target follows; without it the reference's own are used.
     accuracy
@@ -62,22 +61,27 @@ def explanation(
     diagnosis
         Ids of the deviations that together explain what the target returned.
     """
-    yield Text(case.spec.id, style="bold")
-    yield from _verdict(outcome, judgement)
+    prepared = probe.prepare()
+    yield Text(probe.id, style="bold")
+    yield from _verdict(outcomes[0] if outcomes else None, judgement)
     for id in diagnosis:
         mistake = mistake_named(id)
         said = mistake.summary if mistake is not None else ""
         yield Text.assemble(("explained by  ", "dim"), (id, "bold"), f": {said}" if said else "")
-    yield from _node(case)
-    yield from _clauses(case, judgement)
-    if case.trial.violation is not None:
+    yield from _node(prepared)
+    yield from _clauses(probe, judgement)
+    if prepared.forbidden:
         yield _heading("What is forbidden")
-        yield Text(f"  {case.trial.violation.summary}; it must be refused, due at {case.trial.violation.due}")
+        yield Text(f"  {prepared.forbidden}")
         return
     chosen = Readings(**dict(judgement.readings or {})) if judgement is not None else Readings()
-    yield from _readings(case, chosen)
+    yield from _readings(probe, prepared, chosen)
     yield _heading("Numbers")
-    yield from numbers_of(case, outcome, twin, accuracy, chosen)
+    if prepared.trials:
+        yield from numbers_of(prepared.trials, outcomes, accuracy, chosen)
+    else:
+        numbers = prepared.numbers(outcomes, judgement, accuracy) if prepared.numbers is not None else None
+        yield from _exhibited(numbers) if numbers is not None else [Text("There are none to compare.")]
 
 
 def _verdict(outcome: Outcome | None, judgement: Judgement | None) -> Iterator[Text]:
@@ -109,21 +113,24 @@ def _heading(text: str) -> Text:
     return Text(f"\n{text}", style="bold")
 
 
-def _node(case: Case) -> Iterator[RenderableType]:
-    model = onnx.load_model_from_string(case.trial.model)
-    node, (opset,) = case.trial.node, model.opset_import
+def _node(prepared: Prepared) -> Iterator[RenderableType]:
+    job, trial = prepared.jobs[0], prepared.trials[0] if prepared.trials else None
+    model = onnx.load_model_from_string(job.model)
+    node = model.graph.node[0]
     yield _heading("Node")
     # onnx before 1.19 prints no node by itself, only a graph that holds it.
-    text = onnx.printer.to_text(onnx.helper.make_graph([model.graph.node[0]], "node", [], []))
+    text = onnx.printer.to_text(onnx.helper.make_graph([node], "node", [], []))
     yield Text(text[text.index("{") + 1 : text.rindex("}")].strip())
-    yield Text(f"{node.operator.name} in a model of opset {opset.version}, IR version {model.ir_version}")
+    (opset,) = (opset.version for opset in model.opset_import if opset.domain == node.domain)
+    name = f"{f'{node.domain}::' if node.domain else ''}{node.op_type}-{trial.node.since_version if trial else opset}"
+    yield Text(f"{name} in a model of opset {opset}, IR version {model.ir_version}")
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in ("input", "type", "shape", ""):
         table.add_column(title)
-    constants = {tensor.name for tensor in model.graph.initializer}
-    inputs = case.trial.feeds[-1].inputs
-    for name in dict.fromkeys([*node.operator.inputs, *inputs]):
-        array = case.trial.feeds[-1].inputs.get(name)
+    constants = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    inputs = trial.feeds[-1].inputs if trial is not None else {**constants, **job.feeds[-1]}
+    for name in dict.fromkeys([*(trial.node.operator.inputs if trial is not None else node.input), *inputs]):
+        array = inputs.get(name)
         if array is None:
             table.add_row(name, "", "", "absent", style="dim")
             continue
@@ -133,25 +140,24 @@ def _node(case: Case) -> Iterator[RenderableType]:
             note += f": {few}{', ...' if array.size > _LENGTHS_SHOWN else ''}"
         table.add_row(name, array.dtype.name, _shape(array.shape), note)
     yield table
-    others = [name for name in node.operator.outputs if name not in node.outputs]
-    not_asked = f"; not asked for: {', '.join(others)}" if others else ""
-    yield Text(f"outputs asked for: {', '.join(node.outputs)}{not_asked}")
-    if len(case.trial.feeds) > 1:
-        before = "; ".join(_shape(feed.inputs["X"].shape) for feed in case.trial.feeds[:-1])
+    if trial is not None:
+        others = [name for name in trial.node.operator.outputs if name not in trial.node.outputs]
+        not_asked = f"; not asked for: {', '.join(others)}" if others else ""
+        yield Text(f"outputs asked for: {', '.join(trial.node.outputs)}{not_asked}")
+    if len(job.feeds) > 1:
+        before = "; ".join(_shape(feed["X"].shape) for feed in job.feeds[:-1])
         yield Text(f"the same session runs other data first: X of shape {before}")
 
 
-def _clauses(case: Case, judgement: Judgement | None) -> Iterator[RenderableType]:
+def _clauses(probe: Probe, judgement: Judgement | None) -> Iterator[RenderableType]:
     broken = judgement.clause if judgement is not None else None
-    clauses = clauses_exercised(case.spec)
-    if broken is not None and broken not in {clause.id for clause in clauses}:
-        clauses.insert(0, clause_named(broken))
+    ids = probe.clauses if broken is None or broken in probe.clauses else (broken, *probe.clauses)
     yield _heading("Clauses that it exercises")
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column()
-    for clause in clauses:
+    for clause in map(clause_named, ids):
         mark, style = ("> ", "bold red") if clause.id == broken else ("  ", None)
         table.add_row(mark + clause.id, clause.status, Text(clause.text), style=style)
     yield table
@@ -159,19 +165,46 @@ def _clauses(case: Case, judgement: Judgement | None) -> Iterator[RenderableType
         yield Text("> marks the clause that is not met")
 
 
-def _touched(case: Case) -> list[str]:
-    return sorted(frozenset().union(*(readings_touched(case.trial.node, feed.inputs) for feed in case.trial.feeds)))
-
-
-def _readings(case: Case, chosen: Readings) -> Iterator[RenderableType]:
-    touched = _touched(case)
+def _readings(probe: Probe, prepared: Prepared, chosen: Readings) -> Iterator[RenderableType]:
+    feeds = [(trial.node, feed.inputs) for trial in prepared.trials[:1] for feed in trial.feeds]
+    touched = sorted(frozenset().union(*(readings_touched(node, inputs) for node, inputs in feeds)))
     if not touched:
         return
     yield _heading("Open questions that it touches")
     for name in touched:
         options = " or ".join(OPTIONS[name])
-        about = ", ".join(clause.id for clause in clauses_exercised(case.spec) if clause.reading == name)
+        about = ", ".join(id for id in probe.clauses if clause_named(id).reading == name)
         yield Text(f"  {name}: {options}; here: {getattr(chosen, name)}" + (f" ({about})" if about else ""))
+
+
+def _exhibited(numbers: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """The numbers of an exhibit, a line for each step around the place of interest."""
+    parting, gates = numbers["parting"], numbers["gates"]
+    has_target = any(line["got"] is not None for line in gates["lines"])
+    if parting is not None:
+        yield Text(
+            f"They part first at {parting['place']}: it is {parting['got']}, must be {parting['must']} "
+            f"({parting['clause']})",
+            style="red",
+        )
+    elif has_target:
+        yield Text("They part nowhere.", style="green")
+    before = "the Y that the target reported for the step before" if has_target else "the one before it"
+    yield Text(f"Each step is computed from {before}.\n")
+    title = f"Step by step, {numbers['direction']}, row {numbers['row']}, unit {numbers['unit']}"
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    beside = ("got", "error/radius") if has_target else ()
+    for name in ("", "step", "x", *gates["names"], "Y must be", "within", *beside):
+        table.add_column(name.replace("_", " "), justify="right", no_wrap=True)
+    for line in gates["lines"]:
+        first = parting is not None and line["step"] == parting["step"]
+        values = [line["values"][name] for name in gates["names"]]
+        must = [line["must"], line["within"]] if line["must"] is not None else ["unjudged", None]
+        cells = [line["step"], line["position"], *values, *must]
+        cells += [line["got"], line["ratio"]] if has_target else []
+        style = "bold red reverse" if first else None
+        table.add_row(">" if first else "", *("" if cell is None else str(cell) for cell in cells), style=style)
+    yield table
 
 
 def _shape(shape: tuple[int, ...]) -> str:

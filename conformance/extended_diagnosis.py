@@ -20,10 +20,11 @@ from .evidence import Kept
 from .extended_probe import ExtendedProbe, runs_of
 from .extended_verdict import ExtendedRun
 from .probe import Probe
+from .process import Outcome
 from .result import Result
-from .verdict import Verdict
+from .verdict import Judgement, Verdict
 
-__all__ = ["explain_extended"]
+__all__ = ["ExtendedSearch", "explain_extended"]
 
 _DIAGNOSED = frozenset({Verdict.WRONG, Verdict.INACCURATE, Verdict.UNSTABLE})
 _AT_ONCE = 4
@@ -53,44 +54,55 @@ def explain_extended(
         How many times mistakes may be tried on a case, all in all.
     """
     found: dict[str, tuple[str, ...]] = {}
+    witnesses = []
     for result in results:
-        probe = probes.get(result.case)
-        if result.verdict is Verdict.ACCEPTED and isinstance(probe, ExtendedProbe):
-            found[result.case] = tuple(
-                d.id for d in EXTENDED_DEVIATIONS.values() if d.accepts and d.clause(probe.op) == result.clause
-            )
-    witnesses = sorted(_witnesses(results, probes, kept), key=lambda w: (w.size, w.case))
-    search = _Search(effort)
-    for witness in witnesses:
-        mistakes = search.explain(witness, witnesses)
+        probe, held = probes.get(result.case), kept.get(result.case)
+        if isinstance(probe, ExtendedProbe):
+            if result.verdict is Verdict.ACCEPTED:
+                found[result.case] = _accepting(probe, result.clause)
+            elif held is not None and result.verdict in _DIAGNOSED:
+                witnesses.append(_witness_of(probe, held[1][0]))
+    ordered = sorted((w for w in witnesses if w.runs), key=lambda w: (w.size, w.case))
+    search = ExtendedSearch(effort)
+    for witness in ordered:
+        mistakes = search.explain(witness, ordered)
         if mistakes is not None:
             found[witness.case] = tuple(d.id for d in mistakes)
     return found
 
 
-def _witnesses(results: Iterable[Result], probes: Mapping[str, Probe], kept: Kept) -> Iterable[_Witness]:
-    for result in results:
-        probe = probes.get(result.case)
-        held = kept.get(result.case) if result.verdict in _DIAGNOSED else None
-        if held is None or not isinstance(probe, ExtendedProbe):
-            continue
-        outcome = held[1][0]
-        pairs = [
-            (run, outputs[0])
-            for run, lists in zip(runs_of(probe.spec), outcome.outputs, strict=False)
-            for outputs in lists
-            if outputs[0] is not None and outputs[0].shape == run.shape
-        ]
-        if pairs:
-            yield _Witness(probe.id, tuple(pairs), frozenset(probe.clauses), probe.size)
+def _accepting(probe: ExtendedProbe, clause: str | None) -> tuple[str, ...]:
+    return tuple(d.id for d in EXTENDED_DEVIATIONS.values() if d.accepts and d.clause(probe.op) == clause)
 
 
-class _Search:
-    """The mistakes known so far, and the search for more."""
+def _witness_of(probe: ExtendedProbe, outcome: Outcome) -> _Witness:
+    pairs = [
+        (run, outputs[0])
+        for run, lists in zip(runs_of(probe.spec), outcome.outputs, strict=False)
+        for outputs in lists
+        if outputs[0] is not None and outputs[0].shape == run.shape
+    ]
+    return _Witness(probe.id, tuple(pairs), frozenset(probe.clauses), probe.size)
+
+
+class ExtendedSearch:
+    """The mistakes known so far, and the search for more.
+
+    effort
+        How many times mistakes may still be tried on a case.
+    """
 
     def __init__(self, effort: int) -> None:
         self.effort = effort
         self.known: list[ExtendedDeviation] = []
+
+    def diagnosis(self, probe: ExtendedProbe, judgement: Judgement, outcome: Outcome) -> tuple[str, ...]:
+        """The ids of the deviations that explain one case together; none where it does not fail, or nothing does."""
+        if judgement.verdict is Verdict.ACCEPTED:
+            return _accepting(probe, judgement.clause)
+        witness = _witness_of(probe, outcome) if judgement.verdict in _DIAGNOSED else None
+        found = self.explain(witness, ()) if witness is not None and witness.runs else None
+        return tuple(d.id for d in found or ())
 
     def explain(self, witness: _Witness, others: Sequence[_Witness]) -> Mistakes | None:
         """The fewest mistakes that explain a case: of those known, or with one more that then is known too."""

@@ -16,10 +16,10 @@ from ..cases.extended_violations import extended_violation
 from ..reference import clause_named
 from ..reference.extended_mistakes import run_extended
 from .extended_probe import runs_of
-from .extended_verdict import Compared, arithmetic_of, compared
+from .extended_verdict import Compared, ExtendedRun, arithmetic_of, compared
 from .process import Outcome
 from .script_parts import drawn
-from .target import Target
+from .target import ACCURACY, Target
 from .verdict import Judgement
 
 __all__ = ["extended_numbers", "extended_script"]
@@ -28,15 +28,21 @@ _STEPS, _UNITS = 64, 64
 
 
 def extended_numbers(
-    spec: ExtendedSpec, outcomes: Sequence[Outcome], judgement: Judgement, accuracy: str
+    spec: ExtendedSpec, outcomes: Sequence[Outcome], judgement: Judgement | None, accuracy: str
 ) -> dict[str, Any] | None:
     """The numbers of an exhibit, as :mod:`.exhibit` has them; levels stand in the place of gates. None where there are
-    none to compare."""
-    outcome = outcomes[0]
-    if spec.illegal or outcome.status != "ran" or outcome.malformed:
+    none to compare. Without outcomes they are those that are expected alone."""
+    if spec.illegal:
         return None
-    state = "as-computed" if "state-as-computed" in judgement.flags else "quantized"
-    pairs = [(r, o[0]) for r, lists in zip(runs_of(spec), outcome.outputs, strict=True) for o in lists]
+    if not outcomes:
+        run = runs_of(spec)[-1]
+        pairs: list[tuple[ExtendedRun, Any]] = [(run, run_extended((), run.node))]
+    elif outcomes[0].status != "ran" or outcomes[0].malformed:
+        return None
+    else:
+        runs = zip(runs_of(spec), outcomes[0].outputs, strict=True)
+        pairs = [(run, outputs[0]) for run, lists in runs for outputs in lists]
+    state = "as-computed" if judgement is not None and "state-as-computed" in judgement.flags else "quantized"
     found = [compared(r, Y, arithmetic_of(accuracy), state) for r, Y in pairs if Y is not None and Y.size]
     if not found:
         return None
@@ -56,18 +62,21 @@ def extended_numbers(
         return {
             "must": None if doubtful else _plain(c.value[at], 9),
             "within": None if doubtful else _plain(c.radius[at], 3),
-            "got": _plain(c.got[at], 9),
-            "ratio": None if doubtful else _plain(c.ratio[at], 3),
+            "got": _plain(c.got[at], 9) if outcomes else None,
+            "ratio": None if doubtful or not outcomes else _plain(c.ratio[at], 3),
         }
 
     lines = []
     for s in shown:
         at = (int(order[s]), d, n, h)
         level, must = (c.got[at], c.value[at]) if y is None else (c.got[at] / y.scale, c.value[at] / y.scale)
-        values = {"got_levels": _plain(level, 7), "must_levels": _plain(must, 7), "off_by": _plain(level - must, 4)}
+        values = {"must_levels": _plain(must, 7)}
+        if outcomes:
+            values = {"got_levels": _plain(level, 7), **values, "off_by": _plain(level - must, 4)}
         lines.append({"step": s, "position": at[0], "padding": False, "values": values, **checked(at)})
+    names = list(lines[0]["values"]) if lines else []
     parting = None
-    if first is not None:
+    if first is not None and judgement is not None:
         way = "backward" if d else "forward"
         place = f"Y[{t}, {d}, {n}, {h}], step {step} {way}"
         parting = {"output": "Y", "place": place, "clause": judgement.clause, "step": step, **checked((t, d, n, h))}
@@ -81,7 +90,7 @@ def extended_numbers(
         "unit": h,
         "parting": parting,
         "outputs": [],
-        "gates": {"names": ["got_levels", "must_levels", "off_by"], "of_steps": len(order), "lines": lines},
+        "gates": {"names": names, "of_steps": len(order), "lines": lines},
         "plane": {
             "steps": list(shown),
             "positions": [int(order[s]) for s in shown],
@@ -226,7 +235,7 @@ sys.exit(int(not (units <= ALLOWED).all()))
 '''
 
 
-def extended_script(spec: ExtendedSpec, target: Target) -> str:
+def extended_script(spec: ExtendedSpec, target: Target | None) -> str:
     """The text of a script that runs a case of ExtendedLSTM and says what is wrong; exits 1 as long as it is."""
     draft = broken_draft(spec)
     violation = extended_violation(spec.illegal) if spec.illegal else None
@@ -282,7 +291,7 @@ def extended_script(spec: ExtendedSpec, target: Target) -> str:
         return text + _REFUSED
     run = runs_of(spec)[-1]
     Y = run_extended((), run.node)
-    c = compared(run, Y, arithmetic_of(target.accuracy), "quantized")
+    c = compared(run, Y, arithmetic_of(target.accuracy if target is not None else ACCURACY), "quantized")
     assert run.node.y is not None
     allowed = float(c.radius[~c.doubt].max(initial=0.0)) / run.node.y.scale
     doubt = f"np.array({c.doubt.tolist()!r})" if c.doubt.any() else "np.zeros(must.shape, bool)"

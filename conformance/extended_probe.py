@@ -11,6 +11,7 @@ from typing import Any
 from ..cases.extended_profile import broken_draft, extended_profile, legal_twin
 from ..cases.extended_spec import DOMAIN, ExtendedDraft, ExtendedSpec
 from ..cases.extended_violations import extended_violation
+from ..cases.features import groups_with
 from ..reference.extended_lstm import resolve
 from .extended_verdict import ExtendedRun, judge_extended, judge_forbidden
 from .probe import Prepared
@@ -57,9 +58,8 @@ class ExtendedProbe:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        if self.spec.illegal:
-            return ("illegal",)
-        return ("bidirectional", *(["bias"] if self.spec.bias else []))
+        always = {"bidirectional", *(["bias"] if self.spec.bias else [])}
+        return tuple(groups_with(self.features & {"illegal"} or self.features | always))
 
     @cached_property
     def traits(self) -> frozenset[str]:
@@ -87,7 +87,8 @@ class ExtendedProbe:
                 return judge_forbidden(violation, outcomes[0], outcomes[1])
 
             jobs = forbidden, _job(twin, f"{spec.id}~twin", [twin.draft])
-            return Prepared(jobs, judge_it, script=partial(_script, spec))
+            said = f"{violation.summary}; it must be refused, due at {violation.due}"
+            return Prepared(jobs, judge_it, forbidden=said, script=partial(_script, spec))
         drafts = drafts_of(spec)
 
         def judge(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
@@ -97,18 +98,18 @@ class ExtendedProbe:
         return Prepared((job,), judge, numbers=partial(_numbers, spec), script=partial(_script, spec))
 
     def repeat(self, target: str) -> list[str]:
-        """``onnxspec run`` with this case alone."""
-        return ["onnxspec", "run", "--case", self.id, "--target", target]
+        """``onnxspec explain``."""
+        return ["onnxspec", "explain", self.id, "--target", target]
 
 
-def _script(spec: ExtendedSpec, target: Target) -> str:
+def _script(spec: ExtendedSpec, target: Target | None) -> str:
     from .extended_exhibit import extended_script
 
     return extended_script(spec, target)
 
 
 def _numbers(
-    spec: ExtendedSpec, outcomes: Sequence[Outcome], judgement: Judgement, accuracy: str
+    spec: ExtendedSpec, outcomes: Sequence[Outcome], judgement: Judgement | None, accuracy: str
 ) -> dict[str, Any] | None:
     from .extended_exhibit import extended_numbers
 

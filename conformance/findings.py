@@ -18,7 +18,7 @@ from ..reference import DEVIATIONS, clause_named, clauses_of, mistake_named
 from ..reference.discrimination import discrimination
 from ..reference.readings import ASKED_ANEW
 from .conditions import condition_of, message_kind, refusals
-from .probe import AnyProbe, Probe, SpecProbe, probe_of
+from .probe import Probe, SpecProbe
 from .result import Result
 from .signed_errors import biases
 from .verdict import Verdict
@@ -35,9 +35,8 @@ _COMPARED = 40
 """Passing cases in which a mistake is looked for that others show: the smallest that exercise its clause."""
 
 
-def findings_of(results: Sequence[Result], subjects: Mapping[str, AnyProbe]) -> list[dict[str, Any]]:
+def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[dict[str, Any]]:
     """The findings of one target, as run.json holds them. `subjects` has what the results are of, by id."""
-    probes = {id: probe_of(subject) for id, subject in subjects.items()}
     explained: dict[str, list[Result]] = defaultdict(list)
     groups: dict[tuple[Any, ...], list[Result]] = defaultdict(list)
     refused: list[Result] = []

@@ -15,6 +15,7 @@ from .job import Outcome, TargetUnavailable
 from .probe import Probe
 from .process import TargetProcess
 from .result import Result
+from .stream import Tried, tried
 from .target import Target
 from .verdict import FAILING, Judgement, Verdict
 
@@ -37,11 +38,11 @@ class FreshSample:
         self._wanted = {probe.id for probe in late[::-1][::step][:SAMPLE]}
         self._first: dict[str, tuple[Probe, str]] = {}
 
-    def offer(self, probe: Probe, judgement: Judgement, outcomes: Sequence[Outcome]) -> None:
+    def offer(self, one: Tried) -> None:
         """Remember what a case returned, if it is one of those and returned the same in all runs of its session."""
-        same = "nondeterministic" not in judgement.flags
-        if probe.id in self._wanted and same and all(outcome.status == "ran" for outcome in outcomes):
-            self._first[probe.id] = probe, _digest(outcomes)
+        same = "nondeterministic" not in one.judgement.flags
+        if one.probe.id in self._wanted and same and all(outcome.status == "ran" for outcome in one.outcomes):
+            self._first[one.probe.id] = one.probe, _digest(one.outcomes)
 
     def differing(self, target: Target, results: Mapping[str, Result]) -> list[Result]:
         """The results of cases that return something else in a fresh process, amended: ``unstable`` where one of the
@@ -53,18 +54,16 @@ class FreshSample:
         if not self._first:
             return []
         environment = {**target.environment, "MALLOC_PERTURB_": _OTHER_FILL}
-        chosen = [(probe, probe.prepare()) for probe, _ in reversed(self._first.values())]
+        chosen = [probe for probe, _ in reversed(self._first.values())]
         amended = []
         try:
             with TargetProcess(replace(target, environment=environment)) as process:
-                outcomes = process.run(job for _, prepared in chosen for job in prepared.jobs)
-                for probe, prepared in chosen:
-                    again = [next(outcomes) for _ in prepared.jobs]
-                    if probe.id not in results or any(o.status == "unavailable" for o in again):
+                for again in tried(process, chosen, target.accuracy):
+                    case = again.probe.id
+                    if case not in results or any(outcome.status == "unavailable" for outcome in again.outcomes):
                         continue
-                    if _digest(again) != self._first[probe.id][1]:
-                        judgement = prepared.judge(again, target.accuracy)
-                        amended.append(_amended(results[probe.id], judgement))
+                    if _digest(again.outcomes) != self._first[case][1]:
+                        amended.append(_amended(results[case], again.judgement))
         except TargetUnavailable:
             pass
         return amended

@@ -11,15 +11,15 @@ from typing import Any, NoReturn
 
 import pytest
 
-from ..cases import CaseSpec
-from ..cases.features import GROUPS, features_of
+from ..cases.features import GROUPS
 from ..reference import ACCURACY_CLASSES
 from .expected_failures import Entry, ExpectedFailureError, applying, expectations_of, read_expected
 from .pipeline import Judged, Pipeline
 from .plugin_options import PACKAGE, Asked, asked_for
+from .probe import Probe
 from .process import TargetUnavailable
 from .result import Result
-from .selection import Selection, UnknownName, select
+from .selection import Selection, UnknownName, meant_for, probes_of_profile, select_probes
 from .subtests import Subtests
 from .target import Target, TargetError, parse_target
 from .verdict import Verdict
@@ -32,13 +32,12 @@ _REASONS_SHOWN = 3
 _NAMES_SHOWN = 6
 
 
-def item_group(spec: CaseSpec) -> str:
-    """The one group whose item holds a case: the most special of its features, ``plain`` where it has none.
+def item_group(probe: Probe) -> str:
+    """The one group whose item holds a case: the most special of its own, ``plain`` where it has none.
 
     :data:`..cases.features.GROUPS` goes from what every case has to what few have.
     """
-    features = features_of(spec)
-    return next((name for name in reversed(GROUPS) if name in features and name != "forward"), "plain")
+    return next((name for name in reversed(GROUPS) if name in probe.features and name != "forward"), "plain")
 
 
 def target_named(name: str, asked: Asked | None) -> Target:
@@ -59,7 +58,7 @@ def announce(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     for each in items:
         if isinstance(each, Group) and not each.announced:
             each.announced = True
-            each.suite.pipeline.expect(each.specs)
+            each.suite.pipeline.expect(each.probes)
 
 
 class Suite(pytest.Directory):
@@ -79,15 +78,17 @@ class Suite(pytest.Directory):
             for given, version in zip(asked.versions, versions, strict=True):
                 if version < 0:
                     raise UnknownName("operator version", given, [])
-            specs = select(Selection(asked.profile, asked.ops, versions, asked.types, asked.cases))
-            everything = select(Selection(asked.profile))
             own = read_expected(asked.expected) if asked.expected is not None else None
             targets = [target_named(name, asked) for name in asked.targets]
+            selection = Selection(asked.profile, asked.ops, versions, asked.types, asked.cases)
+            probes = select_probes(selection, list(dict.fromkeys(op for t in targets for op in t.operators)))
+            everything = probes_of_profile(asked.profile)
             suites = []
             for target in targets:
                 entries = own if own is not None else expectations_of(target) if asked.expects else ()
                 suite: TargetSuite = TargetSuite.from_parent(self, name=target.name)
-                suite.hold(Pipeline(target, entries, asked.targets_file), specs, everything)
+                due = list(meant_for(target.operators, selection, probes))
+                suite.hold(Pipeline(target, entries, asked.targets_file), due, everything)
                 suites.append(suite)
         except (UnknownName, TargetError, ExpectedFailureError) as error:
             raise self.CollectError(f"onnxspec: {error}") from None
@@ -99,27 +100,27 @@ class TargetSuite(pytest.Collector):
 
     pipeline: Pipeline
 
-    def hold(self, pipeline: Pipeline, specs: Sequence[CaseSpec], everything: Sequence[CaseSpec]) -> None:
+    def hold(self, pipeline: Pipeline, probes: Sequence[Probe], everything: Sequence[Probe]) -> None:
         """What to collect: the chosen cases, of all that the profile has."""
         self.pipeline = pipeline
         self.down = ""
-        self._specs = list(specs)
+        self._probes = list(probes)
         self._everything = list(everything)
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item for each operator version, type and group, and one for what is expected to fail."""
-        groups: dict[str, list[CaseSpec]] = {}
-        for spec in self._specs:
-            name = f"{spec.op}-{spec.version}-{spec.type}-{item_group(spec)}"
-            groups.setdefault(name, []).append(spec)
-        for name, specs in groups.items():
+        groups: dict[str, list[Probe]] = {}
+        for probe in self._probes:
+            name = f"{probe.op}-{probe.version}-{probe.type}-{item_group(probe)}"
+            groups.setdefault(name, []).append(probe)
+        for name, probes in groups.items():
             item: Group = Group.from_parent(self, name=name)
-            item.specs = specs
+            item.probes = probes
             yield item
-        chosen = {spec.id for spec in self._specs}
-        covered = [(entry, [s for s in self._everything if entry.covers(s)]) for entry in self.pipeline.entries]
+        chosen = {probe.id for probe in self._probes}
+        covered = [(entry, [p for p in self._everything if entry.covers(p)]) for entry in self.pipeline.entries]
         # Of an entry that covers cases which were not chosen nothing is known.
-        decidable = [(entry, specs) for entry, specs in covered if specs and all(s.id in chosen for s in specs)]
+        decidable = [(entry, probes) for entry, probes in covered if probes and all(p.id in chosen for p in probes)]
         if decidable:
             last: Expectations = Expectations.from_parent(self, name="expected-failures")
             last.entries = decidable
@@ -178,7 +179,7 @@ class _TargetItem(pytest.Item):
 class Group(_TargetItem):
     """The cases of one operator version, type and group."""
 
-    specs: Sequence[CaseSpec]
+    probes: Sequence[Probe]
     announced = False
 
     def runtest(self) -> None:
@@ -192,7 +193,7 @@ class Group(_TargetItem):
         failures: dict[str, str] = {}
         untold: list[str] = []
         try:
-            for judged in pipeline.results_of(self.specs):
+            for judged in pipeline.results_of(self.probes):
                 results.append(judged.result)
                 self.user_properties += _properties(judged.result)
                 failure = self._failure(judged)
@@ -231,14 +232,14 @@ class Group(_TargetItem):
 class Expectations(_TargetItem):
     """Whether every expected failure still happens."""
 
-    entries: Sequence[tuple[Entry, Sequence[CaseSpec]]]
+    entries: Sequence[tuple[Entry, Sequence[Probe]]]
 
     def runtest(self) -> None:
         """Fail where an entry covers cases that ran, none of which fails as it says."""
         try:
             pipeline = self.suite.pipeline
             applied = set(applying((entry for entry, _ in self.entries), pipeline.description))
-            stale = [e for e, specs in self.entries if e in applied and not pipeline.still_fails(e, specs)]
+            stale = [e for e, probes in self.entries if e in applied and not pipeline.still_fails(e, probes)]
         except TargetUnavailable as error:
             self.suite.fail(error)
         if stale:

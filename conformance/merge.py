@@ -14,15 +14,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from .description import description_of
 from .directory_probe import digest_of_directories, probe_directories
-from .engine import Plan, Run, TargetRun, description_of, no_longer_needed
+from .engine import no_longer_needed
 from .evidence import FOLDER, Evidence, forget_evidence
 from .expected_failures import expectations_of
 from .findings import findings_of
 from .journal import RESULTS, RUN, SCHEMA, Journal
-from .probe import Probe
 from .result import Result
-from .selection import Selection, UnknownName, narrow, select
+from .run import Plan, Run, TargetRun
+from .selection import Selection, UnknownName, narrow, select_probes
 from .target import Target
 from .verdict import Verdict
 
@@ -162,24 +163,25 @@ def _plan(parts: Sequence[_Part], command: Sequence[str]) -> Plan:
     ops, versions, types, cases = (
         _union([getattr(c, n) for c in chosen]) for n in ("ops", "versions", "types", "cases")
     )
+    names = dict.fromkeys(name for part in parts for name in part.targets)
+    targets = tuple(_target(_entry(parts, name)) for name in names)
     whole = Selection(info["profile"], ops, versions, types, cases, chosen[0].directories)
-    others: tuple[Probe, ...] = ()
-    specs = []
     digest = ""
     try:
         if whole.directories:
-            probes = probe_directories([Path(root) for root in whole.directories], lambda line: None)
-            digest = digest_of_directories(probes)
-            others = tuple(narrow(whole, probes))
+            there = probe_directories([Path(root) for root in whole.directories], lambda line: None)
+            digest = digest_of_directories(there)
+            probes = narrow(whole, there)
         else:
-            specs = list({spec.id: spec for each in dict.fromkeys(chosen) for spec in select(each)}.values())
+            about = tuple(dict.fromkeys(op for target in targets for op in target.operators))
+            several = (select_probes(each, about) for each in dict.fromkeys(chosen))
+            probes = list({probe.id: probe for some in several for probe in some}.values())
     except (UnknownName, OSError, ValueError) as error:
         raise MergeError(f"{parts[0].folder}: its cases cannot be had again: {error}") from None
     if whole.directories and digest != info["digests"].get("directories"):
         raise MergeError(f"the directories of {parts[0].folder} are not there any more as they were run")
-    targets = [_target(_entry(parts, name)) for name in dict.fromkeys(n for part in parts for n in part.targets)]
-    plan = Plan(whole, tuple(specs), tuple(targets), tuple(command), frozenset(), bool(info["expected_failures"]))
-    return replace(plan, others=others, digest=digest, skipped=tuple(info.get("skipped", ())))
+    plan = Plan(whole, tuple(probes), targets, tuple(command), frozenset(), bool(info["expected_failures"]))
+    return replace(plan, digest=digest, skipped=tuple(info.get("skipped", ())))
 
 
 def _selection(part: _Part) -> Selection:

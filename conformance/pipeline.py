@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..cases import Case, CaseSpec
-from .diagnosis import DIAGNOSED, Search, witness_of
-from .engine import outcomes_of
 from .expected_failures import Entry, Failure, applying, matching, stale
-from .probe import SpecProbe
-from .process import Outcome, TargetProcess, TargetUnavailable
+from .explainer import Explainer
+from .probe import Probe
+from .process import TargetProcess, TargetUnavailable
 from .result import Result, result_of
+from .stream import Tried, tried
 from .target import Target
-from .verdict import Judgement, Verdict, judge
+from .verdict import Verdict
 from .wording import failure_text
 
 __all__ = ["Judged", "Pipeline"]
@@ -49,12 +48,12 @@ class Pipeline:
         self.description: dict[str, Any] = {}
         self._targets_file = targets_file
         self._process: TargetProcess | None = None
-        self._agenda: deque[CaseSpec] = deque()
+        self._agenda: deque[Probe] = deque()
         self._under_way: set[str] = set()
-        self._running: Iterator[tuple[Case, Outcome, Outcome | None]] = iter(())
+        self._running: Iterator[Tried] = iter(())
         self._ready: dict[str, Judged] = {}
         self._failures: dict[str, Failure] = {}
-        self._search = Search(target.accuracy, _EFFORT)
+        self._explainer = Explainer(target.accuracy, _EFFORT)
 
     def start(self) -> None:
         """Start the target if it is not at work. Raises TargetUnavailable."""
@@ -75,50 +74,50 @@ class Pipeline:
             self._process.close()
         self._process = None
 
-    def expect(self, specs: Iterable[CaseSpec]) -> None:
+    def expect(self, probes: Iterable[Probe]) -> None:
         """Announce cases that will be asked for, in this order. None is announced twice."""
-        for spec in specs:
-            if spec.id not in self._failures and spec.id not in self._under_way:
-                self._agenda.append(spec)
-                self._under_way.add(spec.id)
+        for probe in probes:
+            if probe.id not in self._failures and probe.id not in self._under_way:
+                self._agenda.append(probe)
+                self._under_way.add(probe.id)
 
-    def results_of(self, specs: Iterable[CaseSpec]) -> Iterator[Judged]:
+    def results_of(self, probes: Iterable[Probe]) -> Iterator[Judged]:
         """The results of cases, in order, each as soon as it is there.
 
         Raises TargetUnavailable where the target does not start, or not again after a crash.
         """
         self.start()
-        specs = list(specs)
-        for spec in specs:
-            self._failures.pop(spec.id, None)
-        self.expect(spec for spec in specs if spec.id not in self._ready)
-        for spec in specs:
-            while spec.id not in self._ready:
+        probes = list(probes)
+        for probe in probes:
+            self._failures.pop(probe.id, None)
+        self.expect(probe for probe in probes if probe.id not in self._ready)
+        for probe in probes:
+            while probe.id not in self._ready:
                 self._advance()
-            judged = self._ready.pop(spec.id)
+            judged = self._ready.pop(probe.id)
             if judged.result.verdict is Verdict.UNAVAILABLE:
                 raise TargetUnavailable(judged.result.message)
-            self._failures[spec.id] = Failure.of(judged.result)
+            self._failures[probe.id] = Failure.of(judged.result)
             yield judged
 
-    def still_fails(self, entry: Entry, specs: Iterable[CaseSpec]) -> bool:
+    def still_fails(self, entry: Entry, probes: Iterable[Probe]) -> bool:
         """Whether something fails as an entry expects, or nothing that it covers could be tried.
 
-        specs
+        probes
             All that the entry covers. Of those that have not run as many do as it takes.
         """
-        specs = list(specs)
-        for spec in specs:
-            if spec.id in self._failures and entry.expects(spec, self._failures[spec.id]):
+        probes = list(probes)
+        for probe in probes:
+            if probe.id in self._failures and entry.expects(probe, self._failures[probe.id]):
                 return True
-        for spec in specs:
-            if spec.id not in self._failures:
-                (judged,) = self.results_of([spec])
-                if entry.expects(spec, judged.result):
+        for probe in probes:
+            if probe.id not in self._failures:
+                (judged,) = self.results_of([probe])
+                if entry.expects(probe, judged.result):
                     return True
-        return not stale([entry], ((spec, self._failures[spec.id]) for spec in specs))
+        return not stale([entry], ((probe, self._failures[probe.id]) for probe in probes))
 
-    def _announced(self) -> Iterator[CaseSpec]:
+    def _announced(self) -> Iterator[Probe]:
         while self._agenda:
             yield self._agenda.popleft()
 
@@ -128,49 +127,42 @@ class Pipeline:
         found = next(self._running, None)
         if found is None:
             # Everything announced so far is done, and what was announced since then starts a new stream.
-            self._running = outcomes_of(self._process, self._announced())
+            self._running = tried(self._process, self._announced(), self.target.accuracy)
             found = next(self._running)
-        case, outcome, twin = found
-        self._under_way.discard(case.spec.id)
-        self._ready[case.spec.id] = self._judged(case, outcome, twin)
+        self._under_way.discard(found.probe.id)
+        self._ready[found.probe.id] = self._judged(found)
 
-    def _judged(self, case: Case, outcome: Outcome, twin: Outcome | None) -> Judged:
-        spec, accuracy = case.spec, self.target.accuracy
-        judgement = judge(case, outcome, twin, accuracy)
-        entry = matching(applying(self.entries, self.description), spec, judgement)
-        repeat = self._repeat(spec)
-        seconds = outcome.seconds + (twin.seconds if twin else 0.0)
-        result = result_of(spec, self.target.name, judgement, seconds, entry.reason if entry else None, repeat)
-        if judgement.verdict in DIAGNOSED and entry is None:
-            result = self._explained(case, outcome, judgement, result)
+    def _judged(self, one: Tried) -> Judged:
+        entry = matching(applying(self.entries, self.description), one.probe, one.judgement)
+        reason, repeat = entry.reason if entry else None, self._repeat(one.probe)
+        result = result_of(one.probe, self.target.name, one.judgement, one.seconds, reason, repeat)
+        if entry is None:
+            result = self._explained(one, result)
         if not result.failing or result.expected:
             return Judged(result, "")
         text = failure_text(
-            (case.trial, case.twin),
-            judgement,
-            outcome,
-            twin,
-            accuracy=accuracy,
+            one.prepared,
+            one.outcomes,
+            one.judgement,
+            accuracy=self.target.accuracy,
             clauses=result.clauses,
             diagnosis=result.diagnosis,
             repeat=repeat,
         )
         return Judged(result, text)
 
-    def _explained(self, case: Case, outcome: Outcome, judgement: Judgement, result: Result) -> Result:
+    def _explained(self, one: Tried, result: Result) -> Result:
         """The result with what explains it, which an entry may name."""
-        probe = SpecProbe(case.spec)
-        witness = witness_of(probe.id, case.trial, outcome, probe.clauses, probe.size)
-        explanation = self._search.explain(witness) if witness is not None else None
-        if explanation is None:
+        diagnosis = self._explainer.explain(one)
+        if not diagnosis:
             return result
-        said = replace(result, diagnosis=tuple(mistake.id for mistake in explanation))
-        entry = matching(applying(self.entries, self.description), case.spec, said)
+        said = replace(result, diagnosis=diagnosis)
+        entry = matching(applying(self.entries, self.description), one.probe, said)
         return replace(said, expected=entry is not None, why=entry.reason if entry else "")
 
-    def _repeat(self, spec: CaseSpec) -> str:
+    def _repeat(self, probe: Probe) -> str:
         """The command that shows a case on the target."""
         place = ["--targets-file", str(self._targets_file)] if self._targets_file is not None else []
-        command = shlex.join(["onnxspec", "explain", spec.id, "--target", self.target.name, *place])
+        command = shlex.join([*probe.repeat(self.target.name), *place])
         path = self.target.environment.get("PYTHONPATH") if self.target.adapter == "backend" else None
         return f"PYTHONPATH={shlex.quote(path)} {command}" if path else command

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, Protocol
 
-from ..cases import CaseSpec, Trial, build_case, clauses_exercised, features_of, group_of
+from ..cases import Case, CaseSpec, Trial, build_case, clauses_exercised, features_of, group_of
 from ..reference import Node
 from .process import Job, Outcome
 from .target import Target
 from .verdict import Judgement, judge
 
-__all__ = ["AnyProbe", "Prepared", "Probe", "SpecProbe", "job_of", "probe_of", "traits_of"]
+__all__ = ["Prepared", "Probe", "SpecProbe", "job_of", "prepared_trials", "traits_of"]
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,20 @@ class Prepared:
         From the outcomes of the jobs, in their order, and the name of an accuracy class to the verdict.
     trials
         What the jobs run, in their order; none where no document speaks of the model.
+    forbidden
+        What the document forbids in the model, and when it must be refused; empty where it is legal.
     numbers, script
         For probes without trials: from the outcomes, the verdict on them and the accuracy class to the numbers of an
-        exhibit, and from a target to a script that shows the case; None where there are none.
+        exhibit (without outcomes, to what is expected), and from a target, or None for any, to a script that shows the
+        case; None where there are none.
     """
 
     jobs: tuple[Job, ...]
     judge: Callable[[Sequence[Outcome], str], Judgement]
     trials: tuple[Trial, ...] = ()
-    numbers: Callable[[Sequence[Outcome], Judgement, str], dict[str, Any] | None] | None = None
-    script: Callable[[Target], str] | None = None
+    forbidden: str = ""
+    numbers: Callable[[Sequence[Outcome], Judgement | None, str], dict[str, Any] | None] | None = None
+    script: Callable[[Target | None], str] | None = None
 
 
 class Probe(Protocol):
@@ -107,6 +111,13 @@ def job_of(trial: Trial) -> Job:
     return Job(trial.key, trial.model, tuple(feed.fed for feed in trial.feeds))
 
 
+def prepared_trials(trials: tuple[Trial, ...]) -> Prepared:
+    """A trial, and its twin if it has one, to be judged by its document."""
+    broken = trials[0].violation
+    forbidden = f"{broken.summary}; it must be refused, due at {broken.due}" if broken is not None else ""
+    return Prepared(tuple(map(job_of, trials)), partial(judge, trials), trials, forbidden)
+
+
 @dataclass(frozen=True)
 class SpecProbe:
     """A case of a profile as a probe."""
@@ -162,21 +173,14 @@ class SpecProbe:
     def prepare(self) -> Prepared:
         """Build the case's models and inputs."""
         case = build_case(self.spec)
-
-        def judgement(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
-            return judge(case, outcomes[0], outcomes[1] if case.twin is not None else None, accuracy)
-
-        trials = tuple(trial for trial in (case.trial, case.twin) if trial is not None)
-        return Prepared(tuple(map(job_of, trials)), judgement, trials)
+        return replace(prepared_trials(case.trials), script=partial(_script, case))
 
     def repeat(self, target: str) -> list[str]:
         """``onnxspec explain``."""
         return ["onnxspec", "explain", self.id, "--target", target]
 
 
-AnyProbe = CaseSpec | Probe
+def _script(case: Case, target: Target | None) -> str:
+    from .script import script_of
 
-
-def probe_of(subject: AnyProbe) -> Probe:
-    """What is given, a case of a profile as the probe that it is."""
-    return SpecProbe(subject) if isinstance(subject, CaseSpec) else subject
+    return script_of(case, target)

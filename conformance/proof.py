@@ -16,6 +16,7 @@ from functools import partial
 from ..cases import Case, CaseSpec, build_case, clauses_exercised
 from ..reference import DEVIATIONS, OPERATORS, Clause, Node, clauses_of, deviations_of, evaluate
 from ..reference.kernels import STYLES, run_kernel
+from .probe import SpecProbe
 from .process import Outcome
 from .result import result_of
 from .signed_errors import BIAS_ERRORS, BIAS_UNITS, biases
@@ -160,7 +161,7 @@ def _try(
     drifts: list[Drift] = []
     for spec in specs:
         case = build_case(spec)
-        trials = [case.trial, *([case.twin] if case.twin is not None else [])]
+        trials = case.trials
         right = [staged_outcome(trial, _right) for trial in trials]
         for mistake in deviations_of(spec.op, spec.version):
             if mistake.id not in deviations or not mistake.applies(spec.op, spec.version, spec.type):
@@ -194,7 +195,7 @@ def _kernel(style: str) -> Implementation:
 
 
 def _judged(case: Case, outcomes: Sequence[Outcome]) -> Judgement:
-    return judge(case, outcomes[0], outcomes[1] if len(outcomes) > 1 else None, wider=False)
+    return judge(case.trials, outcomes, wider=False)
 
 
 def _same(outcome: Outcome, other: Outcome) -> bool:
@@ -225,7 +226,7 @@ def _biased(drifts: Iterable[Drift]) -> Iterator[Catch]:
     for drift in drifts:
         by_row[drift.deviation, drift.spec.op, drift.spec.type].append(drift)
     for (id, op, kind), members in by_row.items():
-        results = [result_of(d.spec, "", d.judgement, 0.0, None) for d in members]
+        results = [result_of(SpecProbe(d.spec), "", d.judgement, 0.0, None) for d in members]
         bias = biases(results).get(kind)
         if bias is not None and bias["biased"]:
             limit = max(BIAS_UNITS, BIAS_ERRORS * bias["error"])

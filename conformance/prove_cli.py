@@ -23,6 +23,7 @@ from .cli import CaseIds, Ops, ProfileName, Types, Versions, _fail, _say, _selec
 from .display import console_on
 from .extended_probe import ExtendedProbe
 from .extended_proof import prove_extended
+from .probe import SpecProbe
 from .proof import ENOUGH, FEWEST, Proof, Row, prove
 from .selection import UnknownName, select_probes
 
@@ -56,7 +57,7 @@ def prove_command(
     deviation, every clause a case; and no honest kernel may fail anywhere. Exit code 1 where that does not hold.
     """
     try:
-        specs, others = select_probes(_selection(profile, op, since_version, type, case), OPERATORS)
+        probes = select_probes(_selection(profile, op, since_version, type, case), OPERATORS)
         for id in deviation or ():
             if mistake_named(id) is None:
                 raise UnknownName("deviation", id, [*DEVIATIONS, *EXTENDED_DEVIATIONS])
@@ -64,7 +65,8 @@ def prove_command(
         _fail(str(error))
     console = console_on(sys.stdout)
     proofs: list[Proof] = []
-    extended = [probe.spec for probe in others if isinstance(probe, ExtendedProbe)]
+    specs = [probe.spec for probe in probes if isinstance(probe, SpecProbe)]
+    extended = [probe.spec for probe in probes if isinstance(probe, ExtendedProbe)]
     steps = _steps(specs, extended, deviation or None, processes)
     if console.is_terminal:
         steps = track(steps, "cases", total=None, console=console, transient=True)  # type: ignore[assignment]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .probe import AnyProbe, probe_of
+from .probe import Probe
 from .verdict import FAILING, Judgement, Verdict
 
 __all__ = ["Result", "result_of"]
@@ -74,7 +74,7 @@ class Result:
 
 
 def result_of(
-    subject: AnyProbe,
+    probe: Probe,
     target: str,
     judgement: Judgement,
     seconds: float,
@@ -92,7 +92,6 @@ def result_of(
         What the target printed meanwhile; its end is kept.
     """
     failing = judgement.verdict in FAILING
-    probe = probe_of(subject)
     # What is so wrong that its squares overflow has no part in a mean error.
     telling = probe.graded and all(map(math.isfinite, judgement.error_sums))
     return Result(

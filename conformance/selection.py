@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TypeVar
@@ -13,7 +13,8 @@ from ..reference import EXTENDED, FORMATS, OPERATORS, operator_version, versions
 from .extended_probe import extended_probes
 from .probe import Probe, SpecProbe
 
-__all__ = ["Selection", "UnknownName", "narrow", "operator_types", "probes_of_profile", "select", "select_probes"]
+__all__ = ["Selection", "UnknownName", "meant_for", "narrow", "operator_types", "probes_of_profile", "select"]
+__all__ += ["select_probes"]
 
 Subject = TypeVar("Subject", CaseSpec, Probe)
 
@@ -70,39 +71,46 @@ def operator_types() -> list[str]:
     return [f"{op}-{v}:{t}" for op, v in known for t in FORMATS if t in operator_version(op, v).types]
 
 
-def select_probes(selection: Selection, about: Sequence[str]) -> tuple[list[CaseSpec], list[Probe]]:
-    """The cases of a profile, as :func:`select` has them, and those of operators of other domains.
+def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
+    """The cases of a profile as probes, in a fixed order.
 
     about
         The operators that are meant where the selection names none.
 
     Raises UnknownName for anything that does not exist or leaves nothing.
     """
-    meant = selection.ops or tuple(about)
     for op in selection.ops:
         if op not in (*OPERATORS, *EXTENDED):
             raise UnknownName("operator", op, [*OPERATORS, *EXTENDED])
-    own = tuple(op for op in meant if op in OPERATORS)
-    parts: list[tuple[list[CaseSpec], list[Probe]]] = []
+    meant = set(selection.ops or about)
+    kinds = [(set(OPERATORS), _plain), (set(EXTENDED), _extended)]
+    due = [of for operators, of in kinds if operators & meant]
+    # Cases that are named by themselves may also be those that no target is about.
+    last = [of for _, of in kinds if of not in due] if selection.cases and not selection.ops else []
+    found: list[Probe] = []
     errors: list[UnknownName] = []
-    # Patterns of cases may all be meant for one of the two.
-    if own:
+    for of in (*due, *last):
+        if found and of in last:
+            break
         try:
-            parts.append((select(replace(selection, ops=own if selection.ops else ())), []))
+            found += of(selection)
         except UnknownName as error:
             errors.append(error)
-    if set(meant) & set(EXTENDED) or (errors and selection.cases and not selection.ops):
-        try:
-            parts.append(([], _extended(selection)))
-        except UnknownName as error:
-            errors.append(error)
-    elif not own:
-        errors.append(UnknownName("operator", "", [*OPERATORS, *EXTENDED]))
-    if not parts and not own and selection.cases and not selection.ops:
-        parts.append((select(selection), []))
-    if not parts:
+    if not found:
         raise errors[0]
-    return [spec for specs, _ in parts for spec in specs], [probe for _, probes in parts for probe in probes]
+    return found
+
+
+def _plain(selection: Selection) -> list[Probe]:
+    ops = tuple(op for op in selection.ops if op in OPERATORS)
+    return [*map(SpecProbe, select(replace(selection, ops=ops)))]
+
+
+def meant_for(operators: Sequence[str], selection: Selection, probes: Iterable[Probe]) -> Iterator[Probe]:
+    """What of some probes is run on a target that is about these operators: everything, where it was asked for by name,
+    else what is about them."""
+    asked = selection.ops or selection.cases or selection.directories
+    return (probe for probe in probes if asked or probe.op in operators)
 
 
 def _extended(selection: Selection) -> list[Probe]:

@@ -86,5 +86,4 @@ def _equal(first: NDArray[Any] | None, second: NDArray[Any] | None) -> bool:
 
 def judge_staged(case: Case, implementation: Implementation | Deviation, accuracy: str = "standard") -> Judgement:
     """The verdict on an implementation for a case."""
-    twin = staged_outcome(case.twin, implementation) if case.twin is not None else None
-    return judge(case, staged_outcome(case.trial, implementation), twin, accuracy)
+    return judge(case.trials, [staged_outcome(trial, implementation) for trial in case.trials], accuracy)

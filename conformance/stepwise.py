@@ -16,7 +16,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..cases import Case, Feed, Trial
+from ..cases import Feed, Trial
 from ..reference import Agreement, Configuration, Expectation, Node, Readings, clause_named, compare, configure, expect
 from ..reference.gates import Steps, steps_of
 from .process import Outcome
@@ -65,20 +65,23 @@ def _conventional(expectation: Expectation) -> bool:
     return clause_named(expectation.clause).status == "convention"
 
 
-def _runs(trial: Trial, twin_trial: Trial | None, outcome: Outcome | None, twin: Outcome | None) -> list[_Run]:
+def _runs(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> list[_Run]:
     """The runs that are judged: where the twin's outputs are the same bit for bit, it stands for the case's last run,
     as it has the Y from which every step can be judged."""
+    trial = trials[0]
     feeds = trial.feeds
-    if outcome is None or outcome.status != "ran" or not outcome.outputs:
+    if not outcomes or outcomes[0].status != "ran" or not outcomes[0].outputs:
         return [_run("", trial.node, feeds[-1], ())]
     runs = []
-    for number, (feed, lists) in enumerate(zip(feeds, outcome.outputs, strict=False), 1):
+    for number, (feed, lists) in enumerate(zip(feeds, outcomes[0].outputs, strict=False), 1):
         for repeat, arrays in enumerate(lists, 1):
             title = f"Run {number} of {len(feeds)} of the session" if len(feeds) > 1 else ""
             if len(lists) > 1:
                 title = f"{title or 'The same run'}: result {repeat} of {len(lists)} that differ"
             runs.append(_run(title, trial.node, feed, arrays))
-    if twin_trial is not None and twin is not None and twin.status == "ran" and twin.outputs and twin.outputs[-1]:
+    for twin_trial, twin in zip(trials[1:], outcomes[1:], strict=False):
+        if twin.status != "ran" or not twin.outputs or not twin.outputs[-1]:
+            continue
         other = _run("", twin_trial.node, twin_trial.feeds[-1], twin.outputs[-1][0])
         same = all(
             name in other.outputs and array.tobytes() == other.outputs[name].tobytes()
@@ -138,29 +141,25 @@ def _compared(run: _Run, accuracy: str, readings: Readings) -> Comparison:
 
 
 def comparison_of(
-    trial: Trial,
-    twin_trial: Trial | None,
-    outcome: Outcome | None,
-    twin: Outcome | None,
-    accuracy: str,
-    readings: Readings,
+    trials: Sequence[Trial], outcomes: Sequence[Outcome], accuracy: str, readings: Readings
 ) -> Comparison:
     """Of the runs of a trial that which is worst, as in the verdict. Arguments as for :func:`numbers_of`."""
-    runs = _runs(trial, twin_trial, outcome, twin)
-    return max((_compared(run, accuracy, readings) for run in runs), key=lambda comparison: comparison.worst)
+    return max((_compared(run, accuracy, readings) for run in _runs(trials, outcomes)), key=lambda c: c.worst)
 
 
 def numbers_of(
-    case: Case, outcome: Outcome | None, twin: Outcome | None, accuracy: str, readings: Readings
+    trials: Sequence[Trial], outcomes: Sequence[Outcome], accuracy: str, readings: Readings
 ) -> Iterator[RenderableType]:
     """Tables of the gates, the states and the outputs where a target is worst, and where it departs first.
 
-    outcome, twin
-        What the target did with the case's trial and with its twin; None: only what is expected is shown.
+    trials
+        A case's own, and its twin if it has one.
+    outcomes
+        What the target did with each of them; none: only what is expected is shown.
     accuracy, readings
         Name of the accuracy class by which the target is judged, and the meanings that it follows.
     """
-    shown = comparison_of(case.trial, case.twin, outcome, twin, accuracy, readings)
+    shown = comparison_of(trials, outcomes, accuracy, readings)
     c = shown.configuration
     if shown.run.title:
         yield Text(shown.run.title)
@@ -168,7 +167,7 @@ def numbers_of(
         yield Text("The batch has no rows: every output is empty.")
         return
     parting = parting_of(shown)
-    if outcome is not None and outcome.status == "ran":
+    if outcomes and outcomes[0].status == "ran":
         yield _parting_line(shown, parting)
     if not c.T:
         yield Text("The sequence has no steps: there are no gates.")
@@ -379,14 +378,7 @@ def ratio_text(ratio: float) -> str:
     return f"{ratio:.2g}" if ratio < 10 else f"{ratio:.3g}"
 
 
-def parting_text(
-    trial: Trial,
-    twin_trial: Trial | None,
-    outcome: Outcome,
-    twin: Outcome | None,
-    accuracy: str,
-    readings: Readings,
-) -> str:
+def parting_text(trials: Sequence[Trial], outcomes: Sequence[Outcome], accuracy: str, readings: Readings) -> str:
     """In one line, where a target and what it must return part first. Arguments as for :func:`numbers_of`."""
-    shown = comparison_of(trial, twin_trial, outcome, twin, accuracy, readings)
+    shown = comparison_of(trials, outcomes, accuracy, readings)
     return _parting_line(shown, parting_of(shown)).plain

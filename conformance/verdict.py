@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cases import Case, Trial, Violation
+from ..cases import Trial, Violation
 from ..reference import (
     WIDER_PRESETS,
     Agreement,
@@ -29,7 +29,7 @@ from ..reference import (
 from ..reference.readings import OPTIONS
 from .process import Outcome
 
-__all__ = ["FAILING", "Judgement", "Verdict", "judge", "judge_trial", "not_run"]
+__all__ = ["FAILING", "Judgement", "Verdict", "judge", "not_run"]
 
 Outputs = Mapping[str, NDArray[Any]]
 
@@ -110,34 +110,22 @@ def not_run(outcome: Outcome) -> Judgement:
 
 
 def judge(
-    case: Case, outcome: Outcome, twin: Outcome | None, accuracy: str = "standard", *, wider: bool = True
+    trials: Sequence[Trial], outcomes: Sequence[Outcome], accuracy: str = "standard", *, wider: bool = True
 ) -> Judgement:
     """The verdict on a case.
 
-    outcome, twin
-        What the target did with the case's own trial, and with its twin where there is one.
+    trials, outcomes
+        The case's own trial, and its twin where it has one; and what the target did with each of them.
     accuracy
         Name of the accuracy class by which the target is judged.
     wider
         Whether wider classes are tried to tell ``inaccurate`` from ``wrong``; all is ``wrong`` without.
-    """
-    return judge_trial(case.trial, outcome, case.twin, twin, accuracy, wider=wider)
-
-
-def judge_trial(
-    trial: Trial,
-    outcome: Outcome,
-    twin_trial: Trial | None,
-    twin: Outcome | None,
-    accuracy: str = "standard",
-    *,
-    wider: bool = True,
-) -> Judgement:
-    """The verdict on a trial, and its twin where there is one, as :func:`judge` has it.
 
     Raises IllegalNode where the document does not allow the node with what it is fed, unless that is what the trial is
     about: then it must be refused, and the twin is the same without the violation.
     """
+    trial, outcome = trials[0], outcomes[0]
+    twin_trial, twin = (trials[1], outcomes[1]) if len(trials) > 1 and len(outcomes) > 1 else (None, None)
     if trial.violation is not None and outcome.status in _TRIED:
         return _of_forbidden(trial.violation, trial.node.op_type, outcome, twin)
     if outcome.status != "ran":

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import onnx
 from numpy.typing import NDArray
 
-from ..cases import Trial
 from ..reference import Readings, clause_named, mistake_named
+from .probe import Prepared
 from .process import Outcome, TargetUnavailable
 from .stepwise import parting_text, ratio_text
 from .target import Target
@@ -30,10 +31,9 @@ def headline(judgement: Judgement) -> str:
 
 
 def failure_text(
-    trials: tuple[Trial, Trial | None],
+    prepared: Prepared,
+    outcomes: Sequence[Outcome],
     judgement: Judgement,
-    outcome: Outcome,
-    twin: Outcome | None = None,
     *,
     accuracy: str = "standard",
     clauses: Sequence[str] = (),
@@ -43,8 +43,8 @@ def failure_text(
     """What went wrong, line by line: verdict, where it shows first, how far beyond its radius, clause, diagnosis, node,
     and the command that repeats it.
 
-    trials
-        What ran: a trial, and its twin if it has one; `outcome` and `twin` are what became of them.
+    outcomes
+        What became of the jobs that were prepared.
     accuracy
         Name of the accuracy class that it was judged by.
     clauses
@@ -55,7 +55,8 @@ def failure_text(
     said: list[tuple[str, str]] = []
     if judgement.verdict in _BY_NUMBERS:
         readings = Readings(**dict(judgement.readings or {}))
-        said.append(("first", parting_text(*trials, outcome, twin, accuracy, readings)))
+        first = parting_text(prepared.trials, outcomes, accuracy, readings) if prepared.trials else ""
+        said.append(("first", first))
         # `worst` is infinite where no radius allows what is there.
         ratio = f"|error| / radius is {ratio_text(judgement.worst)} at worst, by class {accuracy}"
         said.append(("radius", f"{ratio}; {judgement.judged} of {judgement.elements} elements judged"))
@@ -68,10 +69,10 @@ def failure_text(
     for id in diagnosis:
         mistake = mistake_named(id)
         said.append(("diagnosis", id if mistake is None else f"{id}: {mistake.summary}"))
-    said.append(("node", node_text(trials[0])))
+    said.append(("node", node_text(prepared)))
     said.append(("flags", ", ".join(judgement.flags)))
-    said.append(("signal", f"the worker ended by {outcome.signal}" if outcome.signal else ""))
-    said += (("printed", line) for line in _last_lines(outcome.captured))
+    said.append(("signal", f"the worker ended by {outcomes[0].signal}" if outcomes[0].signal else ""))
+    said += (("printed", line) for line in _last_lines(outcomes[0].captured))
     said.append(("repeat", repeat))
     return "\n".join([headline(judgement), *(f"  {name:<9} {text}" for name, text in said if text)])
 
@@ -81,15 +82,24 @@ def _last_lines(captured: str) -> list[str]:
     return [one_line(line, 200) for line in captured.splitlines() if line.strip()][-_LINES_SHOWN:]
 
 
-def node_text(trial: Trial) -> str:
+def node_text(prepared: Prepared) -> str:
     """The node in one line: inputs with their shapes, outputs, attributes; and what its session ran before."""
-    node, inputs = trial.node, trial.feeds[-1].inputs
-    names = dict.fromkeys([*node.operator.inputs, *inputs])
-    given = ", ".join(f"{name}{_shape(name, inputs)}" for name in names if name in inputs)
-    attributes = ", ".join(f"{name}={value!r}" for name, value in sorted(node.attributes.items()))
-    text = f"{node.operator.name}({given}) -> {', '.join(node.outputs)}, {inputs['X'].dtype.name}"
-    before = ", ".join(_shape("X", feed.inputs) for feed in trial.feeds[:-1])
-    return f"{text}{f'; {attributes}' if attributes else ''}{f'; after other data of shape {before}' if before else ''}"
+    job = prepared.jobs[0]
+    if prepared.trials:
+        node, feeds = prepared.trials[0].node, [feed.inputs for feed in prepared.trials[0].feeds]
+        name, order, outputs, attributes = node.operator.name, node.operator.inputs, node.outputs, node.attributes
+    else:
+        graph = onnx.load_model_from_string(job.model).graph
+        proto, constants = graph.node[0], {c.name: onnx.numpy_helper.to_array(c) for c in graph.initializer}
+        name, order, outputs = proto.op_type, tuple(proto.input), tuple(proto.output)
+        feeds = [{**constants, **feed} for feed in job.feeds]
+        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in proto.attribute}
+    inputs = feeds[-1]
+    given = ", ".join(f"{each}{_shape(each, inputs)}" for each in dict.fromkeys([*order, *inputs]) if each in inputs)
+    listed = ", ".join(f"{name}={value!r}" for name, value in sorted(attributes.items()))
+    text = f"{name}({given}) -> {', '.join(outputs)}, {inputs['X'].dtype.name}"
+    before = ", ".join(_shape("X", feed) for feed in feeds[:-1])
+    return f"{text}{f'; {listed}' if listed else ''}{f'; after other data of shape {before}' if before else ''}"
 
 
 def _shape(name: str, inputs: Mapping[str, NDArray[Any]]) -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..cases import build_case
 from ..cases.wrapping import WRAPS, can_wrap, wrap
-from .probe import Prepared, Probe, SpecProbe, job_of
-from .process import Outcome
+from .probe import Prepared, Probe, SpecProbe, prepared_trials
 from .target import Target
-from .verdict import Judgement, judge
 
 __all__ = ["WRAPS", "WrapProbe", "split_wrap", "wrap_lane", "wrapped_probes"]
 
@@ -69,13 +67,7 @@ class WrapProbe:
 
     def prepare(self) -> Prepared:
         """Build the wrapped models, with inputs that the node sees unchanged."""
-        case = wrap(build_case(self.probe.spec), self.wrap)
-
-        def judgement(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
-            return judge(case, outcomes[0], outcomes[1] if case.twin is not None else None, accuracy)
-
-        trials = tuple(trial for trial in (case.trial, case.twin) if trial is not None)
-        return Prepared(tuple(map(job_of, trials)), judgement, trials)
+        return prepared_trials(wrap(build_case(self.probe.spec), self.wrap).trials)
 
     def repeat(self, target: str) -> list[str]:
         """``onnxspec explain``; the target's name has its lane."""

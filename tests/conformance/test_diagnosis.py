@@ -15,6 +15,7 @@ from onnxspec.conformance.findings import findings_of
 from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.result import Result, result_of
 from onnxspec.conformance.staged import staged_outcome
+from onnxspec.conformance.stream import Tried
 from onnxspec.conformance.verdict import judge
 from onnxspec.reference import DEVIATIONS, IllegalNode, Node, Readings, evaluate
 from onnxspec.reference.activations import ACTIVATIONS
@@ -56,8 +57,8 @@ def failing(target: Target, specs: list[CaseSpec] = SPECS) -> tuple[list[Witness
         case, probe = build_case(spec), SpecProbe(spec)
         outcome = staged_outcome(case.trial, target)
         twin = staged_outcome(case.twin, target) if case.twin is not None else None
-        judgement = judge(case, outcome, twin)
-        results.append(result_of(spec, "staged", judgement, 0.0, None))
+        judgement = judge(case.trials, [outcome, twin])
+        results.append(result_of(SpecProbe(spec), "staged", judgement, 0.0, None))
         if judgement.verdict in DIAGNOSED:
             witness = witness_of(spec.id, case.trial, outcome, probe.clauses, probe.size)
             assert witness is not None
@@ -89,7 +90,7 @@ def test_what_nothing_explains_is_left_unexplained() -> None:
     witnesses, results = failing(strange, SPECS[:20])
     assert witnesses
     assert diagnose(witnesses, "standard", 1500).of == {}
-    findings = findings_of(results, {s.id: s for s in SPECS})
+    findings = findings_of(results, {s.id: SpecProbe(s) for s in SPECS})
     assert all(f["deviation"] == "" for f in findings)
 
 
@@ -112,7 +113,7 @@ def test_a_finding_says_where_a_mistake_shows() -> None:
     witnesses, results = failing(target, specs)
     found = diagnose(witnesses, "standard", 20_000).of
     results = [Result(**{**vars(r), "diagnosis": found.get(r.case, ())}) for r in results]
-    (finding,) = [f for f in findings_of(results, {s.id: s for s in specs}) if f["deviation"]]
+    (finding,) = [f for f in findings_of(results, {s.id: SpecProbe(s) for s in specs}) if f["deviation"]]
     assert finding["deviation"] == "lengths.ignored"
     assert finding["clauses"] == ["lstm.lengths"]
     assert finding["statuses"] == ["implied"]
@@ -136,7 +137,7 @@ def test_two_readings_of_one_clause_are_a_finding() -> None:
     ]
     _, results = failing(target, specs)
     assert {r.verdict.value for r in results} == {"pass"}
-    (finding,) = findings_of(results, {s.id: s for s in specs})
+    (finding,) = findings_of(results, {s.id: SpecProbe(s) for s in specs})
     assert finding["kind"] == "mixed"
     assert finding["clauses"] == ["lstm.clip.cell-output"]
 
@@ -212,9 +213,9 @@ def test_of_two_mistakes_that_explain_all_that_is_told_which_passing_cases_do_no
     kept, results = Kept(), []
     for spec in specs:
         outcome = staged_outcome(build_case(spec).trial, target)
-        judgement = judge(build_case(spec), outcome, None)
-        kept.offer(probes[spec.id], judgement, [outcome])
-        results.append(result_of(spec, "staged", judgement, 0.0, None))
+        judgement = judge(build_case(spec).trials, [outcome])
+        kept.offer(Tried(probes[spec.id], probes[spec.id].prepare(), (outcome,), judgement))
+        results.append(result_of(SpecProbe(spec), "staged", judgement, 0.0, None))
     found = explain_results(results, probes, kept, "standard")
     assert found
     assert set(found.values()) == {("coefficients.default-thresholded-relu",)}

@@ -11,8 +11,9 @@ from rich.console import Console
 
 from onnxspec.cases import CaseSpec, profile
 from onnxspec.conformance.display import summarize
-from onnxspec.conformance.engine import Plan, Run, TargetRun
+from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.result import result_of
+from onnxspec.conformance.run import Plan, Run, TargetRun
 from onnxspec.conformance.selection import Selection
 from onnxspec.conformance.target import parse_target
 from onnxspec.conformance.verdict import Judgement, Verdict
@@ -34,11 +35,11 @@ def lines(
     """The summary of results: a case, its judgement, the reason to expect it, the mistakes that explain it."""
     target = TargetRun(parse_target("onnxruntime"))
     for spec, judgement, why, diagnosis in judged:
-        result = result_of(spec, "onnxruntime", judgement, 0.0, why, f"onnxspec explain {spec.id}")
+        result = result_of(SpecProbe(spec), "onnxruntime", judgement, 0.0, why, f"onnxspec explain {spec.id}")
         object.__setattr__(result, "diagnosis", diagnosis)
         target.results.append(result)
     stream = stream or io.StringIO()
-    plan = Plan(Selection(), SPECS, (target.target,))
+    plan = Plan(Selection(), tuple(map(SpecProbe, SPECS)), (target.target,))
     run = Run(plan, Path("run"), datetime.now(timezone.utc), [target])
     summarize(run, Console(file=stream, width=60, highlight=False, color_system=None))
     return stream.getvalue().splitlines()[1:]

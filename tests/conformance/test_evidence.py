@@ -24,6 +24,7 @@ from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.process import Outcome
 from onnxspec.conformance.result import Result, result_of
 from onnxspec.conformance.selection import Selection, select
+from onnxspec.conformance.stream import Tried
 from onnxspec.conformance.target import parse_target
 from onnxspec.reference import evaluate
 
@@ -229,7 +230,7 @@ def test_what_does_not_fit_is_run_again(
     result: Result = result_of(probe, target.name, judgement, 0.0, None)
     findings = findings_of([result], {probe.id: probe})
     kept = Kept(room=100)
-    kept.offer(probe, judgement, [outcome])
+    kept.offer(Tried(probe, probe.prepare(), (outcome,), judgement))
     assert kept.get(probe.id) is None
     found = write_evidence(tmp_path, target, findings, {probe.id: probe}, [result], kept)
     shown = json.loads((tmp_path / found.folders[probe.id] / "evidence.json").read_text())

@@ -23,7 +23,7 @@ from onnxspec.conformance.expected_failures import (
 )
 from onnxspec.conformance.expected_update import updated_text
 from onnxspec.conformance.extended_probe import extended_probes
-from onnxspec.conformance.probe import AnyProbe
+from onnxspec.conformance.probe import Probe, SpecProbe
 from onnxspec.conformance.result import Result, result_of
 from onnxspec.conformance.target import Target, parse_target
 from onnxspec.conformance.verdict import FAILING, Judgement, Verdict
@@ -31,8 +31,8 @@ from onnxspec.conformance.version_range import in_range, is_range
 
 from .miniatures import Finished, naming, pick
 
-CLIPPED = CaseSpec("LSTM", 14, type="float16", clip=0.5, bias=True)
-PLAIN = CaseSpec("LSTM", 14)
+CLIPPED = SpecProbe(CaseSpec("LSTM", 14, type="float16", clip=0.5, bias=True))
+PLAIN = SpecProbe(CaseSpec("LSTM", 14))
 
 
 def test_an_entry_covers_what_matches_all_that_it_says() -> None:
@@ -135,7 +135,7 @@ def test_the_first_entry_that_fits_gives_the_reason() -> None:
 
 def test_an_entry_is_stale_when_what_it_covers_ran_and_nothing_failed_as_expected() -> None:
     entry = Entry("r", "LSTM", features=("clip",), verdicts=("wrong",))
-    other = CaseSpec("LSTM", 14, clip=0.25)
+    other = SpecProbe(CaseSpec("LSTM", 14, clip=0.25))
     assert stale([entry], [(CLIPPED, Verdict.PASS)]) == [entry]
     assert stale([entry], [(CLIPPED, Verdict.CRASHED)]) == [entry]
     assert stale([entry], [(CLIPPED, Verdict.PASS), (other, Verdict.WRONG)]) == []
@@ -212,8 +212,11 @@ SHIPPED = sorted(
 def test_every_shipped_entry_is_about_some_cases_of_core_and_not_about_all(name: str) -> None:
     text = resources.files("onnxspec.conformance").joinpath("expected").joinpath(name).read_text(encoding="utf-8")
     for entry in parse_expected(text, name):
-        core: list[AnyProbe] = [
-            spec for op, version in operator_versions() if op == entry.op for spec in profile("core", op, version)
+        core: list[Probe] = [
+            SpecProbe(spec)
+            for op, version in operator_versions()
+            if op == entry.op
+            for spec in profile("core", op, version)
         ]
         core += [probe for probe in extended_probes("core") if probe.op == entry.op]
         if "wrapped" in entry.features:  # of the lane of a wrap, whose cases are no profile's
@@ -258,8 +261,8 @@ verdicts = ["crashed"]
 """
 
 
-def failing(spec: CaseSpec, verdict: Verdict = Verdict.WRONG, clause: str | None = "lstm.gates") -> Result:
-    return result_of(spec, "t", Judgement(verdict, "value", clause=clause), 0.1, None)
+def failing(probe: SpecProbe, verdict: Verdict = Verdict.WRONG, clause: str | None = "lstm.gates") -> Result:
+    return result_of(probe, "t", Judgement(verdict, "value", clause=clause), 0.1, None)
 
 
 def update(text: str, *results: Result, stale: Sequence[Entry] = ()) -> str:

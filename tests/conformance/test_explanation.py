@@ -15,6 +15,7 @@ from rich.console import Console
 
 from onnxspec.cases import Case, CaseSpec, build_case, clauses_exercised, profile
 from onnxspec.conformance.explanation import explain, explanation
+from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.process import Outcome
 from onnxspec.conformance.staged import staged_outcome
 from onnxspec.conformance.verdict import Judgement, Verdict, judge
@@ -43,9 +44,10 @@ def _changed(change: Change) -> Callable[[Node, Mapping[str, Any]], Outputs]:
 def _printed(
     case: Case, outcome: Outcome | None = None, twin: Outcome | None = None, judged: bool = True, width: int = 100
 ) -> str:
-    judgement = judge(case, outcome, twin) if outcome is not None and judged else None
+    outcomes = [one for one in (outcome, twin) if one is not None]
+    judgement = judge(case.trials, outcomes) if outcomes and judged else None
     file = io.StringIO()
-    explain(case, outcome, twin, judgement, Console(file=file, width=width))
+    explain(SpecProbe(case.spec), outcomes, judgement, Console(file=file, width=width))
     return file.getvalue()
 
 
@@ -148,7 +150,7 @@ def test_ratio_and_radius_are_those_of_the_verdict() -> None:
 
     case = build_case(PLAIN)
     outcome = staged_outcome(case.trial, _changed(change))
-    judgement = judge(case, outcome, None)
+    judgement = judge(case.trials, [outcome])
     ((_, _, *steps),) = _tables(_printed(case, outcome))
     radius = re.search(r"within (\S+)", judgement.message)
     assert radius is not None
@@ -322,12 +324,12 @@ def test_the_accuracy_class_sets_the_radius() -> None:
 
     def radius(accuracy: str) -> float:
         file = io.StringIO()
-        explain(case, outcome, None, Judgement(Verdict.PASS), Console(file=file, width=150), accuracy)
+        explain(SpecProbe(case.spec), [outcome], Judgement(Verdict.PASS), Console(file=file, width=150), accuracy)
         return float(_tables(file.getvalue())[0][2].split()[-3])
 
     assert radius("flushing") > radius("standard")
     with pytest.raises(ValueError, match="no accuracy class 'lax'"):
-        list(explanation(case, outcome, accuracy="lax"))
+        list(explanation(SpecProbe(case.spec), [outcome], accuracy="lax"))
 
 
 @pytest.mark.parametrize("version", [1, 7, 14, 22])

@@ -16,7 +16,6 @@ from onnxspec.cases import profile
 from onnxspec.cases.extended_profile import extended_profile
 from onnxspec.cases.extended_spec import ExtendedSpec
 from onnxspec.conformance.disagreements import disagreements_of
-from onnxspec.conformance.engine import Plan
 from onnxspec.conformance.evidence import Kept
 from onnxspec.conformance.extended_diagnosis import explain_extended
 from onnxspec.conformance.extended_exhibit import extended_numbers, extended_script
@@ -26,7 +25,9 @@ from onnxspec.conformance.extended_verdict import judge_extended
 from onnxspec.conformance.process import Job, Outcome, TargetProcess
 from onnxspec.conformance.quantized import NotQuantizable, as_qdq, documented, kernel_rows, measure, quantize
 from onnxspec.conformance.result import Result, result_of
+from onnxspec.conformance.run import Plan
 from onnxspec.conformance.selection import Selection, UnknownName, select_probes
+from onnxspec.conformance.stream import Tried
 from onnxspec.conformance.target import Target, parse_target
 from onnxspec.conformance.verdict import Judgement, Verdict
 from onnxspec.reference import EXTENDED, EXTENDED_DEVIATIONS, OPERATORS
@@ -59,7 +60,7 @@ def results_of(specs: Sequence[ExtendedSpec]) -> tuple[list[Result], dict[str, A
         probe = ExtendedProbe(spec)
         outcome = shipped(spec)
         judgement = judged(spec, outcome)
-        kept.offer(probe, judgement, [outcome])
+        kept.offer(Tried(probe, probe.prepare(), (outcome,), judgement))
         probes[probe.id] = probe
         results.append(result_of(probe, "quark", judgement, 0.0, None))
     return results, probes, kept
@@ -71,27 +72,22 @@ def results_of(specs: Sequence[ExtendedSpec]) -> tuple[list[Result], dict[str, A
 def test_each_target_runs_what_it_is_about() -> None:
     onnx, quark = parse_target("onnxruntime"), parse_target("quark")
     assert (onnx.operators, quark.operators) == (OPERATORS, EXTENDED)
-    specs, others = select_probes(Selection("smoke"), quark.operators)
-    assert not specs
-    assert {probe.op for probe in others} == {"ExtendedLSTM"}
-    specs, others = select_probes(Selection("smoke"), onnx.operators)
-    assert specs
-    assert not others
+    assert {probe.op for probe in select_probes(Selection("smoke"), quark.operators)} == {"ExtendedLSTM"}
+    assert {probe.op for probe in select_probes(Selection("smoke"), onnx.operators)} == set(OPERATORS)
     both = select_probes(Selection("smoke"), (*OPERATORS, *EXTENDED))
-    plan = Plan(Selection("smoke"), tuple(both[0]), (onnx, quark), others=tuple(both[1]))
+    plan = Plan(Selection("smoke"), tuple(both), (onnx, quark))
     assert {probe.op for probe in plan.probes_of(quark)} == {"ExtendedLSTM"}
     assert {probe.op for probe in plan.probes_of(onnx)} == set(OPERATORS)
 
 
 def test_operators_and_cases_by_name() -> None:
-    specs, others = select_probes(Selection("smoke", ops=("ExtendedLSTM",)), OPERATORS)
-    assert not specs
-    assert len(others) == len(extended_profile("smoke"))
+    chosen = select_probes(Selection("smoke", ops=("ExtendedLSTM",)), OPERATORS)
+    assert [probe.id for probe in chosen] == [spec.id for spec in extended_profile("smoke")]
     wanted = case("batch").id
-    assert [p.id for p in select_probes(Selection("smoke", cases=(wanted,)), EXTENDED)[1]] == [wanted]
-    assert [p.id for p in select_probes(Selection("smoke", cases=(wanted,)), OPERATORS)[1]] == [wanted]
+    assert [p.id for p in select_probes(Selection("smoke", cases=(wanted,)), EXTENDED)] == [wanted]
+    assert [p.id for p in select_probes(Selection("smoke", cases=(wanted,)), OPERATORS)] == [wanted]
     lstm = profile("core", "LSTM", 14)[0].id
-    assert [s.id for s in select_probes(Selection(cases=(lstm,)), EXTENDED)[0]] == [lstm]
+    assert [s.id for s in select_probes(Selection(cases=(lstm,)), EXTENDED)] == [lstm]
     with pytest.raises(UnknownName, match="ExtendedLSTN"):
         select_probes(Selection(ops=("ExtendedLSTN",)), OPERATORS)
     with pytest.raises(UnknownName, match="type"):

@@ -23,10 +23,10 @@ from onnx import TensorProto
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.conformance import worker
 from onnxspec.conformance.adapter_kit import AdapterContract
-from onnxspec.conformance.engine import judgements_of
 from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.process import Job, Outcome, TargetProcess, TargetUnavailable
 from onnxspec.conformance.script import script_of
+from onnxspec.conformance.stream import tried
 from onnxspec.conformance.target import Target, TargetError, parse_target
 from onnxspec.conformance.verdict import Verdict
 
@@ -508,9 +508,9 @@ def test_what_becomes_of_an_lstm_in_onnxruntime_web(web: Target, change: dict[st
     spec = replace(CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, initial="all"), **change)
     with TargetProcess(web) as process:
         description = process.start()
-        ((_, judgement, _),) = judgements_of(process, [SpecProbe(spec)], web.accuracy)
+        (one,) = tried(process, [SpecProbe(spec)], web.accuracy)
     assert (description["runtime"], description["provider"]) == ("onnxruntime-web", "wasm")
-    assert judgement.verdict is verdict, judgement.message
+    assert one.judgement.verdict is verdict, one.judgement.message
 
 
 def test_onnxruntime_web_says_that_it_has_no_bfloat16(web: Target) -> None:

@@ -22,7 +22,7 @@ BY_ID = {spec.id: SpecProbe(spec) for spec in SPECS}
 
 
 def results_of(judged: Iterable[tuple[CaseSpec, Judgement]], why: str | None = None) -> list[Result]:
-    return [result_of(spec, "t", judgement, 0.0, why, f"repeat {spec.id}") for spec, judgement in judged]
+    return [result_of(SpecProbe(spec), "t", judgement, 0.0, why, f"repeat {spec.id}") for spec, judgement in judged]
 
 
 def failing_where(wanted: Callable[[CaseSpec], bool]) -> list[Result]:
@@ -116,7 +116,7 @@ def of_all_operators(wanted: Callable[[CaseSpec], bool], message: str) -> list[d
         refused(s, message.format(op=s.op, version=s.version)) if wanted(s) else (s, Judgement(Verdict.PASS))
         for s in specs
     ]
-    return findings_of(results_of(judged), {s.id: s for s in specs})
+    return findings_of(results_of(judged), {s.id: SpecProbe(s) for s in specs})
 
 
 def test_what_every_operator_refuses_is_said_once() -> None:
@@ -179,7 +179,7 @@ def test_a_pair_of_traits_is_not_told_of_two_cases() -> None:
 def test_what_fails_alike_in_several_operators_is_one_finding() -> None:
     specs = [next(s for s in profile("core", op, 14) if s.clip and s.type == "float32") for op in OPERATORS]
     judged = [(s, Judgement(Verdict.WRONG, "value", clause=f"{s.op.lower()}.equations", message="m")) for s in specs]
-    (finding,) = findings_of(results_of(judged), {s.id: s for s in specs})
+    (finding,) = findings_of(results_of(judged), {s.id: SpecProbe(s) for s in specs})
     assert finding["operators"] == sorted(OPERATORS)
     assert sorted(finding["clauses"]) == ["gru.equations", "lstm.equations", "rnn.equations"]
 

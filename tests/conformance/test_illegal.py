@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from onnxspec.cases import Case, CaseSpec, build_case, operator_versions
 from onnxspec.cases.illegal import illegal_cases
 from onnxspec.conformance.cli import app
-from onnxspec.conformance.engine import judgements_of
 from onnxspec.conformance.expected_failures import matching, shipped_for
 from onnxspec.conformance.findings import findings_of
 from onnxspec.conformance.items import item_group
@@ -21,6 +20,7 @@ from onnxspec.conformance.process import Outcome, TargetProcess
 from onnxspec.conformance.result import Result, result_of
 from onnxspec.conformance.script import script_of
 from onnxspec.conformance.selection import Selection, select
+from onnxspec.conformance.stream import tried
 from onnxspec.conformance.target import parse_target
 from onnxspec.conformance.verdict import Judgement, Verdict, judge
 
@@ -33,7 +33,7 @@ def case_of(illegal: str, op: str = "LSTM") -> Case:
 
 def verdict(case: Case, status: str, phase: str = "load", legal: str = "ran") -> Judgement:
     outcome = Outcome(case.trial.key, status, phase, message="the error")
-    return judge(case, outcome, Outcome(f"{case.trial.key}~twin", legal, "load", message="the other error"))
+    return judge(case.trials, [outcome, Outcome(f"{case.trial.key}~twin", legal, "load", message="the other error")])
 
 
 def test_refusing_it_is_a_pass_that_keeps_the_error() -> None:
@@ -90,9 +90,11 @@ def results_on(name: str, specs: list[CaseSpec]) -> dict[str, Result]:
     found = {}
     with TargetProcess(target) as process:
         process.start()
-        for probe, judgement, seconds in judgements_of(process, map(SpecProbe, specs), "standard"):
-            entry = matching(entries, probe, judgement)
-            found[probe.id] = result_of(probe, name, judgement, seconds, entry.reason if entry else None)
+        for one in tried(process, map(SpecProbe, specs), "standard"):
+            entry = matching(entries, one.probe, one.judgement)
+            found[one.probe.id] = result_of(
+                one.probe, name, one.judgement, one.seconds, entry.reason if entry else None
+            )
     return found
 
 
@@ -108,7 +110,7 @@ def test_what_onnx_reference_takes_is_expected_and_said_once_for_all_operators()
     accepted = [result for result in results if result.verdict is Verdict.ACCEPTED]
     assert len(accepted) > 30
     assert all(result.expected for result in results if result.failing)
-    found = findings_of(results, {spec.id: spec for spec in specs})
+    found = findings_of(results, {spec.id: SpecProbe(spec) for spec in specs})
     layout = next(finding for finding in found if "lstm.layout" in finding["clauses"])
     assert layout["clauses"] == ["lstm.layout", "gru.layout", "rnn.layout"]
     assert (layout["kind"], layout["expected"]) == ("accepted", True)
@@ -123,7 +125,7 @@ def test_forbidden_models_come_last_and_are_an_item_of_their_own() -> None:
     chosen = select(Selection(versions=(7, 14), types=("float32",)))
     assert any(spec.illegal for spec in chosen)
     assert [bool(spec.illegal) for spec in chosen] == sorted(bool(spec.illegal) for spec in chosen)
-    assert {item_group(spec) == "illegal" for spec in chosen if spec.illegal} == {True}
+    assert {item_group(SpecProbe(spec)) == "illegal" for spec in chosen if spec.illegal} == {True}
 
 
 @pytest.mark.parametrize("illegal", ["types.integer", "inputs.too-many", "shapes.lens-length", "activations.unknown"])
@@ -172,11 +174,11 @@ def test_what_was_refused_rightly_hides_no_condition_of_a_finding() -> None:
     right = [CaseSpec("LSTM", 14, "float64", T=2), case_of("layout.two").spec]
     judged = [(spec, Judgement(Verdict.WRONG, "value", clause="lstm.equations")) for spec in wrong]
     judged += [(spec, Judgement(Verdict.PASS, "refused" if spec.illegal else None)) for spec in right]
-    results = [result_of(spec, "t", judgement, 0.0, None) for spec, judgement in judged]
-    (found,) = findings_of(results, {spec.id: spec for spec in (*wrong, *right)})
+    results = [result_of(SpecProbe(spec), "t", judgement, 0.0, None) for spec, judgement in judged]
+    (found,) = findings_of(results, {spec.id: SpecProbe(spec) for spec in (*wrong, *right)})
     assert found["conditions"] == "float32"
 
 
 def test_a_legal_case_is_judged_as_ever() -> None:
     case = build_case(replace(case_of("layout.two").spec, illegal=""))
-    assert judge(case, Outcome(case.trial.key, "refused", "load"), None).verdict is Verdict.REFUSED
+    assert judge(case.trials, [Outcome(case.trial.key, "refused", "load")]).verdict is Verdict.REFUSED

@@ -14,6 +14,7 @@ import pytest
 
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance.journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
+from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.result import Result, result_of
 from onnxspec.conformance.verdict import Judgement, Verdict
 
@@ -30,7 +31,7 @@ DESCRIPTION: dict[str, Any] = {
 
 def result(number: int, verdict: Verdict = Verdict.PASS, **fields: Any) -> Result:
     spec = CaseSpec("LSTM", 14, seed=number)
-    return result_of(spec, "t", Judgement(verdict, **fields), 0.25, None, "onnxspec explain")
+    return result_of(SpecProbe(spec), "t", Judgement(verdict, **fields), 0.25, None, "onnxspec explain")
 
 
 def started(folder: Path, *results: Result) -> Path:

@@ -11,9 +11,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.engine import judgements_of
 from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.process import Job, TargetProcess, TargetUnavailable
+from onnxspec.conformance.stream import tried
 from onnxspec.conformance.target import parse_target
 from onnxspec.conformance.verdict import Verdict
 
@@ -79,11 +79,11 @@ def test_what_becomes_of_an_lstm(change: dict[str, Any], verdict: Verdict) -> No
     target = runtime("openvino")
     with TargetProcess(target) as process:
         process.start()
-        ((_, judgement, _),) = judgements_of(process, [SpecProbe(spec)], target.accuracy)
-    assert judgement.verdict is verdict, judgement.message
+        (one,) = tried(process, [SpecProbe(spec)], target.accuracy)
+    assert one.judgement.verdict is verdict, one.judgement.message
     if verdict is Verdict.REFUSED:
-        assert judgement.message.endswith("Unknown activation function: affine")
-        assert len(judgement.message) < 150
+        assert one.judgement.message.endswith("Unknown activation function: affine")
+        assert len(one.judgement.message) < 150
 
 
 @pytest.mark.parametrize(

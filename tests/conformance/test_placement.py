@@ -13,9 +13,9 @@ import onnxruntime
 import pytest
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.engine import judgements_of
 from onnxspec.conformance.probe import Probe, SpecProbe
 from onnxspec.conformance.process import Outcome, TargetProcess, TargetUnavailable
+from onnxspec.conformance.stream import tried
 from onnxspec.conformance.target import Target
 from onnxspec.conformance.targets import adapter_source
 from onnxspec.conformance.verdict import Judgement, Verdict
@@ -38,13 +38,9 @@ def adapter() -> dict[str, Any]:
 
 
 def judged(target: Target, *probes: Probe) -> list[tuple[Judgement, Outcome]]:
-    kept: list[tuple[Judgement, Outcome]] = []
     with TargetProcess(target) as process:
         process.start()
-        keep = judgements_of(process, probes, target.accuracy, lambda p, j, outcomes: kept.append((j, outcomes[0])))
-        for _ in keep:
-            pass
-    return kept
+        return [(one.judgement, one.outcomes[0]) for one in tried(process, probes, target.accuracy)]
 
 
 # What any onnxruntime can show

@@ -14,9 +14,11 @@ import pytest
 
 import onnxspec.conformance.assertion  # loaded once, here: NumPy cannot be loaded again in the runs below  # noqa: F401
 from onnxspec.cases import features_of, operator_versions, profile
-from onnxspec.conformance.engine import Plan, execute
+from onnxspec.conformance.engine import execute
 from onnxspec.conformance.items import Group, item_group
 from onnxspec.conformance.journal import Journal
+from onnxspec.conformance.probe import SpecProbe
+from onnxspec.conformance.run import Plan
 from onnxspec.conformance.selection import Selection, select
 from onnxspec.conformance.target import parse_target
 
@@ -80,7 +82,7 @@ def test_pytest_and_the_command_agree_case_for_case(
     monkeypatch.setenv("PYTHONPATH", str(project.path))
     chosen = Selection("smoke")
     with Journal(project.path / "run") as journal:
-        run = execute(Plan(chosen, tuple(select(chosen)), (parse_target(target),)), journal)
+        run = execute(Plan(chosen, tuple(map(SpecProbe, select(chosen))), (parse_target(target),)), journal)
     by_command = {result.case: result.verdict.value for result in run.targets[0].results}
     assert verdicts(project.path / "junit.xml") == by_command
     assert len(Counter(by_command.values())) > 1
@@ -90,17 +92,17 @@ def test_every_case_is_in_one_item_and_items_are_few(pytester: pytest.Pytester) 
     specs = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
     items, _ = pytester.inline_genitems(*SUITE, "--onnxspec-profile", "core")
     groups = [item for item in items if isinstance(item, Group)]
-    assert Counter(spec.id for item in groups for spec in item.specs) == Counter(spec.id for spec in specs)
+    assert Counter(spec.id for item in groups for spec in item.probes) == Counter(spec.id for spec in specs)
     assert len(items) < len(specs) / 2
     for item in groups:
-        kinds = {(spec.op, spec.version, spec.type, item_group(spec)) for spec in item.specs}
+        kinds = {(spec.op, spec.version, spec.type, item_group(spec)) for spec in item.probes}
         assert len(kinds) == 1
         assert item.name == "-".join(map(str, *kinds))
 
 
 def test_the_group_of_an_item_is_the_most_special_feature() -> None:
     for spec in profile("core", "LSTM", 14):
-        group = item_group(spec)
+        group = item_group(SpecProbe(spec))
         assert group == "plain" or group in features_of(spec)
         if spec.clip is not None and spec.data == "dense" and spec.reruns == "none" and "Y" in spec.outputs:
             assert group in ("clip", "input-forget", "layout1")
@@ -182,7 +184,9 @@ def test_what_is_expected_xfails_and_what_no_longer_happens_fails(project: pytes
 
 def test_an_expectation_is_not_stale_for_want_of_cases(project: pytest.Pytester) -> None:
     """Most cases with activations are right; the entry is about the one that is not, which was not asked for."""
-    case = next(s.id for s in profile("core", "LSTM", 14) if item_group(s) == "activations" and s.type == "float32")
+    case = next(
+        s.id for s in profile("core", "LSTM", 14) if item_group(SpecProbe(s)) == "activations" and s.type == "float32"
+    )
     project.runpytest_inprocess(*SUITE, "--onnxspec-case", case).assert_outcomes(passed=1)
 
 
@@ -267,7 +271,7 @@ def test_only_what_is_selected_runs(project: pytest.Pytester) -> None:
         *SUITE, "--onnxspec-target", "onnxruntime", *FEW, "-k", "clip", "--junitxml", "junit.xml"
     )
     few = Selection("core", ("LSTM",), (14,), ("float32",))
-    chosen = [s.id for s in select(few) if item_group(s) == "clip"]
+    chosen = [s.id for s in select(few) if item_group(SpecProbe(s)) == "clip"]
     assert sorted(verdicts(project.path / "junit.xml")) == sorted(chosen)
 
 
@@ -313,12 +317,12 @@ def test_ini_values_stand_for_options(project: pytest.Pytester) -> None:
         """
     )
     items, _ = project.inline_genitems(*SUITE)
-    assert {(spec.version, spec.type) for item in items if isinstance(item, Group) for spec in item.specs} == {
+    assert {(spec.version, spec.type) for item in items if isinstance(item, Group) for spec in item.probes} == {
         (14, "float32"),
         (22, "float32"),
     }
     items, _ = project.inline_genitems(*SUITE, "--onnxspec-since-version", "7")
-    assert {spec.version for item in items if isinstance(item, Group) for spec in item.specs} == {7}
+    assert {spec.version for item in items if isinstance(item, Group) for spec in item.probes} == {7}
 
 
 # One thing at a time

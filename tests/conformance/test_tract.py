@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.engine import judgements_of
 from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.process import Job, TargetProcess, TargetUnavailable
+from onnxspec.conformance.stream import tried
 from onnxspec.conformance.target import parse_target
 from onnxspec.conformance.verdict import Verdict
 
@@ -57,10 +57,10 @@ def test_what_becomes_of_an_lstm(change: dict[str, Any], verdict: Verdict) -> No
     target = runtime("tract")
     with TargetProcess(target) as process:
         process.start()
-        ((_, judgement, _),) = judgements_of(process, [SpecProbe(spec)], target.accuracy)
-    assert judgement.verdict is verdict, judgement.message
+        (one,) = tried(process, [SpecProbe(spec)], target.accuracy)
+    assert one.judgement.verdict is verdict, one.judgement.message
     if verdict is Verdict.REFUSED:
-        assert judgement.message.endswith("Non constant seq_len is not supported")
+        assert one.judgement.message.endswith("Non constant seq_len is not supported")
 
 
 def test_a_wrong_option_is_told() -> None:

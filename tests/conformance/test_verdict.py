@@ -48,7 +48,7 @@ def with_outputs(case: Case, *runs: Mapping[str, Array]) -> Outcome:
 def spoilt(case: Case, name: str, change: Callable[[Array], Array]) -> Judgement:
     """The verdict where one output is not what it must be."""
     right = honest(case.trial.node, case.trial.feeds[-1].inputs)
-    return judge(case, with_outputs(case, {**right, name: change(right[name])}), None)
+    return judge(case.trials, [with_outputs(case, {**right, name: change(right[name])})])
 
 
 # Precedence
@@ -63,7 +63,7 @@ def test_the_order_of_verdicts_and_which_of_them_fail() -> None:
 @pytest.mark.parametrize("status", ["unavailable", "crashed", "timed-out", "fell-back", "refused"])
 def test_what_did_not_run_is_not_looked_into(status: str) -> None:
     case = build_case(SMALL)
-    found = judge(case, outcome(case, status=status, phase="load", message="m", malformed="x", changed=("X",)), None)
+    found = judge(case.trials, [outcome(case, status=status, phase="load", message="m", malformed="x", changed=("X",))])
     assert (found.verdict.value, found.message, found.judged) == (status, "m", 0)
 
 
@@ -73,12 +73,12 @@ def test_the_first_of_several_faults_decides() -> None:
     zero = {name: np.zeros_like(array) for name, array in right.items()}
     both = with_outputs(case, right, zero)
     everything = replace(both, malformed="returned a dog", changed=("X",))
-    assert judge(case, everything, None).verdict is Verdict.MALFORMED
-    assert judge(case, replace(everything, malformed=""), None).verdict is Verdict.IMPURE
-    assert judge(case, both, None).verdict is Verdict.UNSTABLE
-    assert judge(case, with_outputs(case, zero), None).verdict is Verdict.WRONG
-    assert judge(case, with_outputs(case, zero, {**zero, "Y": zero["Y"] + 1}), None).verdict is Verdict.WRONG
-    assert judge(case, with_outputs(case, right), None).verdict is Verdict.PASS
+    assert judge(case.trials, [everything]).verdict is Verdict.MALFORMED
+    assert judge(case.trials, [replace(everything, malformed="")]).verdict is Verdict.IMPURE
+    assert judge(case.trials, [both]).verdict is Verdict.UNSTABLE
+    assert judge(case.trials, [with_outputs(case, zero)]).verdict is Verdict.WRONG
+    assert judge(case.trials, [with_outputs(case, zero, {**zero, "Y": zero["Y"] + 1})]).verdict is Verdict.WRONG
+    assert judge(case.trials, [with_outputs(case, right)]).verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_outputs_of_another_form_are_malformed(name: str, change: Callable[[Arra
 def test_another_number_of_outputs_is_malformed(count: int) -> None:
     case = build_case(SMALL)
     (run,) = staged_outcome(case.trial, honest).outputs[0]
-    found = judge(case, outcome(case, outputs=(((*run, run[0])[:count],),)), None)
+    found = judge(case.trials, [outcome(case, outputs=(((*run, run[0])[:count],),))])
     assert (found.verdict, found.reason) == (Verdict.MALFORMED, "count")
 
 
@@ -278,7 +278,7 @@ def test_repeated_runs_that_differ_within_the_radius_pass_with_a_flag() -> None:
     right = honest(case.trial.node, case.trial.feeds[-1].inputs)
     near = {"Y": right["Y"].copy()}
     near["Y"][-1] = np.nextafter(near["Y"][-1], np.float32(0))
-    found = judge(case, with_outputs(case, right, near), None)
+    found = judge(case.trials, [with_outputs(case, right, near)])
     assert (found.verdict, found.flags) == (Verdict.PASS, ("nondeterministic",))
 
 
@@ -288,8 +288,8 @@ def test_only_the_fault_of_an_earlier_feed_is_a_fault_too() -> None:
     ((y, *others),), last = whole.outputs
     assert y is not None
     spoilt_first = replace(whole, outputs=(((y + np.float32(0.1), *others),), last))
-    assert judge(case, spoilt_first, None).verdict is Verdict.WRONG
-    assert judge(case, whole, None).verdict is Verdict.PASS
+    assert judge(case.trials, [spoilt_first]).verdict is Verdict.WRONG
+    assert judge(case.trials, [whole]).verdict is Verdict.PASS
 
 
 STATES = replace(SMALL, outputs=("", "Y_h", "Y_c"), T=7)
@@ -314,7 +314,7 @@ def test_a_difference_from_the_twin_within_the_radius_is_only_flagged() -> None:
     assert case.twin is not None
     right = honest(case.trial.node, case.trial.feeds[-1].inputs)
     near = {**right, "Y_c": np.nextafter(right["Y_c"], np.float32(0))}
-    found = judge(case, with_outputs(case, near), staged_outcome(case.twin, honest))
+    found = judge(case.trials, [with_outputs(case, near), staged_outcome(case.twin, honest)])
     assert (found.verdict, found.flags) == (Verdict.PASS, ("outputs-differ-from-twin",))
 
 
@@ -322,7 +322,7 @@ def test_a_difference_from_the_twin_within_the_radius_is_only_flagged() -> None:
 def test_a_twin_that_ends_the_process_is_not_passed_over(status: str) -> None:
     case = build_case(STATES)
     assert case.twin is not None
-    found = judge(case, outcome(case), Outcome(case.twin.key, status, message="SIGABRT"))
+    found = judge(case.trials, [outcome(case), Outcome(case.twin.key, status, message="SIGABRT")])
     assert (found.verdict.value, found.reason) == (status, "twin")
     assert "SIGABRT" in found.message
 
@@ -330,5 +330,5 @@ def test_a_twin_that_ends_the_process_is_not_passed_over(status: str) -> None:
 def test_a_twin_that_is_refused_leaves_the_case_to_itself() -> None:
     case = build_case(STATES)
     assert case.twin is not None
-    found = judge(case, outcome(case), Outcome(case.twin.key, "refused", "load", message="no Y here"))
+    found = judge(case.trials, [outcome(case), Outcome(case.twin.key, "refused", "load", message="no Y here")])
     assert (found.verdict, found.flags) == (Verdict.PASS, ())

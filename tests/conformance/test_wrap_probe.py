@@ -10,9 +10,9 @@ import pytest
 from onnxspec.cases import CaseSpec
 from onnxspec.cases.wrapping import WRAPS
 from onnxspec.conformance import cli
-from onnxspec.conformance.engine import judgements_of
 from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.process import TargetProcess
+from onnxspec.conformance.stream import tried
 from onnxspec.conformance.target import Target, parse_target
 from onnxspec.conformance.verdict import Verdict
 from onnxspec.conformance.wrap_probe import WrapProbe, split_wrap, wrap_lane, wrapped_probes
@@ -38,9 +38,9 @@ def verdicts(target: Target, spec: CaseSpec = SPEC) -> dict[str, Verdict]:
     with TargetProcess(target) as process:
         process.start()
         return {
-            probe.wrap: judgement.verdict
-            for probe, judgement, _ in judgements_of(process, probes, target.accuracy)
-            if isinstance(probe, WrapProbe)
+            one.probe.wrap: one.judgement.verdict
+            for one in tried(process, probes, target.accuracy)
+            if isinstance(one.probe, WrapProbe)
         }
 
 

@@ -1,0 +1,43 @@
+"""What explains failing cases of any operator: those of a run all together, or one after the other as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .diagnosis import DIAGNOSED, Search, explain_results, witness_of
+from .evidence import Kept
+from .extended_diagnosis import ExtendedSearch, explain_extended
+from .extended_probe import ExtendedProbe
+from .probe import Probe
+from .result import Result
+from .stream import Tried
+
+__all__ = ["Explainer", "explained"]
+
+
+def explained(
+    results: Sequence[Result], probes: Mapping[str, Probe], kept: Kept, accuracy: str
+) -> dict[str, tuple[str, ...]]:
+    """For every failing case the ids of the mistakes that explain all of them together; cases that nothing explains are
+    left out."""
+    return explain_results(results, probes, kept, accuracy) | explain_extended(results, probes, kept)
+
+
+class Explainer:
+    """Explains one failing case after the other: what explained earlier ones is tried first."""
+
+    def __init__(self, accuracy: str, effort: int) -> None:
+        """`effort` is how many hypotheses may be tried, all in all."""
+        self._search = Search(accuracy, effort)
+        self._extended = ExtendedSearch(effort)
+
+    def explain(self, one: Tried) -> tuple[str, ...]:
+        """The ids of the mistakes that explain a case together; none where it does not fail, or nothing does."""
+        probe = one.probe
+        if isinstance(probe, ExtendedProbe):
+            return self._extended.diagnosis(probe, one.judgement, one.outcomes[0])
+        if one.judgement.verdict not in DIAGNOSED or not one.prepared.trials:
+            return ()
+        witness = witness_of(probe.id, one.prepared.trials[0], one.outcomes[0], probe.clauses, probe.size)
+        found = self._search.explain(witness) if witness is not None else None
+        return tuple(mistake.id for mistake in found or ())
