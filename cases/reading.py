@@ -11,7 +11,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import AttributeProto, NodeProto, TensorProto, helper
 
-from ..reference import OPERATORS, IllegalNode, Node, OperatorVersion, UnknownOperator, operator_version, versions_of
+from ..reference import OPERATORS, IllegalNode, Node, OperatorVersion, operator_version, versions_of
 from .tensor import array_of
 
 __all__ = ["NotOneNode", "OneNode", "read_model"]
@@ -105,11 +105,10 @@ def read_model(model: onnx.ModelProto | bytes) -> OneNode:
 def _operator(model: onnx.ModelProto, proto: NodeProto) -> OperatorVersion:
     """The operator version that a node means under the opset that its model imports."""
     domain = "" if proto.domain == "ai.onnx" else proto.domain
-    try:
-        versions = versions_of(proto.op_type, domain)
-    except UnknownOperator:
+    if domain or proto.op_type not in OPERATORS:
         name = f"{domain}::{proto.op_type}" if domain else proto.op_type
-        raise NotOneNode(f"{name} is no operator that is judged here: {', '.join(OPERATORS)}") from None
+        raise NotOneNode(f"{name} is no operator that is judged here: {', '.join(OPERATORS)}")
+    versions = versions_of(proto.op_type, domain)
     opsets = [o.version for o in model.opset_import if ("" if o.domain == "ai.onnx" else o.domain) == domain]
     if not opsets:
         raise NotOneNode(f"the model imports no opset of domain {domain!r}")

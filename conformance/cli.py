@@ -22,7 +22,7 @@ import typer
 
 from ..cases import operator_versions
 from ..cases.directory import DirectoryError
-from ..reference import ACCURACY_CLASSES, OPERATORS
+from ..reference import OPERATORS
 from .directory_probe import digest_of_directories, probe_directories
 from .display import RunDisplay, console_on, summarize
 from .engine import execute
@@ -142,7 +142,7 @@ def _targets(names: Iterable[str], file: Path | None, optimize: bool = False, wr
     for given in names:
         name, own_wrap = split_wrap(given)
         plain = name.removesuffix(OPTIMIZED)
-        target = lane(parse_target(plain, file, tuple(ACCURACY_CLASSES)), optimize or plain != name)
+        target = lane(parse_target(plain, file), optimize or plain != name)
         if plain != name and target.name != name:
             raise TargetError(f"target {plain!r} has no lane {OPTIMIZED}: only onnxruntime has")
         if own_wrap or wrap:
@@ -266,7 +266,7 @@ def _carry_out(plan: Plan, journal: Journal, update: bool = False) -> NoReturn:
     console = console_on(sys.stdout)
     try:
         with journal, _interrupted_by_signals():
-            with RunDisplay(console, len(plan.probes)) as display:
+            with RunDisplay(console, plan) as display:
                 finished = execute(plan, journal, display.observe)
             from ..reports import write_report  # the report needs its templates only now
 

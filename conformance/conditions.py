@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import combinations
 
-from ..reference import FORMATS, OPERATORS
+from ..reference import FORMATS, OPERATORS, Deviation, ExtendedDeviation
+from ..reference.discrimination import discrimination
+from .probe import Probe
 from .result import Result
 
-__all__ = ["condition_of", "message_kind", "refusals", "worded"]
+__all__ = ["condition_of", "message_kind", "refusals", "worded", "would_show"]
 
 Traits = frozenset[str]
 
@@ -59,6 +62,17 @@ _WORDS = {
 def worded(trait: str) -> str:
     """A trait as a reader is told of it."""
     return _WORDS.get(trait) or trait.removeprefix("uses ")
+
+
+@lru_cache(maxsize=4096)
+def would_show(mistake: Deviation | ExtendedDeviation, probe: Probe) -> bool:
+    """Whether a target that makes a mistake would be seen to make it in a case; False where nobody knows."""
+    if not isinstance(mistake, Deviation) or not mistake.applies(probe.op, probe.version):
+        return False
+    trials = probe.prepare().trials
+    if not trials or trials[0].violation is not None:
+        return False
+    return discrimination(mistake, trials[0].node, [feed.inputs for feed in trials[0].feeds], enough=1.0) > 1
 
 
 def condition_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool = True) -> str:

@@ -8,9 +8,7 @@ from typing import Any
 from ..cases import digests_for
 from ..reference import clause_named
 from .environment import environment, version_of
-from .findings import findings_of
 from .journal import SCHEMA
-from .probe import Probe
 from .run import Run, TargetRun
 from .signed_errors import biases, grades
 
@@ -20,8 +18,7 @@ __all__ = ["description_of"]
 def description_of(run: Run) -> dict[str, Any]:
     """run.json."""
     selection, plan = run.plan.selection, run.plan
-    probes = {probe.id: probe for probe in plan.probes}
-    targets = [_target_description(target, probes) for target in run.targets]
+    targets = [_target_description(target) for target in run.targets]
     named = {c for t in run.targets for r in t.results for c in (*r.clauses, r.clause) if c}
     named |= {c for target in targets for finding in target["findings"] for c in finding["clauses"]}
     clauses = {id: clause_named(id) for id in sorted(named)}
@@ -54,13 +51,14 @@ def description_of(run: Run) -> dict[str, Any]:
     }
 
 
-def _target_description(run: TargetRun, probes: dict[str, Probe]) -> dict[str, Any]:
+def _target_description(run: TargetRun) -> dict[str, Any]:
     return {
         "name": run.target.name,
         "adapter": run.target.adapter,
         "description": run.description,
         "unavailable": run.unavailable,
         "class": run.target.accuracy,
+        "wrap": run.target.wrap,
         "expected_file": run.target.expected,
         "grade": grades(run.results, run.target.accuracy),
         "options": dict(run.target.options),
@@ -68,7 +66,7 @@ def _target_description(run: TargetRun, probes: dict[str, Probe]) -> dict[str, A
         "unexpected": len(run.unexpected),
         "seconds": round(run.seconds, 3),
         "bias": biases(run.results),
-        "findings": findings_of(run.results, probes),
+        "findings": run.findings,
         **({"disagreements": run.disagreements} if run.disagreements else {}),
         "evidence": {name: dict(value) for name, value in vars(run.evidence).items()},
         "stale": [{"reason": e.reason, "cases": list(e.cases), "features": list(e.features)} for e in run.stale],

@@ -19,9 +19,9 @@ from functools import cache, cached_property
 
 from ..cases import Trial
 from ..reference import Deviation, Readings, deviations_of, format_of, readings_touched
-from ..reference.discrimination import discrimination
 from ..reference.hypothesis import Fit, Observation, Run
 from ..reference.readings import ASKED_ANEW
+from .conditions import would_show
 from .evidence import Kept
 from .probe import Probe
 from .process import Outcome
@@ -368,16 +368,8 @@ def _unharmed(results: Iterable[Result], probes: Mapping[str, Probe]) -> Unharme
         some.sort(key=lambda probe: (probe.size, probe.id))
 
     @cache
-    def trial(case: str) -> Trial | None:
-        trials = probes[case].prepare().trials
-        return trials[0] if trials and trials[0].violation is None else None
-
-    @cache
     def unharmed(mistake: Deviation, op: str) -> int:
         about = (p for p in passed[op] if mistake.clause(op) in p.clauses and mistake.applies(op, p.version))
-        tried = (trial(probe.id) for probe in itertools.islice(about, _UNHARMED))
-        return sum(
-            discrimination(mistake, t.node, [feed.inputs for feed in t.feeds], enough=1.0) > 1 for t in tried if t
-        )
+        return sum(would_show(mistake, probe) for probe in itertools.islice(about, _UNHARMED))
 
     return unharmed

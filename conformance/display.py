@@ -16,9 +16,8 @@ from rich.table import Column
 from rich.text import Text
 
 from .diagnosis import DIAGNOSED
-from .findings import findings_of
 from .result import Result
-from .run import Run, TargetRun
+from .run import Plan, Run, TargetRun
 from .verdict import FAILING, Verdict
 
 __all__ = ["LastingStream", "RunDisplay", "console_on", "summarize"]
@@ -87,8 +86,8 @@ class _CountsColumn(ProgressColumn):
 class RunDisplay:
     """A progress bar for each target, with live counts; silent where the output is no terminal."""
 
-    def __init__(self, console: Console, total: int) -> None:
-        self._total = total
+    def __init__(self, console: Console, plan: Plan) -> None:
+        self._plan = plan
         self._progress = Progress(
             TextColumn("{task.description}", style="bold", markup=False),
             BarColumn(table_column=Column(max_width=24, ratio=1)),
@@ -99,6 +98,7 @@ class RunDisplay:
             disable=not console.file.isatty(),
         )
         self._tasks: dict[int, Any] = {}
+        self._total = 0
 
     def __enter__(self) -> RunDisplay:
         self._progress.start()
@@ -112,6 +112,7 @@ class RunDisplay:
     def observe(self, run: TargetRun, result: Result | None) -> None:
         """What the engine tells of a target."""
         if result is None:
+            self._total = len(self._plan.probes_of(run.target))
             task = self._progress.add_task(run.target.name, total=self._total, counts=Text())
             self._tasks[id(run)] = task
         # Counting is cheap but not free: every tenth result is often enough for eyes.
@@ -141,9 +142,8 @@ def summarize(run: Run, console: Console) -> None:
 
 
 def _findings(target: TargetRun, run: Run, console: Console) -> None:
-    found = findings_of(target.results, {probe.id: probe for probe in run.plan.probes})
-    refused = [finding for finding in found if finding["kind"] == "refused"]
-    others = [finding for finding in found if finding["kind"] != "refused"]
+    refused = [finding for finding in target.findings if finding["kind"] == "refused"]
+    others = [finding for finding in target.findings if finding["kind"] != "refused"]
     for finding in sorted(others, key=lambda f: (f["kind"] in _NO_FAILURE, f["expected"])):
         label = "finding" if finding["kind"] in _NO_FAILURE else "known" if finding["expected"] else "NEW"
         detail = finding["why"] or finding["message"]
@@ -155,7 +155,7 @@ def _findings(target: TargetRun, run: Run, console: Console) -> None:
         _entry(console, Text("note", "dim"), [Text(line)])
     for finding in refused:
         _entry(console, Text("refused", "dim"), [_refusal(finding, console)])
-    if not found:
+    if not target.findings:
         text = "nothing to report: all cases that could be judged passed"
         _entry(console, Text(""), [Text(text if target.results else "no case ran")])
 

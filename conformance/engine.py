@@ -18,7 +18,7 @@ from .expected_failures import Entry, applying, expectations_of, matching, stale
 from .explainer import explained
 from .findings import findings_of
 from .fresh import FreshSample
-from .journal import Journal, RunMismatch
+from .journal import SAME_RUNTIME, Journal, RunMismatch
 from .probe import Probe
 from .process import TargetProcess, TargetUnavailable
 from .result import Result, result_of
@@ -56,6 +56,10 @@ def execute(plan: Plan, journal: Journal, observe: Observer = lambda target, res
             _run_target(run, target_run, journal, observe)
         run.complete = True
     finally:
+        for target_run in run.targets:
+            if not target_run.findings:  # it was cut short
+                probes = {probe.id: probe for probe in plan.probes_of(target_run.target)}
+                target_run.findings = findings_of(target_run.results, probes)
         run.seconds = before + time.monotonic() - clock
         journal.describe(description_of(run))
     return run
@@ -120,11 +124,11 @@ def _run_target(whole: Run, run: TargetRun, journal: Journal, observe: Observer)
         _amend(run, sample.differing(target, {r.case: r for r in run.results}), probes, entries, journal)
         _diagnose(run, probes, kept, entries, journal)
     run.stale = no_longer_needed(plan, listed, run)
+    run.findings = findings_of(run.results, probes)
     if not run.unavailable:
-        found = findings_of(run.results, probes)
         run.disagreements = disagreements_of(run.results, probes)
         write_reproducers(whole.folder, target, run.disagreements, probes)
-        run.evidence = write_evidence(whole.folder, target, found, probes, run.results, kept)
+        run.evidence = write_evidence(whole.folder, target, run.findings, probes, run.results, kept)
     run.seconds += time.monotonic() - clock
 
 
@@ -174,7 +178,7 @@ def no_longer_needed(plan: Plan, listed: Iterable[Entry], run: TargetRun) -> lis
 
 def _same_runtime(description: dict[str, Any], run: TargetRun) -> dict[str, Any]:
     """The description of a runtime that has started. Raises RunMismatch where earlier results are of another one."""
-    for key in ("runtime", "version", "build", "provider", "device"):
+    for key in SAME_RUNTIME:
         was, now = run.description.get(key), description.get(key)
         if run.results and was != now:
             raise RunMismatch(f"the results there are of {run.target.name} with {key} {was}, which now has {now}")

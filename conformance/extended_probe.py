@@ -103,7 +103,7 @@ class ExtendedProbe:
 
 
 def _script(spec: ExtendedSpec, target: Target | None) -> str:
-    from .extended_exhibit import extended_script
+    from .extended_script import extended_script
 
     return extended_script(spec, target)
 

@@ -95,7 +95,6 @@ def prove_extended(
         tuple(accusations),
         tuple(c for c in clauses if (c.may_fail or c.status == "convention") and c.id not in broken),
         tuple(c for c in clauses if c.id not in exercised),
-        tuple(catches),
     )
 
 

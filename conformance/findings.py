@@ -10,15 +10,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
-from ..cases import CaseSpec, build_case
-from ..reference import DEVIATIONS, clause_named, clauses_of, mistake_named
-from ..reference.discrimination import discrimination
+from ..reference import clause_named, clauses_of, mistake_named
 from ..reference.readings import ASKED_ANEW
-from .conditions import condition_of, message_kind, refusals
-from .probe import Probe, SpecProbe
+from .conditions import condition_of, message_kind, refusals, would_show
+from .probe import Probe
 from .result import Result
 from .signed_errors import biases
 from .verdict import Verdict
@@ -36,7 +33,7 @@ _COMPARED = 40
 
 
 def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[dict[str, Any]]:
-    """The findings of one target, as run.json holds them. `subjects` has what the results are of, by id."""
+    """The findings of one target, as run.json holds them. `probes` has what the results are of, by id."""
     explained: dict[str, list[Result]] = defaultdict(list)
     groups: dict[tuple[Any, ...], list[Result]] = defaultdict(list)
     refused: list[Result] = []
@@ -120,7 +117,7 @@ def _mistake(id: str, members: list[Result], passing: Iterable[Result], probes: 
         about = {mistake.clause(op) for op in ops}
         unharmed = [r.case for r in passing if r.op in ops and about & set(r.clauses)]
         unharmed = sorted(unharmed, key=lambda case: (probes[case].size, case))[:_COMPARED]
-        others = [probes[case].traits for case in unharmed if _would_show(id, probes[case])]
+        others = [probes[case].traits for case in unharmed if mistake is not None and would_show(mistake, probes[case])]
         conditions = condition_of([probes[r.case].traits for r in members], others)
     summary = mistake.summary.rstrip(".") if mistake is not None else id
     reasons = Counter(r.why for r in alone if r.why)
@@ -135,20 +132,6 @@ def _mistake(id: str, members: list[Result], passing: Iterable[Result], probes: 
         expected=all(r.expected for r in members),
         why=reasons.most_common(1)[0][0] if reasons else "",
     )
-
-
-def _would_show(id: str, probe: Probe) -> bool:
-    return isinstance(probe, SpecProbe) and _shows(id, probe.spec)
-
-
-@lru_cache(maxsize=4096)
-def _shows(id: str, spec: CaseSpec) -> bool:
-    """Whether a target that makes a mistake would be seen to make it in a case."""
-    trial = build_case(spec).trial
-    mistake = DEVIATIONS[id]
-    if not mistake.applies(spec.op, spec.version):
-        return False
-    return discrimination(mistake, trial.node, [feed.inputs for feed in trial.feeds], enough=1.0) > 1
 
 
 def _finding(

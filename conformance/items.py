@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 import pytest
 
 from ..cases.features import GROUPS
-from ..reference import ACCURACY_CLASSES
 from .expected_failures import Entry, ExpectedFailureError, applying, expectations_of, read_expected
 from .pipeline import Judged, Pipeline
 from .plugin_options import PACKAGE, Asked, asked_for
@@ -42,7 +41,7 @@ def item_group(probe: Probe) -> str:
 
 def target_named(name: str, asked: Asked | None) -> Target:
     """The target of that name. Raises TargetError."""
-    target = parse_target(name, asked.targets_file if asked else None, tuple(ACCURACY_CLASSES))
+    target = parse_target(name, asked.targets_file if asked else None)
     if asked is None or not asked.pythonpath or target.command:
         return target
     path = os.pathsep.join([*asked.pythonpath, *filter(None, [os.environ.get("PYTHONPATH")])])

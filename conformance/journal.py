@@ -19,9 +19,16 @@ from typing import Any
 from .result import Result
 from .verdict import Verdict
 
-__all__ = ["SCHEMA", "Journal", "OccupiedFolder", "RunMismatch", "fresh_folder"]
+__all__ = ["SAME_RUNTIME", "SAME_TARGET", "SCHEMA", "Journal", "OccupiedFolder", "RunMismatch", "fresh_folder"]
 
 SCHEMA = 1
+
+SAME_TARGET = ("adapter", "options", "class", "wrap", "expected_file")
+"""What run.json says of a target and must say again for it to be the same one."""
+
+SAME_RUNTIME = ("runtime", "version", "build", "provider", "device")
+"""What a description says and must say again for it to be the same runtime."""
+
 RESULTS, RUN, PAGE = "results.jsonl", "run.json", "report/index.html"
 
 
@@ -117,9 +124,7 @@ class Journal:
             name = target["name"]
             if name not in targets:
                 raise RunMismatch(f"{self.folder} holds a run of target {name!r} too: {hint}")
-            if any(
-                target.get(key) != targets[name].get(key) for key in ("adapter", "options", "class", "expected_file")
-            ):
+            if any(target.get(key) != targets[name].get(key) for key in SAME_TARGET):
                 raise RunMismatch(f"{self.folder} holds a run of another target of the name {name!r}: {hint}")
 
     def forget_unavailable(self) -> None:

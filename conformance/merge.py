@@ -16,11 +16,12 @@ from typing import Any
 
 from .description import description_of
 from .directory_probe import digest_of_directories, probe_directories
+from .disagreements import disagreements_of, write_reproducers
 from .engine import no_longer_needed
 from .evidence import FOLDER, Evidence, forget_evidence
 from .expected_failures import expectations_of
 from .findings import findings_of
-from .journal import RESULTS, RUN, SCHEMA, Journal
+from .journal import RESULTS, RUN, SAME_RUNTIME, SAME_TARGET, SCHEMA, Journal
 from .result import Result
 from .run import Plan, Run, TargetRun
 from .selection import Selection, UnknownName, narrow, select_probes
@@ -30,8 +31,6 @@ from .verdict import Verdict
 __all__ = ["MergeError", "merge"]
 
 _SAME = ("onnxspec", "profile", "expected_failures")
-_SAME_TARGET = ("adapter", "options", "class", "expected_file")
-_SAME_RUNTIME = ("runtime", "version", "build", "provider", "device")
 
 
 class MergeError(ValueError):
@@ -127,11 +126,11 @@ def _compare(first: _Part, other: _Part) -> None:
         raise MergeError(f"{where} are about other test-case directories")
     for name in first.targets.keys() & other.targets.keys():
         targets = first.targets[name], other.targets[name]
-        for key in _SAME_TARGET:
+        for key in SAME_TARGET:
             if targets[0].get(key) != targets[1].get(key):
                 raise MergeError(f"{where} have other targets by the name {name!r}: their {key} differs")
         described = targets[0]["description"], targets[1]["description"]
-        for key in _SAME_RUNTIME if all(described) else ():
+        for key in SAME_RUNTIME if all(described) else ():
             a, b = described[0].get(key), described[1].get(key)
             if a != b:
                 raise MergeError(f"{where} have other runtimes by the name {name!r}: {key} is {a!r} and {b!r}")
@@ -220,7 +219,10 @@ def _finish(run: Run, target_run: TargetRun, parts: Sequence[_Part]) -> None:
         (r.message for r in target_run.results if r.verdict is Verdict.UNAVAILABLE), ""
     )
     probes = {probe.id: probe for probe in run.plan.probes_of(target_run.target)}
-    wanted = {f["smallest"] for f in findings_of(target_run.results, probes)}
+    target_run.disagreements = disagreements_of(target_run.results, probes)
+    write_reproducers(run.folder, target_run.target, target_run.disagreements, probes)
+    target_run.findings = findings_of(target_run.results, probes)
+    wanted = {finding["smallest"] for finding in target_run.findings}
     target_run.evidence = _evidence(run.folder, target_run.target.name, wanted, parts)
 
 

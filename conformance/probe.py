@@ -88,6 +88,9 @@ class Probe(Protocol):
     @property
     def graded(self) -> bool: ...
 
+    def __hash__(self) -> int:
+        """Probes are values."""
+
     def prepare(self) -> Prepared:
         """Build what is to be run; the same every time."""
 

@@ -185,11 +185,8 @@ class TargetProcess:
                 return
             if batch[0].job.alone:
                 self._discard()
-            idle = not flight.jobs
             flight.add(batch)
             process = self._ready()
-            if idle:
-                process.heard = time.monotonic()
             process.send({"type": "run", "jobs": headers}, payload)
             if batch[0].job.alone:
                 return
@@ -231,7 +228,7 @@ class TargetProcess:
 
     def _blame(self, job: Job, lost: WorkerLost) -> Outcome:
         assert self._worker is not None
-        seconds = time.monotonic() - self._worker.heard
+        seconds = time.monotonic() - self._worker.last_spoken
         captured = self._worker.last_words() if lost.captured is None else lost.captured
         self._losses += 1
         self._discard()

@@ -10,7 +10,7 @@ import multiprocessing
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from ..cases import Case, CaseSpec, build_case, clauses_exercised
@@ -103,7 +103,6 @@ class Proof:
     accusations: tuple[Accusation, ...]
     without_deviation: tuple[Clause, ...]
     without_case: tuple[Clause, ...]
-    catches: tuple[Catch, ...] = field(repr=False, default=())
 
     @property
     def survivors(self) -> tuple[Row, ...]:
@@ -267,7 +266,6 @@ def _proof(
         tuple(accusations),
         tuple(c for c in breakable if c.id not in broken),
         tuple(c for c in clauses if c.id not in exercised),
-        tuple(catches),
     )
 
 

@@ -7,7 +7,7 @@ one ExtendedLSTM with the same parameters as attributes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -186,15 +186,11 @@ def documented(q: Quantized) -> Array:
     return evaluate_extended(resolve(q.attributes, q.inputs)).astype(np.float32)
 
 
-def measure(q: Quantized, name: str, Y: Array, classes: Iterable[str] = ()) -> Form:
-    """How far Y is from the float LSTM's.
-
-    classes
-        Accuracy classes; without them ``standard`` and the wider presets of float32.
-    """
+def measure(q: Quantized, name: str, Y: Array) -> Form:
+    """How far Y is from the float LSTM's, also in radii of the class ``standard`` and the wider presets of float32."""
     error = np.abs(Y.astype(np.float64) - q.exact)
     node, radii = _lstm(int(q.attributes["hidden_size"])), {}
-    for accuracy in tuple(classes) or ("standard", *WIDER_PRESETS["float32"]):
+    for accuracy in ("standard", *WIDER_PRESETS["float32"]):
         found = [compare(e, Y) for e in expect(node, q.inputs, {"Y": Y}, accuracy) if e.output == "Y"]
         radii[accuracy] = max((agreement.worst for agreement in found), default=0.0)
     return Form(name, Y, float(error.max()), float(error.mean()), float(np.sqrt((error**2).mean())), radii)

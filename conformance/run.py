@@ -66,6 +66,8 @@ class TargetRun:
 
     unavailable
         Why it could not start, or not again after a crash; empty where it could.
+    findings
+        What was found in the results, as run.json holds it.
     """
 
     target: Target
@@ -73,6 +75,7 @@ class TargetRun:
     unavailable: str = ""
     results: list[Result] = field(default_factory=list)
     stale: list[Entry] = field(default_factory=list)
+    findings: list[dict[str, Any]] = field(default_factory=list)
     evidence: Evidence = field(default_factory=Evidence)
     disagreements: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0

@@ -20,7 +20,7 @@ import onnx
 from numpy.typing import NDArray
 
 from ..cases import Case, CaseSpec, Violation
-from ..reference import FORMATS, Readings, clause_named, configure, expect, readings_touched
+from ..reference import FORMATS, Readings, configure, expect, readings_touched
 from ..reference.bounded import RADIUS_SLACK
 from .script_parts import COMPARISON, LACKING, Runtime, bits, drawn, numbers, ratios, runtime_of, unpacked
 from .target import Target, parse_target
@@ -307,7 +307,7 @@ def _numbers_of(
         value, radius = e.number.value, np.broadcast_to(e.number.radius, e.number.value.shape) * RADIUS_SLACK
         if e.number.doubt is not None:
             radius = np.where(e.number.doubt, np.inf, radius)
-        if clause_named(e.clause).status == "convention":
+        if e.conventional:
             radius = np.full_like(radius, np.inf)
         number = np.stack([value, radius])
         # What a later expectation is about replaces what was there.

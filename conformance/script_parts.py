@@ -20,7 +20,7 @@ from ..cases import Case, features_of
 from .target import Target
 from .targets import EXTERNAL, adapter_source
 
-__all__ = ["COMPARISON", "LACKING", "Runtime", "bits", "drawn", "numbers", "ratios", "runtime_of", "unpacked"]
+__all__ = ["COMPARISON", "LACKING", "Runtime", "bits", "drawn", "filled", "numbers", "ratios", "runtime_of", "unpacked"]
 
 
 def drawn(key: str, shape: tuple[int, ...], precision: int, exponent: int) -> np.ndarray:
@@ -127,7 +127,7 @@ def run(k: int) -> dict[str, np.ndarray]:
     \"\"\"The outputs are bound to memory full of NaN, so that what the runtime leaves unwritten shows.\"\"\"
     feed = @feed
     expected = next(iter(EXPECTED.values()))[k]
-    outputs = {name: @filled for name, (value, _) in expected.items()}
+    outputs = {name: @empty for name, (value, _) in expected.items()}
     binding = session.io_binding()
     for name, array in feed.items():
         binding.bind_ortvalue_input(name, bound(array))
@@ -242,10 +242,10 @@ def runtime_of(case: Case, target: Target) -> Runtime:
     feed = _feed("bits(array).view(BFLOAT16)", half)
     if target.adapter == "onnx-reference":
         imports = ("from onnx.reference import ReferenceEvaluator",)
-        return Runtime(imports, _BFLOAT16 * half + _filled(_REFERENCE, feed=feed))
+        return Runtime(imports, _BFLOAT16 * half + filled(_REFERENCE, feed=feed))
     if target.adapter == "backend":
         device = options.get("device", "CPU")
-        lines = _BFLOAT16 * half + _filled(_BACKEND, module=options["module"], device=device, feed=feed)
+        lines = _BFLOAT16 * half + filled(_BACKEND, module=options["module"], device=device, feed=feed)
         return Runtime(("from onnx.backend.base import Backend",), lines, frozenset({"importlib"}))
     if target.adapter == EXTERNAL:
         return Runtime((), _of_program(target, half), frozenset({"json", "os", "struct", "subprocess"}))
@@ -256,7 +256,7 @@ def runtime_of(case: Case, target: Target) -> Runtime:
         load = f'adapter: dict = {{}}\nexec(zlib.decompress(base64.b85decode("{packed}")), adapter)  # noqa: E501'
         standard = frozenset({"base64", "zlib"})
     text = _ADAPTER if half else _ADAPTER[_ADAPTER.index("@load") :]
-    lines = _filled(text, load=load, options=options, feed=_feed("bits(array).view(Bits)", half))
+    lines = filled(text, load=load, options=options, feed=_feed("bits(array).view(Bits)", half))
     return Runtime((), lines, standard)
 
 
@@ -270,7 +270,7 @@ def _of_program(target: Target, half: bool) -> str:
         "memory_limit": target.memory_limit,
         "repeats": 1,
     }
-    return _filled(
+    return filled(
         _PROGRAM,
         command=pformat(list(target.command), width=100),
         folder=repr(target.folder or "."),
@@ -284,7 +284,7 @@ def _of_onnxruntime(case: Case, options: dict[str, Any]) -> str:
     entries = _settings(options.get("session_options", {}))
     if provider != "CPUExecutionProvider":
         entries["session.disable_cpu_ep_fallback"] = "1"
-    text = _filled(
+    text = filled(
         _ONNXRUNTIME if entries else re.sub("for key.*\n.*\n", "", _ONNXRUNTIME),
         threads=int(options.get("threads", 1)),
         level="ORT_ENABLE_ALL" if options.get("optimize") else "ORT_DISABLE_ALL",
@@ -297,20 +297,20 @@ def _of_onnxruntime(case: Case, options: dict[str, Any]) -> str:
         # NumPy has no such type, so onnxruntime takes and gives its bits only where they are bound.
         value = """kind = TensorProto.BFLOAT16 if array.dtype == np.uint16 else TensorProto.INT32
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, kind)"""
-        filled = "np.full(value.shape, 0x7FC0, np.uint16)"
+        empty = "np.full(value.shape, 0x7FC0, np.uint16)"
         feed = "{name: bits(array) for name, array in FEEDS[k].items()}"
-        return session + _filled(_BOUND, bound=value, feed=feed, filled=filled).lstrip()
+        return session + filled(_BOUND, bound=value, feed=feed, empty=empty).lstrip()
     if "empty-row" in features_of(case.spec):
         # A state after no steps is easily left unwritten, and fresh memory often holds zeros.
         value = "return ort.OrtValue.ortvalue_from_numpy(array)"
-        filled = f'np.full(value.shape, np.nan, "{case.spec.type}")'
-        return session + _filled(_BOUND, bound=value, feed="FEEDS[k]", filled=filled).lstrip()
+        empty = f'np.full(value.shape, np.nan, "{case.spec.type}")'
+        return session + filled(_BOUND, bound=value, feed="FEEDS[k]", empty=empty).lstrip()
     return text
 
 
-def _filled(text: str, **values: object) -> str:
+def filled(template: str, /, **values: object) -> str:
     """A text in which every ``@name`` is replaced."""
-    return re.sub("@([a-z]+)", lambda found: str(values[found[1]]), text)
+    return re.sub("@([a-z]+)", lambda found: str(values[found[1]]), template)
 
 
 def _settings(options: Mapping[str, Any]) -> dict[str, str]:

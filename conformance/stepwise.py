@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..cases import Feed, Trial
-from ..reference import Agreement, Configuration, Expectation, Node, Readings, clause_named, compare, configure, expect
+from ..reference import Agreement, Configuration, Expectation, Node, Readings, compare, configure, expect
 from ..reference.gates import Steps, steps_of
 from .process import Outcome
 
@@ -53,16 +53,12 @@ class Comparison:
         return [
             compare(e, self.outputs[e.output])
             for e in self.expectations
-            if e.output in self.outputs and _conventional(e) == conventions
+            if e.output in self.outputs and e.conventional == conventions
         ]
 
     @property
     def worst(self) -> float:
         return max((a.worst for a in self.agreements(False)), default=0.0)
-
-
-def _conventional(expectation: Expectation) -> bool:
-    return clause_named(expectation.clause).status == "convention"
 
 
 def _runs(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> list[_Run]:
@@ -231,7 +227,7 @@ def parting_of(comparison: Comparison) -> tuple[Expectation, tuple[int, ...]] | 
 
     What is demanded comes before convention, Y before the states that are left after it.
     """
-    for e in sorted(comparison.expectations, key=_conventional):
+    for e in sorted(comparison.expectations, key=lambda e: e.conventional):
         got = comparison.outputs.get(e.output)
         if got is None or compare(e, got).worst <= 1:
             continue
@@ -260,7 +256,7 @@ def _parting_line(comparison: Comparison, parting: tuple[Expectation, tuple[int,
     direction, row, unit = index[-3:]
     step = step_of(comparison, index) if e.output == "Y" else None
     when = f"step {step} ({c.directions[direction]}" if step is not None else f"the end ({c.directions[direction]}"
-    only = "; only a convention says so" if _conventional(e) else ""
+    only = "; only a convention says so" if e.conventional else ""
     return Text(
         f"They part first at {when}, row {row}, unit {unit}): {place_of(c, e.output, index)} is "
         f"{_text(comparison.outputs[e.output][index])}, must be {_text(e.number.value[index])} ({e.clause}{only})",

@@ -24,11 +24,11 @@ from __future__ import annotations
 import difflib
 import re
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..reference import EXTENDED, OPERATORS
+from ..reference import ACCURACY_CLASSES, EXTENDED, OPERATORS
 from .targets import EXTERNAL, adapter_names, adapter_source
 from .third_party import ThirdPartyError, third_party
 from .toml_lines import line_of
@@ -121,16 +121,15 @@ class Target:
         return _ABOUT.get(self.adapter, OPERATORS)
 
 
-def parse_target(text: str, targets_toml: Path | None = None, accuracies: Collection[str] = ()) -> Target:
+def parse_target(text: str, targets_toml: Path | None = None) -> Target:
     """The target called `text`.
 
-    `targets_toml` is the file with the named ones, if there is one (it must then be readable); `accuracies` the names
-    of accuracy classes that a table may declare, any if empty. Raises `UnknownTarget` for a name that nothing has,
-    `TargetError` for a file or table that is wrong.
+    `targets_toml` is the file with the named ones, if there is one; it must then be readable. Raises `UnknownTarget`
+    for a name that nothing has, `TargetError` for a file or table that is wrong.
     """
     named = _read_tables(targets_toml) if targets_toml is not None else {}
     if text in named and targets_toml is not None:
-        return _Table(targets_toml, text, named[text], accuracies).target()
+        return _Table(targets_toml, text, named[text]).target()
     kind, _, rest = text.partition(":")
     if text in _PLAIN:
         return Target(text, text)
@@ -145,11 +144,15 @@ def parse_target(text: str, targets_toml: Path | None = None, accuracies: Collec
 
 
 def _require_source(adapter: str) -> None:
-    """Raise TargetError where an adapter of another package is not to be had."""
+    """Raise TargetError where an adapter's source is not to be had."""
     try:
         adapter_source(adapter)
     except ThirdPartyError as error:
         raise TargetError(str(error)) from None
+    except UnicodeDecodeError:
+        raise TargetError(f"adapter {adapter!r} is no text in UTF-8") from None
+    except OSError as error:
+        raise TargetError(f"adapter {adapter!r} cannot be read: {error.strerror or error}") from None
 
 
 def lane(target: Target, optimize: bool) -> Target:
@@ -157,12 +160,6 @@ def lane(target: Target, optimize: bool) -> Target:
     if not optimize or target.adapter != "onnxruntime":
         return target
     return replace(target, name=f"{target.name}{OPTIMIZED}", options={**target.options, "optimize": True})
-
-
-def target_names(targets_toml: Path | None = None) -> list[str]:
-    """Names that `parse_target` knows: the tables of the file first, then the forms that are always there."""
-    named = list(_read_tables(targets_toml)) if targets_toml is not None else []
-    return [*named, _PLAIN[0], "onnxruntime:NAMEExecutionProvider", *_PLAIN[1:], "backend:package.module"]
 
 
 def table_names(targets_toml: Path) -> list[str]:
@@ -195,10 +192,9 @@ def _read_tables(path: Path) -> dict[str, object]:
 class _Table:
     """One table of a targets file, read with checks; every complaint names file, line, table and key."""
 
-    def __init__(self, path: Path, name: str, content: object, accuracies: Collection[str]) -> None:
+    def __init__(self, path: Path, name: str, content: object) -> None:
         self._path = path
         self._name = name
-        self._accuracies = accuracies
         if not isinstance(content, dict):
             raise TargetError(f"{self._place(name)}: {name}: must be a table [{name}]")
         self._content = content
@@ -335,8 +331,8 @@ class _Table:
 
     def _accuracy(self) -> str:
         value = self._text("accuracy") or ACCURACY
-        if self._accuracies and value not in self._accuracies:
-            raise self._error("accuracy", f"there is no class {value!r}; one of {', '.join(sorted(self._accuracies))}")
+        if value not in ACCURACY_CLASSES:
+            raise self._error("accuracy", f"there is no class {value!r}; one of {', '.join(ACCURACY_CLASSES)}")
         return value
 
     def _expected(self) -> str:

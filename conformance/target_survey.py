@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,9 +77,7 @@ def facts_of(source: str) -> Facts:
     return Facts(package[1] if package else "", " ".join(tested[1].split()).rstrip(".") if tested else "")
 
 
-def survey(
-    targets_file: Path | None = None, *, commands: bool = False, accuracies: Collection[str] = ()
-) -> list[Finding]:
+def survey(targets_file: Path | None = None, *, commands: bool = False) -> list[Finding]:
     """Everything that is known, started where that costs no more than a process on this machine.
 
     commands
@@ -90,7 +88,7 @@ def survey(
     found = [_known(name, "adapter") for name in ADAPTERS if name != "backend"]
     found += [_known(name, "package") for name in third_party() if name not in ADAPTERS]
     if targets_file is not None:
-        found += [_table(name, targets_file, accuracies) for name in table_names(targets_file)]
+        found += [_table(name, targets_file) for name in table_names(targets_file)]
     with ThreadPoolExecutor(_TOGETHER) as pool:
         return list(pool.map(lambda each: _started(each, commands), found))
 
@@ -102,9 +100,9 @@ def _known(name: str, kind: str) -> Finding:
         return Finding(name, kind, name, trouble=str(error))
 
 
-def _table(name: str, file: Path, accuracies: Collection[str]) -> Finding:
+def _table(name: str, file: Path) -> Finding:
     try:
-        target = parse_target(name, file, accuracies)
+        target = parse_target(name, file)
     except TargetError as error:
         return Finding(name, "table", "", trouble=str(error))
     return Finding(name, "table", target.adapter, target, _facts(target.adapter))

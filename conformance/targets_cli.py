@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from ..reference import ACCURACY_CLASSES
 from .cli import TargetsFile, _fail, _say, app
 from .target import TargetError
 from .target_survey import Finding, is_command, providers_of, survey, way_to_install
@@ -41,7 +40,7 @@ def targets_command(
     if targets_file is None and Path("targets.toml").is_file():
         targets_file = Path("targets.toml")
     try:
-        found = survey(targets_file, commands=all, accuracies=tuple(ACCURACY_CLASSES))
+        found = survey(targets_file, commands=all)
     except TargetError as error:
         _fail(str(error))
     for kind, heading in _HEADINGS.items():

@@ -550,7 +550,10 @@ def _failure(error: BaseException) -> dict[str, Any]:
 
 
 def plain_outputs(results: Any) -> tuple[list[Tensor | None], str]:
-    """What a runtime returned as tensors, None for each that is no plain array, and what is wrong ("" if nothing)."""
+    """What a runtime returned as tensors, None for each that is none, and what is wrong ("" if nothing).
+
+    That an output was left out (None) is nothing wrong as such: some may be, so it is for the verdict to say.
+    """
     complaint = ""
     if not isinstance(results, (list, tuple)):
         complaint = f"returned {type(results).__name__} instead of a list of outputs"
@@ -558,9 +561,7 @@ def plain_outputs(results: Any) -> tuple[list[Tensor | None], str]:
     outputs: list[Tensor | None] = []
     for number, value in enumerate(results):
         try:
-            if value is None:
-                raise TypeError("None")
-            outputs.append(tensor_of(value))
+            outputs.append(None if value is None else tensor_of(value))
         except Exception as error:
             outputs.append(None)
             complaint = complaint or one_line(

@@ -66,6 +66,7 @@ class WorkerProcess:
     """One running worker and the pipes to it."""
 
     def __init__(self, target: Target, repeats: int) -> None:
+        source = adapter_source(target.adapter)  # what raises does so before anything is started
         self.heard = time.monotonic()  # when the last bytes came
         self._ended = self._killed = False
         self._capture = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
@@ -96,16 +97,16 @@ class WorkerProcess:
             _widen(pipe)
         for task in (self._write, self._read):
             threading.Thread(target=task, name=f"onnxspec {target.name}", daemon=True).start()
-        self._start = {
+        start = {
             "type": "start",
-            "adapter": adapter_source(target.adapter),
+            "adapter": source,
             "options": dict(target.options),
             "environment": dict(target.environment),  # once more: ssh and docker do not pass it on
             "time_limit": target.time_limit,
             "memory_limit": target.memory_limit,
             "repeats": repeats,
         }
-        self.send(self._start)
+        self.send(start)
 
     def _write(self) -> None:
         stream: Any = self._process.stdin
@@ -134,13 +135,20 @@ class WorkerProcess:
                 if len(data) < _SMALL:
                     time.sleep(_PAUSE)
 
+    @property
+    def last_spoken(self) -> float:
+        """When the last bytes came or went."""
+        return max(self.heard, self._sent)
+
     def send(self, header: dict[str, Any], payload: worker.Payload | None = None) -> None:
         """Hand one frame to the writing thread."""
+        self._sent = time.monotonic()
         self._outgoing.put(worker.pack_frame(header, payload))
 
     def receive(self, seconds: float) -> tuple[dict[str, Any], bytes]:
-        """The next frame; raises `WorkerLost` if none is complete `seconds` after the last word of the worker."""
-        deadline = self.heard + seconds
+        """The next frame; raises `WorkerLost` if none is complete `seconds` after the last word: that of the worker, or
+        what it was sent since, for which it may have waited all the time before."""
+        deadline = self.last_spoken + seconds
         while True:
             try:
                 frame = self._frames.next()

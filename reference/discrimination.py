@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .clauses import clause_named
 from .deviations import Deviation, run_deviation
 from .expectation import compare, expect
 from .node import Node, configure, readings_touched
@@ -62,6 +61,6 @@ def _strangeness(node: Node, inputs: Arrays, got: Arrays, accuracy: str, reading
             return np.inf
     worst = 0.0
     for expectation in expect(node, inputs, got, accuracy, readings):
-        if clause_named(expectation.clause).may_fail or not expectation.clause.endswith("padding.zero"):
+        if not expectation.conventional:
             worst = max(worst, compare(expectation, got[expectation.output]).worst)
     return worst

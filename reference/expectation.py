@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from .accuracy import budget
 from .bounded import RADIUS_SLACK, Bounded, Bounding
+from .clauses import clause_named
 from .dyadic import Proving, provable
 from .evaluation import computation_of
 from .node import Configuration, Node
@@ -49,6 +50,16 @@ class Expectation:
     clause: str
     about: NDArray[np.bool_] | None = None
     weak: NDArray[np.bool_] | None = None
+
+    @property
+    def conventional(self) -> bool:
+        """Whether only a convention asks for it: then it fails nothing."""
+        return clause_named(self.clause).status == "convention"
+
+    @property
+    def repeats_y(self) -> bool:
+        """Whether it says that an output is a part of Y, whose errors have been counted already."""
+        return self.clause.endswith(".outputs.last-hidden")
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from .node import Node
 from .readings import Readings
 from .recurrence import Computation, collect, trace
 
-__all__ = ["Fit", "Hypothesis", "Observation", "Run", "layered"]
+__all__ = ["Fit", "Observation", "Run", "layered"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -122,21 +122,6 @@ def _bounded(computation: Computation, allowed: Budget, observed: NDArray[Any] |
 def _reach(number: Bounded) -> NDArray[np.float64]:
     radius = number.radius * RADIUS_SLACK
     return radius if number.doubt is None else np.where(number.doubt, np.inf, radius)
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """Some deviations at once, the first one nearest to the honest computation."""
-
-    deviations: tuple[Deviation, ...]
-
-    def explains(
-        self, node: Node, runs: Sequence[Run], accuracy: str = "standard", readings: Readings | None = None
-    ) -> bool:
-        """Whether a target of that accuracy class with these mistakes may have returned what it did, in a session of
-        these runs: each step from the state that it reported, or where outputs were spoilt afterwards from the one that
-        is computed."""
-        return Observation(node, tuple(runs), accuracy).fit(self.deviations, readings) is not None
 
 
 @dataclass(frozen=True)

@@ -202,8 +202,6 @@ SECTIONS = (
 """(section of a finding, heading, what it means), in the order of the page."""
 
 FEATURES = {
-    "layout1": "layout 1 (batch first)",
-    "ragged": "ragged lengths",
     "reverse": "reverse direction",
     "bidirectional": "both directions",
 }

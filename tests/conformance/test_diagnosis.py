@@ -239,7 +239,7 @@ def test_readings_that_no_right_result_tells_of_are_tried() -> None:
 
 def test_mistakes_that_do_not_go_together_explain_nothing_and_end_nothing() -> None:
     """One replaces the arithmetic, the other asks for what only bounded numbers have."""
-    from onnxspec.reference.hypothesis import Hypothesis, Run
+    from onnxspec.reference.hypothesis import Observation, Run
 
     spec = next(s for s in profile("core", "GRU", 14) if s.type == "float64" and s.data == "dense" and not s.illegal)
     inputs = build_case(spec).trial.feeds[0].inputs
@@ -248,4 +248,4 @@ def test_mistakes_that_do_not_go_together_explain_nothing_and_end_nothing() -> N
     arithmetic = DEVIATIONS["precision.computed-in-single"]
     for other in mistakes:
         for pair in ((arithmetic, other), (other, arithmetic)):
-            Hypothesis(pair).explains(spec.node, [Run(inputs, outputs)])
+            Observation(spec.node, (Run(inputs, outputs),), "standard").fit(pair)

@@ -18,9 +18,10 @@ from onnxspec.cases.extended_spec import ExtendedSpec
 from onnxspec.conformance.disagreements import disagreements_of
 from onnxspec.conformance.evidence import Kept
 from onnxspec.conformance.extended_diagnosis import explain_extended
-from onnxspec.conformance.extended_exhibit import extended_numbers, extended_script
+from onnxspec.conformance.extended_exhibit import extended_numbers
 from onnxspec.conformance.extended_probe import ExtendedProbe, runs_of
 from onnxspec.conformance.extended_proof import HONEST_STYLES, prove_extended
+from onnxspec.conformance.extended_script import extended_script
 from onnxspec.conformance.extended_verdict import judge_extended
 from onnxspec.conformance.process import Job, Outcome, TargetProcess
 from onnxspec.conformance.quantized import NotQuantizable, as_qdq, documented, kernel_rows, measure, quantize

@@ -285,9 +285,10 @@ def test_faults_of_form_are_told_and_do_not_end_the_worker(process: TargetProces
     seen = {outcome.key: outcome for outcome in process.run(job(fault) for fault in faults)}
     assert {outcome.status for outcome in seen.values()} == {"ran"}
     assert len(seen["two outputs"].outputs[0][0]) == 2
-    for fault in ("none", "objects", "ragged"):
+    for fault in ("objects", "ragged"):
         assert seen[fault].outputs == (((None,),),)
         assert "output 0" in seen[fault].malformed
+    assert (seen["none"].outputs, seen["none"].malformed) == ((((None,),),), "")  # some outputs may be left out
     assert seen["bare array"].malformed.startswith("returned ndarray")
     assert seen["nothing"].outputs == (((),),)
     assert seen["nothing"].malformed.startswith("returned NoneType")
