@@ -353,7 +353,7 @@ def list_cases(
     except UnknownName as error:
         _fail(str(error))
     _put("".join(f"{p.id}  {' '.join(sorted(p.features))}\n" if features else f"{p.id}\n" for p in probes))
-    _warn(f"{len(probes)} cases", "dim")
+    _warn(f"{len(probes)} case{'s' if len(probes) != 1 else ''}", "dim")
 
 
 def _put(text: str) -> None:

@@ -253,18 +253,23 @@ class _Table:
             path = self._path.parent / Path(adapter).expanduser()
             if not path.is_file():
                 raise self._error("adapter", f"there is no file {path}")
-            return str(path)
+            adapter = str(path)
+            self._require(adapter)
+            return adapter
         known = adapter_names()
         if adapter not in known:
             near = difflib.get_close_matches(adapter, known, 1, 0.5) or known
             raise self._error("adapter", f"there is no adapter {adapter!r}; nearest: {', '.join(near)}")
         if adapter == EXTERNAL and "command" not in self._content:
             raise self._error("command", "is missing: what starts the program that speaks the protocol")
+        self._require(adapter)
+        return adapter
+
+    def _require(self, adapter: str) -> None:
         try:
             _require_source(adapter)
         except TargetError as error:
             raise self._error("adapter", str(error)) from None
-        return adapter
 
     def _options(self, adapter: str) -> dict[str, object]:
         options = dict(self._table("options"))

@@ -118,6 +118,12 @@ def spoil(prepared, inputs, outputs):
 def spoil(prepared, inputs, outputs):
     return {n: a[..., np.newaxis] for n, a in outputs.items()}
 """,
+    # LSTM-1 may leave Y out where output_sequence is 0.
+    "sequence_left_out": """
+def spoil(prepared, inputs, outputs):
+    attributes = prepared.node.attributes
+    return outputs if attributes.get("output_sequence", 0) else {**outputs, "Y": None}
+""",
     "wrong_type": """
 def spoil(prepared, inputs, outputs):
     return {n: a.astype(np.int32) for n, a in outputs.items()}

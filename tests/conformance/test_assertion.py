@@ -11,9 +11,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxspec.cases import CaseSpec, build_case, profile
+from onnxspec.cases.extended_profile import extended_profile
 from onnxspec.cases.reading import NotOneNode
 from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.conformance.assertion import RunningTarget
+from onnxspec.conformance.extended_probe import ExtendedProbe
 from onnxspec.conformance.selection import UnknownName
 from onnxspec.conformance.target import parse_target
 from onnxspec.reference import IllegalNode, Node, evaluate
@@ -121,6 +123,9 @@ def test_an_accuracy_class_may_be_named() -> None:
     assert_conforms(model(), [near], inputs=fed(), accuracy="f16-math")
 
 
+EXTENDED_MODEL = ExtendedProbe(extended_profile("smoke")[0]).prepare().jobs[0].model
+
+
 @pytest.mark.parametrize(
     ("subject", "outputs", "given", "error", "message"),
     [
@@ -131,6 +136,7 @@ def test_an_accuracy_class_may_be_named() -> None:
         (model(), [right(), right()], fed(), ValueError, "2 outputs are given, the graph has 1: my_Y"),
         (model(), [right()], inputs(), ValueError, "no input 'X'; it has my_X, my_W, my_R"),
         (model(), [right()], {"my_X": inputs()["X"]}, ValueError, "no input my_W, my_R is given"),
+        (EXTENDED_MODEL, [right()], fed(), NotOneNode, "ExtendedLSTM is no operator that is judged here: LSTM, GRU"),
         (model(clip=-1.0), [right()], fed(), IllegalNode, "clip is a threshold"),
         ("lstm-14.float32.none", [right()], None, UnknownName, "unknown case"),
         (PLAIN, [right()], fed(), ValueError, "a case has its own inputs"),

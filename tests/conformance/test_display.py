@@ -11,6 +11,7 @@ from rich.console import Console
 
 from onnxspec.cases import CaseSpec, profile
 from onnxspec.conformance.display import summarize
+from onnxspec.conformance.findings import findings_of
 from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.result import result_of
 from onnxspec.conformance.run import Plan, Run, TargetRun
@@ -39,7 +40,9 @@ def lines(
         object.__setattr__(result, "diagnosis", diagnosis)
         target.results.append(result)
     stream = stream or io.StringIO()
-    plan = Plan(Selection(), tuple(map(SpecProbe, SPECS)), (target.target,))
+    probes = tuple(map(SpecProbe, SPECS))
+    target.findings = findings_of(target.results, {probe.id: probe for probe in probes})
+    plan = Plan(Selection(), probes, (target.target,))
     run = Run(plan, Path("run"), datetime.now(timezone.utc), [target])
     summarize(run, Console(file=stream, width=60, highlight=False, color_system=None))
     return stream.getvalue().splitlines()[1:]

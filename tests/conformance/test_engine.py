@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from onnxspec.cases import CaseSpec
+from onnxspec.cases import CaseSpec, features_of
 
 from .miniatures import Command, Finished, command_line, naming, pick, read_results
 
@@ -210,6 +210,14 @@ def test_a_target_that_does_not_start_again_is_no_success(onnxspec: Command, tmp
     assert done.code == 3
     assert "the licence has expired" in done.out
     assert [r["verdict"] for r in read_results(tmp_path / "o")] == ["pass", "crashed", "unavailable"]
+
+
+def test_an_output_that_may_be_left_out_is_right_through_a_worker(inside: Inside, tmp_path: Path) -> None:
+    open_one = naming(pick(1, lambda s: "Y-unannounced" in features_of(s), profile="full", versions=(1,)))
+    assert inside("run", "--target", "backend:sequence_left_out", *open_one, "--out", "o").code == 0
+    (result,) = read_results(tmp_path / "o")
+    assert (result["verdict"], result["message"]) == ("pass", "")
+    assert result["judged"] > 0
 
 
 # Runs that end too early

@@ -6,17 +6,22 @@ The model of the shipped kernel stands in for the library, with which it agrees 
 from __future__ import annotations
 
 import ast
+import io
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
+from typer.testing import CliRunner
 
 from onnxspec.cases import profile
 from onnxspec.cases.extended_profile import extended_profile
 from onnxspec.cases.extended_spec import ExtendedSpec
+from onnxspec.conformance.cli import app
 from onnxspec.conformance.disagreements import disagreements_of
 from onnxspec.conformance.evidence import Kept
+from onnxspec.conformance.explanation import explain
 from onnxspec.conformance.extended_diagnosis import explain_extended
 from onnxspec.conformance.extended_exhibit import extended_numbers
 from onnxspec.conformance.extended_probe import ExtendedProbe, runs_of
@@ -190,6 +195,31 @@ def test_disagreements_are_tied_to_results() -> None:
 def test_every_case_has_a_script_that_is_python() -> None:
     for spec in CORE[::9] + CORE[-12:]:
         ast.parse(extended_script(spec, TARGET))
+
+
+def test_a_script_looks_at_the_numbers_of_every_case_that_has_levels() -> None:
+    for spec in CORE:
+        looks = "units of y_scale" in extended_script(spec, TARGET)
+        assert looks == (spec.y is not None and not spec.illegal), spec.id
+
+
+def test_a_case_is_explained_as_those_of_onnx_are() -> None:
+    spec = case("xw-power-of-two")
+    probe = ExtendedProbe(spec)
+    file = io.StringIO()
+    explain(probe, [shipped(spec)], judged(spec), Console(file=file, width=200), diagnosis=("extended.x",))
+    text = file.getvalue()
+    assert "They part first at Y[" in text
+    assert "got levels" in text
+    assert "extendedlstm.quantization" in text
+    alone = CliRunner().invoke(app, ["explain", spec.id], env={"COLUMNS": "200"})
+    assert alone.exit_code == 0
+    assert "must levels" in alone.output
+    assert "got levels" not in alone.output
+    forbidden = next(each for each in CORE if each.illegal)
+    assert "must be refused" in CliRunner().invoke(app, ["explain", forbidden.id]).output
+    script = CliRunner().invoke(app, ["explain", spec.id, "--emit", "script"]).output
+    ast.parse(script)
 
 
 def test_numbers_of_an_exhibit() -> None:

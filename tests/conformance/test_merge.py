@@ -177,3 +177,23 @@ def test_a_shard_of_nothing_and_one_that_is_none_are_usage(inside: Inside) -> No
 def test_resume_goes_on_with_the_same_shard_only(inside: Inside, shards: list[Path]) -> None:
     assert "another shard" in inside(*RUN, "--shard", "2/3", "--out", shards[0], "--resume").complaint
     assert "another shard" in inside(*RUN, "--out", shards[0], "--resume").complaint
+
+
+def test_shards_of_cases_of_another_domain_are_merged(inside: Inside, tmp_path: Path) -> None:
+    chosen = ["run", "--op", "ExtendedLSTM", "--profile", "smoke", "--target", "onnxruntime"]
+    for number in (1, 2):
+        assert inside(*chosen, "--shard", f"{number}/2", "--out", f"e{number}").code == 0
+    assert inside("merge", "e1", "e2", "--to", "merged").code == 0
+    assert description(tmp_path / "merged")["complete"] is True
+    assert description(tmp_path / "merged")["targets"][0]["disagreements"]
+
+
+def test_a_merged_wrap_lane_is_one(inside: Inside, tmp_path: Path) -> None:
+    wrapped = [*naming(pick(3, plain)), "--target", "onnxruntime", "--wrap", "neg"]
+    for number in (1, 2):
+        assert inside("run", *wrapped, "--shard", f"{number}/2", "--out", f"w{number}").code == 0
+    assert inside("merge", "w1", "w2", "--to", "merged").code == 0
+    found = description(tmp_path / "merged")
+    assert (found["complete"], found["targets"][0]["wrap"]) == (True, "neg")
+    edit(tmp_path / "w2", lambda info: info["targets"][0].update(wrap="cast"))
+    assert "their wrap differs" in inside("merge", "w1", "w2", "--to", "other").complaint

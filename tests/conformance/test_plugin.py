@@ -348,3 +348,10 @@ def test_the_example_repository_passes(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(
         ["tests/test_kernel.py ..*", "onnxspec.conformance *", "backend:tiny_runtime: * cases:*"]
     )
+
+
+def test_operators_of_other_domains_are_cases_like_others(project: pytest.Pytester) -> None:
+    options = ("--onnxspec-op", "ExtendedLSTM", "--onnxspec-profile", "smoke", "--onnxspec-target", "onnxruntime")
+    result = project.runpytest_inprocess("--pyargs", "onnxspec.conformance", *options)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["onnxruntime *: 12 cases: 12 refused"])

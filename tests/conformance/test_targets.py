@@ -360,6 +360,14 @@ def test_a_wrong_table_names_file_and_key(text: str, complaint: str, tmp_path: P
     assert "\n" not in str(caught.value)
 
 
+def test_an_adapter_that_is_no_text_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "targets.toml"
+    (tmp_path / "mine.py").write_bytes(b"# caf\xe9\n")
+    file.write_text('[x]\nadapter = "mine.py"\n')
+    with pytest.raises(TargetError, match=r"targets\.toml:2: \[x\] adapter: .*mine\.py' is no text in UTF-8"):
+        parse_target("x", file)
+
+
 @pytest.mark.parametrize(
     ("key", "line"),
     [

@@ -391,6 +391,17 @@ def test_a_slow_caller_does_not_make_jobs_time_out(miniature: Target) -> None:
         assert only(process.run([job()])).status == "ran"
 
 
+def test_a_batch_that_was_sent_late_is_not_late(miniature: Target) -> None:
+    """With batches under way and a caller that takes longer for a batch than a job may take, no worker is given up."""
+    with TargetProcess(replace(miniature, time_limit=0.3), batch_jobs=4) as process:
+        process.start()
+        first = process._worker
+        for outcome in process.run([job() for _ in range(24)]):
+            assert outcome.status == "ran"
+            time.sleep(0.12)
+        assert process._worker is first
+
+
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs the size of the loaded runtime")
 def test_a_job_that_takes_too_much_memory_crashes_alone(miniature: Target) -> None:
     with TargetProcess(replace(miniature, memory_limit=1 << 30)) as process:
