@@ -31,11 +31,12 @@ from ..cases.foreign import trials_of
 from ..cases.reading import NotOneNode, read_model
 from ..reference import configure
 from .in_process import Runner, is_runner, run_in_process
+from .judgement import FAILING, Judgement, Verdict
 from .probe import job_of, prepared_trials
 from .process import Outcome, TargetProcess, TargetUnavailable
 from .selection import Selection, select
 from .target import Target
-from .verdict import FAILING, Judgement, Verdict, judge
+from .verdict import judge
 from .wording import failure_text, how_to_mend
 
 __all__ = ["NotConforming", "RunningTarget", "assert_conforms"]

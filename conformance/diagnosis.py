@@ -23,10 +23,10 @@ from ..reference.hypothesis import Fit, Observation, Run
 from ..reference.readings import ASKED_ANEW
 from .conditions import would_show
 from .evidence import Kept
+from .judgement import Verdict
 from .probe import Probe
 from .process import Outcome
 from .result import Result
-from .verdict import Verdict
 
 __all__ = ["DIAGNOSED", "Diagnosis", "Search", "Witness", "diagnose", "explain_results", "witness_of"]
 

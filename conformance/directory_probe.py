@@ -21,9 +21,10 @@ from ..cases.foreign import trials_of
 from ..cases.reading import NotOneNode, OneNode, read_model
 from ..reference import IllegalNode, clauses_of, configure
 from .given import judge_given
+from .judgement import FAILING, Judgement, Verdict
 from .probe import Prepared, job_of, traits_of
 from .process import Job, Outcome
-from .verdict import FAILING, Judgement, Verdict, judge
+from .verdict import judge
 from .worker import one_line
 
 __all__ = ["DirectoryProbe", "digest_of_directories", "probe_directories"]

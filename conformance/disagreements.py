@@ -11,10 +11,10 @@ from typing import Any
 from ..reference import EXTENDED_DEVIATIONS, clause_named
 from ..reference.extended_disagreements import Disagreement, disagreements
 from .extended_probe import ExtendedProbe
+from .judgement import Verdict
 from .probe import Probe
 from .result import Result
 from .target import Target
-from .verdict import Verdict
 
 __all__ = ["FOLDER", "disagreements_of", "write_reproducers"]
 

@@ -16,9 +16,9 @@ from rich.table import Column
 from rich.text import Text
 
 from .diagnosis import DIAGNOSED
+from .judgement import FAILING, Verdict
 from .result import Result
 from .run import Plan, Run, TargetRun
-from .verdict import FAILING, Verdict
 
 __all__ = ["LastingStream", "RunDisplay", "console_on", "summarize"]
 

@@ -19,6 +19,7 @@ from .explainer import explained
 from .findings import findings_of
 from .fresh import FreshSample
 from .journal import SAME_RUNTIME, Journal, RunMismatch
+from .judgement import Judgement, Verdict
 from .probe import Probe
 from .process import TargetProcess, TargetUnavailable
 from .result import Result, result_of
@@ -26,7 +27,6 @@ from .run import Plan, Run, TargetRun
 from .selection import probes_of_profile
 from .stream import tried
 from .target import Target
-from .verdict import Judgement, Verdict
 
 __all__ = ["Observer", "execute", "no_longer_needed"]
 

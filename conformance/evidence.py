@@ -20,12 +20,12 @@ from typing import Any
 from ..cases.directory import DataSet, write_directory
 from ..cases.fairness import data_sets_of
 from .exhibit import exhibit_of
+from .judgement import FAILING, Judgement, Verdict
 from .probe import Prepared, Probe, SpecProbe
 from .process import Outcome, TargetProcess
 from .result import Result
 from .stream import Tried
 from .target import Target
-from .verdict import FAILING, Judgement, Verdict
 from .worker import one_line
 
 __all__ = ["FOLDER", "Evidence", "Kept", "forget_evidence", "write_evidence"]

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from ..cases import Trial
 from ..reference import Expectation, Readings, mistake_named
 from ..reference.expectation import ratios
+from .judgement import Judgement
 from .process import Outcome
 from .stepwise import Checked, Comparison, check, comparison_of, focus_of, parting_of, place_of, step_of
-from .verdict import Judgement
 
 __all__ = ["SCHEMA", "exhibit_of"]
 

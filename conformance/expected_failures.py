@@ -14,11 +14,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from .judgement import FAILING, Judgement, Verdict
 from .probe import Probe
 from .result import Result
 from .target import Target
 from .toml_lines import line_of
-from .verdict import FAILING, Judgement, Verdict
 from .version_range import in_numbers, in_range, is_numbers, is_range
 
 if sys.version_info >= (3, 11):

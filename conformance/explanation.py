@@ -14,10 +14,10 @@ from rich.text import Text
 
 from ..reference import Readings, clause_named, mistake_named, readings_touched
 from ..reference.readings import OPTIONS
+from .judgement import FAILING, Judgement, Verdict
 from .probe import Prepared, Probe
 from .process import Outcome
 from .stepwise import numbers_of, ratio_text
-from .verdict import FAILING, Judgement, Verdict
 from .worker import one_line
 
 __all__ = ["explain", "explanation"]

@@ -19,10 +19,10 @@ from ..reference.extended_mistakes import explains_extended
 from .evidence import Kept
 from .extended_probe import ExtendedProbe, runs_of
 from .extended_verdict import ExtendedRun
+from .judgement import Judgement, Verdict
 from .probe import Probe
 from .process import Outcome
 from .result import Result
-from .verdict import Judgement, Verdict
 
 __all__ = ["ExtendedSearch", "explain_extended"]
 

@@ -11,8 +11,8 @@ from ..cases.extended_spec import ExtendedSpec
 from ..reference.extended_mistakes import run_extended
 from .extended_probe import runs_of
 from .extended_verdict import Compared, ExtendedRun, arithmetic_of, compared
+from .judgement import Judgement
 from .process import Outcome
-from .verdict import Judgement
 
 __all__ = ["extended_numbers"]
 

@@ -13,11 +13,11 @@ from ..cases.extended_spec import DOMAIN, ExtendedDraft, ExtendedSpec
 from ..cases.extended_violations import extended_violation
 from ..cases.features import groups_with
 from ..reference.extended_lstm import resolve
-from .extended_verdict import ExtendedRun, judge_extended, judge_forbidden
+from .extended_verdict import ExtendedRun, judge_extended
+from .judgement import Judgement, judge_forbidden
 from .probe import Prepared
 from .process import Job, Outcome
 from .target import Target
-from .verdict import Judgement
 
 __all__ = ["ExtendedProbe", "extended_probes", "runs_of"]
 
@@ -84,7 +84,7 @@ class ExtendedProbe:
             twin = legal_twin(spec)
 
             def judge_it(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
-                return judge_forbidden(violation, outcomes[0], outcomes[1])
+                return judge_forbidden(violation.summary, violation.due, violation.clause, *outcomes)
 
             jobs = forbidden, _job(twin, f"{spec.id}~twin", [twin.draft])
             said = f"{violation.summary}; it must be refused, due at {violation.due}"

@@ -18,9 +18,9 @@ from ..reference.extended_lstm import ExtendedLSTM, evaluate_extended
 from ..reference.extended_mistakes import run_extended, stages_with
 from .extended_probe import runs_of
 from .extended_verdict import ExtendedRun, judge_extended
+from .judgement import FAILING, Judgement
 from .process import Outcome
 from .proof import ENOUGH, Accusation, Catch, Proof, Row, row_of
-from .verdict import FAILING, Judgement
 
 __all__ = ["HONEST_STYLES", "prove_extended"]
 

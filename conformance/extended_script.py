@@ -166,8 +166,7 @@ def extended_script(spec: ExtendedSpec, target: Target | None) -> str:
         plain = array if changed or spec.data == "ties" else None
         if plain is not None and array.size <= 4096:
             special[name] = [((...,), np.asarray(array).tolist())]
-        elif not np.isfinite(array).all() or (np.abs(array) > 1e20).any():
-            odd = np.argwhere(~(np.abs(array) < 1e20))
+        elif len(odd := np.argwhere(~(np.abs(array.astype(np.float64)) < 1e20))):
             special[name] = [(tuple(map(int, k)), float(array[tuple(k)])) for k in odd]
     clauses = [violation.clause] if violation is not None else [c.id for c in spec.clauses if c.needs] or [
         "extendedlstm.equations"

@@ -15,15 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cases.extended_spec import ExtendedSpec
-from ..cases.extended_violations import ExtendedViolation
 from ..reference.bounded import RADIUS_SLACK
 from ..reference.extended_lstm import ARITHMETICS, STATES, ExtendedLSTM, expect_extended
 from ..reference.extended_lstm_kernel import Parameters, run_kernel
 from ..reference.tanhf import TANHF, system_tanhf
+from .judgement import Judgement, Verdict, not_run
 from .process import Outcome
-from .verdict import Judgement, Verdict, not_run
 
-__all__ = ["Compared", "ExtendedRun", "arithmetic_of", "compared", "judge_extended", "judge_forbidden"]
+__all__ = ["Compared", "ExtendedRun", "arithmetic_of", "compared", "judge_extended"]
 
 _DECLARED = {"bf16-math": "bfloat16", "bf16-storage": "bfloat16", "tf32": "bfloat16", "f16-math": "bfloat16"}
 
@@ -279,24 +278,3 @@ def _clause(spec: ExtendedSpec, run: ExtendedRun, found: Compared) -> str:
     else:
         topic = "equations"
     return f"extendedlstm.{topic}"
-
-
-def judge_forbidden(violation: ExtendedViolation, outcome: Outcome, legal: Outcome) -> Judgement:
-    """The verdict on a forbidden model.
-
-    legal
-        What became of the same model without the violation. Where that does not run either, refusing shows nothing.
-    """
-    if outcome.status not in ("ran", "refused", "fell-back"):
-        return not_run(outcome)
-    if outcome.status == "ran":
-        message = f"ran, and must be refused: {violation.summary}"
-        return Judgement(Verdict.ACCEPTED, violation.due, message=message, clause=violation.clause)
-    if legal.status != "ran":
-        if legal.status in ("unavailable", outcome.status):
-            return not_run(legal)
-        message = f"without its violation the model does not run either: {legal.status} ({legal.message})"
-        return Judgement(Verdict.REFUSED, outcome.phase, message=message)
-    late = outcome.phase == "run" and violation.due != "run"
-    flags = ("refused-late",) if late else ()
-    return Judgement(Verdict.PASS, "refused", message=outcome.message, flags=flags)

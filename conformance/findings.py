@@ -15,10 +15,10 @@ from typing import Any
 from ..reference import clause_named, clauses_of, mistake_named
 from ..reference.readings import ASKED_ANEW
 from .conditions import condition_of, message_kind, refusals, would_show
+from .judgement import Verdict
 from .probe import Probe
 from .result import Result
 from .signed_errors import biases
-from .verdict import Verdict
 
 __all__ = ["findings_of"]
 

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from .job import Outcome, TargetUnavailable
+from .judgement import FAILING, Judgement, Verdict
 from .probe import Probe
 from .process import TargetProcess
 from .result import Result
 from .stream import Tried, tried
 from .target import Target
-from .verdict import FAILING, Judgement, Verdict
 
 __all__ = ["SAMPLE", "FreshSample"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .judgement import Judgement, Verdict, not_run
 from .process import Outcome
-from .verdict import Judgement, Verdict, not_run
 
 __all__ = ["BFLOAT16_RTOL", "judge_given"]
 

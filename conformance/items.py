@@ -13,6 +13,7 @@ import pytest
 
 from ..cases.features import GROUPS
 from .expected_failures import Entry, ExpectedFailureError, applying, expectations_of, read_expected
+from .judgement import Verdict
 from .pipeline import Judged, Pipeline
 from .plugin_options import PACKAGE, Asked, asked_for
 from .probe import Probe
@@ -21,7 +22,6 @@ from .result import Result
 from .selection import Selection, UnknownName, meant_for, probes_of_profile, select_probes
 from .subtests import Subtests
 from .target import Target, TargetError, parse_target
-from .verdict import Verdict
 from .wording import how_to_mend
 from .worker import one_line
 

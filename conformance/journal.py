@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from .judgement import Verdict
 from .result import Result
-from .verdict import Verdict
 
 __all__ = ["SAME_RUNTIME", "SAME_TARGET", "SCHEMA", "Journal", "OccupiedFolder", "RunMismatch", "fresh_folder"]
 

@@ -22,11 +22,11 @@ from .evidence import FOLDER, Evidence, forget_evidence
 from .expected_failures import expectations_of
 from .findings import findings_of
 from .journal import RESULTS, RUN, SAME_RUNTIME, SAME_TARGET, SCHEMA, Journal
+from .judgement import Verdict
 from .result import Result
 from .run import Plan, Run, TargetRun
 from .selection import Selection, UnknownName, narrow, select_probes
 from .target import Target
-from .verdict import Verdict
 
 __all__ = ["MergeError", "merge"]
 

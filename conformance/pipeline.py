@@ -11,12 +11,12 @@ from typing import Any
 
 from .expected_failures import Entry, Failure, applying, matching, stale
 from .explainer import Explainer
+from .judgement import Verdict
 from .probe import Probe
 from .process import TargetProcess, TargetUnavailable
 from .result import Result, result_of
 from .stream import Tried, tried
 from .target import Target
-from .verdict import Verdict
 from .wording import failure_text
 
 __all__ = ["Judged", "Pipeline"]

@@ -13,9 +13,10 @@ from typing import Any, Protocol
 
 from ..cases import Case, CaseSpec, Trial, build_case, clauses_exercised, features_of, group_of
 from ..reference import Node
+from .judgement import Judgement
 from .process import Job, Outcome
 from .target import Target
-from .verdict import Judgement, judge
+from .verdict import judge
 
 __all__ = ["Prepared", "Probe", "SpecProbe", "job_of", "prepared_trials", "traits_of"]
 

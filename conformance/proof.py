@@ -16,12 +16,13 @@ from functools import partial
 from ..cases import Case, CaseSpec, build_case, clauses_exercised
 from ..reference import DEVIATIONS, OPERATORS, Clause, Node, clauses_of, deviations_of, evaluate
 from ..reference.kernels import STYLES, run_kernel
+from .judgement import FAILING, Judgement
 from .probe import SpecProbe
 from .process import Outcome
 from .result import result_of
 from .signed_errors import BIAS_ERRORS, BIAS_UNITS, biases
 from .staged import Arrays, Implementation, staged_outcome
-from .verdict import FAILING, Judgement, judge
+from .verdict import judge
 
 __all__ = ["ENOUGH", "FEWEST", "Accusation", "Catch", "Proof", "Row", "prove", "row_of"]
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .judgement import FAILING, Judgement, Verdict
 from .probe import Probe
-from .verdict import FAILING, Judgement, Verdict
 
 __all__ = ["Result", "result_of"]
 

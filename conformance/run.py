@@ -11,12 +11,12 @@ from typing import Any
 
 from .evidence import Evidence
 from .expected_failures import Entry
+from .judgement import Verdict
 from .probe import Probe
 from .result import Result
 from .selection import Selection, meant_for
 from .shard import Shard
 from .target import Target
-from .verdict import Verdict
 from .wrap_probe import wrapped_probes
 
 __all__ = ["Plan", "Run", "TargetRun"]

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..reference import ACCURACY_CLASSES
+from .judgement import Verdict
 from .result import Result
-from .verdict import Verdict
 
 __all__ = ["biases", "grades"]
 

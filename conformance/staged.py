@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ..cases import Case, Trial
 from ..reference import Deviation, IllegalNode, Node, run_deviation
+from .judgement import Judgement
 from .process import REPEATS, Outcome
-from .verdict import Judgement, judge
+from .verdict import judge
 
 __all__ = ["Arrays", "Implementation", "judge_staged", "staged_outcome"]
 

@@ -95,16 +95,9 @@ def _run(title: str, node: Node, feed: Feed, arrays: Sequence[NDArray[Any] | Non
     outputs = {
         name: array
         for name, array in named
-        if array is not None and array.dtype == c.format.dtype and array.shape == _layout_shape(c, name)
+        if array is not None and array.dtype == c.format.dtype and array.shape == c.shape_of(name)
     }
     return _Run(title, replace(node, outputs=node.operator.outputs), feed.inputs, outputs)
-
-
-def _layout_shape(c: Configuration, name: str) -> tuple[int, ...]:
-    D = len(c.directions)
-    if name == "Y":
-        return (c.T, D, c.N, c.H) if c.layout == 0 else (c.N, c.T, D, c.H)
-    return (D, c.N, c.H) if c.layout == 0 else (c.N, D, c.H)
 
 
 def _plain_form(c: Configuration, name: str, tensor: Any) -> Any:

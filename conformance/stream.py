@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from .judgement import Judgement
 from .probe import Prepared, Probe
 from .process import Job, Outcome, TargetProcess
-from .verdict import Judgement
 
 __all__ = ["Tried", "tried"]
 

@@ -6,7 +6,6 @@ every reading that an open clause allows, and never on a convention.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cases import Trial, Violation
+from ..cases import Trial
 from ..reference import (
     WIDER_PRESETS,
     Agreement,
@@ -26,86 +25,12 @@ from ..reference import (
     readings_touched,
 )
 from ..reference.readings import OPTIONS
+from .judgement import Judgement, Verdict, judge_forbidden, not_run
 from .process import Outcome
 
-__all__ = ["FAILING", "Judgement", "Verdict", "judge", "not_run"]
+__all__ = ["judge"]
 
 Outputs = Mapping[str, NDArray[Any]]
-
-
-class Verdict(str, enum.Enum):
-    """What became of a case, in order of precedence."""
-
-    UNAVAILABLE = "unavailable"
-    CRASHED = "crashed"
-    TIMED_OUT = "timed-out"
-    FELL_BACK = "fell-back"
-    REFUSED = "refused"
-    ACCEPTED = "accepted"
-    MALFORMED = "malformed"
-    IMPURE = "impure"
-    UNSTABLE = "unstable"
-    WRONG = "wrong"
-    INACCURATE = "inaccurate"
-    UNJUDGED = "unjudged"
-    PASS = "pass"
-
-
-FAILING = frozenset(
-    {
-        Verdict.CRASHED,
-        Verdict.TIMED_OUT,
-        Verdict.FELL_BACK,
-        Verdict.ACCEPTED,
-        Verdict.MALFORMED,
-        Verdict.IMPURE,
-        Verdict.UNSTABLE,
-        Verdict.WRONG,
-        Verdict.INACCURATE,
-    }
-)
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """A verdict with its reasons; the fields are those of a result, see docs/results.md.
-
-    worst
-        Largest |error|/radius of what was judged; infinity where no radius allows what is there.
-    error_sums
-        Sums over judged elements for the run's bias: signed error, error towards larger magnitude, its square,
-        u|value|.
-    strict
-        For a case of the accuracy kind: whether it passes by the class ``strict`` too; None for the others.
-    """
-
-    verdict: Verdict
-    reason: str | None = None
-    where: dict[str, Any] | None = None
-    message: str = ""
-    worst: float = 0.0
-    clause: str | None = None
-    flags: tuple[str, ...] = ()
-    readings: Mapping[str, str] | None = None
-    accuracy: str | None = None
-    judged: int = 0
-    elements: int = 0
-    error_sums: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
-    strict: bool | None = None
-
-
-_STATUS = {
-    "refused": Verdict.REFUSED,
-    "crashed": Verdict.CRASHED,
-    "timed-out": Verdict.TIMED_OUT,
-    "fell-back": Verdict.FELL_BACK,
-    "unavailable": Verdict.UNAVAILABLE,
-}
-
-
-def not_run(outcome: Outcome) -> Judgement:
-    """The verdict on a job that did not run to its end."""
-    return Judgement(_STATUS[outcome.status], outcome.phase or None, message=outcome.message)
 
 
 def judge(
@@ -125,12 +50,14 @@ def judge(
     """
     trial, outcome = trials[0], outcomes[0]
     twin_trial, twin = (trials[1], outcomes[1]) if len(trials) > 1 and len(outcomes) > 1 else (None, None)
-    if trial.violation is not None and outcome.status in _TRIED:
-        return _of_forbidden(trial.violation, trial.node.op_type, outcome, twin)
+    if trial.violation is not None:
+        broken = trial.violation
+        clause = broken.clause(trial.node.op_type)
+        return judge_forbidden(broken.summary, broken.due, clause, outcome, twin, open=broken.open)
     if outcome.status != "ran":
         return not_run(outcome)
     if twin is not None and twin.status in ("crashed", "timed-out", "unavailable"):
-        return Judgement(_STATUS[twin.status], "twin", message=f"with all outputs asked for: {twin.message}")
+        return replace(not_run(twin), reason="twin", message=f"with all outputs asked for: {twin.message}")
     touched = _touched(trial)
     runs = [list(_named(trial.node, lists)) for lists in outcome.outputs]
     if outcome.malformed:
@@ -169,31 +96,6 @@ def judge(
     return replace(found, flags=(*flags, *found.flags))
 
 
-# What tells whether a forbidden model was taken. A provider that leaves it to another one does not take it.
-_TRIED = frozenset({"ran", "refused", "fell-back"})
-
-
-def _of_forbidden(violation: Violation, op_type: str, outcome: Outcome, legal: Outcome | None) -> Judgement:
-    """The verdict on a forbidden model that ended neither in a crash nor without an answer.
-
-    legal
-        What became of the same model without the violation. Where that does not run either, refusing shows nothing.
-    """
-    if violation.open:
-        return Judgement(Verdict.PASS, "open", message=outcome.message)
-    if outcome.status == "ran":
-        message = f"ran, and must be refused: {violation.summary}"
-        return Judgement(Verdict.ACCEPTED, violation.due, message=message, clause=violation.clause(op_type))
-    if legal is not None and legal.status != "ran":
-        if legal.status in ("unavailable", outcome.status):
-            return not_run(legal)
-        message = f"without its violation the model does not run either: {legal.status} ({legal.message})"
-        return Judgement(Verdict.REFUSED, outcome.phase, message=message)
-    late = outcome.phase == "run" and violation.due != "run"
-    flags = ("refused-late",) if late else ()
-    return Judgement(Verdict.PASS, "refused", message=outcome.message, flags=flags)
-
-
 @dataclass(frozen=True)
 class _Session:
     """One run to be judged: a node, all its inputs, and what came out."""
@@ -219,11 +121,6 @@ def _malformed(
 ) -> Judgement | None:
     """What is wrong with the count, the types or the shapes of outputs, if anything."""
     c = configure(node, inputs)
-    D = len(c.directions)
-    shapes = {
-        "Y": (c.T, D, c.N, c.H) if c.layout == 0 else (c.N, c.T, D, c.H),
-        **{n: (D, c.N, c.H) if c.layout == 0 else (c.N, D, c.H) for n in node.operator.outputs if n != "Y"},
-    }
     if len(outputs) != len(node.outputs):
         count = f"{len(outputs)} outputs came back, {len(node.outputs)} were asked for"
         return Judgement(Verdict.MALFORMED, "count", message=count)
@@ -233,8 +130,8 @@ def _malformed(
             if name == "Y" and "sequence_output" in touched:
                 continue
             return Judgement(Verdict.MALFORMED, "form", where, f"{name} is missing or no array of numbers")
-        if array.shape != shapes[name]:
-            wrong = f"{name} has shape {array.shape}, must be {shapes[name]}"
+        if array.shape != c.shape_of(name):
+            wrong = f"{name} has shape {array.shape}, must be {c.shape_of(name)}"
             return Judgement(Verdict.MALFORMED, "shape", where, wrong)
         if array.dtype != c.format.dtype:
             return Judgement(Verdict.MALFORMED, "type", where, f"{name} is {array.dtype.name}, must be {c.format.name}")

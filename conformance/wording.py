@@ -9,11 +9,11 @@ import onnx
 from numpy.typing import NDArray
 
 from ..reference import Readings, clause_named, mistake_named
+from .judgement import Judgement, Verdict
 from .probe import Prepared
 from .process import Outcome, TargetUnavailable
 from .stepwise import parting_text, ratio_text
 from .target import Target
-from .verdict import Judgement, Verdict
 from .worker import one_line
 
 __all__ = ["failure_text", "headline", "how_to_mend", "node_text"]

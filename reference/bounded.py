@@ -11,7 +11,6 @@ The cells know nothing of this: ``+``, ``*`` and an activation mean here what th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -19,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .accuracy import ORACLE_UNIT, Budget
-from .activations import Activation
 
-__all__ = ["Bounded", "Bounding", "Sum", "Weights"]
+__all__ = ["RADIUS_SLACK", "Array", "Bounded", "Mask", "Sum", "either"]
 
 Array = NDArray[np.float64]
 Mask: TypeAlias = "NDArray[np.bool_] | None"
 
 
-def _either(first: Mask, second: Mask) -> Mask:
+def either(first: Mask, second: Mask) -> Mask:
+    """Elements in doubt by one mask or the other."""
     return second if first is None else first if second is None else first | second
 
 
@@ -36,13 +35,9 @@ def _spread(doubt: Mask, value: Array) -> Mask:
     return doubt if doubt is None or doubt.shape == value.shape else np.broadcast_to(doubt, value.shape)
 
 
-def _within_range(value: Array, radius: Array, doubt: Mask, reach: Array, w: Budget) -> tuple[Array, Array, Mask]:
-    """A number with those elements in doubt whose reach may have left the class's range; their value and radius then
-    mean nothing, and are zero."""
-    if not reach.size or reach.max() < w.largest:
-        return value, radius, doubt
-    beyond = ~(reach < w.largest)
-    return np.where(beyond, 0.0, value), np.where(beyond, 0.0, radius), _either(doubt, beyond)
+# The radius itself is computed in float64, every operation of it with a relative error of 2^-53. Chains of it are far
+# shorter than 2^20 operations, so this factor, applied once where a radius is used, covers them.
+RADIUS_SLACK = 1 + 2.0**20 * ORACLE_UNIT
 
 
 @dataclass(frozen=True)
@@ -56,6 +51,16 @@ class Bounded:
     # Where radius is share * |value| + rest, share and rest constant along the last axis: (..., 1) each. A product then
     # need not multiply the radius by the weights again.
     proportion: tuple[Array, Array] | None = None
+
+    @staticmethod
+    def in_range(value: Array, radius: Array, doubt: Mask, reach: Array, budget: Budget) -> Bounded:
+        """A number with those elements in doubt whose `reach` may have left the class's range; their value and radius
+        then mean nothing, and are zero."""
+        if reach.size and not reach.max() < budget.largest:
+            beyond = ~(reach < budget.largest)
+            value, radius = np.where(beyond, 0.0, value), np.where(beyond, 0.0, radius)
+            doubt = either(doubt, beyond)
+        return Bounded(value, radius, budget, _spread(doubt, value))
 
     def __getitem__(self, index: Any) -> Bounded:
         doubt = None if self.doubt is None else self.doubt[index]
@@ -78,12 +83,12 @@ class Bounded:
         value = self.value * other.value
         radius = np.abs(self.value) * other.radius
         radius += self.radius * (np.abs(other.value) + other.radius)
-        return self._rounded(value, radius, _either(self.doubt, other.doubt))
+        return self._rounded(value, radius, either(self.doubt, other.doubt))
 
     def __add__(self, other: Bounded | Sum) -> Any:
         if isinstance(other, Sum):
             return other + self
-        doubt = _either(self.doubt, other.doubt)
+        doubt = either(self.doubt, other.doubt)
         return self._rounded(self.value + other.value, self.radius + other.radius, doubt)
 
     def __rsub__(self, number: float) -> Bounded:
@@ -96,8 +101,7 @@ class Bounded:
         magnitude += radius
         radius += w.unit * magnitude
         radius += w.floor
-        value, radius, doubt = _within_range(value, radius, doubt, magnitude, w)
-        return Bounded(value, radius, w, _spread(doubt, value))
+        return Bounded.in_range(value, radius, doubt, magnitude, w)
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,7 @@ class Sum:
             self.terms + other.terms,
             self.groups + other.groups,
             self.budget,
-            _spread(_either(self.doubt, other.doubt), value),
+            _spread(either(self.doubt, other.doubt), value),
         )
 
     def __len__(self) -> int:
@@ -169,7 +173,7 @@ class Sum:
         error = np.abs(factor.value) * number.radius + factor.radius * (np.abs(number.value) + number.radius)
         error += w.unit * spread + self.groups * w.floor
         value = factor.value * number.value
-        doubt = _spread(_either(factor.doubt, number.doubt), value)
+        doubt = _spread(either(factor.doubt, number.doubt), value)
         return Sum(value, error, spread, spread, self.groups, self.groups, w, doubt)
 
     def settled(self) -> Bounded:
@@ -190,253 +194,4 @@ class Sum:
         radius += (self.groups * w.unit) * (self.spread + radius)
         # What underflow adds: one floor for each rounding, of which products and sums have two a term.
         radius += 2 * self.terms * w.accumulator_floor + 2 * self.groups * w.floor
-        value, doubt = self.value, self.doubt
-        value, radius, doubt = _within_range(value, radius, doubt, reach, w)
-        return Bounded(value, radius, w, doubt)
-
-
-@dataclass(frozen=True)
-class Weights:
-    """A weight matrix (rows, columns), prepared once for many products.
-
-    transposed, absolute, sums
-        W^T, |W|^T, and the sums of |W| along columns.
-    doubt
-        Rows that hold what is not finite, or too large for the class's operands.
-    single
-        Whether |W| may be multiplied in float32.
-    """
-
-    transposed: Array
-    absolute: Array
-    doubt: Mask
-    sums: Array
-    single: bool
-
-    @property
-    def columns(self) -> int:
-        return int(self.transposed.shape[0])
-
-
-class Bounding:
-    """The arithmetic of bounded numbers: how the scan makes, joins and takes apart what the cells compute with."""
-
-    def __init__(self, budget: Budget) -> None:
-        self.budget = budget
-
-    def _clean(self, value: Array, largest: float) -> tuple[Array, Mask]:
-        """Numbers that are not finite, or too large for the class's operands, are in doubt from the start."""
-        if not value.size or np.abs(value).max() <= largest:
-            return value, None
-        doubt = ~(np.abs(value) <= largest)
-        return np.where(doubt, 0.0, value), doubt
-
-    def given(self, value: Array) -> Bounded:
-        """A tensor that the case gives: exact, but for what a flushing target takes from it."""
-        w = self.budget
-        value, doubt = self._clean(value, w.largest)
-        radius = np.zeros_like(value)
-        if w.input_floor:
-            radius = np.where(np.abs(value) < w.input_floor, np.abs(value), 0.0)
-            return Bounded(value, radius, w, doubt)
-        if w.unit > 2 * w.tensor.unit + 2 * ORACLE_UNIT:
-            # The class stores in a narrower format than the tensors': what is given is rounded as it comes in.
-            return Bounded(value, w.unit * np.abs(value) + w.floor, w, doubt)
-        none = np.zeros((*value.shape[:-1], 1))
-        return Bounded(value, radius, self.budget, doubt, (none, none))
-
-    def shown(self, value: Array) -> Bounded:
-        """A state read back from a target: it may be held wider than it is shown, so it is off by one storage
-        rounding. With v' = v(1 + d), |d| <= u: |v - v'| <= u|v'|/(1 - u) <= u(1 + 2u)|v'|."""
-        w = self.budget
-        # The largest number may stand for anything beyond it: what stores saturating may go on with the wide state.
-        value, doubt = self._clean(value, float(np.nextafter(w.tensor.largest, 0.0)))
-        share, rest = w.unit * (1 + 2 * w.unit), max(w.floor, w.input_floor)
-        line = (*value.shape[:-1], 1)
-        return Bounded(value, share * np.abs(value) + rest, w, doubt, (np.full(line, share), np.full(line, rest)))
-
-    def kept(self, state: Bounded) -> Bounded:
-        """A state as it goes into the next step. Its storage rounding is that of the product or sum that made it."""
-        return state
-
-    def weights(self, matrix: Array) -> Weights:
-        """A weight matrix (rows, columns) for :meth:`product`."""
-        matrix, doubt = self._clean(matrix, min(self.budget.tensor.largest, self.budget.operand_largest))
-        rows_in_doubt: Mask = None if doubt is None else np.any(doubt, axis=-1)
-        transposed = np.ascontiguousarray(matrix.T)
-        absolute = np.abs(transposed)
-        largest = float(absolute.max(initial=0.0))
-        single = self.budget.tensor.precision <= 24 and 2.0**-50 < largest < 2.0**50
-        return Weights(transposed, absolute, rows_in_doubt, absolute.sum(axis=0), single)
-
-    def product(self, x: Bounded, weights: Weights) -> Sum:
-        """x (..., columns) times the transposed weight matrix: (..., rows)."""
-        w = self.budget
-        size = np.abs(x.value)
-        value = _times(x.value, weights.transposed)
-        magnitude = self._magnitude(size, weights)
-        # Each operand may be rounded first: |xw| (2o + o^2), and o_min where it is tiny. Flushing takes whole weights.
-        error = (w.operand_unit * (2 + w.operand_unit)) * magnitude
-        if x.proportion is not None:
-            share, rest = x.proportion
-            error += (1 + w.operand_unit) ** 2 * (share * magnitude + rest * weights.sums)
-        elif x.radius.any():
-            error += (1 + w.operand_unit) ** 2 * _times(x.radius, weights.absolute)
-        lost = max(w.operand_floor, w.input_floor)
-        if lost:
-            error += lost * (size + x.radius + lost).sum(axis=-1, keepdims=True)
-            error += lost * weights.sums
-        doubt = x.doubt
-        if w.operand_largest < w.tensor.largest and size.size and size.max() > w.operand_largest:
-            doubt = _either(doubt, size > w.operand_largest)
-        if doubt is not None:
-            doubt = np.broadcast_to(doubt.any(axis=-1, keepdims=True), value.shape)
-        if weights.doubt is not None:
-            doubt = np.broadcast_to(weights.doubt, value.shape) if doubt is None else doubt | weights.doubt
-        return Sum(value, error, magnitude, np.abs(value), weights.columns, 1, w, doubt)
-
-    def _magnitude(self, size: Array, weights: Weights) -> Array:
-        """|x| @ |W|, from above. Large ones in float32, which is as good for a bound: n terms are off by gamma_n there,
-        n*2^-23 at most for n up to 2^22; operands whose largest is beyond 2^-50 ... 2^50 stay in float64."""
-        worth_it = size.size * weights.transposed.shape[1] >= 1 << 20 and weights.single
-        if not worth_it or not 2.0**-50 < size.max() < 2.0**50:
-            return _times(size, weights.absolute)
-        total = _times(size.astype(np.float32), weights.absolute.astype(np.float32)).astype(np.float64)
-        total *= 1 + (weights.columns + 2) * 2.0**-23
-        # What underflowed on the way: at most 2^-149 of an operand or product, times 2^50 at most.
-        total += weights.columns * 2.0**-64
-        return total
-
-    def activate(self, activation: Activation, argument: Sum | Bounded, clip: float | None) -> Bounded:
-        """The activation of an argument, clipped first where `clip` is a threshold."""
-        number = argument.settled() if isinstance(argument, Sum) else argument
-        w = self.budget
-        low, value, high = number.value - number.radius, number.value, number.value + number.radius
-        if clip is not None:
-            # A narrower kernel's threshold may be a rounded copy, so either end may reach a little further.
-            off = w.coefficient_unit * clip + w.floor if w.coefficient_unit else 0.0
-            value = np.clip(value, -clip, clip)
-            low = np.clip(low, -clip - off, clip - off)
-            high = np.clip(high, -clip + off, clip + off)
-        value, radius = activation.widen(w).hull(low, value, high, w)
-        doubt = number.doubt
-        if activation.kind.overflows and high.size:
-            # e^x itself overflows in kernels that follow the document's formula.
-            beyond = high >= np.log(w.largest)
-            doubt = _either(doubt, beyond) if beyond.any() else doubt
-        reach = np.abs(value) + radius
-        if w.coefficient_unit and not max(abs(activation.alpha.value), abs(activation.beta.value)) < w.largest:
-            reach = np.full_like(reach, np.inf)  # a copy of a coefficient may have become infinite
-        value, radius, doubt = _within_range(value, radius, doubt, reach, w)
-        return Bounded(value, radius, w, doubt)
-
-    def concatenate(self, numbers: Sequence[Bounded], axis: int = 0) -> Bounded:
-        """Numbers joined along an axis."""
-        doubt: Mask = None
-        if any(n.doubt is not None for n in numbers):
-            parts = [np.zeros(n.value.shape, bool) if n.doubt is None else n.doubt for n in numbers]
-            doubt = np.concatenate(parts, axis)
-        value = np.concatenate([n.value for n in numbers], axis)
-        radius = np.concatenate([n.radius for n in numbers], axis)
-        shares = [n.proportion for n in numbers if n.proportion is not None]
-        proportion = None
-        if len(shares) == len(numbers):
-            share, rest = (np.concatenate([s[k] for s in shares], axis) for k in (0, 1))
-            proportion = share, rest
-        return Bounded(value, radius, self.budget, doubt, proportion)
-
-    def stack(self, steps: Sequence[Bounded]) -> Bounded:
-        """Numbers of equal shape joined along a new first axis."""
-        return self.concatenate([step[np.newaxis] for step in steps])
-
-    def where(self, mask: NDArray[np.bool_], number: Bounded, otherwise: Bounded) -> Bounded:
-        """`number` where the mask holds, elsewhere `otherwise`."""
-        doubt: Mask = None
-        if number.doubt is not None or otherwise.doubt is not None:
-            none = np.zeros((), bool)
-            doubt = np.where(
-                mask,
-                none if number.doubt is None else number.doubt,
-                none if otherwise.doubt is None else otherwise.doubt,
-            )
-        value = np.where(mask, number.value, otherwise.value)
-        return Bounded(value, np.where(mask, number.radius, otherwise.radius), self.budget, doubt)
-
-    def interpolation(self, share: Bounded, new: Bounded, old: Bounded) -> Bounded:
-        """(1 - z) * h + z * H, in whichever way a kernel computes it.
-
-        What the operands' radii amount to does not depend on the way, for
-            F(z', h', H') - F(z, h, H) = (z' - z)(H' - h') + (1 - z)(h' - h) + z(H' - H).
-        The roundings do. In units of u and to first order they are, beside |F| for the last sum,
-            (1 - z) * h + z * H            2|1-z||h| + |z||H|
-            h + z * (H - h)                2|z||H - h|
-            H + (1 - z) * (h - H)          3|1-z||h - H|
-            h - z * h + z * H              |z||h| + |1-z||h| + |z||H|
-            H - (1 - z) * H + (1 - z) * h  2|1-z|(|H| + |h|) + |z||H|
-        so (3|1-z| + 2|z|)(|h| + |H|) + |F| is enough for all of them, and for the oracle's own. A kernel may also
-        evaluate 1 - z as an activation of its own, Sigmoid(-x): then a|1-z| stands for the rounding of 1 - z, while
-        the b of its envelope is that of z, which the radius of z holds already.
-        """
-        w = self.budget
-        rest, z = np.abs(1.0 - share.value) + share.radius, np.abs(share.value) + share.radius
-        h, H = np.abs(new.value) + new.radius, np.abs(old.value) + old.radius
-        with np.errstate(over="ignore", invalid="ignore"):
-            value = (1.0 - share.value) * new.value + share.value * old.value
-            radius = share.radius * (h + H) + rest * new.radius + z * old.radius
-            # Second order: a rounding acts on what three others at most have changed already.
-            roundings = ((2 + max(1.0, w.a)) * rest + 2 * z) * (h + H) + np.abs(value)
-            radius += w.unit * (roundings + radius) * (1 + w.unit) ** 3
-            # Underflow: of 1 - z and of H - h, which are multiplied then, of two products and of two sums.
-            radius += (4 + h + H + rest + z) * w.floor
-            reach = np.maximum(h + H, (rest + z) * (h + H)) + radius
-        doubt = _either(_either(share.doubt, new.doubt), old.doubt)
-        value, radius, doubt = _within_range(value, radius, doubt, reach, w)
-        return Bounded(value, radius, w, _spread(doubt, value))
-
-    def recurrence(self, factor: Bounded, term: Bounded, start: Bounded) -> Bounded:
-        """All C_t = factor_t * C_(t-1) + term_t, t along the first axis: `*` and `+` of :class:`Bounded`, in bulk.
-
-        The values are scanned first. Then every part of the radius but |f|r_(t-1) is known for all steps at once:
-        with A = |f| + r_f, p = |f C| and q = r_f|C|, a product is off by A r + q, rounded by u(p + A r + q); the sum by
-        that plus r_term, rounded by u(|C_t| + that). So r_t = (1 + u)^2 A r_(t-1) + k_t.
-        """
-        w = self.budget
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = _scan(factor.value, term.value, start.value)
-            before = np.concatenate((start.value[np.newaxis], values[:-1])) if len(values) else values
-            size = np.abs(before)
-            product = np.abs(factor.value) * size
-            known = factor.radius * size
-            known += w.unit * (product + known) + w.floor + term.radius
-            known += w.unit * (np.abs(values) + known) + w.floor
-            growth = (np.abs(factor.value) + factor.radius) * (1 + w.unit) ** 2
-            radii = _scan(growth, known, start.radius)
-            reach = np.maximum(np.abs(values), product) + radii
-        doubt = _either(factor.doubt, term.doubt)
-        values, radii, doubt = _within_range(values, radii, doubt, reach, w)
-        if doubt is not None or start.doubt is not None:
-            doubt = np.zeros(values.shape, bool) if doubt is None else np.broadcast_to(doubt, values.shape).copy()
-            if start.doubt is not None and len(doubt):
-                doubt[0] |= start.doubt
-            doubt = np.logical_or.accumulate(doubt, axis=0)
-        return Bounded(values, radii, w, doubt)
-
-
-def _scan(factor: Array, term: Array, start: Array) -> Array:
-    """All s_t = factor_t * s_(t-1) + term_t."""
-    out = np.empty_like(term)
-    for t in range(len(out)):
-        start = factor[t] * start
-        start += term[t]
-        out[t] = start
-    return out
-
-
-def _times(x: Array, matrix: Array) -> Array:
-    """x (..., K) @ matrix (K, G) as one product, which is many times faster than one a leading index."""
-    return (x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1]) @ matrix).reshape(*x.shape[:-1], matrix.shape[1])
-
-
-# The radius itself is computed in float64, every operation of it with a relative error of 2^-53. Chains of it are far
-# shorter than 2^20 operations, so this factor, applied once where a radius is used, covers them.
-RADIUS_SLACK = 1 + 2.0**20 * ORACLE_UNIT
+        return Bounded.in_range(self.value, radius, self.doubt, reach, w)

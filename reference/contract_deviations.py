@@ -60,8 +60,7 @@ def state_kept(compute: Compute, c: Computation) -> Outputs:
     """Without initial states starts from those in which the run before ended."""
     known = {n: a for n, a in compute.memory.items() if n not in c.inputs}
     k = c.configuration
-    shape = (len(k.directions), k.N, k.H) if k.layout == 0 else (k.N, len(k.directions), k.H)
-    outputs = compute(with_inputs(c, **{n: a for n, a in known.items() if a.shape == shape}))
+    outputs = compute(with_inputs(c, **{n: a for n, a in known.items() if a.shape == k.shape_of("Y_h")}))
     compute.memory.update({f"initial_{name}": outputs[f"Y_{name}"] for name in ("h", *k.cell.inner)})
     return outputs
 

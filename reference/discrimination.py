@@ -53,11 +53,9 @@ def strangeness(
 
 def _strangeness(node: Node, inputs: Arrays, got: Arrays, accuracy: str, readings: Readings) -> float:
     c = configure(node, inputs, readings)
-    state = (len(c.directions), c.N, c.H) if c.layout == 0 else (c.N, len(c.directions), c.H)
-    sequence = (c.T, len(c.directions), c.N, c.H) if c.layout == 0 else (c.N, c.T, len(c.directions), c.H)
     for name in node.outputs:
         array = got.get(name)
-        if array is None or array.dtype != c.format.dtype or array.shape != (sequence if name == "Y" else state):
+        if array is None or array.dtype != c.format.dtype or array.shape != c.shape_of(name):
             return np.inf
     worst = 0.0
     for expectation in expect(node, inputs, got, accuracy, readings):

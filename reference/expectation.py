@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .accuracy import budget
-from .bounded import RADIUS_SLACK, Bounded, Bounding
+from .bounded import RADIUS_SLACK, Bounded
+from .bounding import Bounding
 from .clauses import clause_named
 from .dyadic import Proving, provable
 from .evaluation import computation_of

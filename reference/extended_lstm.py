@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 
 from .accuracy import budget
 from .activations import Activation, Coefficient, kind_named
-from .bounded import Bounded, Bounding, Sum
+from .bounded import Bounded, Sum
+from .bounding import Bounding
 from .cell import ABSENT, Gates, Parameters, Recurrent
 from .extended_stages import HONEST, Operand, Stages, Sums
 from .lstm import LSTM

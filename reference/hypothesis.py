@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .accuracy import Budget, budget
-from .bounded import RADIUS_SLACK, Bounded, Bounding
+from .bounded import RADIUS_SLACK, Bounded
+from .bounding import Bounding
 from .deviations import UNINITIALIZED, Compute, Deviation, Outputs
 from .evaluation import computation_of
 from .node import Node

@@ -111,6 +111,13 @@ class Configuration:
         """Whether some row has fewer than T steps."""
         return bool((self.lengths != self.T).any())
 
+    def shape_of(self, output: str) -> tuple[int, ...]:
+        """The shape of an output, in the node's layout; initial states have that of Y_h."""
+        D = len(self.directions)
+        if output == "Y":
+            return (self.T, D, self.N, self.H) if self.layout == 0 else (self.N, self.T, D, self.H)
+        return (D, self.N, self.H) if self.layout == 0 else (self.N, D, self.H)
+
 
 def _clause(node: Node, topic: str) -> str:
     return f"{node.op_type.lower()}.{topic}"

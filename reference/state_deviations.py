@@ -27,9 +27,7 @@ def initial_h_uninitialized(compute: Compute, c: Computation) -> Outputs:
     """Without initial_h starts from whatever stands in memory."""
     if "initial_h" in c.inputs:
         return compute(c)
-    k = c.configuration
-    shape = (len(k.directions), k.N, k.H) if k.layout == 0 else (k.N, len(k.directions), k.H)
-    return compute(with_inputs(c, initial_h=np.full(shape, UNINITIALIZED)))
+    return compute(with_inputs(c, initial_h=np.full(c.configuration.shape_of("Y_h"), UNINITIALIZED)))
 
 
 @deviation("initial-states.shared-directions", clause="initial-states")

@@ -20,8 +20,8 @@ import pytest
 import typer.main
 
 from onnxspec.conformance.cli import app
+from onnxspec.conformance.judgement import FAILING, Verdict
 from onnxspec.conformance.result import Result
-from onnxspec.conformance.verdict import FAILING, Verdict
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -12,12 +12,12 @@ from rich.console import Console
 from onnxspec.cases import CaseSpec, profile
 from onnxspec.conformance.display import summarize
 from onnxspec.conformance.findings import findings_of
+from onnxspec.conformance.judgement import Judgement, Verdict
 from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.result import result_of
 from onnxspec.conformance.run import Plan, Run, TargetRun
 from onnxspec.conformance.selection import Selection
 from onnxspec.conformance.target import parse_target
-from onnxspec.conformance.verdict import Judgement, Verdict
 
 SPECS = tuple(s for op in ("LSTM", "GRU") for s in profile("core", op, 14) if s.type == "float32" and not s.illegal)
 PASS = Judgement(Verdict.PASS)

@@ -23,10 +23,10 @@ from onnxspec.conformance.expected_failures import (
 )
 from onnxspec.conformance.expected_update import updated_text
 from onnxspec.conformance.extended_probe import extended_probes
+from onnxspec.conformance.judgement import FAILING, Judgement, Verdict
 from onnxspec.conformance.probe import Probe, SpecProbe
 from onnxspec.conformance.result import Result, result_of
 from onnxspec.conformance.target import Target, parse_target
-from onnxspec.conformance.verdict import FAILING, Judgement, Verdict
 from onnxspec.conformance.version_range import in_range, is_range
 
 from .miniatures import Finished, naming, pick

@@ -15,10 +15,11 @@ from rich.console import Console
 
 from onnxspec.cases import Case, CaseSpec, build_case, clauses_exercised, profile
 from onnxspec.conformance.explanation import explain, explanation
+from onnxspec.conformance.judgement import Judgement, Verdict
 from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.process import Outcome
 from onnxspec.conformance.staged import staged_outcome
-from onnxspec.conformance.verdict import Judgement, Verdict, judge
+from onnxspec.conformance.verdict import judge
 from onnxspec.reference import DEVIATIONS, Node, Readings, evaluate, run_deviation
 from onnxspec.reference.gates import steps_of
 

@@ -28,6 +28,7 @@ from onnxspec.conformance.extended_probe import ExtendedProbe, runs_of
 from onnxspec.conformance.extended_proof import HONEST_STYLES, prove_extended
 from onnxspec.conformance.extended_script import extended_script
 from onnxspec.conformance.extended_verdict import judge_extended
+from onnxspec.conformance.judgement import Judgement, Verdict
 from onnxspec.conformance.process import Job, Outcome, TargetProcess
 from onnxspec.conformance.quantized import NotQuantizable, as_qdq, documented, kernel_rows, measure, quantize
 from onnxspec.conformance.result import Result, result_of
@@ -35,7 +36,6 @@ from onnxspec.conformance.run import Plan
 from onnxspec.conformance.selection import Selection, UnknownName, select_probes
 from onnxspec.conformance.stream import Tried
 from onnxspec.conformance.target import Target, parse_target
-from onnxspec.conformance.verdict import Judgement, Verdict
 from onnxspec.reference import EXTENDED, EXTENDED_DEVIATIONS, OPERATORS
 from onnxspec.reference.extended_lstm_kernel import Parameters, run_kernel
 

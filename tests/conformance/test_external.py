@@ -23,12 +23,12 @@ from onnx import TensorProto
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.conformance import worker
 from onnxspec.conformance.adapter_kit import AdapterContract
+from onnxspec.conformance.judgement import Verdict
 from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.process import Job, Outcome, TargetProcess, TargetUnavailable
 from onnxspec.conformance.script import script_of
 from onnxspec.conformance.stream import tried
 from onnxspec.conformance.target import Target, TargetError, parse_target
-from onnxspec.conformance.verdict import Verdict
 
 from .test_targets import identity
 

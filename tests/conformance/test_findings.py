@@ -10,11 +10,11 @@ import pytest
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.conformance.conditions import condition_of, message_kind, worded
 from onnxspec.conformance.findings import findings_of
+from onnxspec.conformance.judgement import Judgement, Verdict
 from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.result import Result, result_of
 from onnxspec.conformance.signed_errors import biases, grades
 from onnxspec.conformance.staged import judge_staged
-from onnxspec.conformance.verdict import Judgement, Verdict
 from onnxspec.reference import DEVIATIONS, OPERATORS, evaluate, run_deviation
 
 SPECS = [spec for spec in profile("core", "LSTM", 14) if spec.type == "float32" and not spec.illegal]

@@ -15,6 +15,7 @@ from onnxspec.conformance.cli import app
 from onnxspec.conformance.expected_failures import matching, shipped_for
 from onnxspec.conformance.findings import findings_of
 from onnxspec.conformance.items import item_group
+from onnxspec.conformance.judgement import Judgement, Verdict
 from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.process import Outcome, TargetProcess
 from onnxspec.conformance.result import Result, result_of
@@ -22,7 +23,7 @@ from onnxspec.conformance.script import script_of
 from onnxspec.conformance.selection import Selection, select
 from onnxspec.conformance.stream import tried
 from onnxspec.conformance.target import parse_target
-from onnxspec.conformance.verdict import Judgement, Verdict, judge
+from onnxspec.conformance.verdict import judge
 
 ALL = [s for op, v in operator_versions() for s in (illegal_cases(op, v) if v == 14 else illegal_cases(op, v, 14))]
 

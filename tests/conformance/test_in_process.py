@@ -25,8 +25,8 @@ from onnxspec.cases.strategies import cases, operator_cases
 from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.conformance.assertion import RunningTarget
 from onnxspec.conformance.in_process import run_in_process
+from onnxspec.conformance.judgement import Verdict
 from onnxspec.conformance.target import parse_target
-from onnxspec.conformance.verdict import Verdict
 from onnxspec.reference import evaluate, format_of
 
 ROOT = Path(__file__).parent.parent.parent

@@ -14,9 +14,9 @@ import pytest
 
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance.journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
+from onnxspec.conformance.judgement import Judgement, Verdict
 from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.result import Result, result_of
-from onnxspec.conformance.verdict import Judgement, Verdict
 
 DESCRIPTION: dict[str, Any] = {
     "schema": 1,

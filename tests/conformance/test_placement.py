@@ -13,12 +13,12 @@ import onnxruntime
 import pytest
 
 from onnxspec.cases import CaseSpec
+from onnxspec.conformance.judgement import Judgement, Verdict
 from onnxspec.conformance.probe import Probe, SpecProbe
 from onnxspec.conformance.process import Outcome, TargetProcess, TargetUnavailable
 from onnxspec.conformance.stream import tried
 from onnxspec.conformance.target import Target
 from onnxspec.conformance.targets import adapter_source
-from onnxspec.conformance.verdict import Judgement, Verdict
 from onnxspec.conformance.worker import load_adapter
 from onnxspec.conformance.wrap_probe import WrapProbe, wrap_lane
 

@@ -14,9 +14,9 @@ import pytest
 
 from onnxspec.cases import Case, CaseSpec, build_case, operator_versions, profile
 from onnxspec.cases.illegal import illegal_cases
+from onnxspec.conformance.judgement import FAILING, Judgement, Verdict
 from onnxspec.conformance.signed_errors import BIAS_ERRORS, BIAS_UNITS
 from onnxspec.conformance.staged import Implementation, judge_staged, staged_outcome
-from onnxspec.conformance.verdict import FAILING, Judgement, Verdict
 from onnxspec.reference import (
     DEVIATIONS,
     FORMATS,

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import CaseSpec
+from onnxspec.conformance.judgement import Verdict
 from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.process import Job, TargetProcess, TargetUnavailable
 from onnxspec.conformance.stream import tried
 from onnxspec.conformance.target import parse_target
-from onnxspec.conformance.verdict import Verdict
 
 from .runtimes import runtime
 from .test_openvino import TYPES, reshaping

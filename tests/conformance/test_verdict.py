@@ -11,9 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.cases import Case, CaseSpec, build_case
+from onnxspec.conformance.judgement import FAILING, Judgement, Verdict
 from onnxspec.conformance.process import Outcome
 from onnxspec.conformance.staged import judge_staged, staged_outcome
-from onnxspec.conformance.verdict import FAILING, Judgement, Verdict, judge
+from onnxspec.conformance.verdict import judge
 from onnxspec.reference import DEVIATIONS, Node, Readings, evaluate, run_deviation
 
 Array = NDArray[Any]

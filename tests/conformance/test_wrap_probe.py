@@ -10,11 +10,11 @@ import pytest
 from onnxspec.cases import CaseSpec
 from onnxspec.cases.wrapping import WRAPS
 from onnxspec.conformance import cli
+from onnxspec.conformance.judgement import Verdict
 from onnxspec.conformance.probe import SpecProbe
 from onnxspec.conformance.process import TargetProcess
 from onnxspec.conformance.stream import tried
 from onnxspec.conformance.target import Target, parse_target
-from onnxspec.conformance.verdict import Verdict
 from onnxspec.conformance.wrap_probe import WrapProbe, split_wrap, wrap_lane, wrapped_probes
 
 SPEC = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, initial="all", outputs=("", "Y_h", "Y_c"))

@@ -25,7 +25,8 @@ from onnxspec.reference import (
     expect,
 )
 from onnxspec.reference.activations import Activation, Coefficient
-from onnxspec.reference.bounded import RADIUS_SLACK, Bounded, Bounding
+from onnxspec.reference.bounded import RADIUS_SLACK, Bounded
+from onnxspec.reference.bounding import Bounding
 from onnxspec.reference.kernel_activations import EVALUATIONS
 from onnxspec.reference.kernels import STYLES, run_kernel
 

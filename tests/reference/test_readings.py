@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case, profile
+from onnxspec.conformance.judgement import Verdict
 from onnxspec.conformance.staged import judge_staged
-from onnxspec.conformance.verdict import Verdict
 from onnxspec.reference import Readings, evaluate, format_of, readings_touched
 from onnxspec.reference.readings import OPTIONS
 
