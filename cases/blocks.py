@@ -71,7 +71,9 @@ def block(op: str, version: int, kind: str) -> Iterator[CaseSpec]:
     for data in ("small", "large", "huge"):
         yield from twice(base, data=data)
     yield from twice(base, reruns="data")
-    yield from twice({**base, "direction": "reverse", "bias": True, "initial": "h", "lengths": "ragged"})
+    # With most other seeds it hardly shows in bfloat16 that one state is dropped where the other one is not given.
+    for seed in (6, 7):
+        yield case({**base, "direction": "reverse", "bias": True, "initial": "h", "lengths": "ragged"}, seed=seed)
     for number, name in enumerate(_FUNCTIONS[each]):
         row = {**both, "activations": name, "initial": inner[0] if inner and number % 2 else "all"}
         row["outputs"] = "no-Y_h" if number == 0 else "all"

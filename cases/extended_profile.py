@@ -57,6 +57,11 @@ def _realistic() -> Iterator[ExtendedSpec]:
     yield _plain("long", T=120, I=3, H=4, **small)
     yield _plain("long", T=400, I=2, H=2, **small)
     yield _plain("long", T=80, I=64, H=96, w=calibrated(-0.15, 0.14), r=calibrated(-0.12, 0.13))
+    # Beyond the sizes of usual buffers.
+    yield _plain("wide", T=2, I=3, H=150, r=calibrated(-0.1, 0.11))
+    yield _plain("wide", T=2, I=1500, H=2, w=calibrated(-0.04, 0.05))
+    # Forget gates near 1 all along, so that the cell state grows.
+    yield _plain("gates-open", T=60, I=2, H=3, b=calibrated(-1, 9), w=calibrated(-4, 4))
 
 
 def _zero_points() -> Iterator[ExtendedSpec]:
@@ -98,6 +103,10 @@ def _scales() -> Iterator[ExtendedSpec]:
     yield _plain("large-bias", b=calibrated(-100, 100), fill=(("B", 0.02),))
     yield _plain("bias-power-of-two", b=_two(-16))
     yield _plain("small-bias", b=calibrated(-1e-6, 1e-6))
+    # So coarse that it shows how weights become levels.
+    yield _plain("coarse-recurrent-weights", T=5, H=4, r=_scaled(0.11), fill=(("R", 0.0002),))
+    yield _plain("coarse-recurrent-weights", T=3, I=2, H=7, r=_scaled(0.07, 33000), fill=(("R", 0.0003),))
+    yield _plain("coarse-bias", T=5, H=4, b=_scaled(0.13), fill=(("B", 0.0002),))
     for power in (-18, -16, -15, -12, -9, -8, -7, -5):
         yield _plain(f"y-power-of-two-{-power}", T=5, y=_two(power))
     yield _plain("y-coarse", T=5, y=_scaled(2.0**-8 * 1.4))
@@ -122,6 +131,7 @@ def _pre_activations() -> Iterator[ExtendedSpec]:
     for size in (16, 60, 120, 127, 130, 160, 300, 2000):
         # Sums of four products of that size at most, dense below it.
         yield _plain(f"pre-activation-{size}", T=3, I=4, H=2, x=calibrated(-size, size), w=calibrated(-1, 0.97))
+    yield _plain("pre-activation-40-fine", I=4, H=8, x=calibrated(-40, 40), y=_two(-22))
     yield _plain("pre-activation-one", T=1, I=1, H=1, x=calibrated(-300, 300), w=calibrated(-1, 0.97), seed=9)
     # The terms are large and their sum is small.
     yield _plain("terms-large", T=2, I=100, H=2, x=calibrated(0, 6), w=calibrated(0, 1), fill=(("X", 0.02), ("W", 0.3)))
@@ -150,6 +160,7 @@ def _forms() -> Iterator[ExtendedSpec]:
     yield _plain("old-name", old=True)
     yield _plain("old-name", old=True, T=7, I=5, H=6, weights="input")
     yield _plain("rerun-data", reruns="data", weights="input")
+    yield _plain("rerun-data", reruns="data", weights="input", T=3, I=4, H=5)
     yield _plain("rerun-sizes", reruns="sizes")
     yield _plain("no-steps", T=0)
     yield _plain("no-steps", T=0, I=5, H=6, weights="input")

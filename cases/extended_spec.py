@@ -129,7 +129,8 @@ class ExtendedSpec:
             "R": (2, 4 * self.H, self.H),
         }
         shapes |= {"B": (2, 8 * self.H)} if self.bias else {}
-        return {name: self._tensor(name, shape, run if name == "X" else 0) for name, shape in shapes.items()}
+        fed = shapes if self.weights == "input" else ("X",)
+        return {name: self._tensor(name, shape, run if name in fed else 0) for name, shape in shapes.items()}
 
     def _tensor(self, name: str, shape: tuple[int, ...], run: int) -> Array:
         scale, zero_point = getattr(self, name.lower())

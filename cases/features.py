@@ -154,6 +154,8 @@ def _present(node: Node, inputs: Mapping[str, NDArray[Any]]) -> dict[str, bool]:
         "Y-unannounced": "sequence_output" in c.touched,
         "size-one": 1 in (c.T, c.N, c.I, c.H),
         "size-zero": 0 in (c.T, c.N),
+        "no-rows": c.N == 0,
+        "no-steps": c.T == 0,
         **{f"uses-{name}": name in used for name in ACTIVATIONS},
         **{name: name == c.format.name for name in operator.types},
     }

@@ -4,19 +4,47 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
-from ..reference import Node, operator_version
+from ..reference import CELLS, OPERATORS, Node, operator_version, versions_of
 
 __all__ = ["CaseSpec"]
+
+_SWITCH = (False, True)
+# What fields with few values may be, in the operator versions that have them.
+_CHOICES: dict[str, tuple[object, ...]] = {
+    "direction": ("forward", "reverse", "bidirectional"),
+    "layout": (0, 1),
+    "opset": ("first", "last"),
+    "bias": _SWITCH,
+    "lengths": ("absent", "full", "short", "ragged", "empty"),
+    "input_forget": (None, 0, 1),
+    "output_sequence": (None, 0, 1),
+    "hidden_size": _SWITCH,
+    "explicit": _SWITCH,
+    "weights": ("input", "initializer"),
+    "dimensions": ("static", "symbolic"),
+    "data": (
+        *("dense", "small", "large", "huge", "one-sign", "exact", "numerics"),
+        *("nan-row", "inf-row", "nan-padding"),
+    ),
+    "reruns": ("none", "data", "sizes"),
+}
+_ATTRIBUTES = ("layout", "input_forget", "linear_before_reset", "output_sequence")
+"""Attributes that not every operator version has."""
+_LEAST = {"T": 0, "N": 0, "I": 1, "H": 1, "seed": 0, "weights_seed": 0}
+_LISTS = (("activations", str, "names"), ("alpha", (int, float), "numbers"), ("beta", (int, float), "numbers"))
 
 
 @dataclass(frozen=True)
 class CaseSpec:
     """One model and its inputs. Every field has the simplest value as its default.
+
+    Raises ValueError for what a field cannot be, or the operator version does not have. Whether numbers and names of
+    functions are legal is for the node to say, and a violation for what breaks it.
 
     T, N, I, H
         seq_length, batch_size, input_size, hidden_size.
@@ -79,6 +107,37 @@ class CaseSpec:
     seed: int = 0
     weights_seed: int = 0
     illegal: str = ""
+
+    def __post_init__(self) -> None:
+        for name, (values, kinds) in _choices(self.op, self.version).items():
+            value = getattr(self, name)
+            if value not in values or type(value) not in kinds:  # True is no layout 1
+                raise self._wrong(name, _either(values))
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise self._wrong(name, f"a whole number from {least} on")
+        for name, of, words in _LISTS:
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, tuple) and all(isinstance(v, of) for v in value)):
+                raise self._wrong(name, f"None or a tuple of {words}")
+        if self.clip is not None and type(self.clip) not in (int, float):
+            raise self._wrong("clip", "None or a number")
+        if self.linear_before_reset is not None and type(self.linear_before_reset) is not int:
+            raise self._wrong("linear_before_reset", "None or a whole number")
+        known = operator_version(self.op, self.version).outputs
+        given = self.outputs if isinstance(self.outputs, tuple) else ()
+        out_of_place = any(name not in ("", there) for name, there in zip(given, known, strict=False))
+        if not any(given) or len(given) > len(known) or out_of_place:
+            raise self._wrong("outputs", f"{known}, with '' in the place of each that is not asked for")
+
+    def _wrong(self, name: str, there: str) -> ValueError:
+        return ValueError(f"{name} of {self.op}-{self.version} is {there}, not {getattr(self, name)!r}")
+
+    def __repr__(self) -> str:
+        """The fields that differ from their defaults, as Python has them: it can be pasted back."""
+        given = [f"{n}={v!r}" for n, usual in _usual()[2:] if (v := getattr(self, n)) != usual]
+        return f"CaseSpec({', '.join([repr(self.op), repr(self.version), *given])})"
 
     @cached_property
     def node(self) -> Node:
@@ -158,3 +217,27 @@ class CaseSpec:
 def _usual() -> tuple[tuple[str, Any], ...]:
     """The name of every field, and its default."""
     return tuple((field.name, field.default) for field in fields(CaseSpec))
+
+
+@lru_cache(maxsize=None, typed=True)  # asked for every case there is; and 14.0 is no version
+def _choices(op: str, version: int) -> dict[str, tuple[tuple[object, ...], frozenset[type]]]:
+    """What the fields with few values may be in an operator version, each with the types of its values. Raises
+    ValueError where there is no such version."""
+    if op not in OPERATORS:
+        raise ValueError(f"op is {_either(OPERATORS)}, not {op!r}")
+    if version not in versions_of(op) or type(version) is not int:
+        raise ValueError(f"version of {op} is {_either(versions_of(op))}, not {version!r}")
+    operator, cell = operator_version(op, version), CELLS[op]
+    choices = {
+        "type": operator.types,
+        **_CHOICES,
+        "initial": ("none", "all", "h", *cell.inner),
+        "peepholes": _SWITCH if cell.peepholes else (False,),
+    }
+    choices |= {name: (usual,) for name, usual in _usual() if name in _ATTRIBUTES and name not in operator.attributes}
+    return {name: (values, frozenset(map(type, values))) for name, values in choices.items()}
+
+
+def _either(values: Sequence[object]) -> str:
+    *most, last = map(repr, values)
+    return f"{', '.join(most)} or {last}" if most else last

@@ -1,16 +1,16 @@
-"""``onnxspec clauses``: what the documents say, statement by statement, as a table."""
+"""``onnxspec clauses``: what the documents say, statement by statement."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Optional
 
 import typer
-from rich.box import SIMPLE
-from rich.table import Table
+from rich.console import RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from ..cases import operator_versions
@@ -22,6 +22,7 @@ from .selection import UnknownName
 
 __all__ = ["clauses"]
 
+_INDENT = 4
 _STYLES = {"stated": "green", "implied": "green", "convention": "yellow", "undefined": "magenta", "arithmetic": "cyan"}
 
 
@@ -43,7 +44,7 @@ def clauses(
     convention of implementers, the document leaves it undefined, or it is arithmetic. Only what is stated or implied
     can fail.
 
-    On a terminal it is a table; elsewhere a line each, its columns with tabs between them.
+    On a terminal each has its paragraph; elsewhere a line each, its columns with tabs between them.
     """
     try:
         chosen = _chosen(operator)
@@ -57,7 +58,8 @@ def clauses(
     if as_json:
         _put("".join(f"{json.dumps(_plain(clause), ensure_ascii=False)}\n" for clause in found))
     elif console.is_terminal:
-        console.print(_table(found))
+        for part in _paragraphs(found):
+            console.print(part)
     else:
         _put("".join("\t".join(map(str, _columns(clause))) + "\n" for clause in found))
     counts = Counter(clause.status for clause in found)
@@ -92,17 +94,13 @@ def _plain(clause: Clause) -> dict[str, Any]:
     return {name: value for name, value in plain.items() if value not in (None, [])}
 
 
-def _table(found: Sequence[Clause]) -> Table:
-    table = Table(box=SIMPLE, show_lines=True)
-    table.add_column("clause", overflow="fold")
-    table.add_column("status", no_wrap=True)
-    table.add_column("versions")
-    table.add_column("text", min_width=28)
-    table.add_column("source")
+def _paragraphs(found: Sequence[Clause]) -> Iterator[RenderableType]:
+    """For each clause a line with its id, then what it says: five columns would be too narrow to read side by side."""
     for clause in found:
         id, status, versions, text, source = _columns(clause)
-        table.add_row(Text(id), Text(status, _STYLES[status]), versions, Text(text), Text(source))
-    return table
+        of = "all versions" if versions == "all" else f"versions {versions}"
+        yield Text.assemble((id, "bold"), "  ", (status, _STYLES[status]), (f"  {of}", "dim"))
+        yield Padding(Text.assemble(text, "\n", (source, "dim")), (0, 0, 1, _INDENT))
 
 
 def _columns(clause: Clause) -> tuple[str, str, str, str, str]:

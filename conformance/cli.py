@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import os
 import shlex
 import signal
 import sys
@@ -24,7 +25,7 @@ from ..cases import operator_versions
 from ..cases.directory import DirectoryError
 from ..reference import OPERATORS
 from .directory_probe import digest_of_directories, probe_directories
-from .display import RunDisplay, console_on, summarize
+from .display import RunDisplay, console_on, drop, summarize
 from .engine import execute
 from .environment import version_of
 from .expected_failures import ExpectedFailureError
@@ -217,8 +218,7 @@ def run(
             targets = [replace(each, expected=str(expected_file)) for each in targets]
         if update_expected:
             require_lists(targets)
-        command = ("onnxspec", *sys.argv[1:])
-        plan = Plan(chosen, (), tuple(targets), command, frozenset(), expected, targets_file)
+        plan = Plan(chosen, (), tuple(targets), _command(), frozenset(), expected, targets_file)
         if cases:
             source = getattr(context.get_parameter_source("profile"), "name", "")
             if source == "COMMANDLINE":
@@ -227,6 +227,7 @@ def run(
         else:
             about = dict.fromkeys(op for each in targets for op in each.operators)
             plan = replace(plan, everything=tuple(select_probes(chosen, tuple(about))))
+        _require_cases(plan)
         plan = replace(plan, shard=parse_shard(shard) if shard is not None else None)
         if not plan.probes:
             _fail(f"shard {plan.shard} is empty: there are fewer cases than shards")
@@ -242,7 +243,25 @@ def run(
         _fail(str(error))
     except OSError as error:
         _fail(f"cannot keep results in {out or 'runs'}: {_why(error)}")
+    if resume and not journal.done and journal.described() is None:
+        _warn(f"nothing to go on with in {folder}: a new run starts", "dim")
     _carry_out(plan, journal, update_expected)
+
+
+def _command() -> tuple[str, ...]:
+    """The command as it was given, in UTF-8 whatever the locale took its bytes for."""
+    return "onnxspec", *(os.fsencode(word).decode("utf-8", "surrogateescape") for word in sys.argv[1:])
+
+
+def _require_cases(plan: Plan) -> None:
+    """Make sure that every target gets something to run: a run of nothing would pass in silence."""
+    for target in plan.targets:
+        if plan.probes_of(target):
+            continue
+        if target.wrap:
+            _fail(f"none of the chosen cases can be put in the wrap {target.wrap!r}: choose others, or leave it out")
+        of = " or ".join(target.operators)
+        _fail(f"none of the chosen cases is about {of}, which {target.name} is for: choose some, or leave it out")
 
 
 def _with_directories(plan: Plan, roots: Sequence[Path]) -> Plan:
@@ -362,15 +381,15 @@ def _put(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        console_on(sys.stdout).file.flush()
+        drop(sys.stdout)
         raise typer.Exit from None
-    except OSError as error:
-        console_on(sys.stdout).file.flush()
-        _fail(_why(error))
 
 
 def main() -> None:
     """Entry point of the command ``onnxspec``."""
+    # What is closed (">&-") is nowhere; it stays open as long as the process.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -382,6 +401,12 @@ def main() -> None:
         code = error.exit_code
     except typer.Abort:
         code = 130
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        drop(sys.stdout)  # nothing but the standard output has no name
+        _warn(f"onnxspec: {_why(error)}", "red")
+        code = 2
     sys.exit(code if sys.argv[1:] else 2)
 
 

@@ -61,7 +61,7 @@ _WORDS = {
 
 def worded(trait: str) -> str:
     """A trait as a reader is told of it."""
-    return _WORDS.get(trait) or trait.removeprefix("uses ")
+    return _WORDS.get(trait) or trait.removeprefix("uses ").removeprefix("about ")
 
 
 @lru_cache(maxsize=4096)

@@ -345,7 +345,8 @@ def explain_results(
     if not witnesses:
         return {}
     # A run costs each case more than a hypothesis does: building it, running it twice, judging it by several readings.
-    effort = 300 + 3 * sum(r.verdict not in (Verdict.REFUSED, Verdict.UNAVAILABLE) for r in results)
+    # To start it, and to write what it found, costs as much as some thousands.
+    effort = 2500 + 3 * sum(r.verdict not in (Verdict.REFUSED, Verdict.UNAVAILABLE) for r in results)
     return dict(diagnose(witnesses, accuracy, effort, _followed(results), _unharmed(results, probes)).of)
 
 

@@ -14,7 +14,7 @@ from .cli import CaseIds, Ops, ProfileName, Types, Versions, _fail, _put, _say, 
 from .environment import version_of
 from .selection import Selection, UnknownName, select
 
-__all__ = ["generate_cases", "verify_cases"]
+__all__ = ["generate_cases", "options_of", "verify_cases"]
 
 
 @app.command(name="generate")
@@ -59,17 +59,21 @@ def _cases(count: int) -> str:
     return f"{count} case{'' if count == 1 else 's'}"
 
 
-def _command(chosen: Selection, everything: bool) -> str:
-    """The command that makes the same tree, wherever."""
+def options_of(chosen: Selection) -> list[str]:
+    """The options that choose the same."""
     options = [
-        ("--profile", [chosen.profile]),
+        *([("--cases", chosen.directories)] if chosen.directories else [("--profile", (chosen.profile,))]),
         ("--op", chosen.ops),
         ("--since-version", map(str, chosen.versions)),
         ("--type", chosen.types),
         ("--case", chosen.cases),
     ]
-    words = [word for option, values in options for value in values for word in (option, value)]
-    return shlex.join(["onnxspec", "generate", "DIR", *words, *(["--all"] if everything else [])])
+    return [word for option, values in options for value in values for word in (option, value)]
+
+
+def _command(chosen: Selection, everything: bool) -> str:
+    """The command that makes the same tree, wherever."""
+    return shlex.join(["onnxspec", "generate", "DIR", *options_of(chosen), *(["--all"] if everything else [])])
 
 
 @app.command(name="verify-cases")

@@ -5,7 +5,9 @@ All text that comes from elsewhere (names, messages of runtimes) is printed as i
 
 from __future__ import annotations
 
+import errno
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, TextIO, cast
@@ -19,17 +21,32 @@ from .diagnosis import DIAGNOSED
 from .judgement import FAILING, Verdict
 from .result import Result
 from .run import Plan, Run, TargetRun
+from .target import Target
+from .target_survey import is_command
 
-__all__ = ["LastingStream", "RunDisplay", "console_on", "summarize"]
+__all__ = ["LastingStream", "RunDisplay", "console_on", "could_not_start", "drop", "summarize"]
 
 _COLOURS = {Verdict.PASS: "green", Verdict.REFUSED: "yellow", Verdict.UNJUDGED: "cyan"}
 _UNWRAPPED = 100_000
 _MARGIN = 11
+_GONE = (errno.EPIPE, errno.EIO, errno.EINVAL)  # a pipe without a reader, a closed terminal, and Windows for both
 _LEGIBLE = 30  # characters of a message below which it says nothing
 
 
+def drop(stream: TextIO) -> None:
+    """Send all that a stream still holds or will be given nowhere, or the interpreter would stumble over it when it
+    ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
 class LastingStream:
-    """A stream whose reader may go away (a pipe, a closed terminal): what nobody takes is dropped, work goes on."""
+    """A stream whose reader may go away (a pipe, a closed terminal): what nobody takes is dropped, work goes on.
+
+    What cannot be written for another reason, such as a full disk, raises OSError; complaints on the standard error are
+    dropped then, too.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -41,21 +58,20 @@ class LastingStream:
         """Write, or drop."""
         try:
             return self._stream.write(text)
-        except OSError:
-            return self._drop()
+        except OSError as error:
+            return self._lost(error)
 
     def flush(self) -> None:
         """Flush, or drop."""
         try:
             self._stream.flush()
-        except OSError:
-            self._drop()
+        except OSError as error:
+            self._lost(error)
 
-    def _drop(self) -> int:
-        # What is still buffered goes the same way, or the interpreter would stumble over it when it ends.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self._stream.fileno())
-        os.close(nowhere)
+    def _lost(self, error: OSError) -> int:
+        if error.errno not in _GONE and self._stream is not sys.stderr:
+            raise error
+        drop(self._stream)
         return 0
 
 
@@ -129,7 +145,7 @@ def summarize(run: Run, console: Console) -> None:
         console.print()
         console.print(Text.assemble((target.target.name, "bold"), f" {version}".rstrip(), ": ", _counts(target)))
         if target.unavailable:
-            _entry(console, Text("failed", "bold red"), [Text(f"could not start: {target.unavailable}")])
+            _entry(console, Text("failed", "bold red"), [Text(could_not_start(target.target, target.unavailable))])
         if any(result.verdict is not Verdict.UNAVAILABLE for result in target.results):
             _findings(target, run, console)
         for entry in target.stale:
@@ -139,6 +155,13 @@ def summarize(run: Run, console: Console) -> None:
         if missing:
             text = f"refuses what is required in {_cases(len(missing))}, e.g. {missing[0].case}"
             _entry(console, Text("missing", "bold red"), [Text(text)])
+
+
+def could_not_start(target: Target, reason: str) -> str:
+    """That a target could not start and why, with a hint where its runtime is not installed here."""
+    hint = "; 'onnxspec targets' says what installs it"
+    missing = "No module named" in reason and target.adapter != "backend" and not is_command(target)
+    return f"could not start: {reason}{hint if missing else ''}"
 
 
 def _findings(target: TargetRun, run: Run, console: Console) -> None:
@@ -178,8 +201,15 @@ def _extent(finding: Mapping[str, Any]) -> str:
 
 
 def _refusal(finding: Mapping[str, Any], console: Console) -> Text:
-    """What is refused, and in a dim voice the words of the first refusal, so far as the line has room for them."""
-    line = Text(f"{finding['title'].removeprefix('refuses ')} ({_cases(len(finding['cases']))}, {_extent(finding)})")
+    """What is refused, and in a dim voice the words of the first refusal, so far as the line has room for them. Where
+    nothing is known of what is refused but these words, they stand for it."""
+    extent = f" ({_cases(len(finding['cases']))}, {_extent(finding)})"
+    if finding["message"] and not finding["conditions"]:
+        said = Text(finding["message"])
+        if console.file.isatty():
+            said.truncate(max(console.width - _MARGIN - len(extent), _LEGIBLE), overflow="ellipsis")
+        return said.append(extent)
+    line = Text(f"{finding['title'].removeprefix('refuses ')}{extent}")
     room = console.width - _MARGIN - len(line) - 2
     if finding["message"] and (not console.file.isatty() or room >= _LEGIBLE):
         said = Text(f": {finding['message']}", "dim")

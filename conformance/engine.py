@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
+from .decidable import decidable
 from .description import description_of
 from .diagnosis import DIAGNOSED
 from .disagreements import disagreements_of, write_reproducers
@@ -24,13 +25,10 @@ from .probe import Probe
 from .process import TargetProcess, TargetUnavailable
 from .result import Result, result_of
 from .run import Plan, Run, TargetRun
-from .selection import probes_of_profile
 from .stream import tried
 from .target import Target
 
 __all__ = ["Observer", "execute", "no_longer_needed"]
-
-_LARGE = "core"
 
 Observer = Callable[[TargetRun, "Result | None"], None]
 """Called when a target begins (None), and with each result."""
@@ -168,12 +166,7 @@ def no_longer_needed(plan: Plan, listed: Iterable[Entry], run: TargetRun) -> lis
     found = stale(applying(listed, run.description), ran)
     if not found:
         return []
-    done = {result.case for _, result in ran}
-    everything = probes_of_profile(plan.selection.profile)
-    # Which cases a mistake explains is known only once they fail: those of a small profile need not be among them.
-    more = probes_of_profile(_LARGE) if any(entry.deviations for entry in found) else []
-    telling = ((entry, more if entry.deviations else everything) for entry in found)
-    return [entry for entry, cases in telling if all(probe.id in done for probe in cases if entry.covers(probe))]
+    return decidable(found, {result.case for _, result in ran}, plan.selection.profile)
 
 
 def _same_runtime(description: dict[str, Any], run: TargetRun) -> dict[str, Any]:

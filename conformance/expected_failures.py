@@ -6,7 +6,7 @@ An entry that nothing needs any more is reported, but fails nothing: another ver
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -14,9 +14,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from ..cases import PROFILES
+from ..cases.features import all_features
+from ..cases.wrapping import WRAPS
+from ..reference import DEVIATIONS, EXTENDED, EXTENDED_DEVIATIONS, FORMATS, OPERATORS, clauses_of, versions_of
+from .extended_probe import extended_probes
 from .judgement import FAILING, Judgement, Verdict
 from .probe import Probe
 from .result import Result
+from .selection import UnknownName
 from .target import Target
 from .toml_lines import line_of
 from .version_range import in_numbers, in_range, is_numbers, is_range
@@ -40,6 +46,7 @@ __all__ = [
 ]
 
 _LISTS = ("versions", "types", "features", "clauses", "deviations", "cases", "verdicts")
+_PATTERNS = ("clauses", "deviations")
 _TEXTS = ("reason", "op", "link", "runtime")
 _CPU = "CPUExecutionProvider"
 
@@ -189,12 +196,59 @@ def _entry(row: Mapping[str, Any]) -> Entry:
     for key in ("reason", "op"):
         if key not in row:
             raise ValueError(key, f"{key} is missing")
-    if strange := set(row.get("verdicts", ())) - {v.value for v in FAILING}:
-        raise ValueError("verdicts", f"no failing verdict is called {', '.join(sorted(strange))}")
+    _require_names(row)
     if "runtime" in row and not is_range(row["runtime"]):
         raise ValueError("runtime", f"runtime: {row['runtime']!r} is no range like '>=1.20, <1.23'")
     fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
     return Entry(**fields)
+
+
+def _require_names(row: Mapping[str, Any]) -> None:
+    """Raise ValueError, with the key and the complaint, for a name that nothing has: the entry would never match."""
+    op, kinds = row["op"], dict(_KINDS)
+    if op not in (*OPERATORS, *EXTENDED):
+        # Of a directory with a model that no document speaks of it is the graph's name, which can be anything.
+        if "cases" not in row or {"features", "clauses", "deviations"} & set(row):
+            near = UnknownName("operator", op, [*OPERATORS, *EXTENDED])
+            raise ValueError("op", f"op: {near}; the name of a directory's graph goes with cases, types and versions")
+        del kinds["types"]
+    for key, (kind, names) in kinds.items():
+        for given in row.get(key, ()):
+            if not any(fnmatchcase(name, given) if key in _PATTERNS else name == given for name in names(op)):
+                raise ValueError(key, f"{key}: {UnknownName(kind, given, names(op), f' of {op}')}")
+
+
+@cache
+def _features(op: str) -> tuple[str, ...]:
+    """All that a case of an operator can have: of a profile, wrapped, or a directory."""
+    if op in EXTENDED:
+        found = frozenset().union(*(probe.features for probe in extended_probes(PROFILES[-1]) if probe.op == op))
+    else:
+        wrapped = {"wrapped", *(f"wrapped-{name}" for name in WRAPS)}
+        found = frozenset(wrapped).union(*(all_features(op, version) for version in versions_of(op)))
+    return tuple(sorted(found))
+
+
+@cache
+def _clauses(op: str) -> tuple[str, ...]:
+    return tuple(clause.id for clause in clauses_of(op))
+
+
+@cache
+def _deviations(op: str) -> tuple[str, ...]:
+    if op in EXTENDED:
+        return tuple(EXTENDED_DEVIATIONS)
+    return tuple(id for id, deviation in DEVIATIONS.items() if op in deviation.operators)
+
+
+_KINDS: dict[str, tuple[str, Callable[[str], Sequence[str]]]] = {
+    "verdicts": ("failing verdict", lambda op: [verdict.value for verdict in Verdict if verdict in FAILING]),
+    "types": ("type", lambda op: list(FORMATS)),
+    "features": ("feature", _features),
+    "clauses": ("clause", _clauses),
+    "deviations": ("deviation", _deviations),
+}
+"""Keys that hold names to what those are called, and to all that there are for an operator."""
 
 
 def _fits(key: str, value: object) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..reference import EXTENDED, FORMATS, OPERATORS
 from .expected_failures import Entry, ExpectedFailureError, Failure, applying, matching, parse_expected
 from .probe import Probe
 from .result import Result
@@ -151,18 +152,19 @@ def _new_entry(members: Sequence[Result], runtime: str) -> tuple[str, str]:
     fields: dict[str, Any] = {
         "op": first.op,
         "versions": sorted({r.version for r in members}),
-        "types": sorted({r.type for r in members}),
+        "types": sorted({r.type for r in members} & set(FORMATS)),
         "verdicts": [first.verdict.value],
     }
     if first.diagnosis:
         fields["deviations"] = list(first.diagnosis)
     elif first.clause:
         fields["clauses"] = [first.clause]
-    if len(members) <= MOST_CASES:
+    # A graph that is no operator is known by its cases alone.
+    if len(members) <= MOST_CASES or first.op not in (*OPERATORS, *EXTENDED):
         fields["cases"] = sorted(r.case for r in members)
     count = f"{len(members)} case{'' if len(members) == 1 else 's'}"
     fields["reason"] = f"{title} in {count} with {runtime or 'this runtime'}{unknown}."
-    return title, "\n".join(["[[expected]]", *(f"{key} = {_toml(value)}" for key, value in fields.items())])
+    return title, "\n".join(["[[expected]]", *(f"{key} = {_toml(value)}" for key, value in fields.items() if value)])
 
 
 def _toml(value: Any) -> str:

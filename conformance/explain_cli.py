@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Optional
 
 import typer
 
 from ..reference import EXTENDED, OPERATORS
 from .cli import TargetsFile, _fail, _put, _targets, app
-from .display import console_on
+from .display import console_on, could_not_start
 from .explainer import Explainer
 from .probe import Probe
 from .process import TargetProcess, TargetUnavailable
@@ -18,9 +19,10 @@ from .stream import Tried, tried
 from .target import ACCURACY, TargetError
 from .wrap_probe import wrapped_probes
 
-__all__ = ["explain"]
+__all__ = ["ambiguous", "explain"]
 
 _EFFORT = 2000  # hypotheses that are tried on the case
+_NAMED = 3
 
 
 @app.command()
@@ -64,7 +66,7 @@ def explain(
                 process.start()
                 (one,) = tried(process, [probe], chosen.accuracy)
         except TargetUnavailable as error:
-            _fail(f"{chosen.name} could not start: {error}", 3)
+            _fail(f"{chosen.name} {could_not_start(chosen, str(error))}", 3)
     from .explanation import explain as explain_case
 
     accuracy = chosen.accuracy if chosen is not None else ACCURACY
@@ -74,15 +76,26 @@ def explain(
 
 
 def _probe_of(case: str) -> Probe:
-    """The case of that id, or of the only one that begins so."""
+    """The case of that id, or of the only one that begins so.
+
+    Only where no case of core begins so those of all profiles are built, which takes seconds; and where the operator is
+    known, those of the others are left alone.
+    """
     everything = (*OPERATORS, *EXTENDED)
+    about = [op for op in everything if case.startswith(f"{op.lower()}-")] or everything
     try:
-        found = select_probes(Selection(cases=(case,)), everything)
-    except UnknownName as unknown:
+        found = select_probes(Selection(cases=(f"{case}*",)), about)
+    except UnknownName:
         try:
-            found = select_probes(Selection(cases=(f"{case}*",)), everything)
-        except UnknownName:
+            found = select_probes(Selection(cases=(case,)), about)
+        except UnknownName as unknown:  # which names the case as it was given
             _fail(str(unknown))
     if len(found) > 1:
-        _fail(f"{len(found)} cases begin like {case!r}: {', '.join(p.id for p in found[:3])}, ...")
+        _fail(ambiguous(case, [probe.id for probe in found]))
     return found[0]
+
+
+def ambiguous(case: str, ids: Sequence[str]) -> str:
+    """That several cases begin so."""
+    more = ", ..." if len(ids) > _NAMED else ""
+    return f"{len(ids)} cases begin like {case!r}: {', '.join(ids[:_NAMED])}{more}"

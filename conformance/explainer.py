@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 
+from ..reference import DEVIATIONS, EXTENDED_DEVIATIONS, OPERATORS, versions_of
 from .diagnosis import DIAGNOSED, Search, explain_results, witness_of
 from .evidence import Kept
 from .extended_diagnosis import ExtendedSearch, explain_extended
@@ -26,10 +28,20 @@ def explained(
 class Explainer:
     """Explains one failing case after the other: what explained earlier ones is tried first."""
 
-    def __init__(self, accuracy: str, effort: int) -> None:
-        """`effort` is how many hypotheses may be tried, all in all."""
+    def __init__(self, accuracy: str, effort: int, suspects: Iterable[str] = ()) -> None:
+        """`effort` is how many hypotheses may be tried, all in all; `suspects` are patterns of ids of mistakes that the
+        target is known for, which no case has to show first."""
+        patterns = tuple(suspects)
+
+        def suspected(id: str) -> bool:
+            return any(fnmatchcase(id, pattern) for pattern in patterns)
+
         self._search = Search(accuracy, effort)
         self._extended = ExtendedSearch(effort)
+        self._extended.known += [d for d in EXTENDED_DEVIATIONS.values() if d.change and suspected(d.id)]
+        for op in OPERATORS:
+            of_op = (d for d in DEVIATIONS.values() if not d.accepts and suspected(d.id))
+            self._search.known[op] += [d for d in of_op if any(d.applies(op, v) for v in versions_of(op))]
 
     def explain(self, one: Tried) -> tuple[str, ...]:
         """The ids of the mistakes that explain a case together; none where it does not fail, or nothing does."""

@@ -7,15 +7,16 @@ the fewest of them that it needs.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..reference import EXTENDED_DEVIATIONS, ExtendedDeviation
-from ..reference.extended_lstm import STATES
-from ..reference.extended_mistakes import explains_extended
+from ..reference.extended_lstm import STATES, expect_extended
+from ..reference.extended_mistakes import evidence_extended
 from .evidence import Kept
 from .extended_probe import ExtendedProbe, runs_of
 from .extended_verdict import ExtendedRun
@@ -27,6 +28,10 @@ from .result import Result
 __all__ = ["ExtendedSearch", "explain_extended"]
 
 _DIAGNOSED = frozenset({Verdict.WRONG, Verdict.INACCURATE, Verdict.UNSTABLE})
+_NEW = 4.0
+"""Bits that must speak for a mistake before it is thought of. There are some fifty of them, and a case of two numbers
+is explained by one or another by chance. For one that other cases have shown anything at all is enough."""
+
 _AT_ONCE = 4
 _JURY = 8
 
@@ -40,8 +45,23 @@ class _Witness:
     topics: frozenset[str]
     size: tuple[float, int]
 
-    def explained_by(self, mistakes: Mistakes) -> bool:
-        return any(all(explains_extended(mistakes, r.node, Y, state=s) for r, Y in self.runs) for s in STATES)
+    @cached_property
+    def right(self) -> list[NDArray[np.float64]]:
+        """What Y must be, run by run."""
+        with np.errstate(all="ignore"):
+            return [expect_extended(run.node, Y).value for run, Y in self.runs]
+
+    def evidence(self, mistakes: Mistakes) -> float | None:
+        """What speaks for these mistakes, in bits; None where they do not explain the case."""
+        most: float | None = None
+        for state in STATES:
+            told = [
+                evidence_extended(mistakes, run.node, Y, right, state)
+                for (run, Y), right in zip(self.runs, self.right, strict=True)
+            ]
+            if None not in told:
+                most = max(most or 0.0, sum(bits for bits in told if bits is not None))
+        return most
 
 
 def explain_extended(
@@ -64,10 +84,12 @@ def explain_extended(
                 witnesses.append(_witness_of(probe, held[1][0]))
     ordered = sorted((w for w in witnesses if w.runs), key=lambda w: (w.size, w.case))
     search = ExtendedSearch(effort)
-    for witness in ordered:
-        mistakes = search.explain(witness, ordered)
-        if mistakes is not None:
-            found[witness.case] = tuple(d.id for d in mistakes)
+    # Of what comes too early for it more is known later.
+    for explain in (search.explain, search.by_known):
+        for witness in ordered:
+            mistakes = explain(witness, ordered) if witness.case not in found else None
+            if mistakes is not None:
+                found[witness.case] = tuple(d.id for d in mistakes)
     return found
 
 
@@ -104,33 +126,42 @@ class ExtendedSearch:
         found = self.explain(witness, ()) if witness is not None and witness.runs else None
         return tuple(d.id for d in found or ())
 
-    def explain(self, witness: _Witness, others: Sequence[_Witness]) -> Mistakes | None:
+    def explain(self, witness: _Witness, others: Sequence[_Witness] = ()) -> Mistakes | None:
         """The fewest mistakes that explain a case: of those known, or with one more that then is known too."""
-        by_known = self._by_known(witness)
+        by_known = self.by_known(witness)
         if by_known is not None:
             return by_known
-        for beside in self._subsets(_AT_ONCE - 1):
+        sizes = range(min(_AT_ONCE - 1, len(self.known)) + 1)
+        for beside in itertools.chain.from_iterable(map(self._sets, sizes)):
             more = [d for d in EXTENDED_DEVIATIONS.values() if d.change is not None and d not in self.known]
-            choices = [c for d in more if self._holds(witness, c := _ordered((*beside, d)))]
+            choices = [c for d in more if self._holds(witness, c := _ordered((*beside, d)), _NEW)]
             if choices:
                 chosen = choices[0] if len(choices) == 1 else self._most(choices, witness, others)
                 self.known += [d for d in chosen if d not in self.known]
                 return chosen
         return None
 
-    def _by_known(self, witness: _Witness) -> Mistakes | None:
-        return next((s for s in self._subsets(_AT_ONCE) if s and self._holds(witness, s)), None)
+    def by_known(self, witness: _Witness, others: Sequence[_Witness] = ()) -> Mistakes | None:
+        """The fewest of the mistakes known that explain a case; of as few those for which most speaks."""
+        for size in range(1, min(_AT_ONCE, len(self.known)) + 1):
+            told = {some: bits for some in self._sets(size) if (bits := self._evidence(witness, some)) > 0}
+            if told:
+                return max(told, key=lambda some: told[some])
+        return None
 
-    def _subsets(self, most: int) -> Iterable[Mistakes]:
-        """Sets of known mistakes, smaller ones first."""
-        sizes = range(min(most, len(self.known)) + 1)
-        return (_ordered(s) for n in sizes for s in itertools.combinations(self.known, n))
+    def _sets(self, size: int) -> Iterator[Mistakes]:
+        """Sets of so many known mistakes."""
+        return map(_ordered, itertools.combinations(self.known, size))
 
-    def _holds(self, witness: _Witness, mistakes: Mistakes) -> bool:
+    def _evidence(self, witness: _Witness, mistakes: Mistakes) -> float:
+        """What speaks for these mistakes, in bits; none where they do not explain the case."""
         if self.effort <= 0:
-            return False
+            return 0.0
         self.effort -= 1
-        return witness.explained_by(mistakes)
+        return witness.evidence(mistakes) or 0.0
+
+    def _holds(self, witness: _Witness, mistakes: Mistakes, least: float = 0.0) -> bool:
+        return self._evidence(witness, mistakes) > least
 
     def _most(self, choices: list[Mistakes], witness: _Witness, others: Sequence[_Witness]) -> Mistakes:
         """The choice that explains most of the cases that are most alike; what the shipped kernel is known to do, and

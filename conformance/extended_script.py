@@ -29,7 +29,7 @@ _SCRIPT = '''"""@id: @about
 @says
 
 Run with the path of AMD Quark's custom-op library as its argument, or in ONNXSPEC_QUARK_LIBRARY (onnxspec keeps the one
-that it has built in its cache folder, ~/.cache/onnxspec/quark).
+that it has built in its cache folder, ~/.cache/onnxspec/quark). Without one it exits with 2.
 """
 
 import hashlib
@@ -45,6 +45,10 @@ ATTRIBUTES = @attributes
 SHAPES = @shapes
 DATA = @data  # tensor: where its numbers lie, the lowest and the highest, and the key of their generator
 DOMAIN, NAME = @domain, @name
+LIBRARY = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("ONNXSPEC_QUARK_LIBRARY", "")
+if not os.path.isfile(LIBRARY):
+    print(f"not tried: there is no library {LIBRARY!r}; give the path of one", file=sys.stderr)
+    sys.exit(2)
 
 
 @drawn
@@ -83,7 +87,7 @@ def run():
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
-    options.register_custom_ops_library(sys.argv[1] if len(sys.argv) > 1 else os.environ["ONNXSPEC_QUARK_LIBRARY"])
+    options.register_custom_ops_library(LIBRARY)
     session = ort.InferenceSession(model(), options, providers=["CPUExecutionProvider"])
     return session.run(None, {n: INPUTS[n] for n in FED})[0]
 

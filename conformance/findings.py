@@ -92,6 +92,7 @@ def _entry(
         "cases": [r.case for r in members],
         "smallest": first.case,
         "expected": False,
+        "new": sum(r.failing and not r.expected for r in members),
         "why": "",
         "message": _gist(first.message),
         "repeat": first.repeat,
@@ -130,7 +131,8 @@ def _mistake(id: str, members: list[Result], passing: Iterable[Result], probes: 
         deviation=id,
         conditions=conditions,
         expected=all(r.expected for r in members),
-        why=reasons.most_common(1)[0][0] if reasons else "",
+        # Of what is new in part nothing is excused, so that it is not to be read as if it were.
+        why=reasons.most_common(1)[0][0] if all(r.expected for r in members) else "",
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import pytest
 
 from ..cases.features import GROUPS
+from .decidable import decidable
 from .expected_failures import Entry, ExpectedFailureError, applying, expectations_of, read_expected
 from .judgement import Verdict
 from .pipeline import Judged, Pipeline
@@ -19,7 +20,7 @@ from .plugin_options import PACKAGE, Asked, asked_for
 from .probe import Probe
 from .process import TargetUnavailable
 from .result import Result
-from .selection import Selection, UnknownName, meant_for, probes_of_profile, select_probes
+from .selection import Selection, UnknownName, meant_for, select_probes
 from .subtests import Subtests
 from .target import Target, TargetError, parse_target
 from .wording import how_to_mend
@@ -81,13 +82,12 @@ class Suite(pytest.Directory):
             targets = [target_named(name, asked) for name in asked.targets]
             selection = Selection(asked.profile, asked.ops, versions, asked.types, asked.cases)
             probes = select_probes(selection, list(dict.fromkeys(op for t in targets for op in t.operators)))
-            everything = probes_of_profile(asked.profile)
             suites = []
             for target in targets:
                 entries = own if own is not None else expectations_of(target) if asked.expects else ()
                 suite: TargetSuite = TargetSuite.from_parent(self, name=target.name)
                 due = list(meant_for(target.operators, selection, probes))
-                suite.hold(Pipeline(target, entries, asked.targets_file), due, everything)
+                suite.hold(Pipeline(target, entries, asked.targets_file), due, asked.profile)
                 suites.append(suite)
         except (UnknownName, TargetError, ExpectedFailureError) as error:
             raise self.CollectError(f"onnxspec: {error}") from None
@@ -99,12 +99,12 @@ class TargetSuite(pytest.Collector):
 
     pipeline: Pipeline
 
-    def hold(self, pipeline: Pipeline, probes: Sequence[Probe], everything: Sequence[Probe]) -> None:
-        """What to collect: the chosen cases, of all that the profile has."""
+    def hold(self, pipeline: Pipeline, probes: Sequence[Probe], profile: str) -> None:
+        """What to collect: the chosen cases of a profile."""
         self.pipeline = pipeline
         self.down = ""
         self._probes = list(probes)
-        self._everything = list(everything)
+        self._profile = profile
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item for each operator version, type and group, and one for what is expected to fail."""
@@ -116,13 +116,11 @@ class TargetSuite(pytest.Collector):
             item: Group = Group.from_parent(self, name=name)
             item.probes = probes
             yield item
-        chosen = {probe.id for probe in self._probes}
-        covered = [(entry, [p for p in self._everything if entry.covers(p)]) for entry in self.pipeline.entries]
-        # Of an entry that covers cases which were not chosen nothing is known.
-        decidable = [(entry, probes) for entry, probes in covered if probes and all(p.id in chosen for p in probes)]
-        if decidable:
+        entries = decidable(self.pipeline.entries, {probe.id for probe in self._probes}, self._profile)
+        covered = [(entry, [p for p in self._probes if entry.covers(p)]) for entry in entries]
+        if any(probes for _, probes in covered):
             last: Expectations = Expectations.from_parent(self, name="expected-failures")
-            last.entries = decidable
+            last.entries = [(entry, probes) for entry, probes in covered if probes]
             yield last
 
     def teardown(self) -> None:

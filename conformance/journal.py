@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -115,7 +116,9 @@ class Journal:
             if self.done:
                 raise RunMismatch(f"{self.folder} holds results but no {RUN} that says of what: use --overwrite")
             return
-        hint = "go on with the options that it was started with"
+        command = earlier.get("command")
+        by = f"; it was made by: {shlex.join(map(str, command))}" if isinstance(command, list) and command else ""
+        hint = f"go on with the options that it was started with{by}"
         for key in ("schema", "onnxspec", "profile", "selection", "digests", "expected_failures", "shard"):
             if earlier.get(key) != description.get(key):
                 raise RunMismatch(f"{self.folder} holds a run with another {key.replace('_', ' ')}: {hint}")

@@ -10,6 +10,7 @@ A command with none of them starts a program that speaks the protocol itself.
 from __future__ import annotations
 
 import base64
+import re
 import sys
 import zlib
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import worker
+from .job import TargetUnavailable
 from .target import Target
 
 __all__ = ["PLACEHOLDERS", "Launch", "launch_of"]
@@ -37,7 +39,7 @@ class Launch:
 
 
 def launch_of(target: Target) -> Launch:
-    """How the worker of a target is started."""
+    """How the worker of a target is started. Raises TargetUnavailable for a placeholder that stands for nothing."""
     path = Path(worker.__file__)
     source = path.read_text(encoding="utf-8")
     words: list[str] = []
@@ -45,6 +47,9 @@ def launch_of(target: Target) -> Launch:
         if part == "{stdin}":
             words += _CONSOLE
             continue
+        if re.fullmatch(r"\{[a-z]+\}", part) and part not in PLACEHOLDERS:
+            known = ", ".join(PLACEHOLDERS)
+            raise TargetUnavailable(f"the command has {part}, which stands for nothing: there are {known}")
         part = part.replace("{stdin}", " ".join(_CONSOLE))
         words.append({"{worker}": str(path), "{source}": source}.get(part, part))
     return Launch(tuple(words), _line(source) if reads_its_source(target.command) else b"")

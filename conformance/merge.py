@@ -30,7 +30,7 @@ from .target import Target
 
 __all__ = ["MergeError", "merge"]
 
-_SAME = ("onnxspec", "profile", "expected_failures")
+_SAME = ("onnxspec", "profile")
 
 
 class MergeError(ValueError):
@@ -99,7 +99,7 @@ def _read(folder: Path) -> _Part:
         raise MergeError(f"{folder} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if not isinstance(info, dict) or info.get("schema") != SCHEMA:
         raise MergeError(f"{folder}: {RUN} is not of the format {SCHEMA} that this version merges")
-    needed = (*_SAME, "selection", "digests", "targets", "started", "environment")
+    needed = (*_SAME, "expected_failures", "selection", "digests", "targets", "started", "environment")
     if missing := [key for key in needed if key not in info]:
         raise MergeError(f"{folder}: {RUN} lacks {', '.join(missing)}")
     results = []
@@ -114,10 +114,13 @@ def _read(folder: Path) -> _Part:
 def _compare(first: _Part, other: _Part) -> None:
     """Raise MergeError unless two runs asked the same questions of the same targets."""
     where = f"{first.folder} and {other.folder}"
+    if first.info["expected_failures"] != other.info["expected_failures"]:
+        without, used = (other, first) if first.info["expected_failures"] else (first, other)
+        raise MergeError(f"{without.folder} was run with --no-expected, {used.folder} was not: run both alike")
     for key in _SAME:
         a, b = first.info[key], other.info[key]
         if a != b:
-            raise MergeError(f"{where} differ in {key.replace('_', ' ')}: {a!r} and {b!r}")
+            raise MergeError(f"{where} differ in {key}: {a!r} and {b!r}")
     digests = first.info["digests"], other.info["digests"]
     changed = sorted(key for key in digests[0] if key in digests[1] and digests[0][key] != digests[1][key])
     if changed:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, NoReturn, Optional
 
 import typer
 
-from .cli import _fail, _say, _warn, _why, app
+from .cli import _command, _fail, _say, _warn, _why, app
+from .directories_cli import options_of
 from .display import console_on, summarize
 from .journal import OccupiedFolder
 from .merge import MergeError
 from .merge import merge as merge_runs
+from .run import Run
 
 __all__ = ["merge"]
 
@@ -37,7 +41,7 @@ def merge(
     if to is None:  # not every version of typer sees to it
         _fail("--to is missing: which folder is the merged run to go to?")
     try:
-        run = merge_runs(runs, to, overwrite=overwrite, command=("onnxspec", *sys.argv[1:]))
+        run = merge_runs(runs, to, overwrite=overwrite, command=_command())
         from ..reports import write_report  # the report needs its templates only now
 
         page = write_report([to], to / "report", warn=lambda line: _warn(f"warning: {line}"))
@@ -45,6 +49,21 @@ def merge(
         _fail(str(error))
     except OSError as error:
         _fail(_why(error))
+    for line in _missing(run):
+        _warn(line)
     summarize(run, console_on(sys.stdout))
     _say(f"\nresults: {to / 'results.jsonl'}\nreport:  {page}")
     raise typer.Exit(run.exit_code)
+
+
+def _missing(run: Run) -> Iterator[str]:
+    """What targets lack, and how to have it."""
+    for of in run.targets:
+        due = len(run.plan.probes_of(of.target))
+        if len(of.results) < due:
+            yield f"{of.target.name} lacks {due - len(of.results)} of {due} cases"
+    if not run.complete:
+        plan = run.plan
+        words = [word for target in plan.targets for word in ("--target", target.name)]
+        words += [*options_of(plan.selection), *([] if plan.expected else ["--no-expected"])]
+        yield f"to have them: {shlex.join(['onnxspec', 'run', *words, '--resume', '--out', str(run.folder)])}"

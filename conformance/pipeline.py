@@ -53,7 +53,8 @@ class Pipeline:
         self._running: Iterator[Tried] = iter(())
         self._ready: dict[str, Judged] = {}
         self._failures: dict[str, Failure] = {}
-        self._explainer = Explainer(target.accuracy, _EFFORT)
+        suspects = [pattern for entry in self.entries for pattern in entry.deviations]
+        self._explainer = Explainer(target.accuracy, _EFFORT, suspects)
 
     def start(self) -> None:
         """Start the target if it is not at work. Raises TargetUnavailable."""
@@ -136,7 +137,8 @@ class Pipeline:
         entry = matching(applying(self.entries, self.description), one.probe, one.judgement)
         reason, repeat = entry.reason if entry else None, self._repeat(one.probe)
         result = result_of(one.probe, self.target.name, one.judgement, one.seconds, reason, repeat)
-        if entry is None:
+        # An entry that names a mistake is about what it explains, whatever else expects it.
+        if entry is None or any(e.deviations and e.covers(one.probe) for e in self.entries):
             result = self._explained(one, result)
         if not result.failing or result.expected:
             return Judged(result, "")

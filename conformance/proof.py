@@ -5,13 +5,17 @@ Deviations and honest kernels are run like targets and judged by the same compar
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import multiprocessing
+import signal
+import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from ..cases import Case, CaseSpec, build_case, clauses_exercised
 from ..reference import DEVIATIONS, OPERATORS, Clause, Node, clauses_of, deviations_of, evaluate
@@ -24,7 +28,10 @@ from .signed_errors import BIAS_ERRORS, BIAS_UNITS, biases
 from .staged import Arrays, Implementation, staged_outcome
 from .verdict import judge
 
-__all__ = ["ENOUGH", "FEWEST", "Accusation", "Catch", "Proof", "Row", "prove", "row_of"]
+__all__ = ["ENOUGH", "FEWEST", "Accusation", "Catch", "Proof", "Row", "prove", "row_of", "spread"]
+
+Piece = TypeVar("Piece")
+Found = TypeVar("Found")
 
 ENOUGH = 4.0
 """Discrimination from which on a case is said to catch a deviation well: eight radii, where two honest numbers are two
@@ -134,23 +141,46 @@ def prove(
     drifts: list[Drift] = []
     work = partial(_try, deviations=chosen, styles=honest_styles)
     done = 0
-    if processes > 1:
-        with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-            for piece, (caught, accused, drifted) in zip(pieces, pool.map(work, pieces), strict=True):
-                catches += caught
-                accusations += accused
-                drifts += drifted
-                done += len(piece)
-                yield done
-    else:
-        for piece in pieces:
-            caught, accused, drifted = work(piece)
+    with contextlib.closing(spread(work, pieces, processes)) as results:
+        for piece, (caught, accused, drifted) in zip(pieces, results, strict=True):
             catches += caught
             accusations += accused
             drifts += drifted
             done += len(piece)
             yield done
     yield _proof(specs, chosen, [*catches, *_biased(drifts)], accusations)
+
+
+def spread(work: Callable[[Piece], Found], pieces: Sequence[Piece], processes: int) -> Generator[Found, None, None]:
+    """What becomes of each piece of work, in order, by so many processes. They end with whoever waits for them."""
+    if processes == 1:
+        yield from map(work, pieces)
+        return
+    others = multiprocessing.active_children()
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        try:
+            with _interrupts_ignored():  # also by the processes that start meanwhile: Ctrl-C is for this one to answer
+                futures = [pool.submit(work, piece) for piece in pieces]
+            for future in futures:
+                yield future.result()
+        except BaseException:
+            for child in multiprocessing.active_children():
+                if child not in others:
+                    child.terminate()
+            raise
+
+
+@contextlib.contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """SIGINT ignored for a moment; only the main thread can have that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _try(

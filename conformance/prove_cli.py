@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -18,7 +19,7 @@ from rich.text import Text
 
 from ..cases import CaseSpec
 from ..cases.extended_spec import ExtendedSpec
-from ..reference import DEVIATIONS, EXTENDED_DEVIATIONS, FORMATS, OPERATORS, mistake_named
+from ..reference import DEVIATIONS, EXTENDED, EXTENDED_DEVIATIONS, FORMATS, OPERATORS, mistake_named
 from .cli import CaseIds, Ops, ProfileName, Types, Versions, _fail, _say, _selection, _warn, app
 from .display import console_on
 from .extended_probe import ExtendedProbe
@@ -29,6 +30,7 @@ from .selection import UnknownName, select_probes
 
 __all__ = ["prove_command"]
 
+_LEGEND = "cases that catch it / best distance from right over two radii; both of the operator where they are least"
 _COLUMNS = ("deviation", "clause", "operator", "type", "cases", "well", "best", "by")
 
 
@@ -63,16 +65,22 @@ def prove_command(
                 raise UnknownName("deviation", id, [*DEVIATIONS, *EXTENDED_DEVIATIONS])
     except UnknownName as error:
         _fail(str(error))
-    console = console_on(sys.stdout)
-    proofs: list[Proof] = []
     specs = [probe.spec for probe in probes if isinstance(probe, SpecProbe)]
     extended = [probe.spec for probe in probes if isinstance(probe, ExtendedProbe)]
-    steps = _steps(specs, extended, deviation or None, processes)
-    if console.is_terminal:
-        steps = track(steps, "cases", total=None, console=console, transient=True)  # type: ignore[assignment]
-    for step in steps:
-        if isinstance(step, Proof):
-            proofs.append(step)
+    for id in deviation or ():
+        if not _can_show(id, specs, extended):
+            _fail(f"none of the chosen cases can show {id}, {_extent(id)}: choose others, or leave it out")
+    _require_place(out)
+    console = console_on(sys.stdout)
+    proofs: list[Proof] = []
+    try:
+        with contextlib.closing(_steps(specs, extended, deviation or None, processes)) as steps:
+            shown = track(steps, "cases", console=console, transient=True) if console.is_terminal else steps
+            for step in shown:
+                if isinstance(step, Proof):
+                    proofs.append(step)
+    except KeyboardInterrupt:
+        _fail("interrupted", 130)
     proof = _joined(proofs)
     console.print(_table(proof.rows))
     _write(proof.rows, out)
@@ -86,9 +94,36 @@ def prove_command(
     raise typer.Exit(1 if complaints else 0)
 
 
+def _can_show(id: str, specs: Sequence[CaseSpec], extended: Sequence[ExtendedSpec]) -> bool:
+    """Whether there is a case that a deviation can show in."""
+    mistake = DEVIATIONS.get(id)
+    if mistake is None:
+        return bool(extended)
+    return any(mistake.applies(s.op, s.version, s.type) for s in specs if s.illegal or not mistake.accepts)
+
+
+def _extent(id: str) -> str:
+    """Where a deviation can be made and show."""
+    mistake = DEVIATIONS.get(id)
+    if mistake is None:
+        return f"a mistake in {', '.join(EXTENDED)}"
+    forbidden = " that takes forbidden models" if mistake.accepts else ""
+    return f"a mistake in {', '.join(mistake.operators)}{forbidden} of {', '.join(mistake.types)}"
+
+
+def _require_place(path: Path) -> None:
+    """Make sure that the table can be written before minutes go into it."""
+    if path.is_dir():
+        _fail(f"--out {path} is a folder: name a file for the table")
+    if not path.parent.is_dir():
+        _fail(f"--out {path}: there is no folder {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        _fail(f"--out {path}: no permission to write there")
+
+
 def _steps(
     specs: Sequence[CaseSpec], extended: Sequence[ExtendedSpec], deviations: Sequence[str] | None, processes: int
-) -> Iterator[int | Proof]:
+) -> Generator[int | Proof, None, None]:
     """The proofs of the cases of ONNX's operators and of ExtendedLSTM, those that there are."""
     if specs:
         own = None if deviations is None else [id for id in deviations if id in DEVIATIONS]
@@ -123,7 +158,7 @@ def _complaints(proof: Proof, *, whole: bool) -> list[str]:
 
 def _table(rows: Sequence[Row]) -> Table:
     """A row for each deviation: for each type the fewest cases that catch it in an operator, and the lowest best."""
-    table = Table(box=SIMPLE)
+    table = Table(box=SIMPLE, caption=_LEGEND, caption_justify="left")
     table.add_column("deviation", overflow="fold")
     table.add_column("clause", overflow="fold")
     kinds = [kind for kind in FORMATS if any(row.type == kind for row in rows)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -13,7 +14,8 @@ from rich.box import SIMPLE
 from rich.table import Table
 
 from .cli import TargetsFile, _fail, _say, _targets, _warn, app
-from .display import console_on
+from .display import console_on, could_not_start
+from .explain_cli import ambiguous
 from .process import Outcome, TargetUnavailable
 from .quantized import (
     Form,
@@ -56,7 +58,7 @@ def quantize_command(
     try:
         specs = select(Selection(ops=("LSTM",), cases=(case if "*" in case else f"{case}*",)))
         if len(specs) > 1:
-            _fail(f"{len(specs)} cases begin like {case!r}: {', '.join(s.id for s in specs[:3])}, ...")
+            _fail(ambiguous(case, [spec.id for spec in specs]))
         chosen = _targets([target or "quark"], targets_file)[0]
         by_qdq = _targets([qdq], targets_file)[0]
         q = quantize(specs[0])
@@ -91,7 +93,7 @@ def quantize_command(
         _warn(f"{by_qdq.name} does not run the QDQ model: {through.status}: {through.message}", "yellow")
     else:
         forms.append(measure(q, f"QDQ on {by_qdq.name}", through))
-    _table(forms, q.unit)
+    console_on(sys.stdout).print(_table(forms, q.unit), crop=False)
     _say(_verdict(forms, q.unit, float(np.abs(q.exact).max())))
 
 
@@ -101,7 +103,7 @@ def _run(q: Quantized, model: bytes, target: Target, required: bool) -> NDArray[
         found = run_rows(q, model, target)
     except TargetUnavailable as error:
         if required:
-            _fail(f"{target.name} could not start: {error}", 3)
+            _fail(f"{target.name} {could_not_start(target, str(error))}", 3)
         _warn(f"no target quark ({error}): the model of the shipped kernel is used instead", "yellow")
         return None
     if isinstance(found, Outcome):
@@ -109,17 +111,29 @@ def _run(q: Quantized, model: bytes, target: Target, required: bool) -> NDArray[
     return found
 
 
-def _table(forms: list[Form], unit: float) -> None:
+def _table(forms: Sequence[Form], unit: float) -> Table:
+    """A column for each form: terminals are wide enough for three, not for all the figures. Numbers are never cut."""
     table = Table(box=SIMPLE)
-    table.add_column("form")
-    for heading in ("largest error", "in units", "mean, units", "rms, units"):
-        table.add_column(heading, justify="right")
-    for accuracy in forms[0].radii:
-        table.add_column(f"radii of {accuracy}", justify="right")
-    for form in forms:
-        numbers = (f"{form.largest:.3g}", *(f"{value / unit:.3g}" for value in (form.largest, form.mean, form.rms)))
-        table.add_row(form.name, *numbers, *(f"{ratio:.3g}" for ratio in form.radii.values()))
-    console_on(sys.stdout).print(table)
+    rows = [_figures(form, unit) for form in forms]
+    table.add_column("", min_width=max(len(word) for name in rows[0] for word in name.split()))
+    for form, figures in zip(forms, rows, strict=True):
+        width = max(map(len, figures.values()))
+        table.add_column(form.name, justify="right", overflow="fold", min_width=width)
+    for name in rows[0]:
+        table.add_row(name, *(figures[name] for figures in rows))
+    return table
+
+
+def _figures(form: Form, unit: float) -> dict[str, str]:
+    """What there is to say of a form, by name."""
+    numbers = {
+        "largest error": form.largest,
+        "in units": form.largest / unit,
+        "mean, units": form.mean / unit,
+        "rms, units": form.rms / unit,
+        **{f"radii of {accuracy}": ratio for accuracy, ratio in form.radii.items()},
+    }
+    return {name: f"{number:.3g}" for name, number in numbers.items()}
 
 
 def _verdict(forms: list[Form], unit: float, largest: float) -> str:

@@ -13,7 +13,15 @@ from ..reference import EXTENDED, FORMATS, OPERATORS, operator_version, versions
 from .extended_probe import extended_probes
 from .probe import Probe, SpecProbe
 
-__all__ = ["Selection", "UnknownName", "meant_for", "narrow", "operator_types", "probes_of_profile", "select"]
+__all__ = [
+    "Selection",
+    "UnknownName",
+    "meant_for",
+    "narrow",
+    "operator_types",
+    "probes_of_profile",
+    "select",
+]
 __all__ += ["select_probes"]
 
 Subject = TypeVar("Subject", CaseSpec, Probe)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import re
 import signal
 import subprocess
 import tempfile
@@ -180,9 +181,9 @@ class WorkerProcess:
             self.kill()
             captured = lost.captured or self.printed()
             greeting = worker.one_line(self._frames.greeting.decode("utf-8", "backslashreplace"), 200)
-            last = _last_line(captured) or greeting
-            message = f"the worker did not start: {lost}{': ' + last if last else ''}"
-            raise TargetUnavailable(message, captured) from None
+            said = _telling_line(captured) or greeting
+            more = f": {said}" if not str(lost).endswith(said) else ""
+            raise TargetUnavailable(f"the worker did not start: {lost}{more}", captured) from None
         if header.get("type") == "ready" and isinstance(header.get("description"), dict):
             description: dict[str, Any] = header["description"]
             if self._remote:  # what ssh, a login or an interactive interpreter had to say
@@ -201,9 +202,8 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             return self._lost("the worker closed its output")
         if code >= 0:
-            last = _last_line(self.printed()) if self._remote else ""
-            said = f": {last}" if last else ""
-            ended = f"the process ended by itself with exit code {code}{said}"
+            said = _telling_line(self.printed()) if self._remote else ""
+            ended = f"the process ended by itself with exit code {code}{': ' + said if said else ''}"
             return WorkerLost("crashed", ended, doubtful=self._remote)
         name = signal.Signals(-code).name if -code in signal.valid_signals() else f"signal {-code}"
         lost = _how_it_died({"signal": name})
@@ -283,6 +283,12 @@ def _widen(pipe: Any) -> None:
         fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
 
 
-def _last_line(text: str) -> str:
+_ERROR = re.compile(r"\s*(?:[\w.-]+: )?[\w.]*(?:error|exception|fatal|panic)\b[^:]*: *\S", re.IGNORECASE)
+"""A line that says what went wrong, like ``Error: ...``, ``docker: Error response from daemon: ...``."""
+
+
+def _telling_line(text: str) -> str:
+    """The last line that looks like an error message, below which some put a trace or a greeting; else the last."""
     lines = text.strip().splitlines()
-    return worker.one_line(lines[-1], 200) if lines else ""
+    telling = next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1] if lines else "")
+    return worker.one_line(telling, 200)

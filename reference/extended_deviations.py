@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .extended_lstm_kernel import NO_POWER, ZERO, Factor, shifted
-from .extended_mistakes import mistake
+from .extended_mistakes import Change, mistake, register
 from .extended_stages import Operand, Stages, Sums
 from .quantization import Affine
 
@@ -110,6 +110,39 @@ def _bytes(stages: Stages) -> Stages:
         return Operand.from_levels(affine, np.floor((found.centred + 32768) / 256) * 256)
 
     return replace(stages, quantized=quantized)
+
+
+# The same for one tensor alone.
+
+
+def _for_one(tensor: str, change: Change) -> Change:
+    """The change, for one tensor's levels only."""
+
+    def one(stages: Stages) -> Stages:
+        changed, below = change(stages).quantized, stages.quantized
+
+        def quantized(name: str, affine: Affine, array: NDArray[Any]) -> Operand:
+            return (changed if name == tensor else below)(name, affine, array)
+
+        return replace(stages, quantized=quantized)
+
+    return one
+
+
+for _tensor in "XWRB":
+    register(
+        f"quantization.truncated-{_tensor}",
+        "quantization.rounding",
+        f"Cuts quotients of {_tensor} off towards zero instead of rounding them.",
+        _for_one(_tensor, _truncated),
+        fine=True,
+    )
+    register(
+        f"quantization.zero-point-ignored-{_tensor}",
+        "quantization",
+        f"Dequantizes {_tensor} as if its zero point were 32768, whatever it is.",
+        _for_one(_tensor, _zero_point_ignored),
+    )
 
 
 # Fixed-point arithmetic.

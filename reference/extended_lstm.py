@@ -37,12 +37,15 @@ from .lstm import LSTM
 from .node import IllegalNode
 from .quantization import Affine
 
-__all__ = ["ARITHMETICS", "STATES", "ExtendedLSTM", "evaluate_extended", "expect_extended", "resolve"]
+__all__ = ["ARITHMETICS", "STATES", "WIDEST", "ExtendedLSTM", "evaluate_extended", "expect_extended", "resolve"]
 
 Array = NDArray[np.float64]
 
 ARITHMETICS = {"fixed-point": "standard", "float32": "standard", "bfloat16": "bf16-storage"}
 """The declared kinds of arithmetic, and the accuracy class (for float32 tensors) whose roundings their floats have."""
+
+WIDEST = 0.05
+"""The radius beyond which lying within it says nothing: outputs lie between -1 and 1."""
 
 STATES = ("quantized", "as-computed")
 """Readings of what goes into the next step: the quantized Y, or Ht before that."""
@@ -206,6 +209,7 @@ class _Judge:
             self.tensors = {n: stages.quantized(n, node.affine[n], array) for n, array in node.given.items()}
             self.tensors["X"] = stages.rows(self.tensors["X"])
         self.fixed = arithmetic == "fixed-point"
+        self.wide = arithmetic != "bfloat16"
         self.state = state
         self.bounding = Bounding(budget(ARITHMETICS[arithmetic], "float32"))
 
@@ -260,11 +264,13 @@ class _Judge:
             return Operand(reported, self.bounding.shown(reported).radius, np.zeros_like(reported), 0, 0.0)
         levels = y.levels(reported)
         value = y.dequantized(levels)
-        radius = np.zeros_like(value)
+        # Narrow floats may show a rounded copy of the level that is held.
+        radius = np.zeros_like(value) if self.wide else self.bounding.budget.unit * np.abs(value)
         if self.state == "as-computed":
             # Anything that quantizes to the level; from the ends on to 1, which no state exceeds.
-            low = np.where(levels == 0, np.minimum(-1.0, y.least), value - y.scale / 2)
-            high = np.where(levels == y.highest, np.maximum(1.0, y.greatest), value + y.scale / 2)
+            low, high = value - radius - y.scale / 2, value + radius + y.scale / 2
+            low = np.where(value - radius <= y.least, np.minimum(-1.0, low), low)
+            high = np.where(value + radius >= y.greatest, np.maximum(1.0, high), high)
             value, radius = (low + high) / 2, (high - low) / 2
             value[0], radius[0] = 0.0, 0.0
         return Operand(

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from .bounded import RADIUS_SLACK, Bounded
 from .clauses import clause_named
 from .deviations import DEVIATIONS, Deviation
-from .extended_lstm import ExtendedLSTM, expect_extended
+from .extended_lstm import WIDEST, ExtendedLSTM, expect_extended
 from .extended_stages import HONEST, Stages
 
 __all__ = [
     "EXTENDED_DEVIATIONS",
     "ExtendedDeviation",
-    "explains_extended",
+    "evidence_extended",
     "mistake",
     "mistake_named",
     "register",
@@ -122,18 +122,32 @@ def stages_with(mistakes: Iterable[ExtendedDeviation]) -> Stages:
     return stages
 
 
-def explains_extended(
+def evidence_extended(
     mistakes: Sequence[ExtendedDeviation],
     node: ExtendedLSTM,
     observed: NDArray[Any],
-    arithmetic: str = "fixed-point",
+    right: NDArray[np.float64],
     state: str = "quantized",
-) -> bool:
-    """Whether a target with these mistakes may have returned this Y, each step from the one that it reported before."""
+) -> float | None:
+    """What speaks for it that a target with these mistakes, in fixed-point arithmetic, returned this Y, in bits: by how
+    much nearer it is to what they predict than to what is right, over all elements. None where it cannot have, each
+    step from the one that it reported before.
+
+    right
+        What Y must be. An element that a bound says nothing of speaks for nothing.
+    """
     if any(each.accepts for each in mistakes):
-        return False
+        return None
     with np.errstate(all="ignore"):
-        return within(expect_extended(node, observed, arithmetic, state, stages_with(mistakes)), observed)
+        expected = expect_extended(node, observed, "fixed-point", state, stages_with(mistakes))
+        if not within(expected, observed):
+            return None
+        off = np.abs(observed.astype(np.float64) - right)
+        bits = np.log2(np.maximum(off / np.maximum(expected.radius, 2.0**-40), 1.0))
+    telling = (expected.radius <= WIDEST) & np.isfinite(bits)
+    if expected.doubt is not None:
+        telling &= ~expected.doubt
+    return float(bits[telling].sum())
 
 
 def within(expected: Bounded, observed: NDArray[Any]) -> bool:

@@ -42,7 +42,7 @@ def _output_wraps(stages: Stages) -> Stages:
     return replace(stages, shown=shown)
 
 
-@mistake("output.zero-point-one-up", "outputs.order", "zero-point-one-up", fine=True)
+@mistake("output.zero-point-one-up", "output-quantization.nearest", "zero-point-one-up", fine=True)
 def _one_up(stages: Stages) -> Stages:
     """Takes a y_zero_point below 32768 for one more than it is: Y and the initial state are a unit too high."""
     below, before = stages.shown, stages.state
@@ -64,14 +64,14 @@ def _one_up(stages: Stages) -> Stages:
     return replace(stages, shown=shown, state=state)
 
 
-@mistake("output.truncated", "outputs.order", "coarse-output", fine=True)
+@mistake("output.truncated", "output-quantization.nearest", "coarse-output", fine=True)
 def _output_truncated(stages: Stages) -> Stages:
     """Rounds Ht down to a level instead of to the nearest one."""
     below = stages.shown
     return replace(stages, shown=lambda y, hidden: below(y, hidden - y.scale / 2))
 
 
-@mistake("output.coarse-shift", "outputs.order", "coarse-output", fine=True)
+@mistake("output.coarse-shift", "output-quantization.nearest", "coarse-output", fine=True)
 def _coarse(stages: Stages) -> Stages:
     """Adds a half that is 2^32 too small before shifting outputs to a y_scale of 2^-8 or more: a unit towards zero."""
     below = stages.shown
@@ -87,14 +87,14 @@ def _coarse(stages: Stages) -> Stages:
     return replace(stages, shown=shown)
 
 
-@mistake("output.zero-point-forgotten", "outputs.order")
+@mistake("output.zero-point-forgotten", "output-quantization.nearest")
 def _forgotten(stages: Stages) -> Stages:
     """Quantizes Y as if its zero point were 32768."""
     below = stages.shown
     return replace(stages, shown=lambda y, hidden: below(Affine(y.scale, 32768), hidden))
 
 
-@mistake("output.bytes", "outputs.order")
+@mistake("output.bytes", "output-quantization.nearest")
 def _output_bytes(stages: Stages) -> Stages:
     """Quantizes Y to eight bits."""
     below = stages.shown
@@ -133,7 +133,7 @@ def _stale(stages: Stages) -> Stages:
     return replace(stages, state=state)
 
 
-@mistake("state.zero-point-forgotten", "outputs.order")
+@mistake("state.zero-point-forgotten", "output-quantization.nearest")
 def _state_centred(stages: Stages) -> Stages:
     """Feeds back levels as if y_zero_point were 32768."""
     return replace(stages, state=lambda h: replace(h, value=h.centred * h.scale if h.scale else h.value, centre=0))

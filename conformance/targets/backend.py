@@ -24,11 +24,9 @@ class Adapter:
     """One ONNX backend."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        unknown = sorted(set(options) - set(DEFAULTS))
-        if unknown:
-            raise ValueError("unknown option {!r}; known: {}".format(unknown[0], ", ".join(sorted(DEFAULTS))))
-        self.name = str(options.get("module", ""))
-        self.device = str(options.get("device", DEFAULTS["device"]))
+        settings = _settled(options)
+        self.name: str = settings["module"]
+        self.device: str = settings["device"]
         if not self.name:
             raise ValueError("option 'module' is missing")
         module = importlib.import_module(self.name)
@@ -92,6 +90,17 @@ class Session:
             raise
         self._failure = None
         return [results.get(name) for name in self._outputs] if isinstance(results, dict) else results
+
+
+def _settled(options: dict[str, Any]) -> dict[str, Any]:
+    """All options, those that are not given at their defaults. Raises ValueError for one that there is not, and for one
+    that is no text."""
+    for name, value in options.items():
+        if name not in DEFAULTS:
+            raise ValueError("unknown option {!r}; known: {}".format(name, ", ".join(sorted(DEFAULTS))))
+        if not isinstance(value, str):
+            raise ValueError(f"option {name!r} must be a text, is {value!r}")
+    return dict(DEFAULTS, **options)
 
 
 def _find_backend(module: Any) -> Any:

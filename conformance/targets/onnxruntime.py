@@ -57,6 +57,7 @@ DEFAULTS: dict[str, Any] = {
     "device": "",
     "surroundings": False,
 }
+KINDS: dict[type, str] = {bool: "true or false", int: "a whole number", str: "a text", list: "a list", dict: "a table"}
 
 
 class FellBackError(Exception):
@@ -79,15 +80,12 @@ class Adapter:
     """onnxruntime in one configuration."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        unknown = sorted(set(options) - set(DEFAULTS))
-        if unknown:
-            raise ValueError("unknown option {!r}; known: {}".format(unknown[0], ", ".join(sorted(DEFAULTS))))
-        settings: dict[str, Any] = dict(DEFAULTS, **options)
+        settings = settled(options, DEFAULTS)
         self.provider: str = settings["provider"]
         self.provider_options = {key: _text(value) for key, value in settings["provider_options"].items()}
         self.entries = {key: _text(value) for key, value in settings["session_options"].items()}
-        self.threads = int(settings["threads"])
-        self.optimize = bool(settings["optimize"])
+        self.threads: int = settings["threads"]
+        self.optimize: bool = settings["optimize"]
         self.custom_op_libraries = [str(path) for path in settings["custom_op_libraries"]]
         self.apart = SURROUNDINGS if settings["surroundings"] else ()
         self.devices: list[Any] = []
@@ -193,6 +191,17 @@ class Adapter:
         return "proved by the graph assignment record" if self.recorded else "proved by the profile"
 
 
+def settled(options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """All options, those that are not given at their defaults. Raises ValueError for one that there is not, and for one
+    of another kind than its default: "false" is no switch."""
+    for name, value in options.items():
+        if name not in defaults:
+            raise ValueError("unknown option {!r}; known: {}".format(name, ", ".join(sorted(defaults))))
+        if type(value) is not type(defaults[name]):
+            raise ValueError(f"option {name!r} must be {KINDS[type(defaults[name])]}, is {value!r}")
+    return dict(defaults, **options)
+
+
 def _plug_in(provider: str, settings: dict[str, Any]) -> list[Any]:
     """Register the library of a plug-in and choose the device to use. Raises RuntimeError where there is none."""
     if not hasattr(ort, "register_execution_provider_library"):
@@ -203,7 +212,7 @@ def _plug_in(provider: str, settings: dict[str, Any]) -> list[Any]:
     ort.register_execution_provider_library(settings["provider_library_name"] or provider, library)
     every = ort.get_ep_devices()
     own = [device for device in every if device.ep_name == provider]
-    kind = str(settings["device"]).upper()
+    kind = settings["device"].upper()
     fitting = [device for device in own if kind in ("", device.device.type.name)]
     if not fitting:
         there = ", ".join(_device_text(device) for device in own or every)

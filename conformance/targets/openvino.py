@@ -27,6 +27,7 @@ import numpy as np
 ov: Any = importlib.import_module("openvino")
 
 DEFAULTS: dict[str, Any] = {"device": "CPU", "precision": "accuracy", "config": {}}
+KINDS: dict[type, str] = {str: "a text", dict: "a table"}
 _MODES = ("accuracy", "performance")
 
 
@@ -40,11 +41,8 @@ class Adapter:
     """OpenVINO on one device."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        unknown = sorted(set(options) - set(DEFAULTS))
-        if unknown:
-            raise ValueError("unknown option {!r}; known: {}".format(unknown[0], ", ".join(sorted(DEFAULTS))))
-        settings: dict[str, Any] = dict(DEFAULTS, **options)
-        self.device = str(settings["device"])
+        settings = _settled(options)
+        self.device: str = settings["device"]
         if settings["precision"] not in _MODES:
             raise ValueError("precision {!r}; one of {}".format(settings["precision"], ", ".join(_MODES)))
         self.config: dict[str, Any] = {"EXECUTION_MODE_HINT": settings["precision"].upper(), **settings["config"]}
@@ -103,6 +101,17 @@ class Session:
         except RuntimeError as error:
             raise RuntimeError(_reason(str(error))) from None
         return [_array(self._request.get_tensor(port)) for port in self._outputs]
+
+
+def _settled(options: dict[str, Any]) -> dict[str, Any]:
+    """All options, those that are not given at their defaults. Raises ValueError for one that there is not, and for one
+    of another kind than its default: "false" is no switch."""
+    for name, value in options.items():
+        if name not in DEFAULTS:
+            raise ValueError("unknown option {!r}; known: {}".format(name, ", ".join(sorted(DEFAULTS))))
+        if type(value) is not type(DEFAULTS[name]):
+            raise ValueError(f"option {name!r} must be {KINDS[type(DEFAULTS[name])]}, is {value!r}")
+    return dict(DEFAULTS, **options)
 
 
 def _reason(text: str) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 runtime: Any = importlib.import_module("onnxspec_part_onnxruntime")
 quark_library: Any = importlib.import_module("onnxspec_part_quark_library")
 
-OWN = ("library", "package", "compiler", "cache")
+OWN = {"library": "", "package": "", "compiler": "", "cache": ""}
 TANHF_ARGUMENTS = 144
 """The C library's tanhf is told by its values at 1/16, 2/16, ... 9."""
 
@@ -28,17 +28,13 @@ class Adapter:
     """onnxruntime with AMD Quark's custom operators."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        known = sorted({*OWN, *runtime.DEFAULTS})
-        unknown = sorted(set(options) - set(known))
-        if unknown:
-            raise ValueError("unknown option {!r}; known: {}".format(unknown[0], ", ".join(known)))
-        provider = options.get("provider", runtime.CPU)
-        if provider != runtime.CPU:
-            raise ValueError(f"AMD Quark's kernels for the CPU are what this target runs, not those of {provider}")
-        self.library = quark_library.quark_library(**{key: str(options[key]) for key in OWN if key in options})
-        rest = {key: value for key, value in options.items() if key not in OWN}
-        libraries = [*rest.pop("custom_op_libraries", []), self.library.path]
-        self._runtime = runtime.Adapter(dict(rest, custom_op_libraries=libraries))
+        settings = runtime.settled(options, {**OWN, **runtime.DEFAULTS})
+        if settings["provider"] != runtime.CPU:
+            told = "AMD Quark's kernels for the CPU are what this target runs, not those of {}"
+            raise ValueError(told.format(settings["provider"]))
+        self.library = quark_library.quark_library(**{key: settings.pop(key) for key in OWN})
+        settings["custom_op_libraries"] = [*settings["custom_op_libraries"], self.library.path]
+        self._runtime = runtime.Adapter(settings)
 
     def describe(self) -> dict[str, Any]:
         """What runs here; JSON values only."""

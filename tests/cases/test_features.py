@@ -57,6 +57,14 @@ def test_what_is_left_out_before_what_is_there_is_skipped() -> None:
     assert "output-skipped" not in features(outputs=("Y",))
 
 
+def test_no_rows_and_no_steps_are_told_apart() -> None:
+    empty = {"no-rows", "no-steps", "size-zero"}
+    assert not features() & empty
+    assert features(N=0) & empty == {"no-rows", "size-zero"}
+    assert features(T=0) & empty == {"no-steps", "size-zero"}
+    assert features(T=0, N=0) >= empty
+
+
 @pytest.mark.parametrize(("lengths", "unsorted"), [([3, 2, 1], False), ([3, 3, 3], False), ([1, 3, 2], True)])
 def test_lengths_are_sorted_when_none_is_longer_than_the_one_before(lengths: list[int], unsorted: bool) -> None:
     assert ("unsorted" in node_of({}, sequence_lens=np.array(lengths, np.int32))) == unsorted

@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 
 import numpy as np
 import onnx
@@ -56,6 +57,45 @@ def test_ids_are_unique_safe_and_stable() -> None:
 def test_specs_survive_their_json_form() -> None:
     for spec in CORE:
         assert CaseSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+
+
+def test_a_spec_is_shown_as_what_makes_it() -> None:
+    assert repr(CaseSpec("LSTM", 14, initial="all")) == "CaseSpec('LSTM', 14, initial='all')"
+    assert repr(CaseSpec("RNN", 7, "float16", alpha=(0.5,))) == "CaseSpec('RNN', 7, type='float16', alpha=(0.5,))"
+    for spec in CORE:
+        assert eval(repr(spec), {"CaseSpec": CaseSpec}) == spec
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"op": "LSMT"}, "op is 'LSTM', 'GRU' or 'RNN', not 'LSMT'"),
+        ({"version": 15}, "version of LSTM is 1, 7, 14"),
+        ({"type": "bfloat16"}, "type of LSTM-14 is 'float16', 'float32' or 'float64', not 'bfloat16'"),
+        (
+            {"T": 4, "N": 3, "lengths": "raged"},
+            "lengths of LSTM-14 is 'absent', 'full', 'short', 'ragged' or 'empty', ",
+        ),
+        ({"op": "GRU", "peepholes": True}, "peepholes of GRU-14 is False, not True"),
+        ({"op": "GRU", "initial": "c"}, "initial of GRU-14 is 'none', 'all' or 'h', not 'c'"),
+        ({"linear_before_reset": 1}, "linear_before_reset of LSTM-14 is None, not 1"),
+        ({"version": 7, "layout": 1}, "layout of LSTM-7 is 0, not 1"),
+        ({"layout": True}, "layout of LSTM-14 is 0 or 1, not True"),
+        ({"bias": 1}, "bias of LSTM-14 is False or True, not 1"),
+        ({"T": -1}, "T of LSTM-14 is a whole number from 0 on, not -1"),
+        ({"H": 0}, "H of LSTM-14 is a whole number from 1 on, not 0"),
+        ({"seed": 1.0}, "seed of LSTM-14 is a whole number from 0 on, not 1.0"),
+        ({"activations": "Tanh"}, "activations of LSTM-14 is None or a tuple of names, not 'Tanh'"),
+        ({"alpha": 0.5}, "alpha of LSTM-14 is None or a tuple of numbers, not 0.5"),
+        ({"clip": "0.5"}, "clip of LSTM-14 is None or a number, not '0.5'"),
+        ({"outputs": ["Y"]}, "outputs of LSTM-14 is ('Y', 'Y_h', 'Y_c'), "),
+        ({"outputs": ("Y_h",)}, "outputs of LSTM-14 is ('Y', 'Y_h', 'Y_c'), "),
+        ({"outputs": ()}, "outputs of LSTM-14 is ('Y', 'Y_h', 'Y_c'), "),
+    ],
+)
+def test_what_no_case_can_be_is_refused_by_the_name_of_the_field(fields: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(complaint)}"):
+        CaseSpec(**{"op": "LSTM", "version": 14, **fields})
 
 
 def test_every_model_passes_the_checker_and_infers_the_shapes_that_the_reference_gives() -> None:

@@ -44,12 +44,19 @@ def test_as_json_every_field_is_there(inside: Inside) -> None:
     assert rows["lstm.empty-sequence"]["reading"] == "empty"
 
 
-def test_on_a_terminal_it_is_a_table() -> None:
-    console = Console(width=100, record=True, file=io.StringIO())
-    console.print(clauses_cli._table(clauses_of("RNN", 1)))
-    text = console.export_text()
-    assert "rnn.output-sequence" in text
-    assert all(len(line) <= 100 for line in text.splitlines())
+@pytest.mark.parametrize("width", [40, 80])
+def test_on_a_terminal_nothing_of_a_clause_is_cut(width: int) -> None:
+    console = Console(width=width, record=True, file=io.StringIO())
+    found = clauses_of("GRU", 3)
+    for part in clauses_cli._paragraphs(found):
+        console.print(part)
+    lines = console.export_text().splitlines()
+    assert max(map(len, lines)) <= width
+    assert [line.split()[0] for line in lines if line.startswith("gru.")] == [clause.id for clause in found]
+    said = " ".join(" ".join(lines).split())
+    for clause in found:
+        assert " ".join(clause.text.split()) in said
+        assert clause.source in said
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onnxspec.conformance.explain_cli import ambiguous
+
 from .miniatures import Command, Finished, command_line, naming, pick, read_results
 
 Inside = Callable[..., Finished]
@@ -151,6 +153,41 @@ def test_features_are_listed_on_request(inside: Inside) -> None:
     assert {"clip", "forward"} <= set(line[1:])
 
 
+def test_a_run_in_which_a_target_gets_no_case_is_refused(inside: Inside, tmp_path: Path) -> None:
+    assert inside("generate", "cases", *naming(pick(1, ignoring_layout)), "--all").code == 0
+    done = inside("run", "--cases", "cases", "--wrap", "neg", "--out", "o")
+    assert done.code == 2
+    assert "can be put in the wrap 'neg'" in done.complaint
+    both = ["--target", "onnxruntime", "--target", "quark", "--type", "float16"]
+    done = inside("run", "--profile", "smoke", *both, "--out", "o")
+    assert done.code == 2
+    assert "about ExtendedLSTM, which quark is for" in done.complaint
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_case_is_explained_by_the_beginning_of_its_id(inside: Inside) -> None:
+    (name,) = pick(1, ignoring_layout)
+    assert inside("explain", name[:-2]).out.splitlines()[0] == inside("explain", name).out.splitlines()[0]
+    extended = inside("list", "--profile", "smoke", "--op", "ExtendedLSTM").out.split()[0]
+    assert extended in inside("explain", extended[:-2]).out
+    several = inside("explain", "lstm-14.float32.")
+    assert several.code == 2
+    assert several.complaint.endswith(", ...")
+
+
+def test_several_cases_are_named_and_only_more_are_hinted_at() -> None:
+    assert ambiguous("x", ["xa", "xb", "xc"]) == "3 cases begin like 'x': xa, xb, xc"
+    assert ambiguous("x", ["xa", "xb", "xc", "xd"]) == "4 cases begin like 'x': xa, xb, xc, ..."
+
+
+def test_going_on_with_nothing_is_told(inside: Inside) -> None:
+    case = naming(pick(1, ignoring_layout))
+    assert inside("run", *case, "--out", "o", "--resume").complaint == "nothing to go on with in o: a new run starts"
+    assert inside("run", *case, "--out", "o", "--resume").err == ""
+    other = inside("run", *case, "--no-expected", "--out", "o", "--resume")
+    assert other.complaint.endswith(f"it was made by: onnxspec run {' '.join(case)} --out o --resume")
+
+
 # What is wrong with a command
 
 
@@ -278,12 +315,14 @@ def test_lines_in_a_file_are_whole_and_plain(onnxspec: Command, tmp_path: Path) 
     assert not any(line.endswith(" ") for line in done.out.splitlines())
 
 
-def test_an_ascii_world_gets_escapes(onnxspec: Command) -> None:
+def test_an_ascii_world_gets_escapes(onnxspec: Command, tmp_path: Path) -> None:
     case = naming(pick(1, lambda s: s.clip == 0.5 and s.direction == "forward"))
     ascii_only = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
     done = onnxspec("run", "--target", "backend:refusing", *case, "--out", "o\u2603", environment=ascii_only)
     assert done.code == 0
     assert "is \\u2603 " in done.out
+    described = json.loads((tmp_path / "o\u2603" / "run.json").read_text(encoding="utf-8"))
+    assert described["command"][-1] == "o\u2603"
 
 
 @posix
@@ -314,15 +353,24 @@ def test_nobody_listening_changes_nothing_of_a_run(kin: dict[str, str], tmp_path
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_list_that_cannot_be_written_is_an_error_and_a_summary_is_not(onnxspec: Command, tmp_path: Path) -> None:
-    case = naming(pick(1, ignoring_layout))
+def test_what_cannot_be_written_is_an_error_and_the_results_are_there(onnxspec: Command, tmp_path: Path) -> None:
+    (case,) = pick(1, ignoring_layout)
     with open("/dev/full", "wb") as full:
-        listed = onnxspec("list", *case, stdout=full)
-        ran = onnxspec("run", *case, "--out", "o", stdout=full)
-    assert listed.code == 2
-    assert "the disk is full" in listed.complaint
-    assert ran.code == 0
+        for command in (["list", "--case", case], ["explain", case], ["run", "--case", case, "--out", "o"], ["--help"]):
+            done = onnxspec(*command, stdout=full)
+            assert (done.code, done.complaint) == (2, "onnxspec: the disk is full"), command
+        assert onnxspec("list", "--op", "none", stderr=full).code == 2
     assert len(read_results(tmp_path / "o")) == 1
+
+
+@posix
+@pytest.mark.parametrize("command", ["run", "list"])
+def test_a_closed_output_is_nowhere(kin: dict[str, str], tmp_path: Path, command: str) -> None:
+    words = [command, *naming(pick(1, ignoring_layout)), *(["--out", "o"] if command == "run" else [])]
+    closing = ["sh", "-c", 'exec "$@" >&-', "sh", *command_line(*words)]
+    done = subprocess.run(closing, env=kin, cwd=tmp_path, stderr=subprocess.PIPE, check=False, timeout=60)
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
+    assert (tmp_path / "o" / "results.jsonl").exists() is (command == "run")
 
 
 @pytest.fixture

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+import numpy as np
+import pytest
 from rich.console import Console
 
 from onnxspec.cases import CaseSpec, profile
-from onnxspec.conformance.display import summarize
+from onnxspec.conformance import quantize_cli
+from onnxspec.conformance.conditions import worded
+from onnxspec.conformance.display import could_not_start, summarize
 from onnxspec.conformance.findings import findings_of
 from onnxspec.conformance.judgement import Judgement, Verdict
 from onnxspec.conformance.probe import SpecProbe
+from onnxspec.conformance.quantized import Form
 from onnxspec.conformance.result import result_of
 from onnxspec.conformance.run import Plan, Run, TargetRun
 from onnxspec.conformance.selection import Selection
@@ -22,6 +28,7 @@ from onnxspec.conformance.target import parse_target
 SPECS = tuple(s for op in ("LSTM", "GRU") for s in profile("core", op, 14) if s.type == "float32" and not s.illegal)
 PASS = Judgement(Verdict.PASS)
 WRONG = Judgement(Verdict.WRONG, "value", message="Y is so wrong", clause="lstm.clip", worst=9.0, judged=1)
+NAMES = ("as documented", "quark", "QDQ on onnxruntime:MIGraphXExecutionProvider")
 LONG = "NotImplemented: no kernel of such a kind was found, however long it was looked for, anywhere at all"
 
 
@@ -68,6 +75,37 @@ def test_on_a_terminal_a_refusal_is_cut_to_its_line() -> None:
     said = lines(refusing_layout(), Terminal())
     assert all(len(line) <= 60 for line in said)
     assert not any("anywhere at all" in line for line in said)
+
+
+def test_refusals_with_nothing_in_common_are_named_by_their_message() -> None:
+    no = Judgement(Verdict.REFUSED, "load", message="rejected for good")
+    judged = [(s, no if int(s.digest, 16) % 3 == 0 else PASS, None, ()) for s in SPECS]
+    assert lines(judged)[-1].startswith("  refused  rejected for good (")
+    narrow = lines([(s, replace(no, message=LONG) if j is no else j, w, d) for s, j, w, d in judged], Terminal())
+    assert narrow[-2].startswith("  refused  NotImplemented: no kernel of")
+    assert all(len(line) <= 60 for line in narrow)
+
+
+def test_what_a_case_is_about_is_said_in_its_own_words() -> None:
+    assert worded("about batch empty") == "batch empty"
+
+
+def test_a_runtime_that_is_not_installed_comes_with_a_hint() -> None:
+    missing = "ModuleNotFoundError: No module named 'openvino'"
+    assert could_not_start(parse_target("openvino"), missing).endswith("'onnxspec targets' says what installs it")
+    assert could_not_start(parse_target("openvino"), "OSError: x") == "could not start: OSError: x"
+    assert could_not_start(parse_target("backend:mine"), missing) == f"could not start: {missing}"
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_the_numbers_of_a_deployment_are_never_cut(width: int) -> None:
+    forms = [Form(name, np.zeros(1), *[1.234e-5] * 3, {"standard": 1.23e5, "bf16-storage": 2.34e-4}) for name in NAMES]
+    console = Console(file=io.StringIO(), width=width, record=True)
+    console.print(quantize_cli._table(forms, 1e-5), crop=False)
+    text = console.export_text()
+    assert "\u2026" not in text
+    assert text.count("1.23e+05") == text.count("0.000234") == len(forms)
+    assert width < 80 or max(map(len, text.splitlines())) <= width
 
 
 def test_what_nothing_explains_is_said_to_be_so() -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from onnxspec.cases import CaseSpec, operator_versions, profile
+from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
+from onnxspec.cases.directory import DataSet, write_directory
+from onnxspec.conformance.directory_probe import probe_directories
 from onnxspec.conformance.expected_failures import (
     Entry,
     ExpectedFailureError,
@@ -162,6 +164,9 @@ def test_a_file_gives_its_entries_in_order() -> None:
     assert parse_expected("", "f.toml") == ()
 
 
+LSTM = "[[expected]]\nreason = 'r'\nop = 'LSTM'\n"
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [
@@ -182,6 +187,22 @@ def test_a_file_gives_its_entries_in_order() -> None:
         ("[[expected]]\nop = 'LSTM'\nreason = 'r'\ntypes = []", "types"),
         ("[[expected]]\nop = 'LSTM'\nreason = 'r'\nversions = ['x']", "'7-14'"),
         ("[[expected]]\nop = 'LSTM'\nreason = 'r'\nruntime = '1.2'", "runtime"),
+        ("[[expected]]\nreason = 'r'\nop = 'LSMT'", "f.toml:3: entry 1: op: unknown operator 'LSMT'; nearest: LSTM"),
+        ("[[expected]]\nreason = 'r'\nop = 'LSMT'\ncases = ['*']\nfeatures = ['clip']", "nearest: LSTM"),
+        (f"{LSTM}types = ['fp32']", "f.toml:4: entry 1: types: unknown type 'fp32' of LSTM; nearest: float32"),
+        (
+            f"{LSTM}features = ['clip', 'empty-rwo']",
+            "features: unknown feature 'empty-rwo' of LSTM; nearest: empty-row",
+        ),
+        (f"{LSTM}features = ['reset-before-linear']", "features: unknown feature 'reset-before-linear' of LSTM"),
+        (f"{LSTM}features = ['illegal:layuot']", "nearest: illegal:layout"),
+        (f"{LSTM}features = ['wrapped-qqd']", "nearest: wrapped-qdq"),
+        (f"{LSTM}clauses = ['lstm.clip.*', 'lstm.clpi.*']", "clauses: unknown clause 'lstm.clpi.*' of LSTM; nearest: "),
+        (f"{LSTM}clauses = ['gru.clip']", "clauses: unknown clause 'gru.clip' of LSTM; nearest: lstm.clip"),
+        (f"{LSTM}deviations = ['clip.ignred']", "deviations: unknown deviation 'clip.ignred' of LSTM; nearest: clip."),
+        (f"{LSTM}verdicts = ['worng']", "verdicts: unknown failing verdict 'worng' of LSTM; nearest: wrong"),
+        ("[[expected]]\nreason = 'r'\nop = 'ExtendedLSTM'\nfeatures = ['several-row']", "nearest: several-rows"),
+        ("[[expected]]\nreason = 'r'\nop = 'ExtendedLSTM'\ndeviations = ['clip.*']", "of ExtendedLSTM; nearest: "),
         ("[target]\nruntime = '1.2'", "runtime"),
         ("[target]\nname = 'x'", "[target]"),
         ("target = 3", "[target]"),
@@ -193,6 +214,31 @@ def test_a_wrong_file_is_named_with_the_place(text: str, named: str) -> None:
     (line,) = str(caught.value).splitlines()
     assert line.startswith("f.toml")
     assert named in line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "op = 'LSTM'\ntypes = ['bfloat16']\nfeatures = ['no-rows', 'wrapped', 'wrapped-neg', 'rerun', 'exact']",
+        "op = 'GRU'\nfeatures = ['illegal', 'illegal:layout']\nclauses = ['gru.*', 'gru.clip']",
+        "op = 'LSTM'\ndeviations = ['clip.*', 'lstm.gates.ifco']",
+        "op = 'ExtendedLSTM'\nfeatures = ['about-no-steps', 'illegal:shapes']\ndeviations = ['extended.batch.ignored']",
+        "op = 'the_graph'\ncases = ['test_other.*']\ntypes = ['int64']",  # of a directory that is no operator's
+    ],
+)
+def test_whatever_a_case_can_have_may_be_named(text: str) -> None:
+    assert len(parse_expected(f"[[expected]]\nreason = 'r'\n{text}", "f.toml")) == 1
+
+
+def test_an_empty_shape_is_known_in_whatever_directory_it_stands(tmp_path: Path) -> None:
+    for name, sizes in {"nobody": {"N": 0}, "nothing": {"T": 0}}.items():
+        trial = build_case(CaseSpec("LSTM", 14, **{"T": 4, "N": 3, "I": 2, "H": 5, **sizes}, initial="all")).trial
+        write_directory(tmp_path / name, trial.model, [DataSet(trial.feeds[-1].fed, {})])
+    nobody, nothing = probe_directories([tmp_path])
+    for target in ("onnxruntime", "openvino"):
+        assert matching(shipped_for(parse_target(target)), nobody, Judgement(Verdict.CRASHED)) is not None
+        assert matching(shipped_for(parse_target(target)), nothing, Judgement(Verdict.CRASHED)) is None
+    assert matching(shipped_for(parse_target("onnxruntime")), nothing, Judgement(Verdict.UNSTABLE)) is not None
 
 
 def test_only_targets_that_entries_were_written_for_have_them() -> None:
@@ -261,7 +307,7 @@ verdicts = ["crashed"]
 """
 
 
-def failing(probe: SpecProbe, verdict: Verdict = Verdict.WRONG, clause: str | None = "lstm.gates") -> Result:
+def failing(probe: SpecProbe, verdict: Verdict = Verdict.WRONG, clause: str | None = "lstm.gates.order") -> Result:
     return result_of(probe, "t", Judgement(verdict, "value", clause=clause), 0.1, None)
 
 
@@ -292,10 +338,18 @@ def test_what_is_new_comes_with_what_is_known_of_it_and_a_second_time_changes_no
     )
     assert entry.reason == "wrong (value): lstm.gates.ifco in 1 case with r 1.5."
     *_, entry = parse_expected(update(LIST, failing(CLIPPED), failing(PLAIN)), "f.toml")
-    assert (entry.clauses, entry.deviations) == (("lstm.gates",), ())
-    assert entry.reason == "wrong (value) against lstm.gates in 1 case with r 1.5; not explained yet."
+    assert (entry.clauses, entry.deviations) == (("lstm.gates.order",), ())
+    assert entry.reason == "wrong (value) against lstm.gates.order in 1 case with r 1.5; not explained yet."
     assert update(new, failing(CLIPPED), explained) == new
     assert update("", failing(PLAIN), failing(CLIPPED, Verdict.CRASHED, None)).count("[[expected]]") == 2
+
+
+def test_what_is_written_of_a_model_that_is_no_operator_can_be_read_again() -> None:
+    results = [replace(failing(PLAIN), case=f"test_{k}", op="the_graph", type="int64", clause=None) for k in range(40)]
+    probes = {r.case: PLAIN for r in results}
+    new, _ = updated_text("", "f.toml", results, probes, (), {"runtime": "r"})
+    (entry,) = parse_expected(new, "f.toml")
+    assert (entry.op, entry.types, len(entry.cases)) == ("the_graph", (), 40)
 
 
 def test_a_list_that_is_made_holds_for_the_next_run(inside: Callable[..., Finished], tmp_path: Path) -> None:

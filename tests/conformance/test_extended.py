@@ -7,27 +7,34 @@ from __future__ import annotations
 
 import ast
 import io
+import subprocess
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from rich.console import Console
 from typer.testing import CliRunner
 
 from onnxspec.cases import profile
 from onnxspec.cases.extended_profile import extended_profile
-from onnxspec.cases.extended_spec import ExtendedSpec
+from onnxspec.cases.extended_spec import ExtendedSpec, calibrated
 from onnxspec.conformance.cli import app
 from onnxspec.conformance.disagreements import disagreements_of
 from onnxspec.conformance.evidence import Kept
+from onnxspec.conformance.explainer import Explainer
 from onnxspec.conformance.explanation import explain
 from onnxspec.conformance.extended_diagnosis import explain_extended
 from onnxspec.conformance.extended_exhibit import extended_numbers
 from onnxspec.conformance.extended_probe import ExtendedProbe, runs_of
 from onnxspec.conformance.extended_proof import HONEST_STYLES, prove_extended
 from onnxspec.conformance.extended_script import extended_script
-from onnxspec.conformance.extended_verdict import judge_extended
+from onnxspec.conformance.extended_verdict import ExtendedRun, arithmetic_of, judge_extended
 from onnxspec.conformance.judgement import Judgement, Verdict
 from onnxspec.conformance.process import Job, Outcome, TargetProcess
 from onnxspec.conformance.quantized import NotQuantizable, as_qdq, documented, kernel_rows, measure, quantize
@@ -37,6 +44,7 @@ from onnxspec.conformance.selection import Selection, UnknownName, select_probes
 from onnxspec.conformance.stream import Tried
 from onnxspec.conformance.target import Target, parse_target
 from onnxspec.reference import EXTENDED, EXTENDED_DEVIATIONS, OPERATORS
+from onnxspec.reference.extended_lstm import evaluate_extended, resolve
 from onnxspec.reference.extended_lstm_kernel import Parameters, run_kernel
 
 CORE = extended_profile("core")
@@ -117,7 +125,7 @@ def test_realistic_cases_are_right_or_a_known_unit_off() -> None:
         ("xw-power-of-two", "equations"),
         ("output-beyond-positive", "output-quantization.saturation"),
         ("infinite-one", "quantization.saturation"),
-        ("y-zero-point-32767", "outputs.order"),
+        ("y-zero-point-32767", "output-quantization.nearest"),
     ],
 )
 def test_what_is_wrong_names_its_clause_and_its_size(about: str, clause: str) -> None:
@@ -156,6 +164,98 @@ def test_honest_implementations_are_not_accused(style: str) -> None:
         outcome = Outcome(spec.id, "ran", "run", tuple(((each,),) for each in Y))
         found = judge_extended(spec, runs_of(spec), outcome, "bf16-math" if style == "float32x" else "standard")
         assert found.verdict is Verdict.PASS, (about, found.message)
+
+
+# Kinds of arithmetic
+
+
+def in_float32(run: ExtendedRun, order: slice = slice(None)) -> NDArray[np.float32]:
+    """What a kernel of float32 computes that adds one product after the other."""
+    A, f32 = run.attributes, np.float32
+    level = {}
+    for name, array in run.inputs.items():
+        scale, zero = f32(A[f"{name.lower()}_scale"]), A[f"{name.lower()}_zero_point"]
+        level[name] = (np.clip(np.rint(array / scale) + f32(zero), 0, 65535) - f32(zero)).astype(f32) * scale
+    X, W, R, B = (level[name] for name in "XWRB")
+    T, N, H = X.shape[0], X.shape[1], R.shape[2]
+    y_scale, y_zero = f32(A["y_scale"]), A["y_zero_point"]
+    Y = np.zeros((T, 2, N, H), f32)
+    for d in range(2):
+        h, c = np.zeros((N, H), f32), np.zeros((N, H), f32)
+        for t in range(T) if d == 0 else reversed(range(T)):
+            a = B[d, : 4 * H] + B[d, 4 * H :] + np.zeros((N, 4 * H), f32)
+            for number, weights in ((X[t], W[d]), (h, R[d])):
+                for k in range(number.shape[1])[order]:
+                    a = a + number[:, k : k + 1] * weights[:, k]
+            i, o, f = (f32(1) / (f32(1) + np.exp(-a[:, k * H : (k + 1) * H])) for k in range(3))
+            c = f * c + i * np.tanh(a[:, 3 * H :])
+            h = (np.clip(np.rint(o * np.tanh(c) / y_scale) + f32(y_zero), 0, 65535) - f32(y_zero)) * y_scale
+            Y[t, d] = h
+    return Y
+
+
+def cancelling(I: int = 128, H: int = 8, T: int = 4) -> ExtendedRun:
+    """Levels whose products are large and whose sums are small: what a sum costs in float32 shows here."""
+    numbers = np.random.default_rng(128)
+    scales = {
+        name: float(np.float32(size / 65535)) for name, size in (("x", 12), ("w", 2), ("r", 1), ("b", 1), ("y", 2))
+    }
+    x = numbers.integers(16000, 32000, (T, 1, I // 2))
+    w = numbers.integers(8000, 32000, (2, 4 * H, I // 2))
+    w = np.concatenate([w, numbers.integers(-1, 2, w.shape) * (numbers.random(w.shape) < 0.001) - w], -1)
+    levels = {
+        "X": np.concatenate([x, x], -1),
+        "W": w,
+        "R": numbers.integers(-32000, 32000, (2, 4 * H, H)),
+        "B": numbers.integers(-32000, 32000, (2, 8 * H)),
+    }
+    inputs = {name: (array * scales[name.lower()]).astype(np.float32) for name, array in levels.items()}
+    attributes: dict[str, Any] = {"direction": "bidirectional", "hidden_size": H}
+    for name, scale in scales.items():
+        attributes |= {f"{name}_scale": scale, f"{name}_zero_point": 32768}
+    return ExtendedRun(resolve(attributes, inputs), attributes, inputs)
+
+
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)], ids=["first", "last"])
+def test_whoever_declares_nothing_may_compute_in_float32(order: slice) -> None:
+    run = cancelling()
+    outcome = Outcome("x", "ran", "run", (((in_float32(run, order),),),))
+    found = judge_extended(case("realistic"), [run], outcome, "standard")
+    assert (found.verdict, found.accuracy) == (Verdict.PASS, "float32")
+    assert judge_extended(case("realistic"), [run], outcome, "fixed-point").verdict is Verdict.INACCURATE
+
+
+@pytest.mark.parametrize("accuracy", ["f16-storage", "bf16-storage", "f16-math", "tf32", "fast"])
+def test_narrow_floats_are_judged_by_the_bound_that_holds_them(accuracy: str) -> None:
+    assert arithmetic_of(accuracy) == "bfloat16"
+
+
+def test_nothing_passes_by_a_bound_that_says_nothing() -> None:
+    spec = case("pre-activation-300")
+    (run,) = runs_of(spec)
+    nothing = Outcome(spec.id, "ran", "run", (((np.zeros(run.shape, np.float32),),),))
+    assert judge_extended(spec, [run], nothing, "bf16-math").verdict is Verdict.UNJUDGED
+    assert judge_extended(spec, [run], nothing, "standard").verdict is Verdict.WRONG
+
+
+@pytest.mark.parametrize("seed", [5030, 5120])
+def test_a_state_beyond_the_range_may_be_shown_rounded(seed: int) -> None:
+    """Y saturates, and a kernel of bfloat16 shows a rounded copy of the end of its range while it goes on with Ht."""
+    y = {5030: (5.59343925488065e-06, 29347), 5120: (4.390743470139569e-06, 23135)}[seed]
+    spec = replace(case("realistic"), T=5, I=3, H=2, r=calibrated(-2.4, 2.1), y=y, seed=seed)
+    (run,) = runs_of(spec)
+    exact = evaluate_extended(run.node, "as-computed")
+    shown = exact.astype(ml_dtypes.bfloat16).astype(np.float32)
+    outcome = Outcome(spec.id, "ran", "run", (((shown,),),))
+    assert judge_extended(spec, [run], outcome, "bf16-math").verdict in (Verdict.PASS, Verdict.UNJUDGED)
+
+
+def test_two_numbers_explain_nothing() -> None:
+    spec = case("asymmetric")
+    assert (spec.T, spec.H) == (1, 1)
+    results, probes, kept = results_of([spec])
+    assert results[0].failing
+    assert explain_extended(results, probes, kept) == {}
 
 
 # Diagnosis, evidence, disagreements
@@ -203,6 +303,14 @@ def test_a_script_looks_at_the_numbers_of_every_case_that_has_levels() -> None:
         assert looks == (spec.y is not None and not spec.illegal), spec.id
 
 
+def test_a_script_without_a_library_shows_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(extended_script(case("realistic"), TARGET), encoding="utf-8")
+    done = subprocess.run([sys.executable, path, "no.so"], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "not tried: there is no library 'no.so'; give the path of one\n"
+
+
 def test_a_case_is_explained_as_those_of_onnx_are() -> None:
     spec = case("xw-power-of-two")
     probe = ExtendedProbe(spec)
@@ -230,6 +338,15 @@ def test_numbers_of_an_exhibit() -> None:
     assert found["parting"]["ratio"] > 1
     assert len(found["plane"]["ratio"]) == spec.T
     assert extended_numbers(spec, [Outcome(spec.id, "refused")], judged(spec), "standard") is None
+
+
+def test_what_a_target_is_known_for_no_other_case_has_to_show() -> None:
+    spec = case("asymmetric")
+    probe = ExtendedProbe(spec)
+    one = Tried(probe, probe.prepare(), (shipped(spec),), judged(spec))
+    assert Explainer("standard", 1000).explain(one) == ()
+    known = Explainer("standard", 1000, ["extended.output.zero-point-*", "extended.gates.*"])
+    assert known.explain(one) == ("extended.output.zero-point-one-up",)
 
 
 # Proof

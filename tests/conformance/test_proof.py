@@ -2,6 +2,11 @@
 
 import csv
 import dataclasses
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +17,8 @@ from onnxspec.conformance.cli import main
 from onnxspec.conformance.proof import Proof, prove
 from onnxspec.reference import DEVIATIONS, OPERATORS
 from onnxspec.reference.kernels import STYLES, Style
+
+from .miniatures import Finished, command_line
 
 TWO = [
     CaseSpec("GRU", 14, T=4, N=3, I=2, H=5, lengths="ragged", direction="bidirectional", outputs=("Y", "Y_h"), seed=s)
@@ -99,6 +106,40 @@ def test_the_command_writes_its_table_and_tells_survivors(
         rows = {row["deviation"]: row for row in csv.DictReader(file)}
     assert int(rows["lengths.ignored"]["cases"]) >= 1
     assert rows["clip.ignored"]["cases"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--op", "RNN", "--deviation", "gru.linear-before-reset.ignored"), "none of the chosen cases can show gru."),
+        (("--op", "RNN", "--deviation", "extended.pre-activation.clipped"), "a mistake in ExtendedLSTM"),
+        (("--case", "rnn-14.float32.forward.lengths-ragged.*", "--deviation", "accepts.shapes"), "forbidden models"),
+        (("--op", "RNN", "--out", "nowhere/table.csv"), "there is no folder nowhere"),
+        (("--op", "RNN", "--out", "."), "is a folder"),
+    ],
+)
+def test_what_would_prove_nothing_is_refused_before_it_is_tried(
+    inside: Callable[..., Finished], words: tuple[str, ...], said: str
+) -> None:
+    done = inside("prove", *words)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.complaint
+
+
+CHILDREN = "/proc/{0}/task/{0}/children"
+
+
+@pytest.mark.skipif(not Path(CHILDREN.format(os.getpid())).exists(), reason="needs Linux")
+def test_an_interrupted_proof_ends_without_a_trace(kin: dict[str, str], tmp_path: Path) -> None:
+    words = command_line("prove", "--op", "GRU", "--type", "float32", "--processes", "2")
+    process = subprocess.Popen(words, env=kin, cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while len(Path(CHILDREN.format(process.pid)).read_text().split()) < 3 and time.monotonic() < deadline:
+        time.sleep(0.1)  # until both are there, and what multiprocessing has beside them
+    time.sleep(0.5)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, b"onnxspec: interrupted\n")
 
 
 def test_an_unknown_deviation_is_answered_with_the_nearest(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import ml_dtypes
@@ -147,6 +149,35 @@ def test_onnxruntime_takes_its_options() -> None:
     with TargetProcess(Target("bad", "onnxruntime", {"thread": 2})) as process:  # noqa: SIM117
         with pytest.raises(TargetUnavailable, match=r"unknown option 'thread'; known: .*threads"):
             process.start()
+
+
+@pytest.mark.parametrize(
+    ("adapter", "options", "complaint"),
+    [
+        ("onnxruntime", {"optimize": "false"}, "option 'optimize' must be true or false, is 'false'"),
+        ("onnxruntime", {"optimize": 0}, "option 'optimize' must be true or false, is 0"),
+        ("onnxruntime", {"surroundings": "no"}, "option 'surroundings' must be true or false, is 'no'"),
+        ("onnxruntime", {"threads": "two"}, "option 'threads' must be a whole number, is 'two'"),
+        ("onnxruntime", {"threads": 2.5}, "option 'threads' must be a whole number, is 2.5"),
+        ("onnxruntime", {"threads": True}, "option 'threads' must be a whole number, is True"),
+        ("onnxruntime", {"custom_op_libraries": "a.so"}, "option 'custom_op_libraries' must be a list, is 'a.so'"),
+        ("onnxruntime", {"provider_options": "x"}, "option 'provider_options' must be a table, is 'x'"),
+        ("quark", {"threads": "two"}, "option 'threads' must be a whole number, is 'two'"),
+        ("quark", {"library": 3}, "option 'library' must be a text, is 3"),
+        ("openvino", {"precision": True}, "option 'precision' must be a text, is True"),
+        ("openvino", {"config": ["x"]}, r"option 'config' must be a table, is \['x'\]"),
+        ("tract", {"runtime": 1}, "option 'runtime' must be a text, is 1"),
+        ("backend", {"module": "onnxruntime.backend", "device": 0}, "option 'device' must be a text, is 0"),
+    ],
+)
+def test_an_option_of_another_kind_is_refused_with_what_it_must_be(
+    adapter: str, options: dict[str, Any], complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUST_BACKTRACE", "")  # which tract's adapter sets
+    if adapter in ("openvino", "tract"):  # options are looked at before the runtime is asked for anything
+        monkeypatch.setitem(sys.modules, adapter, ModuleType(adapter))
+    with pytest.raises(ValueError, match=f"^{complaint}$"):
+        worker.load_adapter(adapter_source(adapter), options)
 
 
 def test_a_provider_that_is_not_there_is_unavailable() -> None:

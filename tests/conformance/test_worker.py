@@ -498,7 +498,12 @@ def test_a_worker_that_cannot_start_says_why(miniature: Target, tmp_path: Path) 
     assert "homeless does not support device CPU" in failure(parse_target("backend:homeless"))
     assert "cannot start '/nowhere/python'" in failure(replace(miniature, command=("/nowhere/python", "{worker}")))
     ends = (sys.executable, "-c", "import sys; sys.exit('no such machine')")
-    assert "exit code 1: no such machine" in failure(replace(miniature, command=ends))
+    assert failure(replace(miniature, command=ends)).endswith("itself with exit code 1: no such machine")
+    trace = "Error: Cannot find module 'x.mjs'\\n    at load (loader:12)\\n\\nNode.js v20"
+    ends = (sys.executable, "-c", f'import sys; sys.exit("{trace}")')
+    assert failure(replace(miniature, command=ends)).endswith("exit code 1: Error: Cannot find module 'x.mjs'")
+    misspelt = failure(replace(miniature, command=(sys.executable, "{stdinn}")))
+    assert misspelt == "the command has {stdinn}, which stands for nothing: there are {worker}, {source}, {stdin}"
     talks = (sys.executable, "-c", "print('x' * 100000)")
     assert "no frame in the first" in failure(replace(miniature, command=talks))
 
