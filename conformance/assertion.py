@@ -174,11 +174,7 @@ def _how_to_repeat(subject: Subject | None, key: str, target: str) -> str:
         return f"onnxspec explain {key} --target {target}"
     if spec is None:
         return ""
-    plain = {name: tuple(v) if isinstance(v, list) else v for name, v in spec.to_json().items()}
-    given = [repr(plain.pop(name)) for name in ("op", "version")]
-    if spec.type == CaseSpec.type:
-        del plain["type"]
-    return f"CaseSpec({', '.join([*given, *(f'{name}={value!r}' for name, value in plain.items())])})"
+    return repr(spec)
 
 
 def _is_id(subject: Any) -> bool:

@@ -173,7 +173,7 @@ def _documented(plain: DirectoryProbe, one: OneNode, read: CaseDirectory) -> Dir
         clauses=tuple(clause.id for clause in clauses),
         features=features,
         groups=tuple(groups_with(features)),
-        traits=traits_of(one.node, features, c.format.name, c.T, c.N),
+        traits=traits_of(one.node, features, c.format.name),
         size=(float(math.prod(max(n, 1) for n in (c.T, c.N, c.I, c.H)) * len(c.directions)), len(features)),
     )
 

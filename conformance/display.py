@@ -187,7 +187,9 @@ _NO_FAILURE = ("convention", "mixed", "biased")
 
 
 def _headline(finding: Mapping[str, Any]) -> Text:
-    cases = f" ({_cases(len(finding['cases']))}, {_extent(finding)})"
+    count, new = len(finding["cases"]), finding["new"]
+    some = f", {new} of them new" if 0 < new < count else ""
+    cases = f" ({_cases(count)}{some}, {_extent(finding)})"
     unexplained = finding["verdict"] in _EXPLAINABLE and not finding["deviation"] and not finding["expected"]
     remark = "; no known mistake explains it" if unexplained else ""
     return Text.assemble(finding["title"], (f"{cases}{remark}", "dim"))

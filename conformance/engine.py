@@ -138,7 +138,8 @@ def _diagnose(run: TargetRun, probes: dict[str, Probe], kept: Kept, entries: Seq
         with contextlib.suppress(TargetUnavailable), TargetProcess(run.target) as process:
             for one in tried(process, [probes[case] for case in unseen], run.target.accuracy):
                 kept.offer(one)
-    found = explained(run.results, probes, kept, run.target.accuracy)
+    suspects = [pattern for entry in entries for pattern in entry.deviations]
+    found = explained(run.results, probes, kept, run.target.accuracy, suspects)
     said = [replace(r, diagnosis=found[r.case]) for r in run.results if r.case in found]
     _amend(run, said, probes, entries, journal)
 

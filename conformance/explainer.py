@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from ..reference import DEVIATIONS, EXTENDED_DEVIATIONS, OPERATORS, versions_of
+from ..reference import DEVIATIONS, OPERATORS, versions_of
 from .diagnosis import DIAGNOSED, Search, explain_results, witness_of
 from .evidence import Kept
 from .extended_diagnosis import ExtendedSearch, explain_extended
@@ -18,11 +18,11 @@ __all__ = ["Explainer", "explained"]
 
 
 def explained(
-    results: Sequence[Result], probes: Mapping[str, Probe], kept: Kept, accuracy: str
+    results: Sequence[Result], probes: Mapping[str, Probe], kept: Kept, accuracy: str, suspects: Sequence[str] = ()
 ) -> dict[str, tuple[str, ...]]:
     """For every failing case the ids of the mistakes that explain all of them together; cases that nothing explains are
-    left out."""
-    return explain_results(results, probes, kept, accuracy) | explain_extended(results, probes, kept)
+    left out. `suspects` are patterns of ids of mistakes that the target is known for."""
+    return explain_results(results, probes, kept, accuracy) | explain_extended(results, probes, kept, suspects)
 
 
 class Explainer:
@@ -32,16 +32,11 @@ class Explainer:
         """`effort` is how many hypotheses may be tried, all in all; `suspects` are patterns of ids of mistakes that the
         target is known for, which no case has to show first."""
         patterns = tuple(suspects)
-
-        def suspected(id: str) -> bool:
-            return any(fnmatchcase(id, pattern) for pattern in patterns)
-
+        self._extended = ExtendedSearch(effort, patterns)
         self._search = Search(accuracy, effort)
-        self._extended = ExtendedSearch(effort)
-        self._extended.known += [d for d in EXTENDED_DEVIATIONS.values() if d.change and suspected(d.id)]
         for op in OPERATORS:
-            of_op = (d for d in DEVIATIONS.values() if not d.accepts and suspected(d.id))
-            self._search.known[op] += [d for d in of_op if any(d.applies(op, v) for v in versions_of(op))]
+            known = (d for d in DEVIATIONS.values() if not d.accepts and any(fnmatchcase(d.id, p) for p in patterns))
+            self._search.known[op] += [d for d in known if any(d.applies(op, v) for v in versions_of(op))]
 
     def explain(self, one: Tried) -> tuple[str, ...]:
         """The ids of the mistakes that explain a case together; none where it does not fail, or nothing does."""

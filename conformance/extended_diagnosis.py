@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 
 import numpy as np
@@ -65,11 +66,17 @@ class _Witness:
 
 
 def explain_extended(
-    results: Sequence[Result], probes: Mapping[str, Probe], kept: Kept, effort: int = 20_000
+    results: Sequence[Result],
+    probes: Mapping[str, Probe],
+    kept: Kept,
+    suspects: Iterable[str] = (),
+    effort: int = 20_000,
 ) -> dict[str, tuple[str, ...]]:
     """For every failing case the ids of the deviations that explain it together; cases that nothing explains are left
     out. A forbidden model that ran is explained by not looking at what it breaks.
 
+    suspects
+        Patterns of ids of mistakes that the target is known for, which no case has to show first.
     effort
         How many times mistakes may be tried on a case, all in all.
     """
@@ -83,7 +90,7 @@ def explain_extended(
             elif held is not None and result.verdict in _DIAGNOSED:
                 witnesses.append(_witness_of(probe, held[1][0]))
     ordered = sorted((w for w in witnesses if w.runs), key=lambda w: (w.size, w.case))
-    search = ExtendedSearch(effort)
+    search = ExtendedSearch(effort, suspects)
     # Of what comes too early for it more is known later.
     for explain in (search.explain, search.by_known):
         for witness in ordered:
@@ -114,9 +121,13 @@ class ExtendedSearch:
         How many times mistakes may still be tried on a case.
     """
 
-    def __init__(self, effort: int) -> None:
+    def __init__(self, effort: int, suspects: Iterable[str] = ()) -> None:
+        """`suspects` are patterns of ids of mistakes that are known from the start."""
+        patterns = tuple(suspects)
         self.effort = effort
-        self.known: list[ExtendedDeviation] = []
+        self.known = [
+            d for d in EXTENDED_DEVIATIONS.values() if d.change and any(fnmatchcase(d.id, p) for p in patterns)
+        ]
 
     def diagnosis(self, probe: ExtendedProbe, judgement: Judgement, outcome: Outcome) -> tuple[str, ...]:
         """The ids of the deviations that explain one case together; none where it does not fail, or nothing does."""

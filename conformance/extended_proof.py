@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import contextlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -20,7 +19,7 @@ from .extended_probe import runs_of
 from .extended_verdict import ExtendedRun, judge_extended
 from .judgement import FAILING, Judgement
 from .process import Outcome
-from .proof import ENOUGH, Accusation, Catch, Proof, Row, row_of
+from .proof import ENOUGH, Accusation, Catch, Proof, Row, row_of, spread
 
 __all__ = ["HONEST_STYLES", "prove_extended"]
 
@@ -69,15 +68,8 @@ def prove_extended(
     accusations: list[Accusation] = []
     done = 0
     work = partial(_try, chosen=chosen)
-    if processes > 1:
-        with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-            found = pool.map(work, pieces)
-            for piece, (caught, accused) in zip(pieces, found, strict=True):
-                catches, accusations, done = catches + caught, accusations + accused, done + len(piece)
-                yield done
-    else:
-        for piece in pieces:
-            caught, accused = work(piece)
+    with contextlib.closing(spread(work, pieces, processes)) as found:
+        for piece, (caught, accused) in zip(pieces, found, strict=True):
             catches, accusations, done = catches + caught, accusations + accused, done + len(piece)
             yield done
     by_row: dict[str, list[Catch]] = defaultdict(list)

@@ -169,7 +169,7 @@ def _refusal(condition: str, members: list[Result], probes: Mapping[str, Probe])
     """The finding that refusals are: the smallest case that says what most of them say stands for all."""
     kind = message_kind(members[0].message)
     first = _smallest((r for r in members if message_kind(r.message) == kind), probes)
-    title = f"refuses {condition or 'these nodes'}"
+    title = f"refuses {condition}" if condition else f"refuses, saying: {_gist(first.message, 100)}"
     return _entry(title, "refused", (), members, first, conditions=condition)
 
 

@@ -99,14 +99,12 @@ class Probe(Protocol):
         """The words of a command that shows what becomes of it on the target of that name."""
 
 
-def traits_of(node: Node, features: frozenset[str], type: str, T: int, N: int) -> frozenset[str]:
+def traits_of(node: Node, features: frozenset[str], type: str) -> frozenset[str]:
     """What can be said of a node with its inputs: its features in words, its type and its version."""
     words = {f.replace("-", " ") for f in features} | {type, f"version {node.since_version}"}
     names = node.attributes.get("activations")
     words |= {f"activations {'/'.join(names)}"} if names else set()
     words |= {"hidden_size absent"} if "hidden_size" not in node.attributes else set()
-    words |= {"no rows"} if N == 0 else set()
-    words |= {"no steps"} if T == 0 else set()
     return frozenset(words)
 
 
@@ -162,7 +160,7 @@ class SpecProbe:
 
     @cached_property
     def traits(self) -> frozenset[str]:
-        return traits_of(self.spec.node, self.features, self.type, self.spec.T, self.spec.N)
+        return traits_of(self.spec.node, self.features, self.type)
 
     @property
     def size(self) -> tuple[float, int]:

@@ -38,8 +38,10 @@ class Adapter:
 
     def describe(self) -> dict[str, Any]:
         """What runs here; JSON values only."""
-        own = {"amd_quark": self.library.version, "library": self.library.path, "library_origin": self.library.origin}
-        return {**self._runtime.describe(), **own, "compiler": self.library.compiler, "tanhf": tanhf_bits()}
+        below = self._runtime.describe()
+        own = {"runtime": "amd-quark", "version": self.library.version, "build": f"onnxruntime {below['version']}"}
+        library = {"library": self.library.path, "library_origin": self.library.origin}
+        return {**below, **own, **library, "compiler": self.library.compiler, "tanhf": tanhf_bits()}
 
     def prepare(self, model: bytes) -> Any:
         """Create a session, as the adapter ``onnxruntime`` does."""
