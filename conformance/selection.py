@@ -27,6 +27,7 @@ __all__ += ["select_probes"]
 Subject = TypeVar("Subject", CaseSpec, Probe)
 
 _LONGEST = 200
+_FEW = 20  # of more names, some that are not like the one that was given say nothing
 
 
 class UnknownName(ValueError):
@@ -35,7 +36,9 @@ class UnknownName(ValueError):
     def __init__(self, kind: str, given: object, known: Sequence[object], among: str = "") -> None:
         """`among` says in words what it was looked for in, where that is not everything."""
         text = str(given) if len(str(given)) <= _LONGEST else f"{str(given)[:_LONGEST]}..."
-        super().__init__(f"unknown {kind} {text!r}{among}; nearest: {', '.join(_nearest(str(given), known))}")
+        near = _nearest(str(given), known)
+        help = f"nearest: {', '.join(near)}" if near else "none is like it; 'onnxspec list' shows all"
+        super().__init__(f"unknown {kind} {text!r}{among}; {help}")
 
 
 def _nearest(given: str, known: Sequence[object]) -> list[str]:
@@ -43,7 +46,7 @@ def _nearest(given: str, known: Sequence[object]) -> list[str]:
         return [str(k) for k in sorted(known, key=lambda k: abs(int(str(k)) - int(given)))[:3]]
     folded = {str(k).lower(): str(k) for k in known}
     near = difflib.get_close_matches(given.lower(), folded, 3, 0.5)
-    return [folded[n] for n in near] or [str(k) for k in known[:6]]
+    return [folded[n] for n in near] or ([str(k) for k in known[:6]] if len(known) <= _FEW else [])
 
 
 @dataclass(frozen=True)
