@@ -37,7 +37,8 @@ class UnknownName(ValueError):
         """`among` says in words what it was looked for in, where that is not everything."""
         text = str(given) if len(str(given)) <= _LONGEST else f"{str(given)[:_LONGEST]}..."
         near = _nearest(str(given), known)
-        help = f"nearest: {', '.join(near)}" if near else "none is like it; 'onnxspec list' shows all"
+        lists = "; 'onnxspec list' shows all" if kind == "case" else ""
+        help = f"nearest: {', '.join(near)}" if near else f"none is like it{lists}"
         super().__init__(f"unknown {kind} {text!r}{among}; {help}")
 
 

@@ -219,6 +219,14 @@ def command_line(*arguments: object) -> list[str]:
     return [sys.executable, "-c", start, *map(str, arguments)]
 
 
+HEEDING = (
+    "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL); "
+    "signal.signal(signal.SIGINT, signal.default_int_handler); "
+)
+"""Comes first in a command that a test is going to signal: whoever runs the tests may have been told to ignore signals,
+as what a script starts with & is."""
+
+
 def read_results(folder: Path) -> list[dict[str, Any]]:
     """The results of a run directory."""
     return [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]

@@ -18,7 +18,7 @@ import pytest
 
 from onnxspec.cases import CaseSpec, features_of
 
-from .miniatures import Command, Finished, command_line, naming, pick, read_results
+from .miniatures import HEEDING, Command, Finished, command_line, naming, pick, read_results
 
 Inside = Callable[..., Finished]
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
@@ -251,11 +251,7 @@ class UnderWay:
         self.out = folder / "my results"
         self._gate = folder / "gate"
         command = command_line(*LONG, "--out", self.out, "--overwrite")
-        # Whoever runs these tests may have been told to ignore signals, as what a script starts with & is; the run is
-        # not, unless a test says so.
-        heeding = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL); "
-        heeding += "signal.signal(signal.SIGINT, signal.default_int_handler); "
-        command[2] = (prelude or heeding) + command[2]
+        command[2] = (prelude or HEEDING) + command[2]
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         self.process = subprocess.Popen(command, env={**kin, "GATE": str(self._gate)}, cwd=folder, **options)
 

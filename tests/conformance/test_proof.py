@@ -18,7 +18,7 @@ from onnxspec.conformance.proof import Proof, prove
 from onnxspec.reference import DEVIATIONS, OPERATORS
 from onnxspec.reference.kernels import STYLES, Style
 
-from .miniatures import Finished, command_line
+from .miniatures import HEEDING, Finished, command_line
 
 TWO = [
     CaseSpec("GRU", 14, T=4, N=3, I=2, H=5, lengths="ragged", direction="bidirectional", outputs=("Y", "Y_h"), seed=s)
@@ -132,6 +132,7 @@ CHILDREN = "/proc/{0}/task/{0}/children"
 @pytest.mark.skipif(not Path(CHILDREN.format(os.getpid())).exists(), reason="needs Linux")
 def test_an_interrupted_proof_ends_without_a_trace(kin: dict[str, str], tmp_path: Path) -> None:
     words = command_line("prove", "--op", "GRU", "--type", "float32", "--processes", "2")
+    words[2] = HEEDING + words[2]
     process = subprocess.Popen(words, env=kin, cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
     while len(Path(CHILDREN.format(process.pid)).read_text().split()) < 3 and time.monotonic() < deadline:
