@@ -70,6 +70,8 @@ class Witness:
 
     topics
         Ids of the clauses that it exercises: mistakes against them are the likeliest.
+    slight
+        Whether it is right by a wider accuracy class: then only slips of precision are thought of.
     """
 
     case: str
@@ -77,6 +79,7 @@ class Witness:
     runs: tuple[Run, ...]
     topics: frozenset[str]
     size: tuple[float, int]
+    slight: bool = False
 
     @property
     def op(self) -> str:
@@ -103,7 +106,7 @@ class Diagnosis:
 
 
 def witness_of(
-    case: str, trial: Trial, outcome: Outcome, topics: Iterable[str], size: tuple[float, int]
+    case: str, trial: Trial, outcome: Outcome, topics: Iterable[str], size: tuple[float, int], slight: bool = False
 ) -> Witness | None:
     """The witness that a case's outcome is; None where it did not run, or not as it was asked to."""
     if outcome.status != "ran" or len(outcome.outputs) != len(trial.feeds) or not trial.feeds:
@@ -116,7 +119,7 @@ def witness_of(
             named = zip(trial.node.outputs, arrays, strict=False)
             outputs = {name: array for name, array in named if array is not None}
             runs.append(Run(feed.inputs, outputs, feed.fed))
-    return Witness(case, trial, tuple(runs), frozenset(topics), size)
+    return Witness(case, trial, tuple(runs), frozenset(topics), size, slight)
 
 
 def diagnose(
@@ -163,7 +166,7 @@ def _tells(witness: Witness) -> tuple[object, ...]:
     numbers = sum(array.size for array in witness.runs[0].outputs.values())
     coarse = any(array.dtype.itemsize == 2 for array in inputs.values())
     given = len(witness.trial.node.attributes) + len(inputs) + len(witness.runs)
-    return coarse, numbers < 12, given, witness.size, witness.case
+    return witness.slight, coarse, numbers < 12, given, witness.size, witness.case
 
 
 class Search:
@@ -281,7 +284,7 @@ class Search:
         fitting = [
             d
             for d in deviations_of(op, witness.trial.node.since_version, witness.type)
-            if d not in known and not d.accepts and not d.drifts
+            if d not in known and not d.accepts and not d.drifts and not (witness.slight and d.structural)
         ]
         about = [d for d in fitting if d.clause(op) in witness.topics]
         beside = tuple(d for d in known if d.clause(op) in witness.topics)[: _AT_ONCE - 1]
@@ -338,10 +341,10 @@ def explain_results(
     for result in results:
         found = kept.get(result.case) if result.verdict in DIAGNOSED else None
         if found is not None and result.case in probes:
-            trials = probes[result.case].prepare().trials
-            probe = probes[result.case]
-            witness = witness_of(probe.id, trials[0], found[1][0], probe.clauses, probe.size) if trials else None
-            witnesses += [witness] if witness is not None else []
+            probe, slight = probes[result.case], result.verdict is Verdict.INACCURATE
+            for trial in probe.prepare().trials[:1]:
+                witness = witness_of(probe.id, trial, found[1][0], probe.clauses, probe.size, slight)
+                witnesses += [witness] if witness is not None else []
     if not witnesses:
         return {}
     # A run costs each case more than a hypothesis does: building it, running it twice, judging it by several readings.

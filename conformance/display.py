@@ -195,7 +195,8 @@ def _headline(finding: Mapping[str, Any]) -> Text:
     return Text.assemble(finding["title"], (f"{cases}{remark}", "dim"))
 
 
-_EXPLAINABLE = frozenset(verdict.value for verdict in DIAGNOSED)
+# Of what is inaccurate the title says by which wider class it is right.
+_EXPLAINABLE = frozenset(verdict.value for verdict in DIAGNOSED - {Verdict.INACCURATE})
 
 
 def _extent(finding: Mapping[str, Any]) -> str:

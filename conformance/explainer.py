@@ -10,6 +10,7 @@ from .diagnosis import DIAGNOSED, Search, explain_results, witness_of
 from .evidence import Kept
 from .extended_diagnosis import ExtendedSearch, explain_extended
 from .extended_probe import ExtendedProbe
+from .judgement import Verdict
 from .probe import Probe
 from .result import Result
 from .stream import Tried
@@ -45,6 +46,7 @@ class Explainer:
             return self._extended.diagnosis(probe, one.judgement, one.outcomes[0])
         if one.judgement.verdict not in DIAGNOSED or not one.prepared.trials:
             return ()
-        witness = witness_of(probe.id, one.prepared.trials[0], one.outcomes[0], probe.clauses, probe.size)
+        trial, slight = one.prepared.trials[0], one.judgement.verdict is Verdict.INACCURATE
+        witness = witness_of(probe.id, trial, one.outcomes[0], probe.clauses, probe.size, slight)
         found = self._search.explain(witness) if witness is not None else None
         return tuple(mistake.id for mistake in found or ())

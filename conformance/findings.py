@@ -49,6 +49,8 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
             kind = "failing" if result.failing else "convention"
             topic = (result.clause or "").partition(".")[2]
             reason = "" if result.verdict is Verdict.ACCEPTED else result.reason
+            if result.verdict is Verdict.INACCURATE:
+                reason = result.accuracy  # the wider class that it is right by
             groups[kind, result.verdict, reason, topic, result.why].append(result)
         elif result.verdict is Verdict.REFUSED:
             refused.append(result)
@@ -149,6 +151,8 @@ def _finding(
     verdict = members[0].verdict.value
     broken = kind == "convention"
     title = f"breaks a convention ({first.reason})" if broken else _briefly(verdict, first.reason)
+    if first.verdict is Verdict.INACCURATE and first.accuracy:
+        title = f"inaccurate (no better than {first.accuracy})"
     return _entry(
         f"{title} with {condition}" if condition else title,
         kind if broken else verdict,

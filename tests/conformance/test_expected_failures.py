@@ -202,7 +202,10 @@ LSTM = "[[expected]]\nreason = 'r'\nop = 'LSTM'\n"
         (f"{LSTM}deviations = ['clip.ignred']", "deviations: unknown deviation 'clip.ignred' of LSTM; nearest: clip."),
         (f"{LSTM}verdicts = ['worng']", "verdicts: unknown failing verdict 'worng' of LSTM; nearest: wrong"),
         ("[[expected]]\nreason = 'r'\nop = 'ExtendedLSTM'\nfeatures = ['several-row']", "nearest: several-rows"),
-        ("[[expected]]\nreason = 'r'\nop = 'ExtendedLSTM'\ndeviations = ['clip.*']", "of ExtendedLSTM; none is like it"),
+        (
+            "[[expected]]\nreason = 'r'\nop = 'ExtendedLSTM'\ndeviations = ['clip.*']",
+            "of ExtendedLSTM; none is like it",
+        ),
         ("[target]\nruntime = '1.2'", "runtime"),
         ("[target]\nname = 'x'", "[target]"),
         ("target = 3", "[target]"),
