@@ -13,10 +13,9 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from ..cases import operator_versions
 from ..reference import EXTENDED, OPERATORS, Clause, clauses_of, versions_of
 from ..reference.clauses import STATUSES
-from .cli import _fail, _put, _warn, app
+from .command import app, fail, put, warn
 from .display import console_on
 from .selection import UnknownName
 
@@ -38,7 +37,7 @@ def clauses(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all fields.")] = False,
 ) -> None:
-    """Show the clauses of an operator, of one version of it, or of all.
+    """Show the clauses of an operator, or of all.
 
     A clause is one statement, with its status: the document states it, it is implied by its equations, it is a
     convention of implementers, the document leaves it undefined, or it is arithmetic. Only what is stated or implied
@@ -52,31 +51,32 @@ def clauses(
             if text not in STATUSES:
                 raise UnknownName("status", text, STATUSES)
     except UnknownName as error:
-        _fail(str(error))
+        fail(str(error))
     found = [c for op, version in chosen for c in clauses_of(op, version) if not status or c.status in status]
     console = console_on(sys.stdout)
     if as_json:
-        _put("".join(f"{json.dumps(_plain(clause), ensure_ascii=False)}\n" for clause in found))
+        put("".join(f"{json.dumps(_plain(clause), ensure_ascii=False)}\n" for clause in found))
     elif console.is_terminal:
         for part in _paragraphs(found):
             console.print(part)
     else:
-        _put("".join("\t".join(map(str, _columns(clause))) + "\n" for clause in found))
+        put("".join("\t".join(map(str, _columns(clause))) + "\n" for clause in found))
     counts = Counter(clause.status for clause in found)
-    _warn(f"{len(found)} clauses: {', '.join(f'{counts[s]} {s}' for s in STATUSES if counts[s]) or 'none'}", "dim")
+    warn(f"{len(found)} clauses: {', '.join(f'{counts[s]} {s}' for s in STATUSES if counts[s]) or 'none'}", "dim")
 
 
 def _chosen(text: str | None) -> list[tuple[str, int | None]]:
     """Operators, each with the version that is meant or None for all. Raises UnknownName."""
     if text is None:
-        return [(op, None) for op in OPERATORS]
+        return [(op, None) for op in (*OPERATORS, *EXTENDED)]
     for op in (*OPERATORS, *EXTENDED):
         if text.upper() == op.upper():
             return [(op, None)]
         for version in versions_of(op):
             if text.upper() == f"{op}-{version}".upper():
                 return [(op, version)]
-    raise UnknownName("operator", text, [*OPERATORS, *(f"{op}-{version}" for op, version in operator_versions())])
+    every = (*OPERATORS, *EXTENDED)
+    raise UnknownName("operator", text, [*every, *(f"{op}-{version}" for op in every for version in versions_of(op))])
 
 
 def _plain(clause: Clause) -> dict[str, Any]:

@@ -7,7 +7,6 @@ command cannot be carried out as given; 3, a target could not start; 130, interr
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import os
 import shlex
@@ -21,9 +20,26 @@ from typing import Annotated, Any, NoReturn, Optional
 
 import typer
 
-from ..cases import operator_versions
 from ..cases.directory import DirectoryError
 from ..reference import OPERATORS
+from .command import (
+    CaseIds,
+    Ops,
+    ProfileName,
+    Targets,
+    TargetsFile,
+    Types,
+    Versions,
+    app,
+    command_given,
+    fail,
+    put,
+    say,
+    selection_of,
+    targets_of,
+    warn,
+    why,
+)
 from .directory_probe import digest_of_directories, probe_directories
 from .display import RunDisplay, console_on, drop, summarize
 from .engine import execute
@@ -33,82 +49,20 @@ from .expected_update import require_lists, update_lists
 from .journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
 from .probe import Probe
 from .run import Plan, Run
-from .selection import Selection, UnknownName, narrow, operator_types, select_probes
+from .selection import UnknownName, narrow, operator_types, select_probes
 from .shard import ShardError, parse_shard
-from .target import OPTIMIZED, Target, TargetError, lane, parse_target
-from .worker import one_line
-from .wrap_probe import WRAPS, split_wrap, wrap_lane
+from .target import TargetError
+from .wrap_probe import WRAPS
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(
-    name="onnxspec",
-    help="Does this runtime compute what the operator's document says, on every legal configuration?",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-
-_LONGEST_LINE = 2000
 # Typer has the class of all usage errors, but under no name of its own.
 _USAGE: Any = typer.BadParameter.__base__
-
-Targets = Annotated[
-    Optional[list[str]],  # noqa: UP045 - typer evaluates it on Python 3.10
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="TARGET",
-        help="onnxruntime, onnxruntime:NAMEExecutionProvider, onnx-reference, quark, backend:package.module, or a "
-        "name from targets.toml. May be repeated, like all options that narrow the cases.",
-    ),
-]
-ProfileName = Annotated[
-    str, typer.Option("--profile", "-p", metavar="smoke|core|full", help="Which pinned list of cases.")
-]
-Ops = Annotated[
-    Optional[list[str]],  # noqa: UP045
-    typer.Option("--op", metavar="OP", help="Only this operator, e.g. LSTM."),
-]
-Versions = Annotated[
-    Optional[list[str]],  # noqa: UP045 - texts, so that one that is no number is answered like one that is unknown
-    typer.Option("--since-version", metavar="N", help="Only this operator version, e.g. 14."),
-]
-Types = Annotated[
-    Optional[list[str]],  # noqa: UP045
-    typer.Option("--type", metavar="TYPE", help="Only this type: float16, bfloat16, float32, float64."),
-]
-CaseIds = Annotated[
-    Optional[list[str]],  # noqa: UP045
-    typer.Option("--case", metavar="ID", help="Only this case, of any profile; * and ? are wildcards."),
-]
-TargetsFile = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option("--targets-file", metavar="FILE", help="Named targets; ./targets.toml where there is one."),
-]
-
-
-def _say(text: str = "") -> None:
-    """A line for the person, on the standard output."""
-    console_on(sys.stdout).print(text, markup=False, emoji=False, soft_wrap=True)
-
-
-def _warn(text: str, style: str = "") -> None:
-    """One line on the standard error."""
-    line = text if text.isprintable() else one_line(text, _LONGEST_LINE)
-    console_on(sys.stderr).print(line, style=style, markup=False, emoji=False, soft_wrap=True)
-
-
-def _fail(message: str, code: int = 2) -> NoReturn:
-    _warn(f"onnxspec: {message}", "red")
-    raise typer.Exit(code)
 
 
 def _print_version(asked: bool) -> None:
     if asked:
-        _say(f"onnxspec {version_of('onnxspec') or 'unknown'}")
+        say(f"onnxspec {version_of('onnxspec') or 'unknown'}")
         raise typer.Exit
 
 
@@ -119,37 +73,6 @@ def _common(
     ] = False,
 ) -> None:
     pass
-
-
-def _selection(
-    profile: str,
-    op: Sequence[str] | None,
-    since_version: Sequence[str] | None,
-    type: Sequence[str] | None,
-    case: Sequence[str] | None,
-) -> Selection:
-    for text in since_version or ():
-        if not text.isdecimal() or len(text) > 9:
-            raise UnknownName("operator version", text, sorted({v for _, v in operator_versions()}))
-    versions = tuple(int(text) for text in since_version or ())
-    return Selection(profile, tuple(op or ()), versions, tuple(type or ()), tuple(case or ()))
-
-
-def _targets(names: Iterable[str], file: Path | None, optimize: bool = False, wrap: str = "") -> list[Target]:
-    """The targets of these names, each once. A name may ask for a lane itself, as results name it."""
-    if file is None and Path("targets.toml").is_file():
-        file = Path("targets.toml")
-    found = {}
-    for given in names:
-        name, own_wrap = split_wrap(given)
-        plain = name.removesuffix(OPTIMIZED)
-        target = lane(parse_target(plain, file), optimize or plain != name)
-        if plain != name and target.name != name:
-            raise TargetError(f"target {plain!r} has no lane {OPTIMIZED}: only onnxruntime has")
-        if own_wrap or wrap:
-            target = wrap_lane(target, own_wrap or wrap)
-        found[target.name] = target
-    return list(found.values())
 
 
 @app.command()
@@ -204,25 +127,25 @@ def run(
     Exit code 0: every failing result was expected; 1: one was not; 2: usage; 3: a target could not start.
     """
     if resume and overwrite:
-        _fail("--resume goes on with a run, --overwrite starts again: which is it?")
+        fail("--resume goes on with a run, --overwrite starts again: which is it?")
     if resume and out is None:
-        _fail("--resume needs --out: which run is to go on?")
+        fail("--resume needs --out: which run is to go on?")
     if not expected and (expected_file or update_expected):
-        _fail("--no-expected uses no list of known failures: leave it out, or leave out what names one")
+        fail("--no-expected uses no list of known failures: leave it out, or leave out what names one")
     if wrap and wrap not in WRAPS:
-        _fail(f"there is no wrap {wrap!r}; one of {', '.join(WRAPS)}")
+        fail(f"there is no wrap {wrap!r}; one of {', '.join(WRAPS)}")
     try:
-        chosen = _selection(profile, op, since_version, type, case)
-        targets = _targets(target or ["onnxruntime"], targets_file, optimize, wrap)
+        chosen = selection_of(profile, op, since_version, type, case)
+        targets = targets_of(target or ["onnxruntime"], targets_file, optimize, wrap)
         if expected_file is not None:
             targets = [replace(each, expected=str(expected_file)) for each in targets]
         if update_expected:
             require_lists(targets)
-        plan = Plan(chosen, (), tuple(targets), _command(), frozenset(), expected, targets_file)
+        plan = Plan(chosen, (), tuple(targets), command_given(), frozenset(), expected, targets_file)
         if cases:
             source = getattr(context.get_parameter_source("profile"), "name", "")
             if source == "COMMANDLINE":
-                _fail("--cases runs directories in place of a profile: leave --profile out")
+                fail("--cases runs directories in place of a profile: leave --profile out")
             plan = _with_directories(plan, cases)
         else:
             about = dict.fromkeys(op for each in targets for op in each.operators)
@@ -230,27 +153,22 @@ def run(
         _require_cases(plan)
         plan = replace(plan, shard=parse_shard(shard) if shard is not None else None)
         if not plan.probes:
-            _fail(f"shard {plan.shard} is empty: there are fewer cases than shards")
+            fail(f"shard {plan.shard} is empty: there are fewer cases than shards")
         plan = replace(plan, require=_required(require or (), plan.probes))
     except (UnknownName, TargetError, DirectoryError, ShardError, ExpectedFailureError) as error:
-        _fail(str(error))
+        fail(str(error))
     except OSError as error:
-        _fail(f"--update-expected: {_why(error)}")
+        fail(f"--update-expected: {why(error)}")
     try:
         folder = out or fresh_folder(Path("runs"), datetime.now())
         journal = Journal(folder, resume=resume, overwrite=overwrite)
     except OccupiedFolder as error:
-        _fail(str(error))
+        fail(str(error))
     except OSError as error:
-        _fail(f"cannot keep results in {out or 'runs'}: {_why(error)}")
+        fail(f"cannot keep results in {out or 'runs'}: {why(error)}")
     if resume and not journal.done and journal.described() is None:
-        _warn(f"nothing to go on with in {folder}: a new run starts", "dim")
+        warn(f"nothing to go on with in {folder}: a new run starts", "dim")
     _carry_out(plan, journal, update_expected)
-
-
-def _command() -> tuple[str, ...]:
-    """The command as it was given, in UTF-8 whatever the locale took its bytes for."""
-    return "onnxspec", *(os.fsencode(word).decode("utf-8", "surrogateescape") for word in sys.argv[1:])
 
 
 def _require_cases(plan: Plan) -> None:
@@ -259,9 +177,9 @@ def _require_cases(plan: Plan) -> None:
         if plan.probes_of(target):
             continue
         if target.wrap:
-            _fail(f"none of the chosen cases can be put in the wrap {target.wrap!r}: choose others, or leave it out")
+            fail(f"none of the chosen cases can be put in the wrap {target.wrap!r}: choose others, or leave it out")
         of = " or ".join(target.operators)
-        _fail(f"none of the chosen cases is about {of}, which {target.name} is for: choose some, or leave it out")
+        fail(f"none of the chosen cases is about {of}, which {target.name} is for: choose some, or leave it out")
 
 
 def _with_directories(plan: Plan, roots: Sequence[Path]) -> Plan:
@@ -269,9 +187,9 @@ def _with_directories(plan: Plan, roots: Sequence[Path]) -> Plan:
     skipped: list[str] = []
     found = probe_directories(roots, skipped.append)
     for line in skipped:
-        _warn(f"skipped: {line}", "yellow")
+        warn(f"skipped: {line}", "yellow")
     if not found:
-        _fail(f"no test case that can be run in {', '.join(map(str, roots))}")
+        fail(f"no test case that can be run in {', '.join(map(str, roots))}")
     chosen = replace(plan.selection, profile="directories", directories=tuple(map(str, roots)))
     probes = tuple(narrow(chosen, found))
     digest = digest_of_directories(found)
@@ -289,31 +207,24 @@ def _carry_out(plan: Plan, journal: Journal, update: bool = False) -> NoReturn:
                 finished = execute(plan, journal, display.observe)
             from ..reports import write_report  # the report needs its templates only now
 
-            page = write_report([folder], folder / "report", warn=lambda line: _warn(f"warning: {line}"))
+            page = write_report([folder], folder / "report", warn=lambda line: warn(f"warning: {line}"))
     except (RunMismatch, ExpectedFailureError, DirectoryError) as error:
-        _fail(str(error))
+        fail(str(error))
     except KeyboardInterrupt:
-        _fail(f"interrupted; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 130)
+        fail(f"interrupted; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 130)
     except OSError as error:
         if finished is not None:
             summarize(finished, console)
-        _fail(f"{_why(error)}; what was obtained is in {folder}; go on with: {_again(plan, folder)}")
+        fail(f"{why(error)}; what was obtained is in {folder}; go on with: {_again(plan, folder)}")
     summarize(finished, console)
     if update:
         try:
             for line in update_lists(finished):
-                _say(line)
+                say(line)
         except (ExpectedFailureError, OSError) as error:
-            _fail(str(error) if isinstance(error, ExpectedFailureError) else _why(error))
-    _say(f"\nresults: {folder / 'results.jsonl'}\nreport:  {page}")
+            fail(str(error) if isinstance(error, ExpectedFailureError) else why(error))
+    say(f"\nresults: {folder / 'results.jsonl'}\nreport:  {page}")
     raise typer.Exit(finished.exit_code)
-
-
-def _why(error: OSError) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "the disk is full"
-    place = f" ({error.filename})" if error.filename else ""
-    return f"cannot write: {error.strerror or error}{place}"
 
 
 def _again(plan: Plan, folder: Path) -> str:
@@ -368,21 +279,11 @@ def list_cases(
 ) -> None:
     """List the cases of a profile, one a line."""
     try:
-        probes = select_probes(_selection(profile, op, since_version, type, case), OPERATORS)
+        probes = select_probes(selection_of(profile, op, since_version, type, case), OPERATORS)
     except UnknownName as error:
-        _fail(str(error))
-    _put("".join(f"{p.id}  {' '.join(sorted(p.features))}\n" if features else f"{p.id}\n" for p in probes))
-    _warn(f"{len(probes)} case{'s' if len(probes) != 1 else ''}", "dim")
-
-
-def _put(text: str) -> None:
-    """Write what a program may read. A reader that has enough ends the command, without a word."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        drop(sys.stdout)
-        raise typer.Exit from None
+        fail(str(error))
+    put("".join(f"{p.id}  {' '.join(sorted(p.features))}\n" if features else f"{p.id}\n" for p in probes))
+    warn(f"{len(probes)} case{'s' if len(probes) != 1 else ''}", "dim")
 
 
 def main() -> None:
@@ -397,7 +298,7 @@ def main() -> None:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except _USAGE as error:
         place = error.ctx.command_path if error.ctx is not None else "onnxspec"
-        _warn(f"{place}: {error.format_message()} See {place} --help.", "red")
+        warn(f"{place}: {error.format_message()} See {place} --help.", "red")
         code = error.exit_code
     except typer.Abort:
         code = 130
@@ -405,7 +306,7 @@ def main() -> None:
         if error.filename is not None:
             raise
         drop(sys.stdout)  # nothing but the standard output has no name
-        _warn(f"onnxspec: {_why(error)}", "red")
+        warn(f"onnxspec: {why(error)}", "red")
         code = 2
     sys.exit(code if sys.argv[1:] else 2)
 

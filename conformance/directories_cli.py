@@ -10,7 +10,7 @@ import typer
 
 from ..cases import digests_for
 from ..cases.manifest import MANIFEST, ManifestError, OccupiedTree, Origin, generate, verify
-from .cli import CaseIds, Ops, ProfileName, Types, Versions, _fail, _put, _say, _selection, _why, app
+from .command import CaseIds, Ops, ProfileName, Types, Versions, app, fail, put, say, selection_of, why
 from .environment import version_of
 from .selection import Selection, UnknownName, select
 
@@ -39,20 +39,20 @@ def generate_cases(
     are left out.
     """
     try:
-        chosen = _selection(profile, op, since_version, type, case)
+        chosen = selection_of(profile, op, since_version, type, case)
         specs = select(chosen)
         versions = sorted({(spec.op, spec.version) for spec in specs})
         command = _command(chosen, everything)
         origin = Origin(command, version_of("onnxspec") or "", chosen.profile, digests_for(chosen.profile, versions))
         manifest = generate(folder, specs, origin, everything=everything, overwrite=overwrite)
     except (UnknownName, OccupiedTree) as error:
-        _fail(str(error))
+        fail(str(error))
     except OSError as error:
-        _fail(_why(error))
+        fail(why(error))
     written, left_out = len(manifest["cases"]), len(manifest["left_out"])
-    _say(f"{_cases(written)} in {folder}")
+    say(f"{_cases(written)} in {folder}")
     if left_out:
-        _say(f"{_cases(left_out)} left out, for the reasons in {folder / MANIFEST}; --all writes them too")
+        say(f"{_cases(left_out)} left out, for the reasons in {folder / MANIFEST}; --all writes them too")
 
 
 def _cases(count: int) -> str:
@@ -80,15 +80,15 @@ def _command(chosen: Selection, everything: bool) -> str:
 def verify_cases(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that onnxspec generate has written.")],
 ) -> NoReturn:
-    """Compare generated directories with their manifest, byte by byte.
+    """Compare generated directories with their manifest.
 
     Exit code 0: all is as it was written; 1: something was changed, is missing, or was added; 2: there is no manifest.
     """
     try:
         problems = verify(folder)
     except ManifestError as error:
-        _fail(str(error))
-    _put("".join(f"{problem.kind:<8} {problem.path!a}\n" for problem in problems))
+        fail(str(error))
+    put("".join(f"{problem.kind:<8} {problem.path!a}\n" for problem in problems))
     if not problems:
-        _say(f"all files in {folder} are as they were generated")
+        say(f"all files in {folder} are as they were generated")
     raise typer.Exit(1 if problems else 0)

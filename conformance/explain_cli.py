@@ -9,7 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 from ..reference import EXTENDED, OPERATORS
-from .cli import TargetsFile, _fail, _put, _targets, app
+from .command import TargetsFile, app, fail, put, targets_of
 from .display import console_on, could_not_start
 from .explainer import Explainer
 from .probe import Probe
@@ -44,20 +44,20 @@ def explain(
     """
     probe = _probe_of(case)
     try:
-        chosen = _targets([target], targets_file)[0] if target else None
+        chosen = targets_of([target], targets_file)[0] if target else None
     except TargetError as error:
-        _fail(str(error))
+        fail(str(error))
     if chosen is not None and chosen.wrap:
         lane = wrapped_probes([probe], chosen.wrap)
         if not lane or emit is not None:
-            _fail(f"the wrap {chosen.wrap!r} cannot be put around {'a script' if emit else probe.id}")
+            fail(f"the wrap {chosen.wrap!r} cannot be put around {'a script' if emit else probe.id}")
         (probe,) = lane
     if emit is not None:
         if emit != "script":
-            _fail(f"unknown form {emit!r} of --emit; there is: script")
+            fail(f"unknown form {emit!r} of --emit; there is: script")
         script = probe.prepare().script
         assert script is not None
-        _put(script(chosen))
+        put(script(chosen))
         return
     one: Tried | None = None
     if chosen is not None:
@@ -66,7 +66,7 @@ def explain(
                 process.start()
                 (one,) = tried(process, [probe], chosen.accuracy)
         except TargetUnavailable as error:
-            _fail(f"{chosen.name} {could_not_start(chosen, str(error))}", 3)
+            fail(f"{chosen.name} {could_not_start(chosen, str(error))}", 3)
     from .explanation import explain as explain_case
 
     accuracy = chosen.accuracy if chosen is not None else ACCURACY
@@ -89,9 +89,9 @@ def _probe_of(case: str) -> Probe:
         try:
             found = select_probes(Selection(cases=(case,)), about)
         except UnknownName as unknown:  # which names the case as it was given
-            _fail(str(unknown))
+            fail(str(unknown))
     if len(found) > 1:
-        _fail(ambiguous(case, [probe.id for probe in found]))
+        fail(ambiguous(case, [probe.id for probe in found]))
     return found[0]
 
 

@@ -20,11 +20,12 @@ from .plugin_options import PACKAGE, Asked, asked_for
 from .probe import Probe
 from .process import TargetUnavailable
 from .result import Result
-from .selection import Selection, UnknownName, meant_for, select_probes
+from .selection import Selection, UnknownName, meant_for, numbers_of, select_probes
 from .subtests import Subtests
-from .target import Target, TargetError, parse_target
+from .target import Target, TargetError
 from .wording import how_to_mend
 from .worker import one_line
+from .wrap_probe import named_target
 
 __all__ = ["Expectations", "Group", "Suite", "TargetSuite", "announce", "item_group", "target_named"]
 
@@ -42,7 +43,7 @@ def item_group(probe: Probe) -> str:
 
 def target_named(name: str, asked: Asked | None) -> Target:
     """The target of that name. Raises TargetError."""
-    target = parse_target(name, asked.targets_file if asked else None)
+    target = named_target(name, asked.targets_file if asked else None)
     if asked is None or not asked.pythonpath or target.command:
         return target
     path = os.pathsep.join([*asked.pythonpath, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -74,13 +75,9 @@ class Suite(pytest.Directory):
         asked = asked_for(self.config)
         assert asked is not None
         try:
-            versions = tuple(int(v) if v.isdecimal() and len(v) < 10 else -1 for v in asked.versions)
-            for given, version in zip(asked.versions, versions, strict=True):
-                if version < 0:
-                    raise UnknownName("operator version", given, [])
             own = read_expected(asked.expected) if asked.expected is not None else None
             targets = [target_named(name, asked) for name in asked.targets]
-            selection = Selection(asked.profile, asked.ops, versions, asked.types, asked.cases)
+            selection = Selection(asked.profile, asked.ops, numbers_of(asked.versions), asked.types, asked.cases)
             probes = select_probes(selection, list(dict.fromkeys(op for t in targets for op in t.operators)))
             suites = []
             for target in targets:

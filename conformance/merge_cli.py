@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn, Optional
 
 import typer
 
-from .cli import _command, _fail, _say, _warn, _why, app
+from .command import app, command_given, fail, say, warn, why
 from .directories_cli import options_of
 from .display import console_on, summarize
 from .journal import OccupiedFolder
@@ -30,29 +30,30 @@ def merge(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again in a folder that holds a run.")] = False,
 ) -> NoReturn:
-    """Put runs together: the shards of one run, or runs of other targets with the same cases.
+    """Put the shards of a run together, or several runs.
 
-    Findings are worked out anew, and there is a report. Runs that do not belong together are refused. Cases that no
-    run has can be had with 'onnxspec run --resume' in the merged folder.
+    Several runs are of other targets with the same cases. Findings are worked out anew, and there is a report.
+    Runs that do not belong together are refused. Cases that no run has can be had with 'onnxspec run --resume' in
+    the merged folder.
 
     Exit code as that of 'onnxspec run': 0: every failing result was expected; 1: one was not; 2: the runs cannot be
     merged; 3: a target could not start.
     """
     if to is None:  # not every version of typer sees to it
-        _fail("--to is missing: which folder is the merged run to go to?")
+        fail("--to is missing: which folder is the merged run to go to?")
     try:
-        run = merge_runs(runs, to, overwrite=overwrite, command=_command())
+        run = merge_runs(runs, to, overwrite=overwrite, command=command_given())
         from ..reports import write_report  # the report needs its templates only now
 
-        page = write_report([to], to / "report", warn=lambda line: _warn(f"warning: {line}"))
+        page = write_report([to], to / "report", warn=lambda line: warn(f"warning: {line}"))
     except (MergeError, OccupiedFolder) as error:
-        _fail(str(error))
+        fail(str(error))
     except OSError as error:
-        _fail(_why(error))
+        fail(why(error))
     for line in _missing(run):
-        _warn(line)
+        warn(line)
     summarize(run, console_on(sys.stdout))
-    _say(f"\nresults: {to / 'results.jsonl'}\nreport:  {page}")
+    say(f"\nresults: {to / 'results.jsonl'}\nreport:  {page}")
     raise typer.Exit(run.exit_code)
 
 

@@ -20,7 +20,7 @@ from rich.text import Text
 from ..cases import CaseSpec
 from ..cases.extended_spec import ExtendedSpec
 from ..reference import DEVIATIONS, EXTENDED, EXTENDED_DEVIATIONS, FORMATS, OPERATORS, mistake_named
-from .cli import CaseIds, Ops, ProfileName, Types, Versions, _fail, _say, _selection, _warn, app
+from .command import CaseIds, Ops, ProfileName, Types, Versions, app, fail, say, selection_of, warn
 from .display import console_on
 from .extended_probe import ExtendedProbe
 from .extended_proof import prove_extended
@@ -52,24 +52,25 @@ def prove_command(
         int, typer.Option("--processes", "-j", metavar="N", min=1, help="How many at a time; all cores without.")
     ] = os.cpu_count() or 1,
 ) -> None:
-    """Prove the suite: run every deviation and every honest kernel through a profile.
+    """Prove that the suite catches mistakes and accuses nobody.
 
-    A deviation is the reference with one thing wrong. Each must be caught by two cases or more, eight radii away from
-    what is right, in every operator and type in which it can show; every clause that can be broken must have a
-    deviation, every clause a case; and no honest kernel may fail anywhere. Exit code 1 where that does not hold.
+    Every deviation and every honest kernel runs through a profile. A deviation is the reference with one thing
+    wrong. Each must be caught by two cases or more, eight radii away from what is right, in every operator and type
+    in which it can show; every clause that can be broken must have a deviation, every clause a case; and no honest
+    kernel may fail anywhere. Exit code 1 where that does not hold.
     """
     try:
-        probes = select_probes(_selection(profile, op, since_version, type, case), OPERATORS)
+        probes = select_probes(selection_of(profile, op, since_version, type, case), OPERATORS)
         for id in deviation or ():
             if mistake_named(id) is None:
                 raise UnknownName("deviation", id, [*DEVIATIONS, *EXTENDED_DEVIATIONS])
     except UnknownName as error:
-        _fail(str(error))
+        fail(str(error))
     specs = [probe.spec for probe in probes if isinstance(probe, SpecProbe)]
     extended = [probe.spec for probe in probes if isinstance(probe, ExtendedProbe)]
     for id in deviation or ():
         if not _can_show(id, specs, extended):
-            _fail(f"none of the chosen cases can show {id}, {_extent(id)}: choose others, or leave it out")
+            fail(f"none of the chosen cases can show {id}, {_extent(id)}: choose others, or leave it out")
     _require_place(out)
     console = console_on(sys.stdout)
     proofs: list[Proof] = []
@@ -80,17 +81,17 @@ def prove_command(
                 if isinstance(step, Proof):
                     proofs.append(step)
     except KeyboardInterrupt:
-        _fail("interrupted", 130)
+        fail("interrupted", 130)
     proof = _joined(proofs)
     console.print(_table(proof.rows))
     _write(proof.rows, out)
     # Of a part of the cases or the deviations it is not said what they leave out.
     complaints = _complaints(proof, whole=not (deviation or since_version or type or case))
     for line in complaints:
-        _warn(line, "red")
+        warn(line, "red")
     caught = {row.deviation for row in proof.rows} - {row.deviation for row in proof.survivors}
     total = len({row.deviation for row in proof.rows})
-    _say(f"{len(specs) + len(extended)} cases catch {len(caught)} of {total} deviations; table: {out}")
+    say(f"{len(specs) + len(extended)} cases catch {len(caught)} of {total} deviations; table: {out}")
     raise typer.Exit(1 if complaints else 0)
 
 
@@ -114,11 +115,11 @@ def _extent(id: str) -> str:
 def _require_place(path: Path) -> None:
     """Make sure that the table can be written before minutes go into it."""
     if path.is_dir():
-        _fail(f"--out {path} is a folder: name a file for the table")
+        fail(f"--out {path} is a folder: name a file for the table")
     if not path.parent.is_dir():
-        _fail(f"--out {path}: there is no folder {path.parent}")
+        fail(f"--out {path}: there is no folder {path.parent}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        _fail(f"--out {path}: no permission to write there")
+        fail(f"--out {path}: no permission to write there")
 
 
 def _steps(
@@ -195,7 +196,7 @@ def _write(rows: Sequence[Row], path: Path) -> None:
             for r in rows:
                 writer.writerow((r.deviation, r.clause, r.op, r.type, r.cases, r.well, f"{r.best:.6g}", r.by))
     except OSError as error:
-        _fail(f"{path}: {error.strerror or error}")
+        fail(f"{path}: {error.strerror or error}")
 
 
 assert FEWEST == 2, "the command's help says two"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rich.box import SIMPLE
 from rich.table import Table
 
-from .cli import TargetsFile, _fail, _say, _targets, _warn, app
+from .command import TargetsFile, app, fail, say, targets_of, warn
 from .display import console_on, could_not_start
 from .explain_cli import ambiguous
 from .process import Outcome, TargetUnavailable
@@ -49,21 +49,22 @@ def quantize_command(
     ] = None,
     targets_file: TargetsFile = None,
 ) -> None:
-    """Quantize an LSTM case as AMD Quark's producer does, run it, and say how much accuracy that costs.
+    """Say what an LSTM case loses as an ExtendedLSTM.
 
-    Ranges are calibrated on the case's own data; each row of a batch is run alone, since the shipped kernel takes one.
-    Errors are against the float LSTM in exact arithmetic: as numbers, in units of y_scale, and in radii of accuracy
-    classes of float32, by which the float LSTM itself would be judged.
+    It is quantized as AMD Quark's producer does, and run. Ranges are calibrated on the case's own data; each
+    row of a batch is run alone, since the shipped kernel takes one. Errors are against the float LSTM in exact
+    arithmetic: as numbers, in units of y_scale, and in radii of accuracy classes of float32, by which the float
+    LSTM itself would be judged.
     """
     try:
         specs = select(Selection(ops=("LSTM",), cases=(case if "*" in case else f"{case}*",)))
         if len(specs) > 1:
-            _fail(ambiguous(case, [spec.id for spec in specs]))
-        chosen = _targets([target or "quark"], targets_file)[0]
-        by_qdq = _targets([qdq], targets_file)[0]
+            fail(ambiguous(case, [spec.id for spec in specs]))
+        chosen = targets_of([target or "quark"], targets_file)[0]
+        by_qdq = targets_of([qdq], targets_file)[0]
         q = quantize(specs[0])
     except (UnknownName, TargetError, NotQuantizable) as error:
-        _fail(str(error))
+        fail(str(error))
     extended, ordinary = as_extended(q), as_qdq(q)
     if out is not None:
         try:
@@ -71,17 +72,17 @@ def quantize_command(
             (out / "extended_lstm.onnx").write_bytes(extended)
             (out / "qdq.onnx").write_bytes(ordinary)
         except OSError as error:
-            _fail(f"{out}: {error.strerror or error}")
-    _say(q.case)
+            fail(f"{out}: {error.strerror or error}")
+    say(q.case)
     T, N, I = q.inputs["X"].shape
-    _say(f"  X [{T},{N},{I}], hidden_size {q.attributes['hidden_size']}, bidirectional")
+    say(f"  X [{T},{N},{I}], hidden_size {q.attributes['hidden_size']}, bidirectional")
     for name in "xwrby":
         scale, zero_point = q.attributes[f"{name}_scale"], q.attributes[f"{name}_zero_point"]
-        _say(f"  {name.upper()}: scale {scale:.8g}, zero point {zero_point}")
+        say(f"  {name.upper()}: scale {scale:.8g}, zero point {zero_point}")
     for words in q.dropped:
-        _warn(f"  the producer leaves out: {words}", "yellow")
+        warn(f"  the producer leaves out: {words}", "yellow")
     if q.changed > 1e-9:
-        _warn(f"  which alone changes Y by up to {q.changed:.3g}; errors below leave that out too", "yellow")
+        warn(f"  which alone changes Y by up to {q.changed:.3g}; errors below leave that out too", "yellow")
     forms = [measure(q, "as documented", documented(q))]
     theirs = _run(q, extended, chosen, required=target is not None)
     forms.append(measure(q, chosen.name, theirs) if theirs is not None else measure(q, "as shipped", kernel_rows(q)))
@@ -90,11 +91,11 @@ def quantize_command(
     except TargetUnavailable as error:
         through = Outcome(q.case, "unavailable", message=str(error))
     if isinstance(through, Outcome):
-        _warn(f"{by_qdq.name} does not run the QDQ model: {through.status}: {through.message}", "yellow")
+        warn(f"{by_qdq.name} does not run the QDQ model: {through.status}: {through.message}", "yellow")
     else:
         forms.append(measure(q, f"QDQ on {by_qdq.name}", through))
     console_on(sys.stdout).print(_table(forms, q.unit), crop=False)
-    _say(_verdict(forms, q.unit, float(np.abs(q.exact).max())))
+    say(_verdict(forms, q.unit, float(np.abs(q.exact).max())))
 
 
 def _run(q: Quantized, model: bytes, target: Target, required: bool) -> NDArray[Any] | None:
@@ -103,11 +104,11 @@ def _run(q: Quantized, model: bytes, target: Target, required: bool) -> NDArray[
         found = run_rows(q, model, target)
     except TargetUnavailable as error:
         if required:
-            _fail(f"{target.name} {could_not_start(target, str(error))}", 3)
-        _warn(f"no target quark ({error}): the model of the shipped kernel is used instead", "yellow")
+            fail(f"{target.name} {could_not_start(target, str(error))}", 3)
+        warn(f"no target quark ({error}): the model of the shipped kernel is used instead", "yellow")
         return None
     if isinstance(found, Outcome):
-        _fail(f"{target.name} does not run the ExtendedLSTM: {found.status}: {found.message}", 1)
+        fail(f"{target.name} does not run the ExtendedLSTM: {found.status}: {found.message}", 1)
     return found
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "UnknownName",
     "meant_for",
     "narrow",
+    "numbers_of",
     "operator_types",
     "probes_of_profile",
     "select",
@@ -74,6 +75,15 @@ class Selection:
             return ""
         versions, types = "|".join(map(str, self.versions)), "|".join(self.types)
         return f"{'|'.join(self.ops) or '*'}-{versions or '*'}:{types or '*'}"
+
+
+def numbers_of(versions: Iterable[str]) -> tuple[int, ...]:
+    """Operator versions as they were given. Raises UnknownName for one that is no number."""
+    given = list(versions)
+    for text in given:
+        if not text.isdecimal() or len(text) > 9:
+            raise UnknownName("operator version", text, sorted({v for _, v in operator_versions()}))
+    return tuple(map(int, given))
 
 
 def operator_types() -> list[str]:

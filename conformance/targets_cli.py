@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .cli import TargetsFile, _fail, _say, app
+from .command import TargetsFile, app, fail, say
 from .target import TargetError
 from .target_survey import Finding, is_command, providers_of, survey, way_to_install
 from .targets import EXTERNAL
@@ -33,7 +33,7 @@ def targets_command(
         bool, typer.Option("--all", help="Start what a table has a command for, too: other machines, containers.")
     ] = False,
 ) -> None:
-    """List the targets that are known, what is installed where, and how to install what is not.
+    """List the targets, and what installs those that are missing.
 
     Every runtime is started once, in a process of its own; what needs a command of a table only with --all.
     """
@@ -42,18 +42,18 @@ def targets_command(
     try:
         found = survey(targets_file, commands=all)
     except TargetError as error:
-        _fail(str(error))
+        fail(str(error))
     for kind, heading in _HEADINGS.items():
         its = [finding for finding in found if finding.kind == kind]
         if its:
-            _say(heading.format(file=targets_file))
+            say(heading.format(file=targets_file))
             for finding in its:
-                _say("\n".join(_lines(finding)))
-            _say()
-    _say("in other forms")
+                say("\n".join(_lines(finding)))
+            say()
+    say("in other forms")
     for form, said in _FORMS:
-        _say(f"  {form}\n    {said}")
-    _say(f'  adapter = "{EXTERNAL}" in targets.toml\n    any program that speaks docs/worker-protocol.md')
+        say(f"  {form}\n    {said}")
+    say(f'  adapter = "{EXTERNAL}" in targets.toml\n    any program that speaks docs/worker-protocol.md')
 
 
 def _lines(finding: Finding) -> Iterator[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from ..cases import build_case
 from ..cases.wrapping import WRAPS, can_wrap, wrap
 from .probe import Prepared, Probe, SpecProbe, prepared_trials
-from .target import Target
+from .target import OPTIMIZED, Target, TargetError, lane, parse_target
 
-__all__ = ["WRAPS", "WrapProbe", "split_wrap", "wrap_lane", "wrapped_probes"]
+__all__ = ["WRAPS", "WrapProbe", "named_target", "split_wrap", "wrap_lane", "wrapped_probes"]
 
 
 @dataclass(frozen=True)
@@ -94,3 +95,14 @@ def wrap_lane(target: Target, name: str) -> Target:
     """
     options = {**target.options, "surroundings": True} if target.adapter == "onnxruntime" else target.options
     return replace(target, name=f"{target.name}+{name}", wrap=name, options=options)
+
+
+def named_target(name: str, file: Path | None = None, optimize: bool = False, wrap: str = "") -> Target:
+    """The target of that name, as :func:`.target.parse_target` has it, in the lanes that are asked for: a name may ask
+    for one itself, as results name it. Raises TargetError."""
+    given, own_wrap = split_wrap(name)
+    plain = given.removesuffix(OPTIMIZED)
+    target = lane(parse_target(plain, file), optimize or plain != given)
+    if plain != given and target.name != given:
+        raise TargetError(f"target {plain!r} has no lane {OPTIMIZED}: only onnxruntime has")
+    return wrap_lane(target, own_wrap or wrap) if own_wrap or wrap else target

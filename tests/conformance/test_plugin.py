@@ -22,6 +22,8 @@ from onnxspec.conformance.run import Plan
 from onnxspec.conformance.selection import Selection, select
 from onnxspec.conformance.target import parse_target
 
+from .miniatures import pick
+
 pytest_plugins = "pytester"
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "runtime-repository"
@@ -355,3 +357,10 @@ def test_operators_of_other_domains_are_cases_like_others(project: pytest.Pytest
     result = project.runpytest_inprocess("--pyargs", "onnxspec.conformance", *options)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["onnxruntime *: 12 cases: 12 refused"])
+
+
+def test_a_target_s_name_may_ask_for_a_lane(project: pytest.Pytester) -> None:
+    case = pick(1, lambda s: s.data == "dense" and not s.layout)[0]
+    for lane in ("onnxruntime+neg", "onnxruntime+optimized"):
+        options = ("--onnxspec-target", lane, "--onnxspec-case", case)
+        project.runpytest_inprocess("--pyargs", "onnxspec.conformance", *options).assert_outcomes(passed=1)
