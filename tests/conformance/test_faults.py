@@ -269,7 +269,7 @@ def dying(self, result):
     if count[0] == 7:
         die()
 m.Journal.append = dying""",
-    "while results are explained": "import onnxspec.conformance.engine as m; m.explain_results = die",
+    "while results are explained": "import onnxspec.conformance.engine as m; m.explained = die",
     "while the journal is amended": """
 import pathlib
 replace = pathlib.Path.replace
@@ -320,7 +320,8 @@ def test_a_run_killed_anywhere_goes_on_without_loss_or_repetition(
     journal = tmp_path / "o" / "results.jsonl"
     finished = journal.read_bytes().split(b"\n")[:-1] if journal.exists() else []
     again = Command(environment, tmp_path)(*NINE, "--out", tmp_path / "o", "--resume")
-    assert (again.code, again.err) == (1, "")
+    told = "nothing to go on with" in again.err  # of what was killed before it kept anything
+    assert (again.code, again.err if not told or finished else "") == (1, "")
     assert timeless(tmp_path / "o") == undisturbed
     took = {result["case"]: result["seconds"] for result in read_results(tmp_path / "o")}
     for line in map(json.loads, finished):

@@ -265,7 +265,7 @@ def test_the_property_test_in_the_documents_works() -> None:
     assert code == same
     for backend, fails in ((reference, False), (spoilt(lambda outputs, inputs: [-o for o in outputs]), True)):
         names: dict[str, Any] = {"my_backend": backend}
-        exec(compile(code, "README.md", "exec"), names)
+        exec(compile(code, "<property test>", "exec"), names)  # Hypothesis looks for the source of what has a file
         check = settings(fixed, max_examples=20, phases=[Phase.generate])(names["test_gru"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a case could not be judged
