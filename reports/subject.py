@@ -108,7 +108,7 @@ class Subject:
         if tally.new:
             return "cross", "fail", "Departs from the documents"
         if tally.known:
-            return "cross", "known", "Holds, apart from known faults"
+            return "cross", "known", "Known faults, nothing new"
         if tally.passed:
             return "check", "pass", "Holds in every judged case"
         return "question", "quiet", "Nothing was judged"

@@ -94,7 +94,7 @@ def test_a_stranger_reads_what_was_tested_and_what_does_not_hold(sample: Path, t
 def test_known_faults_alone_do_not_make_the_answer_a_departure(tmp_path: Path) -> None:
     rows = [result("a"), result("b", verdict="wrong", expected=True)]
     page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, sample_info(rows)))
-    assert "Holds, apart from known faults" in page.text("answer")
+    assert "Known faults, nothing new" in page.text("answer")
     assert "The other 1 is known and expected." in page.text("answer")
 
 
