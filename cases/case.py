@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..reference import Node
+from ..reference import Node, readings_touched
 from .data import inputs_of
 from .illegal import break_case, violation_of
 from .model import CONSTANTS, build_model
@@ -49,6 +49,11 @@ class Trial:
     feeds: tuple[Feed, ...]
     graded: bool = False
     violation: Violation | None = None
+
+    @property
+    def touched(self) -> frozenset[str]:
+        """The readings on which some of its runs depend."""
+        return frozenset().union(*(readings_touched(self.node, feed.inputs) for feed in self.feeds))
 
 
 @dataclass(frozen=True)

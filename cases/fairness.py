@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..reference import FORMATS, Expectation, evaluate, expect, readings_touched
+from ..reference import FORMATS, Expectation, evaluate, expect
 from ..reference.bounded import RADIUS_SLACK
 from .case import Case, Trial
 from .directory import ATOL, RTOL, DataSet
@@ -78,10 +78,8 @@ def fairness_of(case: Case, data_sets: Sequence[DataSet], accuracy: str = "stand
 
     The radius is that of a free run, from the inputs alone, since such a runner looks at outputs only.
     """
-    touched: set[str] = set()
     largest, output, unknown = 0.0, None, 0
     for feed, data in zip(case.trial.feeds, data_sets, strict=True):
-        touched |= readings_touched(case.trial.node, feed.inputs)
         for expectation in expect(case.trial.node, feed.inputs, {}, accuracy):
             share, strange = _share(expectation, data.outputs[expectation.output])
             unknown += strange
@@ -89,7 +87,7 @@ def fairness_of(case: Case, data_sets: Sequence[DataSet], accuracy: str = "stand
                 largest, output = share, expectation.output
     clauses = (c for c in clauses_exercised(case.spec) if not c.may_fail)
     named = tuple(c.id for c in clauses if c.reading is None)
-    return Fairness(tuple(sorted(touched)), named, largest, output, unknown)
+    return Fairness(tuple(sorted(case.trial.touched)), named, largest, output, unknown)
 
 
 def _share(expectation: Expectation, given: NDArray[Any]) -> tuple[float, int]:

@@ -41,7 +41,7 @@ from .command import (
     why,
 )
 from .directory_probe import digest_of_directories, probe_directories
-from .display import RunDisplay, console_on, drop, summarize
+from .display import RunDisplay, cases_counted, console_on, drop, summarize
 from .engine import execute
 from .environment import version_of
 from .expected_failures import ExpectedFailureError
@@ -283,7 +283,7 @@ def list_cases(
     except UnknownName as error:
         fail(str(error))
     put("".join(f"{p.id}  {' '.join(sorted(p.features))}\n" if features else f"{p.id}\n" for p in probes))
-    warn(f"{len(probes)} case{'s' if len(probes) != 1 else ''}", "dim")
+    warn(cases_counted(len(probes)), "dim")
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn, Optional
 import typer
 
 from .display import console_on, drop
-from .selection import Selection, numbers_of
+from .selection import Selection, version_numbers
 from .target import Target
 from .worker import one_line
 from .wrap_probe import named_target
@@ -115,7 +115,9 @@ def selection_of(
     case: Sequence[str] | None,
 ) -> Selection:
     """What the options that narrow cases leave. Raises UnknownName for a version that is no number."""
-    return Selection(profile, tuple(op or ()), numbers_of(since_version or ()), tuple(type or ()), tuple(case or ()))
+    return Selection(
+        profile, tuple(op or ()), version_numbers(since_version or ()), tuple(type or ()), tuple(case or ())
+    )
 
 
 def targets_of(names: Iterable[str], file: Path | None, optimize: bool = False, wrap: str = "") -> list[Target]:

@@ -11,6 +11,7 @@ import typer
 from ..cases import digests_for
 from ..cases.manifest import MANIFEST, ManifestError, OccupiedTree, Origin, generate, verify
 from .command import CaseIds, Ops, ProfileName, Types, Versions, app, fail, put, say, selection_of, why
+from .display import cases_counted
 from .environment import version_of
 from .selection import Selection, UnknownName, select
 
@@ -50,13 +51,9 @@ def generate_cases(
     except OSError as error:
         fail(why(error))
     written, left_out = len(manifest["cases"]), len(manifest["left_out"])
-    say(f"{_cases(written)} in {folder}")
+    say(f"{cases_counted(written)} in {folder}")
     if left_out:
-        say(f"{_cases(left_out)} left out, for the reasons in {folder / MANIFEST}; --all writes them too")
-
-
-def _cases(count: int) -> str:
-    return f"{count} case{'' if count == 1 else 's'}"
+        say(f"{cases_counted(left_out)} left out, for the reasons in {folder / MANIFEST}; --all writes them too")
 
 
 def options_of(chosen: Selection) -> list[str]:

@@ -24,7 +24,7 @@ from .run import Plan, Run, TargetRun
 from .target import Target
 from .target_survey import is_command
 
-__all__ = ["LastingStream", "RunDisplay", "console_on", "could_not_start", "drop", "summarize"]
+__all__ = ["LastingStream", "RunDisplay", "cases_counted", "console_on", "could_not_start", "drop", "summarize"]
 
 _COLOURS = {Verdict.PASS: "green", Verdict.REFUSED: "yellow", Verdict.UNJUDGED: "cyan"}
 _UNWRAPPED = 100_000
@@ -153,7 +153,7 @@ def summarize(run: Run, console: Console) -> None:
             _entry(console, Text("stale", "yellow"), [Text(text)])
         missing = target.missing(run.plan.require)
         if missing:
-            text = f"refuses what is required in {_cases(len(missing))}, e.g. {missing[0].case}"
+            text = f"refuses what is required in {cases_counted(len(missing))}, e.g. {missing[0].case}"
             _entry(console, Text("missing", "bold red"), [Text(text)])
 
 
@@ -189,7 +189,7 @@ _NO_FAILURE = ("convention", "mixed", "biased")
 def _headline(finding: Mapping[str, Any]) -> Text:
     count, new = len(finding["cases"]), finding["new"]
     some = f", {new} of them new" if 0 < new < count else ""
-    cases = f" ({_cases(count)}{some}, {_extent(finding)})"
+    cases = f" ({cases_counted(count)}{some}, {_extent(finding)})"
     unexplained = finding["verdict"] in _EXPLAINABLE and not finding["deviation"] and not finding["expected"]
     remark = "; no known mistake explains it" if unexplained else ""
     return Text.assemble(finding["title"], (f"{cases}{remark}", "dim"))
@@ -206,7 +206,7 @@ def _extent(finding: Mapping[str, Any]) -> str:
 def _refusal(finding: Mapping[str, Any], console: Console) -> Text:
     """What is refused, and in a dim voice the words of the first refusal, so far as the line has room for them. Where
     nothing is known of what is refused but these words, they stand for it."""
-    extent = f" ({_cases(len(finding['cases']))}, {_extent(finding)})"
+    extent = f" ({cases_counted(len(finding['cases']))}, {_extent(finding)})"
     if finding["message"] and not finding["conditions"]:
         said = Text(finding["message"])
         if console.file.isatty():
@@ -230,10 +230,11 @@ def _notes(target: TargetRun) -> Iterator[str]:
     ):
         count = sum(flag in result.flags and not result.failing for result in target.results)
         if count:
-            yield f"{text}, within what is allowed, in {_cases(count)}"
+            yield f"{text}, within what is allowed, in {cases_counted(count)}"
 
 
-def _cases(count: int) -> str:
+def cases_counted(count: int) -> str:
+    """So many cases, in words."""
     return f"{count} case{'' if count == 1 else 's'}"
 
 

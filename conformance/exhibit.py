@@ -21,7 +21,7 @@ from .judgement import Judgement
 from .process import Outcome
 from .stepwise import Checked, Comparison, check, comparison_of, focus_of, parting_of, place_of, step_of
 
-__all__ = ["SCHEMA", "exhibit_of"]
+__all__ = ["SCHEMA", "exhibit_of", "plain", "window"]
 
 SCHEMA = 1
 
@@ -123,9 +123,9 @@ def _input(name: str, array: Array, given: str) -> dict[str, Any]:
         return entry
     numbers = array.astype(np.float64)
     finite = numbers[np.isfinite(numbers)]
-    entry["values"] = _plain(numbers.ravel()[:_VALUES], 6)
+    entry["values"] = plain(numbers.ravel()[:_VALUES], 6)
     if finite.size:
-        entry["low"], entry["high"] = _plain(finite.min(), 6), _plain(finite.max(), 6)
+        entry["low"], entry["high"] = plain(finite.min(), 6), plain(finite.max(), 6)
     if finite.size < numbers.size:
         entry["nonfinite"] = int(numbers.size - finite.size)
     return entry
@@ -174,14 +174,14 @@ def _parting(comparison: Comparison, e: Expectation, index: tuple[int, ...]) -> 
 def _checked(found: Checked, type: str) -> dict[str, Any]:
     digits = _digits(type)
     return {
-        "must": None if found.doubtful else _plain(found.value, digits),
-        "within": None if found.doubtful else _plain(found.radius, 3),
-        "got": _plain(found.got, digits),
-        "ratio": _plain(found.ratio, 3),
+        "must": None if found.doubtful else plain(found.value, digits),
+        "within": None if found.doubtful else plain(found.radius, 3),
+        "got": plain(found.got, digits),
+        "ratio": plain(found.ratio, 3),
     }
 
 
-def _window(size: int, most: int, centre: int) -> range:
+def window(size: int, most: int, centre: int) -> range:
     """`most` of `size` places, around one of them."""
     start = min(max(centre - most // 2, 0), max(size - most, 0))
     return range(start, min(start + most, size))
@@ -196,7 +196,7 @@ class _View:
         self.ratio = _ratios(comparison)
         c = comparison.configuration
         self.length = int(comparison.steps[self.direction].lengths[self.row])
-        self.shown = _window(c.T, _STEPS, self._step())
+        self.shown = window(c.T, _STEPS, self._step())
 
     def _step(self) -> int:
         """The step, in processing order, on which the eye is to rest: where they part, else the worst one."""
@@ -215,7 +215,7 @@ class _View:
         """Error over radius of the row over steps and units."""
         c, positions = self.comparison.configuration, self.comparison.steps[self.direction].positions
         ratio = self._of_row(self.direction, self.row)
-        units = _window(c.H, _UNITS, self.unit)
+        units = window(c.H, _UNITS, self.unit)
         return {
             "steps": list(self.shown),
             "positions": [int(positions[s, self.row]) for s in self.shown],
@@ -230,7 +230,7 @@ class _View:
         """The largest error over radius of every row of the batch at every step."""
         c = self.comparison.configuration
         mine, total = self.direction * c.N + self.row, len(c.directions) * c.N
-        around = _window(total, _ROWS, mine)
+        around = window(total, _ROWS, mine)
         places = [divmod(number, c.N) for number in around]
         planes = [self._of_row(d, n) for d, n in places]
         steps = self.comparison.steps
@@ -252,7 +252,7 @@ class _View:
         for s in self.shown:
             padding, position = s >= self.length, int(steps.positions[s, self.row])
             values = {
-                name: None if padding else _plain(numbers[s, self.row, self.unit], 6)
+                name: None if padding else plain(numbers[s, self.row, self.unit], 6)
                 for name, numbers in steps.numbers.items()
             }
             y = _checked(check(self.comparison, "Y", (position, *at)), c.format.name)
@@ -274,7 +274,7 @@ def _ratios(comparison: Comparison) -> Array:
 
 def _judged(ratio: float) -> Any:
     """A ratio as it is kept: null where nothing is judged."""
-    return None if np.isnan(ratio) else _plain(ratio, 3)
+    return None if np.isnan(ratio) else plain(ratio, 3)
 
 
 def _largest(values: Array) -> float:
@@ -302,9 +302,9 @@ def _output(comparison: Comparison, name: str) -> dict[str, Any]:
     digits = _digits(c.format.name)
     return {
         **entry,
-        "got": _plain(got.transpose(axes).astype(np.float64), digits),
-        "expected": _plain(expected.transpose(axes), digits),
-        "radius": _plain(radius.transpose(axes), 3),
+        "got": plain(got.transpose(axes).astype(np.float64), digits),
+        "expected": plain(expected.transpose(axes), digits),
+        "radius": plain(radius.transpose(axes), 3),
     }
 
 
@@ -313,12 +313,12 @@ def _digits(type: str) -> int:
     return 17 if type == "float64" else 9
 
 
-def _plain(value: Any, digits: int) -> Any:
+def plain(value: Any, digits: int) -> Any:
     """Numbers as JSON has them, with so many digits."""
     if value is None:
         return None
     if isinstance(value, np.ndarray) and value.ndim:
-        return [_plain(inner, digits) for inner in value]
+        return [plain(inner, digits) for inner in value]
     number = float(value)
     if np.isnan(number):
         return "nan"

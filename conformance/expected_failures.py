@@ -5,7 +5,6 @@ An entry that nothing needs any more is reported, but fails nothing: another ver
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -24,13 +23,8 @@ from .probe import Probe
 from .result import Result
 from .selection import UnknownName
 from .target import Target
-from .toml_lines import line_of
+from .toml_lines import line_of, tomllib
 from .version_range import in_numbers, in_range, is_numbers, is_range
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 __all__ = [
     "Entry",

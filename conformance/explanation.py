@@ -12,7 +12,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from ..reference import Readings, clause_named, mistake_named, readings_touched
+from ..reference import Readings, clause_named, mistake_named
 from ..reference.readings import OPTIONS
 from .judgement import FAILING, Judgement, Verdict
 from .probe import Prepared, Probe
@@ -166,8 +166,7 @@ def _clauses(probe: Probe, judgement: Judgement | None) -> Iterator[RenderableTy
 
 
 def _readings(probe: Probe, prepared: Prepared, chosen: Readings) -> Iterator[RenderableType]:
-    feeds = [(trial.node, feed.inputs) for trial in prepared.trials[:1] for feed in trial.feeds]
-    touched = sorted(frozenset().union(*(readings_touched(node, inputs) for node, inputs in feeds)))
+    touched = sorted(prepared.trials[0].touched) if prepared.trials else []
     if not touched:
         return
     yield _heading("Open questions that it touches")

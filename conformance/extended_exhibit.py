@@ -9,6 +9,7 @@ import numpy as np
 
 from ..cases.extended_spec import ExtendedSpec
 from ..reference.extended_mistakes import run_extended
+from .exhibit import plain, window
 from .extended_probe import runs_of
 from .extended_verdict import Compared, ExtendedRun, arithmetic_of, compared
 from .judgement import Judgement
@@ -44,27 +45,24 @@ def extended_numbers(
     t, d, n, h = first if first is not None else _focus(c)
     order = np.arange(len(c.got)) if d == 0 else np.arange(len(c.got))[::-1]
     step = int(np.argwhere(order == t)[0, 0])
-    start = min(max(step - _STEPS // 2, 0), max(len(order) - _STEPS, 0))
-    shown = range(start, min(start + _STEPS, len(order)))
-    low = min(max(h - _UNITS // 2, 0), max(spec.H - _UNITS, 0))
-    units = range(low, min(low + _UNITS, spec.H))
+    shown, units = window(len(order), _STEPS, step), window(spec.H, _UNITS, h)
 
     def checked(at: tuple[int, ...]) -> dict[str, Any]:
         doubtful = bool(c.doubt[at])
         return {
-            "must": None if doubtful else _plain(c.value[at], 9),
-            "within": None if doubtful else _plain(c.radius[at], 3),
-            "got": _plain(c.got[at], 9) if outcomes else None,
-            "ratio": None if doubtful or not outcomes else _plain(c.ratio[at], 3),
+            "must": None if doubtful else plain(c.value[at], 9),
+            "within": None if doubtful else plain(c.radius[at], 3),
+            "got": plain(c.got[at], 9) if outcomes else None,
+            "ratio": None if doubtful or not outcomes else plain(c.ratio[at], 3),
         }
 
     lines = []
     for s in shown:
         at = (int(order[s]), d, n, h)
         level, must = (c.got[at], c.value[at]) if y is None else (c.got[at] / y.scale, c.value[at] / y.scale)
-        values = {"must_levels": _plain(must, 7)}
+        values = {"must_levels": plain(must, 7)}
         if outcomes:
-            values = {"got_levels": _plain(level, 7), **values, "off_by": _plain(level - must, 4)}
+            values = {"got_levels": plain(level, 7), **values, "off_by": plain(level - must, 4)}
         lines.append({"step": s, "position": at[0], "padding": False, "values": values, **checked(at)})
     names = list(lines[0]["values"]) if lines else []
     parting = None
@@ -90,7 +88,7 @@ def extended_numbers(
             "units": list(units),
             "of_units": spec.H,
             "length": len(order),
-            "ratio": [[None if doubt[s, u] else _plain(ratio[s, u], 3) for u in units] for s in shown],
+            "ratio": [[None if doubt[s, u] else plain(ratio[s, u], 3) for u in units] for s in shown],
         },
         "states": [],
     }
@@ -98,10 +96,3 @@ def extended_numbers(
 
 def _focus(c: Compared) -> tuple[int, ...]:
     return tuple(int(k) for k in np.unravel_index(int(c.ratio.argmax()), c.ratio.shape))
-
-
-def _plain(value: Any, digits: int) -> Any:
-    number = float(value)
-    if np.isnan(number):
-        return "nan"
-    return float(f"{number:.{digits}g}") if np.isfinite(number) else ("inf" if number > 0 else "-inf")

@@ -120,7 +120,7 @@ def _mistake(id: str, members: list[Result], passing: Iterable[Result], probes: 
         about = {mistake.clause(op) for op in ops}
         unharmed = [r.case for r in passing if r.op in ops and about & set(r.clauses)]
         unharmed = sorted(unharmed, key=lambda case: (probes[case].size, case))[:_COMPARED]
-        others = [probes[case].traits for case in unharmed if mistake is not None and would_show(mistake, probes[case])]
+        others = [probes[case].traits for case in unharmed if would_show(mistake, probes[case])]
         conditions = condition_of([probes[r.case].traits for r in members], others)
     summary = mistake.summary.rstrip(".") if mistake is not None else id
     reasons = Counter(r.why for r in alone if r.why)

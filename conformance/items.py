@@ -20,7 +20,7 @@ from .plugin_options import PACKAGE, Asked, asked_for
 from .probe import Probe
 from .process import TargetUnavailable
 from .result import Result
-from .selection import Selection, UnknownName, meant_for, numbers_of, select_probes
+from .selection import Selection, UnknownName, meant_for, select_probes, version_numbers
 from .subtests import Subtests
 from .target import Target, TargetError
 from .wording import how_to_mend
@@ -77,7 +77,7 @@ class Suite(pytest.Directory):
         try:
             own = read_expected(asked.expected) if asked.expected is not None else None
             targets = [target_named(name, asked) for name in asked.targets]
-            selection = Selection(asked.profile, asked.ops, numbers_of(asked.versions), asked.types, asked.cases)
+            selection = Selection(asked.profile, asked.ops, version_numbers(asked.versions), asked.types, asked.cases)
             probes = select_probes(selection, list(dict.fromkeys(op for t in targets for op in t.operators)))
             suites = []
             for target in targets:

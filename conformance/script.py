@@ -20,7 +20,7 @@ import onnx
 from numpy.typing import NDArray
 
 from ..cases import Case, CaseSpec, Violation
-from ..reference import FORMATS, Readings, configure, expect, readings_touched
+from ..reference import FORMATS, Readings, configure, expect
 from ..reference.bounded import RADIUS_SLACK
 from .script_parts import COMPARISON, LACKING, Runtime, bits, drawn, numbers, ratios, runtime_of, unpacked
 from .target import Target, parse_target
@@ -276,7 +276,7 @@ def _expected(case: Case, accuracy: str) -> Iterator[str]:
 
     The radius is infinite where nothing can be said, or nothing but what convention says.
     """
-    touched = frozenset().union(*(readings_touched(case.trial.node, feed.inputs) for feed in case.trial.feeds))
+    touched = case.trial.touched
     yield "# What each output must be, and its radius (infinite: nothing is demanded), run by run."
     yield "EXPECTED = {"
     seen: set[bytes] = set()

@@ -18,10 +18,10 @@ __all__ = [
     "UnknownName",
     "meant_for",
     "narrow",
-    "numbers_of",
     "operator_types",
     "probes_of_profile",
     "select",
+    "version_numbers",
 ]
 __all__ += ["select_probes"]
 
@@ -77,7 +77,7 @@ class Selection:
         return f"{'|'.join(self.ops) or '*'}-{versions or '*'}:{types or '*'}"
 
 
-def numbers_of(versions: Iterable[str]) -> tuple[int, ...]:
+def version_numbers(versions: Iterable[str]) -> tuple[int, ...]:
     """Operator versions as they were given. Raises UnknownName for one that is no number."""
     given = list(versions)
     for text in given:

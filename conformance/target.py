@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,12 +30,7 @@ from pathlib import Path
 from ..reference import ACCURACY_CLASSES, EXTENDED, OPERATORS
 from .targets import EXTERNAL, adapter_names, adapter_source
 from .third_party import ThirdPartyError, third_party
-from .toml_lines import line_of
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from .toml_lines import line_of, tomllib
 
 TIME_LIMIT = 60.0
 """Seconds for one case unless a target says otherwise: compilers of devices take several."""

@@ -11,7 +11,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["line_of"]
+__all__ = ["line_of", "tomllib"]
 
 
 def line_of(text: str, path: Sequence[str | int]) -> int | None:

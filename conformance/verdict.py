@@ -22,7 +22,6 @@ from ..reference import (
     compare,
     configure,
     expect,
-    readings_touched,
 )
 from ..reference.readings import OPTIONS
 from .judgement import Judgement, Verdict, judge_forbidden, not_run
@@ -58,7 +57,7 @@ def judge(
         return not_run(outcome)
     if twin is not None and twin.status in ("crashed", "timed-out", "unavailable"):
         return replace(not_run(twin), reason="twin", message=f"with all outputs asked for: {twin.message}")
-    touched = _touched(trial)
+    touched = trial.touched
     runs = [list(_named(trial.node, lists)) for lists in outcome.outputs]
     if outcome.malformed:
         return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)
@@ -103,10 +102,6 @@ class _Session:
     node: Node
     inputs: Mapping[str, NDArray[Any]]
     outputs: Outputs
-
-
-def _touched(trial: Trial) -> frozenset[str]:
-    return frozenset().union(*(readings_touched(trial.node, feed.inputs) for feed in trial.feeds))
 
 
 def _named(node: Node, lists: Sequence[Sequence[NDArray[Any] | None]]) -> Iterator[dict[str, Any]]:

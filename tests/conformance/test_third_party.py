@@ -302,6 +302,7 @@ def test_the_adapter_of_the_how_to_is_right(tmp_path: Path) -> None:
         "    def __init__(self, model):\n"
         "        self.evaluator = ReferenceEvaluator(onnx.load_model_from_string(model))\n"
         "        self.output_names = self.evaluator.output_names\n"
+        "        self.output_types = dict.fromkeys(self.output_names, 'float32')\n"
         "    def run(self, feeds):\n"
         "        return dict(zip(self.output_names, self.evaluator.run(None, feeds)))\n"
         "def compile(model, fast):\n"
