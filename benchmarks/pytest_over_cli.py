@@ -15,7 +15,8 @@ import time
 
 ROUNDS = 5
 GOAL = 1.5
-MAIN = "from onnxspec.conformance.cli import main; main()"
+PLUGIN = "onnxspec.conformance.pytest_plugin.plugin"
+MAIN = "from onnxspec.conformance.cli.main import main; main()"
 
 
 def seconds(folder: str, *arguments: str) -> float:
@@ -34,7 +35,9 @@ def main() -> None:
         for _ in range(ROUNDS):
             run = ("run", "--target", "onnxruntime", "--profile", profile, "--out", "run", "--overwrite")
             times["onnxspec run"].append(seconds(folder, "-c", MAIN, *run))
-            times["pytest"].append(seconds(folder, "-m", "pytest", "-p", "onnxspec.conformance.plugin", *suite))
+            times["pytest"].append(
+                seconds(folder, "-m", "pytest", "-p", "onnxspec.conformance.pytest_plugin.plugin", *suite)
+            )
     for name, each in times.items():
         print(f"{name:13} {statistics.median(each):6.2f} s  ({min(each):.2f} to {max(each):.2f})")
     ratio = statistics.median(p / r for r, p in zip(*times.values(), strict=True))

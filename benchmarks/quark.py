@@ -14,15 +14,19 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 
-from onnxspec.cases.quark_random import KINDS, QuarkTrial, random_trial
-from onnxspec.conformance.quark_library import NoLibrary, quark_library
-from onnxspec.reference.extended_lstm_kernel import Parameters, foundations, run_kernel
-from onnxspec.reference.tanhf import TANHF, system_tanhf
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))  # the generator of cases is the tests'
+
+from quark_random import KINDS, QuarkTrial, random_trial
+
+from onnxspec.conformance.targets.adapters.quark_library import NoLibrary, quark_library
+from onnxspec.reference.operators.extended_lstm.kernel import Parameters, foundations, run_kernel
+from onnxspec.reference.operators.extended_lstm.tanhf import TANHF, system_tanhf
 
 GOAL = 2.0
 ROUNDS = 15

@@ -19,7 +19,7 @@ from onnxspec.cases import clauses_exercised, group_of, operator_versions, profi
 from onnxspec.reports import write_report
 
 ROUNDS = 5
-VERDICTS = ("pass",) * 80 + ("refused",) * 12 + ("wrong",) * 6 + ("inaccurate", "unjudged")
+VERDICTS = ("pass",) * 80 + ("unsupported",) * 12 + ("wrong",) * 6 + ("inaccurate", "inconclusive")
 
 
 def results(count: int) -> list[dict[str, Any]]:
@@ -47,7 +47,7 @@ def results(count: int) -> list[dict[str, Any]]:
                 "expected": failing and number % 2 == 0,
                 "clauses": clauses,
                 "features": features,
-                "worst": None if verdict == "refused" else draw.random() * (100 if failing else 0.5),
+                "worst": None if verdict == "unsupported" else draw.random() * (100 if failing else 0.5),
                 "reason": "value" if failing else None,
                 "where": {"output": "Y", "index": place, "step": place[0]} if failing else None,
                 "message": f"Y[{place}] is {got:.9g}, must be {got + 0.1:.9g} within 1e-07" if failing else "",
@@ -56,7 +56,7 @@ def results(count: int) -> list[dict[str, Any]]:
                 "seconds": round(draw.random() / 1000, 6),
                 "clause": "lstm.equations" if failing else None,
                 "accuracy": "standard",
-                "readings": {},
+                "interpretations": {},
                 "judged": 60,
                 "elements": 60,
                 "repeat": f"onnxspec explain {case} --target onnxruntime",

@@ -1,6 +1,6 @@
-"""Which mistakes ONNX's own 18 node cases for LSTM, GRU and RNN find, with their tolerance, and which ours.
+"""Which faults ONNX's own 18 node cases for LSTM, GRU and RNN find, with their tolerance, and which ours.
 
-Every deviation is run as a target. Of ONNX's cases it survives all whose expected outputs it meets to within the
+Every fault is run as a target. Of ONNX's cases it survives all whose expected outputs it meets to within the
 runner's rtol and atol; of ours as ``onnxspec prove`` says, whose table can be given (it takes minutes to make).
 
     python benchmarks/standard_suite.py [proof.csv]
@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxspec.cases import operator_versions, profile
-from onnxspec.cases.reading import read_model
-from onnxspec.conformance.proof import Proof, prove
-from onnxspec.reference import DEVIATIONS, OPERATORS, Deviation, Node, run_deviation
+from onnxspec.cases.directories.reading import read_model
+from onnxspec.conformance.proof.proof import Proof, prove
+from onnxspec.reference import FAULTS, OPERATORS, Fault, Node, run_recurrent_fault
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -39,13 +39,13 @@ class Standard:
     rtol: float
     atol: float
 
-    def finds(self, mistake: Deviation) -> bool:
-        """Whether the runner of ONNX would fail an implementation with this mistake."""
-        if not mistake.applies(self.node.op_type, self.node.since_version, "float32") or mistake.accepts:
+    def finds(self, fault: Fault) -> bool:
+        """Whether the runner of ONNX would fail an implementation with this fault."""
+        if not fault.applies(self.node.op_type, self.node.since_version, "float32") or fault.accepts:
             return False
         memory: dict[str, Any] = {}
         fed = {name: array.copy() for name, array in self.inputs.items()}
-        got = run_deviation(mistake, self.node, self.inputs, fed=fed, memory=memory)
+        got = run_recurrent_fault(fault, self.node, self.inputs, fed=fed, memory=memory)
         for name, expected in self.outputs.items():
             array = got.get(name)
             if array is None or array.shape != expected.shape or array.dtype != expected.dtype:
@@ -78,19 +78,19 @@ def standard_cases() -> Iterator[Standard]:
 
 
 def proved(table: Path | None) -> set[tuple[str, str]]:
-    """(deviation, operator) pairs that core catches, by two cases or more with a discrimination of at least 4 in every
+    """(fault, operator) pairs that core catches, by two cases or more with a discrimination of at least 4 in every
     type in which they can show."""
     if table is not None:
         with table.open(newline="", encoding="utf-8") as file:
-            rows = [(r["deviation"], r["operator"], int(r["well"]) >= 2) for r in csv.DictReader(file)]
+            rows = [(r["fault"], r["operator"], int(r["well"]) >= 2) for r in csv.DictReader(file)]
     else:
         specs = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
         *_, proof = prove(specs, styles=(), processes=2)
         assert isinstance(proof, Proof)
-        rows = [(row.deviation, row.op, row.proved) for row in proof.rows]
+        rows = [(row.fault, row.op, row.proved) for row in proof.rows]
     caught: dict[tuple[str, str], bool] = defaultdict(lambda: True)
-    for deviation, op, well in rows:
-        caught[deviation, op] &= well
+    for fault, op, well in rows:
+        caught[fault, op] &= well
     return {pair for pair, well in caught.items() if well}
 
 
@@ -99,13 +99,13 @@ def main() -> None:
     ours = proved(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
     table = []
     for op in OPERATORS:
-        mistakes = [d for d in DEVIATIONS.values() if op in d.operators]
-        theirs = {d.id for d in mistakes if any(c.finds(d) for c in cases if c.node.op_type == op)}
-        table.append((op, len(mistakes), len(theirs), sum((d.id, op) in ours for d in mistakes)))
-    everywhere = {(d.id, op) for d in DEVIATIONS.values() for op in d.operators}
-    found = {(d.id, c.node.op_type) for c in cases for d in DEVIATIONS.values() if c.finds(d)}
+        faults = [d for d in FAULTS.values() if op in d.operators]
+        theirs = {d.id for d in faults if any(c.finds(d) for c in cases if c.node.op_type == op)}
+        table.append((op, len(faults), len(theirs), sum((d.id, op) in ours for d in faults)))
+    everywhere = {(d.id, op) for d in FAULTS.values() for op in d.operators}
+    found = {(d.id, c.node.op_type) for c in cases for d in FAULTS.values() if c.finds(d)}
     print(f"{len(cases)} cases of ONNX, rtol {cases[0].rtol:g}, atol {cases[0].atol:g}; core of onnxspec\n")
-    print("| | mistakes | found by ONNX's node cases | found by `core` |\n| --- | --- | --- | --- |")
+    print("| | faults | found by ONNX's node cases | found by `core` |\n| --- | --- | --- | --- |")
     for op, total, theirs_count, ours_count in table:
         print(f"| {op} | {total} | {share(theirs_count, total)} | {share(ours_count, total)} |")
     total = len(everywhere)

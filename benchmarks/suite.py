@@ -50,7 +50,7 @@ def suite(profile: str) -> float:
     """Processor seconds of the run command and all its workers, start of Python and report included."""
     with tempfile.TemporaryDirectory() as folder:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [sys.executable, "-c", "from onnxspec.conformance.cli import main; main()"]
+        command = [sys.executable, "-c", "from onnxspec.conformance.cli.main import main; main()"]
         arguments = ["run", "--profile", profile, "--out", str(Path(folder) / "run")]
         subprocess.run([*command, *arguments], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,25 +1,45 @@
 """What is tried: the space of configurations, profiles, models and their inputs."""
 
-from .case import Case, Feed, Trial, build_case
-from .features import clauses_exercised, features_of, group_of
-from .profiles import PROFILES, digest_of, digests_for, operator_versions, pinned_digests, profile
-from .spec import CaseSpec
-from .violations import Violation
+from .operators.extended_lstm import EXTENDED_FAMILY
+from .profiles.profiles import PROFILES, digest_of, digests_for, pinned_digests, profile
+from .profiles.recurrent import RECURRENT
+from .specs.case import Case, Feed, Spec, Trial
+from .specs.family import (
+    Family,
+    build_case,
+    clauses_exercised,
+    family_of,
+    features_of,
+    group_of,
+    is_spec,
+    operator_versions,
+    register,
+)
+from .specs.spec import CaseSpec
+from .specs.violations import Violation
 
 __all__ = [
     "PROFILES",
     "Case",
     "CaseSpec",
+    "Family",
     "Feed",
+    "Spec",
     "Trial",
     "Violation",
     "build_case",
     "clauses_exercised",
     "digest_of",
     "digests_for",
+    "family_of",
     "features_of",
     "group_of",
+    "is_spec",
     "operator_versions",
     "pinned_digests",
     "profile",
+    "register",
 ]
+
+for _family in (RECURRENT, EXTENDED_FAMILY):
+    register(_family)

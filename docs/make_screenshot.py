@@ -18,7 +18,7 @@ from devtools import Browser, find_browser
 
 from onnxspec.reports import write_report
 
-WIDTH, HEIGHT = 1240, 784
+WIDTH, HEIGHT = 1240, 728
 LARGEST = 150_000
 PICTURE = Path(__file__).parent / "report.png"
 
@@ -31,7 +31,14 @@ def main() -> None:
         folder = Path(name)
         run = Path(sys.argv[1]) if len(sys.argv) > 1 else folder / "run"
         if len(sys.argv) < 2:
-            command = [sys.executable, "-c", "from onnxspec.conformance.cli import main; main()", "run", "--out", run]
+            command = [
+                sys.executable,
+                "-c",
+                "from onnxspec.conformance.cli.main import main; main()",
+                "run",
+                "--out",
+                run,
+            ]
             subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
         page = write_report([run], folder / "report")
         with Browser(path) as browser:

@@ -1,27 +1,33 @@
-"""What the documents say: schemas, clauses, readings, numbers with error bounds, deviations."""
+"""What the documents say: operators with their schemas, clauses, interpretations, numbers with error bounds and
+faults."""
 
-from . import deviation_tables as _deviation_tables  # noqa: F401 - registers the deviations
-from . import extended_deviations as _extended_deviations  # noqa: F401 - registers those of ExtendedLSTM
-from . import extended_output_deviations as _extended_output_deviations  # noqa: F401
-from .accuracy import ACCURACY_CLASSES, WIDER_PRESETS, AccuracyClass, budget
-from .activations import ACTIVATIONS
-from .clauses import Clause, ClauseError, clause_named, clauses_of
-from .deviations import DEVIATIONS, Deviation, deviations_of, run_deviation
-from .evaluation import evaluate
-from .expectation import Agreement, Expectation, compare, expect
-from .extended_mistakes import EXTENDED_DEVIATIONS, ExtendedDeviation, mistake_named
-from .formats import FORMATS, Format, format_of
-from .node import CELLS, Configuration, IllegalNode, Node, configure, readings_touched
-from .operators import EXTENDED, OPERATORS, OperatorVersion, UnknownOperator, operator_version, versions_of
-from .readings import Readings
+from .documents.clauses import Clause, ClauseError, clause_named, clauses_of
+from .documents.interpretations import Interpretations
+from .documents.operators import (
+    OperatorVersion,
+    UnknownOperator,
+    document_meant,
+    document_of,
+    operator_names,
+    operator_version,
+    versions_of,
+)
+from .faults.fault import FAULTS, Fault, faults_of, run_recurrent_fault
+from .faults.scope import fault_named
+from .numbers.accuracy import ACCURACY_CLASSES, WIDER_PRESETS, AccuracyClass, budget
+from .numbers.activations import ACTIVATIONS
+from .numbers.formats import FORMATS, Format, format_of
+from .operators import tables as _tables  # noqa: F401 - registers operators and faults
+from .operators.asking import evaluate, expect, interpretations_touched, operator_for, resolve, run_fault
+from .operators.operator import OPERATORS, Operator, operator_of, register
+from .recurrent.expectation import Agreement, Expectation, compare
+from .recurrent.node import CELLS, Configuration, IllegalNode, Node, configure
 
 __all__ = [
     "ACCURACY_CLASSES",
     "ACTIVATIONS",
     "CELLS",
-    "DEVIATIONS",
-    "EXTENDED",
-    "EXTENDED_DEVIATIONS",
+    "FAULTS",
     "FORMATS",
     "OPERATORS",
     "WIDER_PRESETS",
@@ -30,27 +36,35 @@ __all__ = [
     "Clause",
     "ClauseError",
     "Configuration",
-    "Deviation",
     "Expectation",
-    "ExtendedDeviation",
+    "Fault",
     "Format",
     "IllegalNode",
+    "Interpretations",
     "Node",
+    "Operator",
     "OperatorVersion",
-    "Readings",
     "UnknownOperator",
     "budget",
     "clause_named",
     "clauses_of",
     "compare",
     "configure",
-    "deviations_of",
+    "document_meant",
+    "document_of",
     "evaluate",
     "expect",
+    "fault_named",
+    "faults_of",
     "format_of",
-    "mistake_named",
+    "interpretations_touched",
+    "operator_for",
+    "operator_names",
+    "operator_of",
     "operator_version",
-    "readings_touched",
-    "run_deviation",
+    "register",
+    "resolve",
+    "run_fault",
+    "run_recurrent_fault",
     "versions_of",
 ]

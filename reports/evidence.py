@@ -108,7 +108,7 @@ class Exhibit:
     opset: int | None
     asked: tuple[str, ...]
     accuracy: str
-    readings: tuple[tuple[str, str], ...]
+    interpretations: tuple[tuple[str, str], ...]
     diagnosis: tuple[tuple[str, str], ...]
     status: str
     signal: str
@@ -151,7 +151,7 @@ def _exhibit(folder: Path, content: Mapping[str, Any]) -> Exhibit:
         fields.integer(content.get("opset")),
         fields.texts(content.get("asked"), 40),
         fields.text(content.get("class"), limit=60),
-        tuple(fields.flattened(fields.mapping(content.get("readings")))),
+        tuple(fields.flattened(fields.mapping(content.get("interpretations")))),
         tuple(
             (fields.text(item.get("id"), limit=200), fields.text(item.get("text"), limit=1000))
             for item in fields.items(content.get("diagnosis"))[:20]

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ..conformance.results.answer import in_words
+from ..conformance.results.support import DECLINED
 from . import fields
 from .evidence import Exhibit, read_exhibit
 from .results import Kind
 from .subject import Subject
 from .verdicts import Word, word
 
-NEW, KNOWN, ASIDE, REFUSED = "new", "known", "aside", "refused"
+NEW, KNOWN, ASIDE, REFUSED = "new", "known", "aside", "unsupported"
 """The sections of the page. What fails no case, and a refusal, are no wrong results and stand apart."""
 
 ASIDES = ("convention", "mixed", "biased")
@@ -38,12 +40,13 @@ class Member:
 
     ``rows`` are the results of the subject's run that it rests on; ``count`` is how many cases it names, of which some
     may have no result; ``smallest`` is the id of the simplest case. ``exhibit`` and ``larger`` are the evidence of that
-    case, and of one that shows more of the pattern. ``diagnoses`` are (ids of the mistakes that explain a result
+    case, and of one that shows more of the pattern. ``diagnoses`` are (ids of the faults that explain a result
     together, how many results), the commonest first.
     """
 
     subject: Subject
     types: tuple[str, ...]
+    operators: tuple[str, ...]
     versions: tuple[str, ...]
     rows: tuple[int, ...]
     cases: tuple[str, ...]
@@ -72,15 +75,15 @@ class Member:
         """Why there is no evidence, where the run says so."""
         return fields.text(fields.mapping(self._evidence.get("missing")).get(self.smallest), limit=400)
 
-    def alone(self, deviation: str) -> int:
-        """How many of its results a mistake explains by itself."""
-        return sum(count for ids, count in self.diagnoses if ids == (deviation,))
+    def alone(self, fault: str) -> int:
+        """How many of its results a fault explains by itself."""
+        return sum(count for ids, count in self.diagnoses if ids == (fault,))
 
-    def beside(self, deviation: str) -> list[tuple[str, int]]:
-        """The other mistakes that its results show too, and how many do."""
+    def beside(self, fault: str) -> list[tuple[str, int]]:
+        """The other faults that its results show too, and how many do."""
         found: Counter[str] = Counter()
         for ids, count in self.diagnoses:
-            found.update({id: count for id in ids if id != deviation})
+            found.update({id: count for id in ids if id != fault})
         return found.most_common()
 
     @property
@@ -98,8 +101,9 @@ class Member:
 
 @dataclass(frozen=True)
 class Finding:
-    """What is said once of all targets that show it; their ``members`` are in the order of the page. ``deviation`` is
-    the id of the mistake that it is, ``conditions`` under which it shows; both may be empty."""
+    """What is said once of all targets that show it; their ``members`` are in the order of the page. ``fault`` is
+    the id of the fault that it is, ``conditions`` under which it shows; both may be empty. ``tried`` is whether the
+    conditions were, by experiments on the target, or only seen."""
 
     number: int
     section: str
@@ -107,8 +111,9 @@ class Finding:
     kind: str
     verdict: str
     clauses: tuple[Clause, ...]
-    deviation: str
+    fault: str
     conditions: str
+    tried: bool
     members: tuple[Member, ...]
 
     @property
@@ -162,9 +167,9 @@ def findings_of(subjects: Sequence[Subject]) -> list[Finding]:
     order = sorted(found, key=lambda about: (NEW, KNOWN, ASIDE, REFUSED).index(about[0]))
     numbered = []
     for number, about in enumerate(order, 1):
-        section, title, kind, verdict, clauses, deviation, conditions, _ = about
+        section, title, kind, verdict, clauses, fault, conditions, tried, _ = about
         members = tuple(found[about])
-        numbered.append(Finding(number, section, title, kind, verdict, clauses, deviation, conditions, members))
+        numbered.append(Finding(number, section, title, kind, verdict, clauses, fault, conditions, tried, members))
     return numbered
 
 
@@ -202,13 +207,15 @@ def _finding(
     reason = results.kinds[results.kind_of[row]].reason if row is not None else ""
     title = fields.text(entry.get("title"), limit=400) or f"Finding without a title: {kind or verdict}"
     clauses = tuple(_clause(name, known) for name in fields.texts(entry.get("clauses"), 40))
-    deviation = fields.text(entry.get("deviation"), limit=200)
+    fault = fields.text(entry.get("fault"), limit=200)
     conditions = fields.text(entry.get("conditions"), limit=400)
     section = _section(kind, entry.get("expected") is True)
-    about = (section, in_words(title, verdict, reason), kind, verdict, clauses, deviation, conditions)
+    tried = entry.get("tried") is True
+    about = (section, in_words(title, verdict, reason), kind, verdict, clauses, fault, conditions, tried)
     return about, Member(
         subject,
         fields.texts(entry.get("types")) or tuple(sorted({kind.type for kind in kinds})),
+        tuple(dict.fromkeys(kind.op for kind in kinds)) or fields.texts(entry.get("operators")),
         _operators(kinds) or fields.texts(entry.get("versions")),
         rows,
         cases,
@@ -216,41 +223,9 @@ def _finding(
         note.where if note else "",
         fields.text(entry.get("message")) or (note.message if note else ""),
         fields.text(entry.get("why")),
-        results.repeat(row) if row is not None else "",
+        results.repeat(row) if row is not None else fields.text(entry.get("repeat")),
         tuple(Counter(kind.diagnosis for kind in kinds if word(kind.verdict).told).most_common()),
     )
-
-
-PLAIN = {
-    ("wrong", "value"): "Wrong values",
-    ("wrong", "nonfinite"): "Infinity or NaN where a number must be",
-    ("inaccurate", "value"): "Values less accurate than they must be",
-    ("inaccurate", "nonfinite"): "Infinity or NaN that only coarser arithmetic explains",
-    ("unstable", "value"): "Two runs of the same data differ, and one is wrong",
-    ("malformed", "shape"): "An output of the wrong shape",
-    ("malformed", "type"): "An output of the wrong type",
-    ("malformed", "count"): "The wrong number of outputs",
-    ("malformed", "form"): "An output that is no array of numbers",
-    ("impure", "inputs-changed"): "The run changes its inputs",
-    ("crashed", ""): "The process dies",
-    ("timed-out", ""): "No answer in the time allowed",
-    ("fell-back", ""): "The node runs somewhere else than asked for",
-    ("pass", "padding"): "Values past a sequence's length that break a convention",
-}
-"""What the short titles of a run mean, by verdict and reason."""
-
-
-def in_words(title: str, verdict: str, reason: str) -> str:
-    """Return a finding's title for people: ``wrong (value) with clip`` is ``Wrong values with clip``."""
-    for (name, why), words in PLAIN.items():
-        short = f"breaks a convention ({why})" if name == "pass" else f"{name} ({why})" if why else name
-        bare = title == short or title.startswith(f"{short} with ")
-        if name == verdict and bare:
-            return words + title[len(short) :]
-    if reason and title.startswith(f"{verdict} ({reason})") and (verdict, "") in PLAIN:
-        return PLAIN[verdict, ""] + title[len(f"{verdict} ({reason})") :]
-    # A name from the documents keeps its form: input_forget, Y.
-    return title[:1].upper() + title[1:] if title.split(" ", 1)[0].isalpha() else title
 
 
 def _unnamed(subject: Subject, covered: set[int]) -> list[tuple[tuple[Any, ...], Member]]:
@@ -275,8 +250,8 @@ def _unnamed(subject: Subject, covered: set[int]) -> list[tuple[tuple[Any, ...],
 
 
 def _section(kind: str, expected: bool) -> str:
-    if kind == "refused" or kind in ASIDES:
-        return REFUSED if kind == "refused" else ASIDE
+    if kind in DECLINED or kind in ASIDES:
+        return REFUSED if kind in DECLINED else ASIDE
     return KNOWN if expected else NEW
 
 

@@ -16,6 +16,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from . import fields
+from .answers import SHOWN, told_of
+from .comparison import HEADINGS, Comparison, compare_subjects, tone
 from .disagreements import PAGE as DISAGREEMENTS
 from .disagreements import copy_scripts, disagreements_of
 from .evidence import short
@@ -31,6 +33,7 @@ from .finding_page import (
     write_pages,
 )
 from .findings import ASIDE, KNOWN, NEW, REFUSED, Finding, findings_of
+from .markdown import versions_of
 from .matrix import matrix
 from .payload import payload
 from .picture import BANDS, heat_map, panels
@@ -84,7 +87,8 @@ def render(
         title=_title(subjects),
         several=len(subjects) > 1,
         pages=paged(findings),
-        own_findings={s.number: [f for f in findings if s in f.subjects] for s in subjects},
+        comparison=_comparison(runs, subjects, findings),
+        told={subject.number: told_of(subject, findings) for subject in subjects},
         runs=[_about_run(run) for run in runs],
         subjects=subjects,
         disagreements=DISAGREEMENTS if disagreements_of(subjects) else "",
@@ -94,7 +98,7 @@ def render(
             for name, heading, text in SECTIONS
         ],
         findings=findings,
-        known=_by_mistake(findings),
+        known=_by_fault(findings),
         tables=matrix(subjects),
         words=list(WORDS.values()),
         seen={verdict for subject in subjects for verdict in subject.tally.verdicts},
@@ -104,6 +108,24 @@ def render(
         script=Markup(script),
         policy=_policy(style, theme, script),
         data=Markup(payload(runs, subjects, findings)),
+    )
+
+
+def _comparison(runs: Sequence[Run], subjects: Sequence[Subject], findings: Sequence[Finding]) -> Comparison | None:
+    """What is different between two runs of one target; None where the runs are others."""
+    if len(runs) != 2:
+        return None
+    old, new = ([subject for subject in subjects if subject.run is run] for run in runs)
+    if {subject.name for subject in old} != {subject.name for subject in new}:
+        return None
+    return compare_subjects(runs[0], runs[1], old, new, findings)
+
+
+def render_difference(comparison: Comparison) -> str:
+    """Return the HTML of a page on what is different between two runs."""
+    style, theme = _asset("page.css") + _asset("finding.css"), _asset("theme.js")
+    return _template("difference.html").render(
+        comparison=comparison, style=Markup(style), theme=Markup(theme), policy=_policy(style, theme)
     )
 
 
@@ -133,7 +155,7 @@ def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequ
         subjects=len(subjects),
         report=_title(subjects),
         means=means(finding),
-        known=_by_mistake(findings),
+        known=_by_fault(findings),
         places=places_of(finding),
         style=Markup(style),
         theme=Markup(theme),
@@ -141,9 +163,9 @@ def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequ
     )
 
 
-def _by_mistake(findings: Sequence[Finding]) -> dict[tuple[int, str], Finding]:
-    """(a target's number, a mistake's id) to the finding that it is."""
-    return {(subject.number, f.deviation): f for f in findings if f.deviation for subject in f.subjects}
+def _by_fault(findings: Sequence[Finding]) -> dict[tuple[int, str], Finding]:
+    """(a target's number, a fault's id) to the finding that it is."""
+    return {(subject.number, f.fault): f for f in findings if f.fault for subject in f.subjects}
 
 
 @cache
@@ -165,6 +187,7 @@ def _template(name: str) -> Template:
         "times_radius": times_radius,
         "times_words": times_words,
         "files": sized_files,
+        "versions": versions_of,
         "basename": lambda path: path.rpartition("/")[2],
     }
     environment.globals |= {
@@ -174,6 +197,9 @@ def _template(name: str) -> Template:
         "BANDS": BANDS,
         "STATUS": STATUS,
         "MOST_LISTED": MOST_LISTED,
+        "SHOWN": SHOWN,
+        "HEADINGS": HEADINGS,
+        "change_tone": tone,
     }
     return environment.get_template(name)
 
@@ -197,7 +223,12 @@ SECTIONS = (
         "No result fails for these: a convention broken where the documents are silent, two answers to "
         "one open question, errors that lean to one side.",
     ),
-    (REFUSED, "Refused", "Legal models that the target declined with a clean error; no arithmetic was wrong."),
+    (
+        REFUSED,
+        "Not supported",
+        "Legal models that the target declined with a clean error, or left to another provider; "
+        "no arithmetic was wrong, and none was shown to be right.",
+    ),
 )
 """(section of a finding, heading, what it means), in the order of the page."""
 
@@ -274,7 +305,7 @@ def _feature_words(name: str) -> str:
 
 
 def _asset(name: str) -> str:
-    return files(__package__ or __name__).joinpath(name).read_text(encoding="utf-8")
+    return files(__package__ or __name__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def _policy(style: str, *scripts: str) -> str:

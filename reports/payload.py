@@ -112,7 +112,7 @@ def _packed(names: Sequence[str]) -> str:
         lines.append(SHARED[shared] + name[shared:])
         before = name
     text = "\n".join(lines)
-    if text.count("\n") >= len(lines) > 0:  # an id with a line break in it, which no honest run has
+    if text.count("\n") >= len(lines) > 0:  # an id with a line break in it, which no conforming run has
         return _packed([name.replace("\n", " ") for name in names])
     return text
 

@@ -6,20 +6,17 @@ a row points at a `Kind` (what was run, and what became of it) and at an `About`
 
 from __future__ import annotations
 
-import math
-import re
 import shlex
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
+from ..conformance.results.result import Place, Result
 from . import fields
-from .lexer import Fragments, decoded, lex
 
 NO_NUMBER = -1.0
 """Stands for a missing ratio or duration; both are never negative."""
@@ -33,7 +30,7 @@ class Kind:
 
     op: str
     domain: str
-    version: int | None
+    version: int
     type: str
     target: str
     verdict: str
@@ -46,7 +43,7 @@ class Kind:
     def operator(self) -> str:
         """The operator version as people write it: ``LSTM-14``, ``com.amd.quark::ExtendedLSTM-1``."""
         name = f"{self.domain}::{self.op}" if self.domain else self.op or "unnamed"
-        return name if self.version is None else f"{name}-{self.version}"
+        return f"{name}-{self.version}"
 
 
 @dataclass(frozen=True)
@@ -75,8 +72,7 @@ class Results:
     """The columns. ``kind_of``, ``about_of`` and ``repeat_of`` point into ``kinds``, ``abouts`` and ``repeats``.
 
     ``worst`` is the largest |error| / radius and ``seconds`` the duration, `NO_NUMBER` where absent; ``notes`` has the
-    rows that say something; ``repeats`` are command lines in which NUL stands for the case's id; ``broken`` counts the
-    lines that could not be read, ``first_broken`` is the number of the first of them, from 1.
+    rows that say something; ``repeats`` are command lines in which NUL stands for the case's id.
     """
 
     case: Sequence[str]
@@ -89,8 +85,6 @@ class Results:
     notes: Mapping[int, Note]
     repeat_of: Sequence[int]
     repeats: Sequence[str]
-    broken: int = 0
-    first_broken: int = 0
 
     def __len__(self) -> int:
         return len(self.case)
@@ -152,28 +146,27 @@ def subject_of(clause: str) -> str:
     return parts[1] if len(parts) > 1 else parts[0]
 
 
-def read_results(path: Path) -> Results:
-    """Read ``path`` (one JSON object a line). Lines that are none are counted, never guessed at. Raises OSError."""
-    columns = lex(path.read_bytes().decode("utf-8", errors="replace"))
-    kind_of, kind_pieces = _encoded(columns.kind)
-    about_of, about_pieces = _encoded(columns.about)
-    kinds = [_kind(_object(pieces)) for pieces in kind_pieces]
-    abouts = [_about(_object(pieces)) for pieces in about_pieces]
-    case = _plain(columns.case)
-    repeat_of, repeat_texts = _templates(_plain(columns.repeat), case)
+def columns_of(results: Sequence[Result]) -> Results:
+    """The results of a run as columns of printable text."""
+    kind_of, kinds = _encoded(map(_kind, results))
+    about_of, abouts = _encoded(About(result.clauses, result.features) for result in results)
+    case = _plain([result.case for result in results])
+    repeat_of, repeats = _templates(_plain([result.repeat for result in results]), case)
     return Results(
         case,
         kind_of,
         kinds,
         about_of,
-        abouts,
-        _numbers(columns.worst),
-        _numbers(columns.seconds),
-        _notes(columns),
+        [About(fields.texts(about.clauses), fields.texts(about.features)) for about in abouts],
+        [NO_NUMBER if result.worst is None else result.worst for result in results],
+        [result.seconds for result in results],
+        {
+            row: Note(fields.text(result.message), _words(result.where))
+            for row, result in enumerate(results)
+            if result.message or result.where is not None
+        },
         repeat_of,
-        repeat_texts,
-        columns.broken,
-        columns.first_broken,
+        repeats,
     )
 
 
@@ -195,73 +188,35 @@ def _templates(commands: Sequence[str], case: Sequence[str]) -> tuple[Sequence[i
     )
 
 
-def _object(pieces: tuple[str, ...]) -> Mapping[str, Any]:
-    return fields.mapping(decoded("{" + ", ".join(filter(None, pieces)) + "}"))
+def _plain(texts: list[str]) -> list[str]:
+    """Texts that can be printed and are not too long."""
+    # One look at all of them is far cheaper than one at each, and finds nothing in a conforming run.
+    if "".join(texts).isprintable() and max(map(len, texts), default=0) <= fields.LONGEST_TEXT:
+        return texts
+    return [fields.text(text) for text in texts]
 
 
-def _plain(column: Sequence[str]) -> list[str]:
-    """Return the JSON strings of ``column`` as printable texts, what is no string as an empty one."""
-    plain = [_text(part) for part in column]
-    # One look at all of them is far cheaper than one at each, and finds nothing in an honest run.
-    return plain if "".join(plain).isprintable() else [fields.printable(text) for text in plain]
-
-
-def _text(part: str) -> str:
-    if part[:1] == '"' and "\\" not in part and len(part) <= fields.LONGEST_TEXT:
-        return part[1:-1]
-    return fields.text(decoded(part))
-
-
-def _numbers(column: Sequence[str]) -> list[float]:
-    try:
-        numbers = [NO_NUMBER if part == "null" else float(part) for part in column]
-    except ValueError:
-        numbers = [math.nan]
-    if not all(map(math.isfinite, numbers)):
-        cleaned = (fields.number(decoded(part)) for part in column)
-        numbers = [NO_NUMBER if value is None else value for value in cleaned]
-    return numbers
-
-
-def _notes(columns: Fragments) -> dict[int, Note]:
-    silent = ("null", '""')
-    return {
-        row: Note(fields.printable(_text(message)), "" if where == "null" else _place(where))
-        for row, (message, where) in enumerate(zip(columns.message, columns.where, strict=True))
-        if message not in silent or where != "null"
-    }
-
-
-USUAL_PLACE = re.compile(r'\{"output": "(\w+)", "index": \[([-0-9, ]+)\], "step": (?:null|(\d+))\}')
-
-
-def _place(where: str) -> str:
-    """Return the fragment ``where`` in words: ``Y[3, 0, 1, 5], step 3``."""
-    if found := USUAL_PLACE.fullmatch(where):  # nearly all; ten times cheaper than parsing it
-        output, index, step = found.groups()
-        return f"{output}[{index}]" if step is None else f"{output}[{index}], step {step}"
-    place = fields.mapping(decoded(where))
-    index, at = place.get("index"), fields.integer(place.get("step"))
-    inside = ", ".join(fields.text(part) for part in index[:16]) if isinstance(index, list) else fields.text(index)
-    name = fields.text(place.get("output"), limit=200)
-    parts = [f"{name}[{inside}]" if inside else name, "" if at is None else f"step {at}"]
+def _words(where: Place | None) -> str:
+    """A place in words: ``Y[3, 0, 1, 5], step 3``."""
+    if where is None:
+        return ""
+    index, step = where.get("index") or (), where.get("step")
+    name = fields.text(where.get("output"), limit=200)
+    inside = ", ".join(map(str, index[:16]))
+    parts = [f"{name}[{inside}]" if inside else name, "" if step is None else f"step {step}"]
     return ", ".join(filter(None, parts))
 
 
-def _kind(row: Mapping[str, Any]) -> Kind:
+def _kind(result: Result) -> Kind:
     return Kind(
-        op=fields.text(row.get("op"), limit=200),
-        domain=fields.text(row.get("domain"), limit=200),
-        version=fields.integer(row.get("version")),
-        type=fields.text(row.get("type"), limit=200),
-        target=fields.text(row.get("target"), "unnamed target", limit=200),
-        verdict=fields.text(row.get("verdict"), limit=200),
-        expected=row.get("expected") is True,
-        reason=fields.text(row.get("reason"), limit=200),
-        flags=fields.texts(row.get("flags"), 20),
-        diagnosis=fields.texts(row.get("diagnosis"), 20),
+        op=fields.text(result.op, limit=200),
+        domain=fields.text(result.domain, limit=200),
+        version=result.version,
+        type=fields.text(result.type, limit=200),
+        target=fields.text(result.target, "unnamed target", limit=200),
+        verdict=result.verdict.value,
+        expected=result.expected,
+        reason=fields.text(result.reason, limit=200),
+        flags=fields.texts(result.flags, 20),
+        diagnosis=fields.texts(result.diagnosis, 20),
     )
-
-
-def _about(row: Mapping[str, Any]) -> About:
-    return About(fields.texts(row.get("clauses"), 200), fields.texts(row.get("features"), 200))

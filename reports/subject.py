@@ -17,12 +17,17 @@ from .verdicts import word
 
 @dataclass(frozen=True)
 class TypeRow:
-    """How one element type fared: ``worst`` is the largest |error| / radius of a pass, ``shift`` the mean signed error
-    and ``scale`` its spread, both in units of the type's rounding; None where unknown."""
+    """How one element type fared.
+
+    ``passing_grade`` is the class that all but its wrong results meet, ``worst`` the largest |error| / radius of a
+    pass, ``shift`` the mean signed error and ``scale`` its spread, both in units of the type's rounding; None where
+    unknown.
+    """
 
     type: str
     tally: Tally
     grade: str
+    passing_grade: str
     worst: float | None
     shift: float | None
     scale: float | None
@@ -74,6 +79,7 @@ class Subject:
             kind, worst = results.kinds[number], results.worst_of_kind[number]
             if kind.verdict == "pass" and worst >= 0:
                 ratios[kind.type] = max(ratios.get(kind.type, 0.0), worst)
+        passing = fields.mapping(self.info.get("passing_grade"))
         grades, bias = fields.mapping(self.info.get("grade")), fields.mapping(self.info.get("bias"))
         rows = []
         for name in sorted(tallies):
@@ -83,6 +89,7 @@ class Subject:
                     name or "unnamed",
                     tallies[name],
                     fields.text(grades.get(name), limit=60),
+                    fields.text(passing.get(name), limit=60) or fields.text(grades.get(name), limit=60),
                     ratios.get(name),
                     fields.number(drift.get("shift")),
                     fields.number(drift.get("scale")),
@@ -102,53 +109,8 @@ class Subject:
         return fields.text(fields.mapping(self.info.get("description")).get("version"), limit=60)
 
     @property
-    def state(self) -> tuple[str, str, str]:
-        """(icon, tone, words): the whole answer as a label."""
-        tally = self.tally
-        if tally.new:
-            return "cross", "fail", "Departs from the documents"
-        if tally.known:
-            return "cross", "known", "Known faults, nothing new"
-        if tally.passed:
-            return "check", "pass", "Holds in every judged case"
-        return "question", "quiet", "Nothing was judged"
-
-    @property
-    def answer(self) -> str:
-        """The answer in a few sentences for somebody who has not met this suite before."""
-        tally = self.tally
-        if not tally.total:
-            return "There is no result for this target."
-        said = []
-        if tally.judged and not tally.failed:
-            said.append(f"All {tally.judged:,} judged results agree with the operator documents.")
-        elif tally.judged:
-            said.append(f"{tally.passed:,} of {tally.judged:,} judged results agree with the operator documents.")
-            if not tally.new:
-                said.append(f"The other {_are(tally.known, 'is', 'are')} known and expected.")
-            elif not tally.known:
-                named = "it" if tally.new == 1 else "them"
-                new = _are(tally.new, "is", "are")
-                said.append(f"The other {new} new: no expected-failure file names {named}.")
-            else:
-                said.append(
-                    f"Of the other {tally.failed:,}, {tally.known:,} are known and expected, {tally.new:,} new."
-                )
-        if refused := tally.verdicts["refused"]:
-            said.append(f"{_are(refused, 'was', 'were')} refused with a clean error, which counts neither way.")
-        if unjudged := tally.verdicts["unjudged"]:
-            said.append(f"{unjudged:,} could not be judged.")
-        if missing := tally.verdicts["unavailable"]:
-            said.append(f"{missing:,} could not start.")
-        if tally.unconventional:
-            said.append(
-                f"{tally.unconventional:,} of the agreeing ones break a convention on which the documents are silent."
-            )
-        return " ".join(said)
-
-    @property
     def diagnosed(self) -> str:
-        """How much of what failed with numbers to show for it known mistakes explain."""
+        """How much of what failed with numbers to show for it known faults explain."""
         explained = sum(count for kind, count in self.counts if word(kind.verdict).told and kind.diagnosis)
         left = sum(count for kind, count in self.counts if word(kind.verdict).told and not kind.diagnosis)
         ids = {name for kind, _ in self.counts if word(kind.verdict).told for name in kind.diagnosis}
@@ -156,21 +118,21 @@ class Subject:
             return ""
         results = f"failing result{'' if explained + left == 1 else 's'} with numbers to look at"
         if not explained:
-            return f"No known mistake explains the {left:,} {results}."
-        said = f"{len(ids)} known {'mistake explains' if len(ids) == 1 else 'mistakes together explain'}"
+            return f"No known fault explains the {left:,} {results}."
+        said = f"{len(ids)} known {'fault explains' if len(ids) == 1 else 'faults together explain'}"
         if not left:
             return f"{said} all {explained:,} {results}."
         return f"{said} {explained:,} of the {explained + left:,} {results}; nothing explains the other {left:,}."
 
     @cached_property
     def holding(self) -> tuple[list[str], list[tuple[str, int, int]]]:
-        """(feature groups where every judged case passed, (group, failing, judged) of the others, worst first)."""
+        """(feature groups where every judged case passed, (group, passing, judged) of the others, best first)."""
         tallies: dict[str, Tally] = {}
         for kind, group, count in self.group_counts:
             tallies.setdefault(group, Tally()).add(kind, count)
         held = sorted(name for name, tally in tallies.items() if tally.passed and not tally.failed)
-        broken = [(name, tally.failed, tally.judged) for name, tally in tallies.items() if tally.failed]
-        return held, sorted(broken, key=lambda row: (-row[1] / row[2], row[0]))
+        others = [(name, tally.passed, tally.judged) for name, tally in tallies.items() if tally.failed]
+        return held, sorted(others, key=lambda row: (-row[1] / row[2], row[0]))
 
 
 def subjects_of(runs: Sequence[Run]) -> list[Subject]:
@@ -189,7 +151,3 @@ def subjects_of(runs: Sequence[Run]) -> list[Subject]:
 
 def _targets(run: Run) -> list[Mapping[str, Any]]:
     return fields.items(run.info.get("targets"))
-
-
-def _are(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from ..conformance.results.support import DECLINED
 from .results import Kind
 from .verdicts import rank, word
 
@@ -59,6 +60,16 @@ class Tally:
     def judged(self) -> int:
         """Results that say something about the arithmetic: passes and failures."""
         return self.passed + self.failed
+
+    @property
+    def declined(self) -> int:
+        """Results of what the target does not do."""
+        return sum(self.verdicts[verdict] for verdict in DECLINED)
+
+    @property
+    def other(self) -> int:
+        """Results that say nothing: not judged, or not there."""
+        return self.total - self.judged - self.declined
 
     @property
     def by_rank(self) -> list[tuple[str, int]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 class Word:
     """How one verdict is shown: ``icon`` is the drawing's name and ``tone`` the colour's, never the colour alone.
 
-    ``told`` is whether such a result holds numbers, so that a mistake may explain it.
+    ``told`` is whether such a result holds numbers, so that a fault may explain it.
     """
 
     verdict: str
@@ -39,12 +39,20 @@ WORDS: dict[str, Word] = {
         Word("timed-out", "clock", "fail", "No answer within the time allowed.", True),
         Word("malformed", "cross", "fail", "Wrong number, shape or type of outputs.", True, True),
         Word("unstable", "wave", "fail", "Two runs of the same data differ, and one of them fails.", True, True),
-        Word("impure", "cross", "fail", "The run changed one of its inputs.", True),
-        Word("accepted", "cross", "fail", "A model that the document forbids ran all the same.", True),
-        Word("fell-back", "turn", "fail", "The node ran on another execution provider than the one asked for.", True),
-        Word("refused", "bar", "refused", "A clean error on a legal model: neither a pass nor wrong arithmetic."),
-        Word("unjudged", "question", "quiet", "No element could be judged, so nothing is claimed."),
+        Word("input-modified", "cross", "fail", "The run changed one of its inputs.", True),
+        Word("not-rejected", "cross", "fail", "A model that the document forbids ran all the same.", True),
+        Word(
+            "fallback",
+            "turn",
+            "unsupported",
+            "The node ran on another execution provider than the one asked for: neither a pass nor wrong arithmetic.",
+        ),
+        Word(
+            "unsupported", "bar", "unsupported", "A clean error on a legal model: neither a pass nor wrong arithmetic."
+        ),
+        Word("inconclusive", "question", "quiet", "No element could be judged, so nothing is claimed."),
         Word("unavailable", "dots", "quiet", "The target could not start."),
+        Word("not-run", "dots", "quiet", "Planned and not tried: the message says why."),
         Word("pass", "check", "pass", "Every judged element agrees with the document."),
     )
 }

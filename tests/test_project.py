@@ -1,14 +1,16 @@
-"""The project itself: its rooms and who imports whom, what is packaged, and that its documents say what is there."""
+"""The project itself: its packages and who imports whom, what is packaged, and that its documents say what is there."""
 
 from __future__ import annotations
 
 import ast
 import configparser
+import graphlib
 import json
 import os
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -19,9 +21,9 @@ from typing import Any
 import pytest
 import typer.main
 
-from onnxspec.conformance.cli import app
-from onnxspec.conformance.judgement import FAILING, Verdict
-from onnxspec.conformance.result import Result
+from onnxspec.conformance.cli.main import app
+from onnxspec.conformance.judging.judgement import FAILING, Verdict
+from onnxspec.conformance.results.result import Result
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -29,14 +31,43 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("reference", "cases", "conformance", "reports")  # in the order in which they may import each other
+PACKAGES = ("reference", "cases", "conformance", "reports")  # in the order in which they may import each other
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+# What is inside a package, in the order in which it may import each other: sub-packages, and modules beside them.
+PARTS = {
+    "reference": ("numbers", "documents", "recurrent", "kernels", "faults", "operators"),
+    "cases": ("specs", "directories", "operators", "profiles", "portable", "strategies"),
+    "conformance": (
+        "border",
+        "targets",
+        "workers",
+        "judging",
+        "showing",
+        "probes",
+        "results",
+        "models",
+        "checking",
+        "extraction",
+        "diagnosis",
+        "fuzzing",
+        "proof",
+        "running",
+        "certifying",
+        "pytest_plugin",
+        "cli",
+        "__main__",
+    ),
+}
+MOST = 22  # modules in a folder: twenty, and a few where each is a command of its own
 
 # Imports that go up all the same, and why.
 UPWARD = {
-    ("conformance/cli.py", "reports"): "the command that makes a run ends with the page that shows it",
-    ("conformance/merge_cli.py", "reports"): "the command that makes one run of several, with its page",
-    ("conformance/report_cli.py", "reports"): "the command that puts runs side by side",
+    ("conformance/cli/ci.py", "reports"): "a run ends with the files that a service of continuous integration reads",
+    ("conformance/cli/diff.py", "reports"): "the command that compares two runs as the page does",
+    ("conformance/cli/main.py", "reports"): "the command that makes a run ends with the page that shows it",
+    ("conformance/cli/merge.py", "reports"): "the command that makes one run of several, with its page",
+    ("conformance/cli/report.py", "reports"): "the command that puts runs side by side",
 }
 STANDARD = {*sys.stdlib_module_names, "tomllib"}  # Python 3.10 does not know tomllib yet
 # What a dependency brings along and is its own business to depend on.
@@ -65,16 +96,16 @@ def tree(*skipped: str) -> Iterator[Path]:
 
 
 def shipped() -> list[Path]:
-    """Every file in a room."""
-    return [path for path in tree() if path.parts[0] in ROOMS and len(path.parts) > 1]
+    """Every file in a package."""
+    return [path for path in tree() if path.parts[0] in PACKAGES and len(path.parts) > 1]
 
 
-# Rooms
+# Packages
 
 
 @cache
 def imports_of(path: Path) -> tuple[tuple[str, bool], ...]:
-    """What a module of a room imports, by full name, and whether that happens as soon as it is loaded."""
+    """What a module of a package imports, by full name, and whether that happens as soon as it is loaded."""
     package = ["onnxspec", *path.parts[:-1]]
     module = ast.parse(text_of(str(path)))
     later = {id(n) for f in ast.walk(module) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)}
@@ -92,57 +123,98 @@ def imports_of(path: Path) -> tuple[tuple[str, bool], ...]:
     return tuple(found)
 
 
-def modules(room: str) -> list[Path]:
-    return [path for path in shipped() if path.parts[0] == room and path.suffix == ".py"]
+def modules(package: str) -> list[Path]:
+    return [path for path in shipped() if path.parts[0] == package and path.suffix == ".py"]
 
 
-def room_of(name: str) -> str | None:
-    """The room that an import leads to. `import reference` would work in a checkout alone, so it counts as well."""
+def package_of(name: str) -> str | None:
+    """The package that an import leads to. `import reference` would work in a checkout alone, so it counts as well."""
     parts = name.split(".")
     first = parts[1] if parts[0] == "onnxspec" and len(parts) > 1 else parts[0]
-    return first if first in ROOMS else None
+    return first if first in PACKAGES else None
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_imports_only_from_rooms_above_it(room: str) -> None:
-    allowed = ROOMS[: ROOMS.index(room) + 1]
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_room_imports_only_from_rooms_above_it(package: str) -> None:
+    allowed = PACKAGES[: PACKAGES.index(package) + 1]
     upward = {
         (path.as_posix(), to)
-        for path in modules(room)
+        for path in modules(package)
         for name, _ in imports_of(path)
-        if (to := room_of(name)) is not None and to not in allowed
+        if (to := package_of(name)) is not None and to not in allowed
     }
-    assert upward == {(path, to) for path, to in UPWARD if path.startswith(f"{room}/")}
+    assert upward == {(path, to) for path, to in UPWARD if path.startswith(f"{package}/")}
 
 
 def test_an_import_that_goes_up_waits_until_it_is_needed() -> None:
     for path, to in UPWARD:
-        assert not [name for name, at_once in imports_of(Path(path)) if room_of(name) == to and at_once]
+        assert not [name for name, at_once in imports_of(Path(path)) if package_of(name) == to and at_once]
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_rooms_import_each_other_relatively(room: str) -> None:
+@pytest.mark.parametrize("package", PACKAGES)
+def test_rooms_import_each_other_relatively(package: str) -> None:
     """Editors and type checkers follow relative imports by path; the installed name is for users."""
-    for path in modules(room):
+    for path in modules(package):
         for node in ast.walk(ast.parse(text_of(str(path)))):
             if isinstance(node, ast.ImportFrom) and node.level == 0:
-                assert room_of(node.module or "") is None, f"{path}: from {node.module} import ..."
+                assert package_of(node.module or "") is None, f"{path}: from {node.module} import ..."
+
+
+def leads_to(package: str, name: str) -> tuple[str, ...]:
+    """The parts of the package that an import may lead to: a name may be a module's, or stand in the one before it."""
+    parts = name.split(".")
+    return (parts[2],) if parts[:2] == ["onnxspec", package] and len(parts) > 2 else ()
+
+
+@pytest.mark.parametrize("package", PARTS)
+def test_a_part_of_a_room_imports_only_from_parts_above_it(package: str) -> None:
+    order = PARTS[package]
+    assert {path.parts[1].removesuffix(".py") for path in modules(package)} - {"__init__"} == set(order)
+    for path in modules(package):
+        part = path.parts[1].removesuffix(".py")
+        if part == "__init__":
+            continue
+        allowed = order[: order.index(part) + 1]
+        below = {to for name, _ in imports_of(path) for to in leads_to(package, name) if to not in allowed}
+        assert not below, f"{path} imports from {below}"
+
+
+def test_no_folder_is_crowded_and_no_imports_go_in_circles() -> None:
+    counts: dict[Path, int] = {}
+    for path in (path for package in PACKAGES for path in modules(package) if path.name != "__init__.py"):
+        counts[path.parent] = counts.get(path.parent, 0) + 1
+    assert not {folder: count for folder, count in counts.items() if count > MOST}
+    known = {
+        ".".join(["onnxspec", *path.with_suffix("").parts]): path for package in PACKAGES for path in modules(package)
+    }
+    at_once = {
+        name: {
+            module
+            for target, now in imports_of(path)
+            if now
+            for module in (target, target.rpartition(".")[0])
+            if module in known and module != name
+        }
+        for name, path in known.items()
+        if path.name != "__init__.py"
+    }
+    graphlib.TopologicalSorter(at_once).prepare()  # raises CycleError, which names the circle
 
 
 def test_only_adapters_know_runtimes() -> None:
     runtimes = ("onnxruntime", "onnx.reference", "onnx.backend")
-    for room in ROOMS:
-        for path in modules(room):
-            if path.parent != Path("conformance/targets"):
+    for package in PACKAGES:
+        for path in modules(package):
+            if path.parent != Path("conformance/targets/adapters"):
                 known = [n for n, _ in imports_of(path) if any(f"{n}.".startswith(f"{r}.") for r in runtimes)]
                 assert not known, f"{path} imports {known}"
 
 
 def test_what_runs_in_a_worker_stands_alone() -> None:
     """The worker and the adapters are sent as source text to interpreters that have nothing of this project."""
-    for path in [p for p in modules("conformance") if p.parts[1] == "targets" and p.name != "__init__.py"]:
-        assert not [name for name, _ in imports_of(path) if room_of(name)], path
-    needed = {name.split(".")[0] for name, _ in imports_of(Path("conformance/worker.py"))}
+    for path in [p for p in modules("conformance") if "adapters" in p.parts and p.name != "__init__.py"]:
+        assert not [name for name, _ in imports_of(path) if package_of(name)], path
+    needed = {name.split(".")[0] for name, _ in imports_of(Path("conformance/workers/worker.py"))}
     assert needed - STANDARD == {"numpy"}
 
 
@@ -161,14 +233,14 @@ def test_every_top_level_folder_with_code_is_a_room() -> None:
         for path in tree("tests", "benchmarks", "examples", "docs")
         if path.suffix == ".py" and len(path.parts) > 1
     }
-    assert tops == set(ROOMS)
-    assert PROJECT["tool"]["setuptools"]["package-dir"] == {f"onnxspec.{room}": room for room in ROOMS}
+    assert tops == set(PACKAGES)
+    assert PROJECT["tool"]["setuptools"]["package-dir"] == {f"onnxspec.{package}": package for package in PACKAGES}
 
 
 def test_a_wheel_holds_every_file_of_the_rooms_and_nothing_else(tmp_path: Path) -> None:
     source = tmp_path / "source"  # a copy: leftovers of earlier builds in the tree would come along
-    for room in ROOMS:
-        copytree(ROOT / room, source / room, ignore=ignore_patterns("__pycache__"))
+    for package in PACKAGES:
+        copytree(ROOT / package, source / package, ignore=ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         (source / name).write_bytes((ROOT / name).read_bytes())
     files = [path.relative_to(source) for path in source.rglob("*") if path.is_file()]
@@ -181,7 +253,7 @@ def test_a_wheel_holds_every_file_of_the_rooms_and_nothing_else(tmp_path: Path) 
     (wheel,) = tmp_path.glob("*.whl")
     names = [n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n]
     assert sorted(names) == sorted(f"onnxspec/{name}" for name in held)
-    assert {f"onnxspec/{room}/py.typed" for room in ROOMS} <= set(names)
+    assert {f"onnxspec/{package}/py.typed" for package in PACKAGES} <= set(names)
     assert {".toml", ".json", ".html", ".css", ".js"} <= {Path(name).suffix for name in names}
 
 
@@ -195,7 +267,7 @@ DEPENDENCIES = requirements(PROJECT["project"]["dependencies"])
 
 
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
-    imported = {name.split(".")[0] for room in ROOMS for path in modules(room) for name, _ in imports_of(path)}
+    imported = {name.split(".")[0] for package in PACKAGES for path in modules(package) for name, _ in imports_of(path)}
     foreign = imported - STANDARD - {"onnxspec"} - set(BROUGHT_ALONG) - RUNTIMES
     foreign = {name for name in foreign if not name.startswith("onnxspec_part_")}  # parts that travel with an adapter
     assert foreign == {name.replace("-", "_") for name in DEPENDENCIES}
@@ -271,6 +343,46 @@ def test_commands_in_documents_exist() -> None:
 def test_links_of_a_document_lead_somewhere(document: str) -> None:
     for link in re.findall(r"\]\(([^)#]+)[^)]*\)", FENCED.sub("", text_of(document))):
         assert link.startswith("https://") or (ROOT / document).parent.joinpath(link).exists(), link
+        # README is shown on a package index too, so it names the repository's own files whole.
+        own = re.fullmatch(r"https://[\w.]+/onnxspec/onnxspec/(?:blob/main|main|tree/main)/(.+)", link)
+        assert own is None or (ROOT / own[1]).exists(), link
+
+
+def test_the_readme_reads_the_same_on_a_package_index() -> None:
+    assert not [link for link in re.findall(r"\]\(([^)]+)\)", text_of("README.md")) if not link.startswith("https://")]
+
+
+def test_a_bare_mypy_finds_the_packages_of_the_checkout() -> None:
+    """tox -e checkout-types runs it; here it is enough that the links lead to the four packages, and nowhere else."""
+    (place,) = {PROJECT["tool"]["mypy"]["mypy_path"], *PROJECT["tool"]["pyright"]["extraPaths"]}
+    links = {link.name: link.resolve() for link in (ROOT / place / "onnxspec").iterdir()}
+    assert links == {package: (ROOT / package).resolve() for package in PACKAGES}
+    assert PROJECT["tool"]["mypy"]["packages"] == [f"onnxspec.{package}" for package in PACKAGES]
+
+
+def test_a_source_distribution_holds_documents_tests_and_examples(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    for path in tree():
+        (source / path).parent.mkdir(parents=True, exist_ok=True)
+        (source / path).write_bytes((ROOT / path).read_bytes())
+    build = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", build, str(tmp_path)], cwd=source, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        names = {name.partition("/")[2] for name in tar.getnames()}
+    wanted = {path.as_posix() for path in tree() if not path.parts[0].startswith(".") or path.parts[0] == ".ci"}
+    assert not wanted - names
+
+
+def test_the_workflow_and_the_hooks_run_what_ci_runs() -> None:
+    workflow = text_of(".github/workflows/ci.yml")
+    assert "run: .ci/run" in workflow
+    declared = [c.rpartition(" ")[2] for c in PROJECT["project"]["classifiers"] if re.search(r":: 3\.\d+$", c)]
+    assert re.search(r"python: (\[.*\])", workflow)[1] == json.dumps(declared)  # type: ignore[index]
+    assert re.findall(r"id: (\S+)", text_of(".pre-commit-config.yaml")) == ["ruff-check", "ruff-format", "mypy"]
 
 
 def test_nothing_names_the_machine_it_was_made_on_or_a_registry() -> None:
@@ -302,7 +414,7 @@ def documented(heading: str) -> set[str]:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of the real command on a real runtime, with passes, refusals and failures in it."""
     folder = tmp_path_factory.mktemp("runs") / "run"
-    code = "from onnxspec.conformance.cli import main; main()"
+    code = "from onnxspec.conformance.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "run", "--since-version", "14", "--type", "float32", "--out", str(folder)],
         capture_output=True,
@@ -325,7 +437,8 @@ def test_every_key_of_run_json_is_documented(run: Path) -> None:
     content = json.loads((run / "run.json").read_text(encoding="utf-8"))
     keys = set(content)
     keys |= {f"{name}.{key}" for name in ("selection", "environment") for key in content[name]}
-    assert documented("run.json") == keys | {"skipped", "merged"}  # which a run of a profile has no use for
+    unneeded = {"skipped", "merged", "keeps_outputs"}  # a plain run of a profile has no use for them
+    assert documented("run.json") == keys | unneeded
     (target,) = content["targets"]
     assert documented("A target in run.json") == set(target)
     assert target["findings"]

@@ -14,7 +14,8 @@ import onnx
 import pytest
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.selection import Selection, select
+from onnxspec.conformance.probes.selection import Selection, select
+from onnxspec.conformance.results.folder import read_folder
 
 needs_cell_output = pytest.mark.skipif(
     tuple(int(part) for part in onnx.__version__.split(".")[:2]) < (1, 23),
@@ -32,7 +33,7 @@ import onnx
 from onnx import helper, numpy_helper
 from onnx.backend.base import Backend, BackendRep
 
-from onnxspec.reference import DEVIATIONS, Node, evaluate, format_of, run_deviation
+from onnxspec.reference import FAULTS, Node, evaluate, format_of, run_recurrent_fault
 
 
 class Prepared(BackendRep):
@@ -60,7 +61,7 @@ class Prepared(BackendRep):
         return [outputs[name] for name in self.node.outputs]
 
 
-class Honest(Backend):
+class Conforming(Backend):
     @classmethod
     def prepare(cls, model, device="CPU", **options):
         return Prepared(model, cls.compute)
@@ -75,30 +76,30 @@ class Honest(Backend):
         return {name: value.astype(kind) for name, value in evaluate(prepared.node, inputs).items()}
 
 
-def deviating(name):
-    class Deviating(Honest):
+def faulty(name):
+    class Deviating(Conforming):
         @staticmethod
         def compute(prepared, inputs):
-            return run_deviation(DEVIATIONS[name], prepared.node, inputs)
+            return run_recurrent_fault(FAULTS[name], prepared.node, inputs)
     return Deviating
 
 
 def spoiling(spoil):
     """From a function of (prepared, inputs, right outputs) to a backend that returns what that returns."""
-    class Spoiling(Honest):
+    class Spoiling(Conforming):
         @staticmethod
         def compute(prepared, inputs):
-            return spoil(prepared, inputs, Honest.compute(prepared, inputs))
+            return spoil(prepared, inputs, Conforming.compute(prepared, inputs))
     return Spoiling
 '''
 
 KIN = {
-    "honest": "Backend = zoo.Honest",
-    "lengths_ignored": "Backend = zoo.deviating('lengths.ignored')",
-    "gates_swapped": "Backend = zoo.deviating('lstm.gates.ifco')",
-    "backward_as_forward": "Backend = zoo.deviating('activations.backward-as-forward')",
-    "padding_repeated": "Backend = zoo.deviating('padding.state-repeated')",
-    "impure": """
+    "conforming": "Backend = zoo.Conforming",
+    "lengths_ignored": "Backend = zoo.faulty('lengths.ignored')",
+    "gates_swapped": "Backend = zoo.faulty('lstm.gates.ifco')",
+    "backward_as_forward": "Backend = zoo.faulty('activations.backward-as-forward')",
+    "padding_repeated": "Backend = zoo.faulty('padding.state-repeated')",
+    "modifying": """
 def spoil(prepared, inputs, outputs):
     inputs["X"][...] = 0
     return outputs
@@ -109,7 +110,7 @@ def spoil(prepared, inputs, outputs):
     return {n: a * (prepared.runs not in (2, 3)) for n, a in outputs.items()}
 """,
     "jittery": """
-from onnxspec.reference.kernels import STYLES, run_kernel
+from onnxspec.reference.kernels.kernel import STYLES, run_kernel
 def spoil(prepared, inputs, outputs):
     style = "library" if prepared.runs in (2, 3) else "backward"
     return run_kernel(prepared.node, inputs, STYLES[style])
@@ -133,7 +134,7 @@ class Short(zoo.Prepared):
     def run(self, inputs, **options):
         return super().run(inputs)[:-1]
 
-class Backend(zoo.Honest):
+class Backend(zoo.Conforming):
     @classmethod
     def prepare(cls, model, device="CPU", **options):
         return Short(model, cls.compute)
@@ -207,7 +208,7 @@ class Command:
     def __call__(self, *arguments: object, environment: Mapping[str, str] | None = None, **options: Any) -> Finished:
         options = {"cwd": self._folder, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         variables = {**self.environment, **(environment or {})}
-        done = subprocess.run(command_line(*arguments), env=variables, check=False, timeout=60, **options)
+        done = subprocess.run(command_line(*arguments), env=variables, check=False, timeout=590, **options)
         out, err = ((stream or b"").decode("utf-8", "backslashreplace") for stream in (done.stdout, done.stderr))
         assert "Traceback" not in err, err
         return Finished(done.returncode, out, err)
@@ -215,7 +216,7 @@ class Command:
 
 def command_line(*arguments: object) -> list[str]:
     """How the command is started: by the entry point's function, whatever PATH says."""
-    start = "import sys; from onnxspec.conformance.cli import main; sys.argv[0] = 'onnxspec'; main()"
+    start = "import sys; from onnxspec.conformance.cli.main import main; sys.argv[0] = 'onnxspec'; main()"
     return [sys.executable, "-c", start, *map(str, arguments)]
 
 
@@ -229,7 +230,7 @@ as what a script starts with & is."""
 
 def read_results(folder: Path) -> list[dict[str, Any]]:
     """The results of a run directory."""
-    return [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [json.loads(result.to_line()) for result in read_folder(folder).results]
 
 
 def pick(count: int, wanted: Callable[[CaseSpec], bool] = lambda spec: True, **selection: Sequence[Any]) -> list[str]:

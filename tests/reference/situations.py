@@ -1,4 +1,4 @@
-"""Nodes with inputs for tests of radii, and the judgement of outputs over every reading that a node touches."""
+"""Nodes with inputs for tests of radii, and the judgement of outputs over every interpretation that a node touches."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from onnxspec.reference import (
     CELLS,
     FORMATS,
     Agreement,
+    Interpretations,
     Node,
-    Readings,
     compare,
     configure,
     expect,
@@ -90,22 +90,26 @@ def inputs_for(
 
 
 def agreements(
-    node: Node, inputs: Arrays, outputs: Arrays, accuracy: str = "standard", readings: Readings | None = None
+    node: Node,
+    inputs: Arrays,
+    outputs: Arrays,
+    accuracy: str = "standard",
+    interpretations: Interpretations | None = None,
 ) -> list[Agreement]:
     """How the outputs agree with all that clauses, conventions aside, say of them."""
-    expectations = expect(node, inputs, outputs, accuracy, readings)
+    expectations = expect(node, inputs, outputs, accuracy, interpretations)
     assert not any(np.isnan(e.number.radius).any() for e in expectations)
     return [compare(e, outputs[e.output]) for e in expectations if not e.clause.endswith("padding.zero")]
 
 
 def worst_ratio(node: Node, inputs: Arrays, outputs: Arrays, accuracy: str = "standard") -> float:
-    """The largest |error|/radius under the reading that explains the outputs best; infinity for other shapes."""
+    """The largest |error|/radius under the interpretation that explains the outputs best; infinity for other shapes."""
     found = []
-    for readings in Readings().alternatives(configure(node, inputs).touched):
-        expectations = expect(node, inputs, outputs, accuracy, readings)
+    for interpretations in Interpretations().alternatives(configure(node, inputs).touched):
+        expectations = expect(node, inputs, outputs, accuracy, interpretations)
         if any(outputs[e.output].shape != e.number.value.shape for e in expectations):
             return np.inf
-        ratios = [a.worst for a in agreements(node, inputs, outputs, accuracy, readings)]
+        ratios = [a.worst for a in agreements(node, inputs, outputs, accuracy, interpretations)]
         found.append(max(ratios, default=0.0))
         if found[-1] <= 1:
             break

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from onnxspec.conformance.results.records import SCHEMA
+
 VERSIONS = (1, 7, 14, 22)
 TYPES = ("float16", "float32", "float64")
 GROUPS = ("default", "reverse", "ragged", "clip", "peepholes", "input_forget", "layout1", "activations")
@@ -60,12 +62,17 @@ def result(case: str, **fields: Any) -> dict[str, Any]:
         "seconds": 0.0004,
         "features": ["default"],
         "repeat": f"onnxspec run --target {fields.get('target', 'onnxruntime')} --case {case}",
+        "clause": None,
+        "accuracy": "standard",
+        "interpretations": {},
+        "judged": 24,
+        "elements": 24,
     }
     return row | fields
 
 
 def sample_results(target: str = "onnxruntime") -> list[dict[str, Any]]:
-    """A run with a pass, a known fault, a new one, a refusal, a broken convention and an unjudged case."""
+    """A run with a pass, a known fault, a new one, a refusal, a broken convention and an inconclusive case."""
     rows = []
     for version in VERSIONS:
         for kind in TYPES:
@@ -97,14 +104,41 @@ def sample_results(target: str = "onnxruntime") -> list[dict[str, Any]]:
                     }
                     changed["diagnosis"] = ["input_forget.keeps_input_gate"]
                 elif group == "layout1":
-                    changed |= {"verdict": "refused", "worst": None, "clauses": ["lstm.layout.batch_first"]}
+                    changed |= {"verdict": "unsupported", "worst": None, "clauses": ["lstm.layout.batch_first"]}
                     changed["message"] = "Batchwise recurrent operations (layout == 1) are not supported."
                 elif group == "ragged":
                     changed |= {"flags": ["unconventional"], "reason": "padding", "clauses": ["lstm.length.padding"]}
                 elif group == "activations" and kind == "float16":
-                    changed |= {"verdict": "unjudged", "worst": None, "reason": "unjudged"}
+                    changed |= {"verdict": "inconclusive", "worst": None, "reason": "inconclusive"}
                 rows.append(result(f"LSTM-{version}-{kind}-{group}-{number:04d}", **changed))
     return rows
+
+
+def finding(title: str, kind: str, clauses: list[str], cases: list[str], **fields: Any) -> dict[str, Any]:
+    """A finding, with all its keys."""
+    return {
+        "title": title,
+        "kind": kind,
+        "clauses": clauses,
+        "verdict": {"convention": "pass"}.get(kind, kind),
+        "types": list(TYPES),
+        "versions": [14, 22],
+        "operators": ["LSTM"],
+        "statuses": [],
+        "fault": "",
+        "what": title,
+        "conditions": "",
+        "tried": True,
+        "tries": 0,
+        "needs": [],
+        "new": 0,
+        "repeat": "",
+        "cases": cases,
+        "smallest": cases[0] if cases else "",
+        "expected": False,
+        "why": "",
+        "message": "",
+    } | fields
 
 
 def sample_info(rows: list[dict[str, Any]], target: str = "onnxruntime") -> dict[str, Any]:
@@ -113,26 +147,11 @@ def sample_info(rows: list[dict[str, Any]], target: str = "onnxruntime") -> dict
     def of(wanted: Callable[[dict[str, Any]], bool]) -> list[str]:
         return [row["case"] for row in rows if wanted(row)]
 
-    def finding(title: str, kind: str, clause: str, cases: list[str], **fields: Any) -> dict[str, Any]:
-        return {
-            "title": title,
-            "kind": kind,
-            "clauses": [clause],
-            "verdict": {"convention": "pass"}.get(kind, kind),
-            "types": list(TYPES),
-            "versions": ["LSTM-14", "LSTM-22"],
-            "cases": cases,
-            "smallest": cases[0] if cases else "",
-            "expected": False,
-            "why": "",
-            "message": "",
-        } | fields
-
     findings = [
         finding(
             "clip is applied to the cell state too, not to the gates alone",
             "wrong",
-            "lstm.clip.gates",
+            ["lstm.clip.gates"],
             of(lambda row: "clip" in row.get("features", ())),
             expected=True,
             why="The CPU kernel clips the new cell state before its activation; the document names the gates only.",
@@ -140,41 +159,46 @@ def sample_info(rows: list[dict[str, Any]], target: str = "onnxruntime") -> dict
         finding(
             "input_forget keeps the input gate where the document keeps the forget gate",
             "wrong",
-            "lstm.input_forget.couple",
+            ["lstm.input_forget.couple"],
             of(lambda row: row["clauses"] == ["lstm.input_forget.couple"]),
             types=["float32"],
-            versions=["LSTM-14"],
+            versions=[14],
         ),
         finding(
             "Y past a sequence's length is not zero",
             "convention",
-            "lstm.length.padding",
+            ["lstm.length.padding"],
             of(lambda row: "unconventional" in row["flags"]),
         ),
         finding(
             "layout 1 is not supported",
-            "refused",
-            "lstm.layout.batch_first",
-            of(lambda row: row["verdict"] == "refused"),
+            "unsupported",
+            ["lstm.layout.batch_first"],
+            of(lambda row: row["verdict"] == "unsupported"),
         ),
     ]
     counts: dict[str, int] = {}
     for row in rows:
         counts[row["verdict"]] = counts.get(row["verdict"], 0) + 1
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "onnxspec": "0.1.0",
         "started": "2026-11-20T16:30:00+00:00",
         "seconds": 31.4,
         "complete": True,
         "command": ["onnxspec", "run", "--target", target],
         "profile": "core",
-        "selection": {},
+        "selection": {"op": [], "since_version": [], "type": [], "case": []},
+        "shard": None,
+        "expected_failures": True,
+        "counts": counts,
         "cases": len(rows),
         "digests": {f"LSTM-{version}": f"{version:02x}" * 32 for version in VERSIONS},
         "environment": {
             "python": "3.11.7",
             "platform": "Linux x86_64",
+            "machine": "x86_64",
+            "processors": 2,
             "packages": {"onnx": "1.23.2", "numpy": "2.4.6", "onnxruntime": "1.31.1"},
         },
         "targets": [
@@ -187,8 +211,14 @@ def sample_info(rows: list[dict[str, Any]], target: str = "onnxruntime") -> dict
                 "options": {"graph_optimization": "off", "threads": 1},
                 "counts": counts,
                 "unexpected": sum(row["verdict"] == "wrong" and not row["expected"] for row in rows),
-                "bias": {"float32": {"shift": 0.004, "scale": 0.31, "elements": 51200}},
+                "bias": {"float32": {"shift": 0.004, "scale": 0.31, "error": 0.1, "elements": 51200, "biased": False}},
                 "findings": findings,
+                "wrap": "",
+                "expected_file": "",
+                "unavailable": "",
+                "seconds": 31.0,
+                "evidence": {"folders": {}, "larger": {}, "missing": {}},
+                "stale": [],
             }
         ],
         "clauses": CLAUSES,
@@ -231,7 +261,7 @@ def exhibit(case: str, **changed: Any) -> dict[str, Any]:
         "reason": "value",
         "message": "Y[2, 0, 1, 0] is 0.51, must be 0.5",
         "class": "standard",
-        "readings": {"clip-at-zero": "off"},
+        "interpretations": {"clip-at-zero": "off"},
         "diagnosis": [{"id": "lstm.clip.missing", "text": "Leaves out clip."}],
         "process": {"status": "ran", "phase": "", "signal": None, "captured": "a warning of the runtime"},
         "node": "Y, Y_h, Y_c = LSTM <hidden_size: int = 3> (X, W, R)",
@@ -293,6 +323,6 @@ def shown(sample: Path) -> Path:
 
 @pytest.fixture
 def sample(tmp_path: Path) -> Path:
-    """A whole and honest run directory."""
+    """A whole and conforming run directory."""
     rows = sample_results()
     return write_run(tmp_path / "run", rows, sample_info(rows))

@@ -10,25 +10,26 @@ import pytest
 
 from onnxspec.reports import write_report
 from onnxspec.reports.fields import printable
+from onnxspec.reports.run import read_run
 
-from .conftest import result, sample_info, write_run
+from .conftest import finding, result, sample_info, write_run
 from .test_report import Page, report, unpacked
 
 
 def test_each_bad_directory_costs_one_line(sample: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("x")
-    other = write_run(tmp_path / "other", [result("a")], {"schema": 2})
+    other = write_run(tmp_path / "other", [result("a")], {"schema": 1, "onnxspec": "0.2.0"})
     bad = [tmp_path / "missing", tmp_path / "empty", tmp_path / "file", other]
     page, said = report(tmp_path / "report", *bad, sample)
     assert [line.split(": ", 1)[1] for line in said] == [
         "no such directory; left out.",
-        "holds neither results.jsonl nor run.json, so it is no run; left out.",
+        "holds none of journal.jsonl, results.jsonl and run.json, so it is no run; left out.",
         "not a directory; left out.",
-        "run.json has schema 2, this report reads 1; left out.",
+        "holds a run of onnxspec '0.2.0' in form 1, this version reads and writes form 2; left out.",
     ]
     assert all(" ".join(line.split()) in " ".join(page.whole.split()) for line in said)
-    assert "201 of 240" in page.text("answer")
+    assert "no (39 of 240 judged)" in page.text("answer")
 
 
 def test_with_no_readable_run_there_is_still_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,7 +47,7 @@ def test_a_killed_run_shows_what_it_has(tmp_path: Path) -> None:
         journal.write(json.dumps(result("c"))[:40])
     page, said = report(tmp_path / "report", run)
     assert [line.split(": ", 1)[1] for line in said] == [
-        "1 line of results.jsonl cannot be read, the first is line 3; the others are shown.",
+        "results.jsonl:3: no JSON: Expecting ',' delimiter at column 41.",
         "the run did not finish; it has 2 results of 900 cases.",
     ]
     assert unpacked(page.data["runs"][0]) == ["a", "b"]
@@ -74,13 +75,14 @@ def test_a_broken_summary_leaves_the_results(tmp_path: Path, content: str) -> No
 
 def test_results_missing_or_empty(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [], sample_info([]))
-    assert report(tmp_path / "report", run)[1] == [f"{run}: results.jsonl is empty."]
+    assert report(tmp_path / "report", run)[1] == [f"{run}: there is no result in it."]
     (run / "results.jsonl").unlink()
     page, said = report(tmp_path / "report", run)
-    assert said == [f"{run}: results.jsonl is missing, so no result is shown."]
+    assert said == [f"{run}: results.jsonl is missing, so there are no results.", f"{run}: there is no result in it."]
     assert "There is no result for this target." in page.text("answer")
 
 
+STARTED = "2026-11-20T16:30:00+00:00"
 HOSTILE = (
     "</script><script>alert(1)</script><!--<img src=x onerror=alert(2)>\"'&amp;{{7*7}}{% raw %}"
     "\u202egnp\ud800\x00\u2028\n"
@@ -90,17 +92,20 @@ HOSTILE = (
 def test_what_a_runtime_says_is_text_wherever_it_stands(tmp_path: Path) -> None:
     text = HOSTILE
     rows = [
-        result(text, op=text, domain=text, type=text, target=text, verdict=text, clauses=[text], reason=text),
-        result(text, target=text, verdict="wrong", message=text, flags=[text], diagnosis=[text], features=[text]),
-        result("c", target=text, verdict="wrong", where={"output": text, "index": text, "step": 1}, repeat=text),
+        result(text, op=text, domain=text, type=text, target=text, clauses=[text], reason=text),
+        result(text + "b", target=text, verdict="wrong", message=text, flags=[text], diagnosis=[text], features=[text]),
+        result("c", target=text, verdict="wrong", where={"output": text, "index": [1], "step": 1}, repeat=text),
     ]
     info = sample_info(rows, text)
-    info |= {"profile": text, "started": text, "command": [text], "digests": {text: text}, "selection": {text: text}}
-    info |= {"environment": {text: {text: text}}, "clauses": {text: {"status": text, "text": text, "source": text}}}
+    info |= {"profile": text, "started": STARTED, "command": [text], "digests": {text: text}, "onnxspec": text}
+    info["selection"] |= {"op": [text]}
+    info["environment"] |= {"python": text, "packages": {text: text}}
+    info["clauses"] = {text: {"status": text, "text": text, "source": text}}
     target = info["targets"][0]
     target |= {"description": {"version": text, text: [text]}, "class": text, "grade": {text: text}, "adapter": text}
-    finding: dict[str, Any] = dict.fromkeys(("title", "kind", "verdict", "smallest", "why", "message"), text)
-    target["findings"] = [finding | {"clauses": [text], "types": [text], "versions": [text], "cases": [text, "c"]}]
+    words = dict.fromkeys(("title", "kind", "verdict", "smallest", "why", "message"), text)
+    lists = {"clauses": [text], "types": [text], "cases": [text, "c"]}
+    target["findings"] = [finding(text, text, [], []) | words | lists]
     page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, info))
     assert page.open == []
     assert len(page.all("script")) == 3
@@ -123,34 +128,38 @@ def repr_short(value: object) -> str:
 @pytest.mark.parametrize(
     "value", [None, True, 1e400, 10**400, "x", [[]], {"a": {"b": [None]}}, [{"a": 1}]], ids=repr_short
 )
-def test_a_value_of_any_type_in_any_field_is_survived(tmp_path: Path, value: Any) -> None:
+def test_a_value_of_any_type_in_any_field_costs_its_line_or_its_file(tmp_path: Path, value: Any) -> None:
     whole = result("a", verdict="wrong")
-    rows = [whole | {name: value} for name in whole]
-    rows += [{name: value} for name in whole]
+    rows = [whole | {name: value} for name in whole] + [{name: value} for name in whole] + [whole]
     run = write_run(tmp_path / "run", rows, None)
-    page, _ = report(tmp_path / "report", run)
-    assert len(page.data["runs"][0]["kind"]) == len(rows)
+    page, said = report(tmp_path / "report", run)
+    assert "a" in unpacked(page.data["runs"][0])
+    assert any("results.jsonl:" in line for line in said)
     info = sample_info([whole])
-    for name in info:
-        if name != "schema":
-            write_run(run, rows, info | {name: value})
-            report(tmp_path / "report", run)
-    for name in info["targets"][0]:
-        write_run(run, rows, info | {"targets": [info["targets"][0] | {name: value}]})
-        report(tmp_path / "report", run)
-    for name in info["targets"][0]["findings"][0]:
-        findings = [info["targets"][0]["findings"][0] | {name: value}]
-        write_run(run, rows, info | {"targets": [info["targets"][0] | {"findings": findings}]})
-        report(tmp_path / "report", run)
+    entry = info["targets"][0]
+    changed = [info | {name: value} for name in info]
+    changed += [info | {"targets": [entry | {name: value}]} for name in entry]
+    first = entry["findings"][0]
+    changed += [info | {"targets": [entry | {"findings": [first | {name: value}]}]} for name in first]
+    for each in changed:
+        write_run(run, [whole], each)
+        read = read_run(run)
+        amiss = [line for line in read.problems if "run.json" in line or "in form" in line]
+        assert (not read.info) == bool(amiss)  # as it was meant, or not used at all
+        assert len(amiss) < 2
+        assert not any("\n" in line for line in read.problems)
+    write_run(run, [whole], changed[len(info)])
+    report(tmp_path / "report", run)
 
 
-def test_lines_that_are_no_results_are_counted(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", [result("a")], None)
+def test_lines_that_are_no_results_are_named(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [result("a"), result("b")], None)
     with (run / "results.jsonl").open("ab") as journal:
-        journal.write(b'\n[1]\n\xff\xfe\n{"case": "b"}\n{"case": "c"},{"case": "d"}\nnull\n')
+        journal.write(b'\n[1]\n\xff\xfe\n{"case": "c"}\n{"case": "c"},{"case": "d"}\nnull\n')
     page, said = report(tmp_path / "report", run)
     assert unpacked(page.data["runs"][0]) == ["a", "b"]
-    assert "4 lines of results.jsonl cannot be read, the first is line 3" in said[1]
+    named = [line.removeprefix(f"{run}: results.jsonl:").partition(":")[0] for line in said[1:]]
+    assert named == ["3", "4", "5", "6", "7", "8"]
 
 
 def test_an_old_report_survives_a_failed_one(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,6 +137,51 @@ def test_a_click_on_a_heading_sorts_and_another_turns_it_round(browser: Browser,
     assert names == sorted(names)
 
 
+def test_failures_come_first_and_those_that_are_new_before_the_others(browser: Browser, folder: Path) -> None:
+    browser.open(index(folder))
+    verdicts = column(browser, "c-verdict:is(td)")
+    assert verdicts[:7] == ["wrong"] * 6 + ["wrong, known"]
+    assert browser.js("document.querySelector('#grid th.c-verdict').ariaSort") == "ascending"
+    assert browser.js("location.hash") == ""
+
+
+def test_what_an_id_has_in_common_is_folded_and_stands_in_full_where_it_is_opened(
+    browser: Browser, tmp_path: Path
+) -> None:
+    rows = [result(f"lstm-14.float32.forward.bias.T4N{k}I2H5.00ff0{k}") for k in range(3)]
+    page = write_report([write_run(tmp_path / "run", rows, sample_info(rows))], tmp_path / "report")
+    browser.open(page.as_uri())
+    assert browser.js("document.querySelector('#grid .open').innerText") == "forward.bias.T4N0I2H5"
+    browser.click("#grid .open")
+    assert browser.js("document.getElementById('detail-title').textContent") == rows[0]["case"]
+
+
+def test_a_case_has_an_address_that_opens_it(browser: Browser, folder: Path) -> None:
+    address = f"{index(folder)}#case?id={NEW_CASE}&target=1"
+    browser.open(address)
+    assert browser.js("document.getElementById('detail').open")
+    assert browser.js("document.getElementById('detail-title').textContent") == NEW_CASE
+    text = browser.js("document.getElementById('detail-body').innerText")
+    assert text.index("Y_c[0, 1, 3] is 0.5") < text.index("Operator") < text.index("clause")
+    assert "onnx-reference" in text
+    browser.key("Escape", 27)
+    browser.settle("location.hash === '#results'")
+    browser.open(pages(folder)[1])
+    browser.click("ul.cases a")
+    browser.settle("location.hash.startsWith('#case?') && document.getElementById('detail').open")
+    browser.open(f"{index(folder)}#case?id=none&target=0")
+    assert not browser.js("document.getElementById('detail').open")
+    assert browser.complaints() == []
+
+
+def test_the_message_of_a_case_is_seen_on_a_phone(browser: Browser, folder: Path) -> None:
+    browser.size(*PHONE, phone=True)
+    browser.open(f"{index(folder)}#results?verdict=new")
+    under = "document.querySelector('#grid .under')"
+    assert "Y_c[0, 1, 3] is 0.5" in browser.js(f"{under}.innerText")
+    assert browser.js(f"{under}.getBoundingClientRect().right") <= PHONE[0]
+
+
 def test_a_cell_of_the_matrix_leads_to_its_results(browser: Browser, folder: Path) -> None:
     browser.open(index(folder))
     browser.click("a.cell[title='LSTM-14, clip, onnx-reference: 9 wrong (9 of the failures are known)']")

@@ -1,4 +1,4 @@
-"""What the pages say of mistakes: which one a finding is, when it shows, what shows beside it, what none explains."""
+"""What the pages say of faults: which one a finding is, when it shows, what shows beside it, what none explains."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from .conftest import CLAUSES, result, sample_info, write_run
+from .conftest import finding as whole_finding
 from .test_finding_page import pages
 from .test_report import report
 
@@ -20,8 +21,7 @@ def wrong(case: str, *diagnosis: str, **fields: Any) -> dict[str, Any]:
 
 
 def finding(title: str, kind: str, cases: list[str], **fields: Any) -> dict[str, Any]:
-    found = {"title": title, "kind": kind, "verdict": kind, "clauses": [], "cases": cases, "smallest": cases[0]}
-    return found | {"deviation": "", "conditions": "", "expected": False, "why": "", "message": "m"} | fields
+    return {**whole_finding(title, kind, [], cases), "message": "m", "verdict": kind, **fields}
 
 
 def run_with(path: Path, rows: list[dict[str, Any]], findings: list[dict[str, Any]], **clauses: Any) -> Path:
@@ -32,7 +32,7 @@ def run_with(path: Path, rows: list[dict[str, Any]], findings: list[dict[str, An
 
 @pytest.fixture
 def diagnosed(tmp_path: Path) -> Path:
-    """A run with two mistakes, of which three operators make one, a case with both, and one that neither explains."""
+    """A run with two faults, of which three operators make one, a case with both, and one that neither explains."""
     lengths, clip = "lengths.ignored", "clip.ignored"
     rows = [wrong(f"{op}-a", lengths, op=op, features=["lengths"]) for op in OPERATORS]
     rows += [wrong("both", lengths, clip), wrong("c", clip), wrong("odd"), result("fine")]
@@ -41,14 +41,14 @@ def diagnosed(tmp_path: Path) -> Path:
     ids = [f"{op.lower()}.lengths" for op in OPERATORS]
     named = [f"{op}-a" for op in OPERATORS]
     findings = [
-        finding(SUMMARY, "wrong", [*named, "both"], deviation=lengths, conditions="the reverse direction", clauses=ids),
-        finding("Ignores clip", "wrong", ["c", "both"], deviation=clip, clauses=["lstm.clip.gates"]),
+        finding(SUMMARY, "wrong", [*named, "both"], fault=lengths, conditions="the reverse direction", clauses=ids),
+        finding("Ignores clip", "wrong", ["c", "both"], fault=clip, clauses=["lstm.clip.gates"]),
         finding("wrong (value)", "wrong", ["odd"], clauses=["lstm.nan"]),
     ]
     return run_with(tmp_path / "run", rows, findings, **dict.fromkeys(ids, said), **{"lstm.nan": own})
 
 
-def test_a_mistake_is_told_with_its_id_its_clause_and_its_condition(diagnosed: Path, tmp_path: Path) -> None:
+def test_a_fault_is_told_with_its_id_its_clause_and_its_condition(diagnosed: Path, tmp_path: Path) -> None:
     page, _ = report(tmp_path / "report", diagnosed)
     first = page.text("finding-1")
     assert SUMMARY in first
@@ -65,45 +65,45 @@ def test_a_mistake_is_told_with_its_id_its_clause_and_its_condition(diagnosed: P
 def test_what_nothing_explains_is_said_to_be_so(diagnosed: Path, tmp_path: Path) -> None:
     page, _ = report(tmp_path / "report", diagnosed)
     third = page.text("finding-3")
-    assert "No known mistake" in third
+    assert "No known fault" in third
     assert "arithmetic: it follows from the format of numbers, and from no document" in third
-    told = "2 known mistakes together explain 5 of the 6 failing results with numbers to look at"
+    told = "2 known faults together explain 5 of the 6 failing results with numbers to look at"
     assert f"{told}; nothing explains the other 1." in page.text("answer")
 
 
 def test_a_crash_has_nothing_that_could_be_explained(tmp_path: Path) -> None:
     rows = [result("dead", verdict="crashed"), result("fine")]
     page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, [finding("crashed", "crashed", ["dead"])]))
-    assert "No known mistake" not in page.whole
+    assert "No known fault" not in page.whole
     assert "Diagnosis" not in page.text("answer")
 
 
-def test_the_page_of_a_mistake_leads_to_those_beside_it(diagnosed: Path, tmp_path: Path) -> None:
+def test_the_page_of_a_fault_leads_to_those_beside_it(diagnosed: Path, tmp_path: Path) -> None:
     first, second, third = pages(tmp_path / "report", diagnosed)
     assert "together with clip.ignored (1)" in first.text("answer")
     assert "02-ignores-clip.html" in [attrs.get("href") for attrs in first.all("a")]
     assert "explains 1 case by itself and 1 together with lengths.ignored (1)" in second.text("answer")
-    assert "No known mistake" in third.text("answer")
+    assert "No known fault" in third.text("answer")
 
 
 def test_what_fails_no_case_stands_apart_and_fails_no_run(tmp_path: Path) -> None:
-    rows = [result(name) for name in "abc"] + [result("d", verdict="accepted"), result("e", verdict="refused")]
-    title = "follows two readings of lstm.nan: quiet with float16, loud elsewhere"
+    rows = [result(name) for name in "abc"] + [result("d", verdict="not-rejected"), result("e", verdict="unsupported")]
+    title = "follows two interpretations of lstm.nan: quiet with float16, loud elsewhere"
     findings = [
         finding(title, "mixed", ["a"], verdict="pass", conditions="float16"),
         finding("biased in float32: errors do not average out", "biased", ["b"], verdict="pass"),
         finding("breaks a convention (padding)", "convention", ["c"], verdict="pass"),
-        finding("accepts what the document forbids: layout is 2", "accepted", ["d"]),
-        finding("refuses float64", "refused", ["e"], conditions="float64"),
+        finding("accepts what the document forbids: layout is 2", "not-rejected", ["d"]),
+        finding("refuses float64", "unsupported", ["e"], conditions="float64"),
     ]
     run = run_with(tmp_path / "run", rows, findings)
     page, _ = report(tmp_path / "report", run)
     order = [attrs["id"] for attrs in page.all("h3") if str(attrs.get("id")).startswith("findings-")]
-    assert order == ["findings-new", "findings-aside", "findings-refused"]
+    assert order == ["findings-new", "findings-aside", "findings-unsupported"]
     assert [word in page.text(f"finding-{n}") for n, word in enumerate(("mixed", "biased", "convention"), 2)] == [
         True
     ] * 3
-    assert "Refusesfloat64" in page.text("answer")  # two cells of a list
+    assert "Not: float64" in page.text("answer")
     accepted, mixed, biased, convention, refused = pages(tmp_path / "second", run)
     assert "so it fails the run" in accepted.text("answer")
     for aside in (mixed, biased, convention):

@@ -9,11 +9,13 @@ from typing import Any
 from onnxspec.reports import write_report
 from onnxspec.reports.disagreements import PAGE
 
+from .conftest import sample_info
+
 RESULT = {
     "case": "extendedlstm-1.float32.x.T1N1I1H1.000000", "op": "ExtendedLSTM", "domain": "com.amd.quark", "version": 1,
     "type": "float32", "target": "quark", "verdict": "pass", "expected": False, "clauses": [], "features": [],
     "worst": 0.1, "reason": None, "where": None, "message": "", "flags": [], "diagnosis": [], "seconds": 0.1,
-    "clause": None, "accuracy": "fixed-point", "readings": {}, "judged": 2, "elements": 2, "repeat": "",
+    "clause": None, "accuracy": "fixed-point", "interpretations": {}, "judged": 2, "elements": 2, "repeat": "",
 }  # fmt: skip
 
 ENTRY: dict[str, Any] = {
@@ -26,7 +28,12 @@ ENTRY: dict[str, Any] = {
     "source": ["lstm/cpu/lstm.h:56-65"],
     "when": "Powers of two.",
     "size": "Everything.",
+    "foundation": "",
+    "where": "the document, line 1",
     "seen": "shown",
+    "verdicts": ["wrong"],
+    "message": "",
+    "repeat": "",
     "cases": 3,
     "units": 28348.7,
     "error": 0.9,
@@ -40,8 +47,8 @@ def report(folder: Path, *entries: Any) -> Path:
     (run / "disagreements").mkdir(parents=True, exist_ok=True)
     (run / "disagreements" / "sign-lost.py").write_text("print(1)\n")
     (run / "results.jsonl").write_text(json.dumps(RESULT) + "\n")
-    targets = [{"name": "quark", "adapter": "quark", "description": {}, "disagreements": list(entries)}]
-    info = {"schema": 1, "complete": True, "cases": 1, "targets": targets, "clauses": {}, "profile": "core"}
+    info = sample_info([RESULT], "quark")
+    info["targets"][0] |= {"findings": [], **({"disagreements": list(entries)} if entries else {})}
     (run / "run.json").write_text(json.dumps(info))
     return write_report([run], folder / "report").parent
 
@@ -66,6 +73,6 @@ def test_a_run_about_something_else_has_no_such_page(tmp_path: Path) -> None:
 
 def test_what_is_no_script_of_the_run_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "secret.py").write_text("secret")
-    out = report(tmp_path, {**ENTRY, "script": "../secret.py"}, {"id": 7, "kind": None, "source": "x", "units": "many"})
+    out = report(tmp_path, {**ENTRY, "script": "../secret.py"})
     assert not list(out.glob("**/secret.py"))
     assert "sign-lost" in (out / PAGE).read_text()

@@ -37,7 +37,6 @@ def test_a_finding_is_told_from_its_clause_to_its_files(shown: Path, tmp_path: P
         "Y, Y_h, Y_c = LSTM <hidden_size: int = 3> (X, W, R)",
         "LSTM-14 in a model of opset 14; outputs asked for: Y, Y_h, Y_c.",
         "The same session runs other data first, X of shape 4 \u00d7 2 \u00d7 5.",
-        "clip-at-zero off",
         "-1 to 1, 2 not finite",
         "Leaves out clip.",
         "a warning of the runtime",
@@ -217,7 +216,7 @@ def test_an_exhibit_that_is_too_large_or_of_another_form_is_left_alone(sample: P
 def test_titles_for_people() -> None:
     assert in_words("wrong (value) with short row", "wrong", "value") == "Wrong values with short row"
     assert in_words("crashed with no rows", "crashed", "") == "The process dies with no rows"
-    assert in_words("refuses float64", "refused", "load") == "Refuses float64"
+    assert in_words("refuses float64", "unsupported", "load") == "Refuses float64"
     assert in_words("wrong turns", "wrong", "value") == "Wrong turns"
     assert in_words("input_forget is kept", "wrong", "value") == "input_forget is kept"
     kept = "Values past a sequence's length that break a convention"

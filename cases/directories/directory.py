@@ -1,0 +1,332 @@
+"""ONNX test-case directories: a model, and beside it numbered data sets of what goes in and what must come out.
+
+The form is that of onnx.backend.test: ``model.onnx``, and folders ``test_data_set_0``, ``test_data_set_1``, ... with
+``input_0.pb``, ..., ``output_0.pb``, ..., each a serialized TensorProto, in the order of the graph's inputs and
+outputs. A ``data.json`` may name a tolerance of the case's own.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from google.protobuf.message import DecodeError, EncodeError
+from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, ValueInfoProto
+
+from ..specs.tensor import array_of, tensor_proto
+from .external_data import OutsideData, take_in
+from .room import CASE_BYTES, DEPTH, Room, TooLarge
+
+__all__ = [
+    "ATOL",
+    "RTOL",
+    "BrokenFile",
+    "CaseDirectory",
+    "DataSet",
+    "DirectoryError",
+    "NoTestCase",
+    "OutsideFile",
+    "find_directories",
+    "read_directory",
+    "write_directory",
+]
+
+Array = NDArray[Any]
+Proto = TypeVar("Proto", ModelProto, TensorProto)
+
+RTOL, ATOL = 1e-3, 1e-7
+"""What the runner of onnx.backend.test allows where nothing else is said: |got - given| <= ATOL + RTOL |given|."""
+
+
+class DirectoryError(ValueError):
+    """A directory cannot be used; the text says which file of it and why, in one line."""
+
+
+class NoTestCase(DirectoryError):
+    """A directory that does not have the form of a test case."""
+
+
+class BrokenFile(DirectoryError):
+    """A file that is cut off, or is not what its name says."""
+
+
+class OutsideFile(DirectoryError):
+    """External data that is not in the directory itself."""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """One run of a model: arrays by name of graph input and graph output, in the graph's order.
+
+    ``outputs`` is empty where a directory gives none. bfloat16 is the type of ml_dtypes.
+    """
+
+    inputs: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class CaseDirectory:
+    """A test case as it was read.
+
+    model
+        The serialized ModelProto, external data taken in.
+    graph, opset
+        The graph's name, and the version of ONNX's own domain that the model imports; 0 where it imports none.
+    shown
+        Names of the graph's outputs.
+    rtol, atol
+        The tolerance that the given outputs are meant for.
+    """
+
+    folder: Path
+    model: bytes
+    graph: str
+    opset: int
+    shown: tuple[str, ...]
+    data_sets: tuple[DataSet, ...]
+    rtol: float = RTOL
+    atol: float = ATOL
+
+
+def write_directory(folder: Path, model: bytes, data_sets: Sequence[DataSet]) -> list[Path]:
+    """Write a test case into a new folder; the files, in the order in which they were written.
+
+    Raises OSError where it cannot be written, FileExistsError where the folder is there already.
+    """
+    folder.mkdir(parents=True)
+    written = [folder / "model.onnx"]
+    written[0].write_bytes(model)
+    for number, data in enumerate(data_sets):
+        place = folder / f"test_data_set_{number}"
+        place.mkdir()
+        for kind, arrays in (("input", data.inputs), ("output", data.outputs)):
+            for position, (name, array) in enumerate(arrays.items()):
+                written.append(place / f"{kind}_{position}.pb")
+                written[-1].write_bytes(tensor_proto(name, array).SerializeToString(deterministic=True))
+    return written
+
+
+def find_directories(root: Path) -> Iterator[Path]:
+    """Folders at or below `root` that are test cases or ought to be, by name: those with a model or data sets, and
+    those with nothing below them. Hidden ones, and what was seen already through another link, are passed over; so is
+    what lies deeper than DEPTH folders, but for the first folder there.
+
+    Raises NoTestCase where `root` is no folder.
+    """
+    if not _tried(root, root, root.is_dir):
+        raise NoTestCase(f"{_shown(root)} is no folder")
+    yield from _found(root, set(), DEPTH)
+
+
+def _found(folder: Path, seen: set[Path], depth: int) -> Iterator[Path]:
+    try:
+        real = folder.resolve()
+    except (OSError, RuntimeError):  # links in a circle, names that are too long: reading it will say why
+        yield folder
+        return
+    if real in seen:
+        return
+    seen.add(real)
+    try:
+        below = sorted((p for p in _entries(folder) if p.is_dir() and not p.name.startswith(".")), key=_numbered)
+        found = bool(_models(folder)) or any(_DATA_SET.fullmatch(p.name) for p in below)
+    except DirectoryError:  # reading it will say why
+        found, below = True, []
+    if found or not below or not depth:
+        yield folder
+        return
+    for inner in below:
+        yield from _found(inner, seen, depth - 1)
+
+
+_DATA_SET = re.compile(r"test_data_set.*")
+
+
+def _entries(folder: Path) -> list[Path]:
+    return _tried(folder, folder, lambda: list(folder.iterdir()))
+
+
+def _numbered(path: Path) -> tuple[Any, ...]:
+    """A key that sorts numbers inside names as numbers."""
+    parts = re.split(r"([0-9]+)", path.name)
+    return *((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts), (2, 0, path.name)
+
+
+def _models(folder: Path) -> list[Path]:
+    """model.onnx, or what else stands in its place: ONNX's model zoo has the model under its own name."""
+    named = folder / "model.onnx"
+    return [named] if named.is_file() else sorted(p for p in _entries(folder) if p.suffix == ".onnx" and p.is_file())
+
+
+def read_directory(folder: Path, size: int = CASE_BYTES) -> CaseDirectory:
+    """Read a test case, whoever wrote it; of one that has more than `size` bytes, as little as shows that.
+
+    Files are matched with the graph by the names that their tensors carry, or by position where those are not the
+    graph's. A graph input that is also an initializer may be given or not.
+
+    Raises NoTestCase, BrokenFile for a truncated protobuf, OutsideFile, or DirectoryError for what cannot be read, is
+    too large, or holds no tensors of numbers.
+    """
+    room = Room(size)
+    if not _tried(folder, folder, folder.is_dir):
+        raise NoTestCase(f"{_shown(folder)} is no folder")
+    models = _models(folder)
+    places = sorted((p for p in _entries(folder) if _DATA_SET.fullmatch(p.name) and p.is_dir()), key=_numbered)
+    if len(models) != 1:
+        what = "more than one model, none of them model.onnx" if models else "no model.onnx"
+        raise NoTestCase(f"{_shown(folder)} is no test case: it holds {what}")
+    if not places:
+        raise NoTestCase(f"{_shown(folder)} is no test case: it holds no test_data_set_0")
+    content = _read(folder, models[0], room)
+    model = _parsed(folder, models[0], content, ModelProto())
+    if not model.HasField("graph") or not model.opset_import:
+        raise BrokenFile(f"{_shown(models[0], folder)}: holds no model; is it cut off?")
+    try:
+        if take_in(model, models[0].parent, folder, room):
+            content = model.SerializeToString()
+    except EncodeError as error:
+        raise DirectoryError(f"{_shown(models[0], folder)}: is too large with its data: {_line(error)}") from None
+    except OutsideData as error:
+        raise OutsideFile(f"{_shown(models[0], folder)}: {_line(error)}") from None
+    except TooLarge as error:
+        raise DirectoryError(f"{_shown(models[0], folder)}: {_line(error)}") from None
+    except ValueError as error:
+        raise BrokenFile(f"{_shown(models[0], folder)}: {_line(error)}") from None
+    graph = model.graph
+    constant = {tensor.name for tensor in graph.initializer}
+    needed = [value for value in graph.input if value.name not in constant]
+    rtol, atol = _tolerance(folder, room)
+    return CaseDirectory(
+        folder,
+        content,
+        graph.name,
+        max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0),
+        tuple(value.name for value in graph.output),
+        tuple(_data_set(folder, place, needed, list(graph.input), list(graph.output), room) for place in places),
+        rtol,
+        atol,
+    )
+
+
+def _data_set(
+    folder: Path,
+    place: Path,
+    needed: list[ValueInfoProto],
+    inputs: list[ValueInfoProto],
+    outputs: list[ValueInfoProto],
+    room: Room,
+) -> DataSet:
+    given = _tensors(folder, place, "input", inputs, room)
+    fed = _named(given, needed if len(given) <= len(needed) else inputs)
+    lacking = [value.name for value in needed if fed is None or value.name not in fed]
+    if fed is None or lacking:
+        raise NoTestCase(f"{_shown(place, folder)}: holds {len(given)} inputs, the model takes {len(needed)}")
+    made = _named(_tensors(folder, place, "output", outputs, room), outputs)
+    if made is None or (made and len(made) != len(outputs)):
+        raise NoTestCase(f"{_shown(place, folder)}: does not hold the {len(outputs)} outputs of the model")
+    return DataSet(fed, made)
+
+
+def _named(given: list[tuple[str, Array]], values: list[ValueInfoProto]) -> dict[str, Array] | None:
+    """Arrays by name of the graph's values, in its order; None where there are too many."""
+    known = [value.name for value in values]
+    names = [name for name, _ in given]
+    if len(given) > len(known):
+        return None
+    if len(set(names)) < len(names) or not set(names) <= set(known):
+        names = known[: len(given)]
+    arrays = dict(zip(names, (array for _, array in given), strict=True))
+    return {name: arrays[name] for name in known if name in arrays}
+
+
+def _tensors(
+    folder: Path, place: Path, kind: str, values: Sequence[ValueInfoProto], room: Room
+) -> list[tuple[str, Array]]:
+    """The tensors ``kind_0.pb``, ... of a data set with the names that they carry."""
+    numbers = {int(m[1]) for p in _entries(place) if (m := re.fullmatch(rf"{kind}_([0-9]{{1,9}})\.pb", p.name))}
+    for number in range(max(numbers, default=-1) + 1):
+        if number not in numbers:
+            path = place / f"{kind}_{number}.pb"
+            raise NoTestCase(f"{_shown(path, folder)}: is missing, though later ones are there")
+    for value in values:
+        if not value.type.HasField("tensor_type"):
+            raise DirectoryError(f"{_shown(folder)}: {kind} {_line(value.name)} of the model is no tensor")
+    found = []
+    for number in sorted(numbers):
+        path = place / f"{kind}_{number}.pb"
+        if not path.is_file():  # a pipe would never end
+            raise BrokenFile(f"{_shown(path, folder)}: is no file")
+        tensor = _parsed(folder, path, _read(folder, path, room), TensorProto())
+        try:
+            take_in(tensor, place, folder, room)
+            found.append((tensor.name, array_of(tensor)))
+        except OutsideData as error:
+            raise OutsideFile(f"{_shown(path, folder)}: {_line(error)}") from None
+        except TooLarge as error:
+            raise DirectoryError(f"{_shown(path, folder)}: {_line(error)}") from None
+        except ValueError as error:
+            raise BrokenFile(f"{_shown(path, folder)}: {_line(error)}") from None
+        except TypeError as error:
+            raise DirectoryError(f"{_shown(path, folder)}: {_line(error)}") from None
+    return found
+
+
+def _parsed(folder: Path, path: Path, content: bytes, proto: Proto) -> Proto:
+    try:
+        proto.ParseFromString(content)
+    except (DecodeError, RecursionError) as error:
+        raise BrokenFile(f"{_shown(path, folder)}: is no {type(proto).__name__}, or cut off: {_line(error)}") from None
+    return proto
+
+
+def _tolerance(folder: Path, room: Room) -> tuple[float, float]:
+    """rtol and atol of data.json where there is one, as onnx.backend.test's loader reads them."""
+    path = folder / "data.json"
+    if not path.is_file():
+        return RTOL, ATOL
+    try:
+        plain = json.loads(_read(folder, path, room))
+        rtol, atol = float(plain.get("rtol", RTOL)), float(plain.get("atol", ATOL))
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise BrokenFile(f"{_shown(path, folder)}: is no JSON object with numbers rtol and atol") from None
+    if not (0 <= rtol < math.inf and 0 <= atol < math.inf):
+        raise BrokenFile(f"{_shown(path, folder)}: rtol and atol are numbers from 0 on, not {rtol:g} and {atol:g}")
+    return rtol, atol
+
+
+def _read(folder: Path, path: Path, room: Room) -> bytes:
+    try:
+        return _tried(folder, path, lambda: room.read(path, "the file"))
+    except TooLarge as error:
+        raise DirectoryError(f"{_shown(path, folder)}: {_line(error)}") from None
+
+
+Read = TypeVar("Read")
+
+
+def _tried(folder: Path, path: Path, read: Callable[[], Read]) -> Read:
+    try:
+        return read()
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise DirectoryError(f"{_shown(path, folder)}: cannot be read: {why}") from None
+
+
+def _shown(path: Path, folder: Path | None = None) -> str:
+    """A path as part of a line: from the test case's own name on."""
+    if folder is not None and path != folder:
+        return f"{_line(folder.name or folder)}/{_line(path.relative_to(folder).as_posix())}"
+    return _line(path.name or path)
+
+
+def _line(text: object, limit: int = 300) -> str:
+    """A text that may be anybody's as one printable line."""
+    words = " ".join(str(text).split())[:limit]
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in words)

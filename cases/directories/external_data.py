@@ -1,0 +1,124 @@
+"""External data: tensors whose bytes stand in a file beside their model, taken in from the model's own folder only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, helper
+
+from .room import Room
+
+__all__ = ["OutsideData", "content_of", "take_in"]
+
+
+class OutsideData(ValueError):
+    """A tensor's data is said to be outside the folder that a model may read from."""
+
+
+def take_in(proto: ModelProto | TensorProto, base: Path, folder: Path, room: Room) -> bool:
+    """Replace every reference to external data by the data; whether there was one.
+
+    base
+        The folder from which locations count.
+    folder
+        What may be read: files at or below it, however links lead there.
+    room
+        What it may take.
+
+    Raises OutsideData, TooLarge, or ValueError where a file is missing, no file, or shorter than what it must hold.
+    """
+    tensors = [proto] if isinstance(proto, TensorProto) else _of_model(proto)
+    found = False
+    for tensor in tensors:
+        room.fit(tensor.dims, _width(tensor), f"tensor {tensor.name!r}")
+        if tensor.data_location == TensorProto.EXTERNAL:
+            found = True
+            content = content_of(tensor, base, folder, room)
+            del tensor.external_data[:]
+            tensor.data_location = TensorProto.DEFAULT
+            tensor.raw_data = content
+    return found
+
+
+def content_of(tensor: TensorProto, base: Path, folder: Path, room: Room) -> bytes:
+    """The bytes that a tensor refers to; arguments and errors are those of :func:`take_in`."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location = entries.get("location", "")
+    if not location or "\0" in location:
+        raise ValueError(f"external data of {tensor.name!r} names no file")
+    if "\\" in location or Path(location).is_absolute():
+        raise OutsideData(f"external data of {tensor.name!r} is outside the folder: {location!r}")
+    try:
+        path = (base / location).resolve()
+        if not path.is_relative_to(folder.resolve()):
+            raise OutsideData(f"external data of {tensor.name!r} is outside the folder: {location!r}")
+        if not path.is_file():
+            raise ValueError(f"external data of {tensor.name!r} is missing: {location!r}")
+        offset, length = (_count(tensor, key, entries.get(key)) for key in ("offset", "length"))
+        size = path.stat().st_size
+        start = offset or 0
+        count = max(size - start, 0) if length is None else length
+        if start + count > size:
+            raise ValueError(f"external data of {tensor.name!r} is cut off: {location!r} has {size} bytes")
+        room.take(count, f"external data of {tensor.name!r}")
+        with path.open("rb") as file:
+            file.seek(start)
+            content: bytes = file.read(count)
+            return content
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle, before Python 3.13
+        reason = getattr(error, "strerror", None) or error
+        raise ValueError(f"external data of {tensor.name!r} cannot be read: {location!r}: {reason}") from None
+
+
+def _width(tensor: TensorProto) -> int:
+    """Bytes of an element; where that is not known, of a small one."""
+    try:
+        return int(helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
+    except (KeyError, TypeError, ValueError):
+        return 1
+
+
+def _count(tensor: TensorProto, key: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isdecimal() and text.isascii() and len(text) < 19):
+        raise ValueError(f"external data of {tensor.name!r} has {key} {text!r}")
+    return int(text)
+
+
+def _of_model(model: ModelProto) -> Iterator[TensorProto]:
+    yield from _of_graph(model.graph)
+    for function in model.functions:
+        for node in function.node:
+            yield from _of_node(node)
+
+
+def _of_graph(graph: GraphProto) -> Iterator[TensorProto]:
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from _of_sparse(sparse)
+    for node in graph.node:
+        yield from _of_node(node)
+
+
+def _of_node(node: NodeProto) -> Iterator[TensorProto]:
+    for attribute in node.attribute:
+        yield from _of_attribute(attribute)
+
+
+def _of_attribute(attribute: AttributeProto) -> Iterator[TensorProto]:
+    # An absent tensor reads as an empty one, which refers to nothing; looking at `t` does not make it present.
+    yield attribute.t
+    yield from attribute.tensors
+    for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors):
+        yield from _of_sparse(sparse)
+    if attribute.HasField("g"):
+        yield from _of_graph(attribute.g)
+    for graph in attribute.graphs:
+        yield from _of_graph(graph)
+
+
+def _of_sparse(sparse: SparseTensorProto) -> Iterator[TensorProto]:
+    yield sparse.values
+    yield sparse.indices

@@ -1,0 +1,104 @@
+"""Fairness of a fixed tolerance: whether a runner that knows no radius may judge a case without accusing the
+conforming.
+
+Such a runner compares each output with one expected number within ATOL + RTOL |expected|. It has no notion of an
+interpretation or a convention, nor of an element that nobody can know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...reference import FORMATS, Expectation, evaluate, expect
+from ...reference.numbers.bounded import RADIUS_SLACK
+from ..specs.case import Case, Trial
+from ..specs.family import clauses_exercised
+from .directory import ATOL, RTOL, DataSet
+
+__all__ = ["Fairness", "data_sets_of", "fairness_of"]
+
+
+@dataclass(frozen=True)
+class Fairness:
+    """What stands against a case in the hands of a runner with a fixed tolerance.
+
+    interpretations
+        Names of the interpretations on which its outputs depend.
+    open
+        Ids of its clauses that are conventions, or that the document leaves open.
+    largest
+        The largest, over all elements of all data sets, of (radius + distance of the expected number, which is rounded,
+        from the true one) / (ATOL + RTOL |expected|). Up to 1 no conforming implementation of the class is accused.
+    output
+        Name of the output that has it.
+    unknown
+        How many elements have no expected number: they are in doubt, or not finite.
+    """
+
+    interpretations: tuple[str, ...]
+    open: tuple[str, ...]
+    largest: float
+    output: str | None
+    unknown: int
+
+    @property
+    def reason(self) -> str:
+        """Why the case is left out, in words; empty for a fair one."""
+        reasons = []
+        if self.interpretations:
+            reasons.append(f"more than one interpretation is right: {', '.join(self.interpretations)}")
+        if self.open:
+            reasons.append(f"rests on what the document does not settle: {', '.join(self.open)}")
+        if self.unknown:
+            reasons.append(f"{self.unknown} elements have no number that can be expected")
+        if not self.largest <= 1:
+            reasons.append(f"a conforming {self.output} may differ by {self.largest:.3g} times the tolerance")
+        return "; ".join(reasons)
+
+
+def data_sets_of(trial: Trial) -> list[DataSet]:
+    """What each run is fed, with the outputs of the reference, each number rounded once to the type of the tensors."""
+    found = []
+    for feed in trial.feeds:
+        form = FORMATS[feed.inputs["X"].dtype.name]
+        outputs = evaluate(trial.node, feed.inputs)
+        found.append(DataSet(feed.fed, {name: form.nearest(number) for name, number in outputs.items()}))
+    return found
+
+
+def fairness_of(case: Case, data_sets: Sequence[DataSet], accuracy: str = "standard") -> Fairness:
+    """How the case fares with the tolerance of onnx.backend.test, by an accuracy class.
+
+    data_sets
+        Of the case's trial, one for each of its feeds.
+
+    The radius is that of a free run, from the inputs alone, since such a runner looks at outputs only.
+    """
+    largest, output, unknown = 0.0, None, 0
+    for feed, data in zip(case.trial.feeds, data_sets, strict=True):
+        for expectation in expect(case.trial.node, feed.inputs, {}, accuracy):
+            share, strange = _share(expectation, data.outputs[expectation.output])
+            unknown += strange
+            if share > largest or output is None:
+                largest, output = share, expectation.output
+    clauses = (c for c in clauses_exercised(case.spec) if not c.may_fail)
+    named = tuple(c.id for c in clauses if c.interpretation is None)
+    return Fairness(tuple(sorted(case.trial.touched)), named, largest, output, unknown)
+
+
+def _share(expectation: Expectation, given: NDArray[Any]) -> tuple[float, int]:
+    """The largest share of the tolerance that an expectation takes, and how many of its elements are unknown."""
+    number, shown = expectation.number, given.astype(np.float64)
+    known = np.isfinite(shown) & (np.abs(number.value) + number.radius < number.budget.tensor.largest)
+    if number.doubt is not None:
+        known &= ~number.doubt
+    about = np.ones(shown.shape, bool) if expectation.about is None else expectation.about
+    with np.errstate(invalid="ignore", over="ignore"):
+        share = number.radius * RADIUS_SLACK + np.abs(shown - number.value)
+        share /= ATOL + RTOL * np.abs(shown)
+    return float(share[about & known].max(initial=0.0)), int((about & ~known).sum())

@@ -1,0 +1,180 @@
+"""Models of other people: one recurrent node, read into what the reference computes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import AttributeProto, NodeProto, TensorProto, helper
+
+from ...reference import (
+    IllegalNode,
+    Node,
+    OperatorVersion,
+    UnknownOperator,
+    document_meant,
+    operator_version,
+    versions_of,
+)
+from ..specs.tensor import array_of
+
+__all__ = ["NotOneNode", "OneNode", "read_model"]
+
+
+class NotOneNode(ValueError):
+    """The model is no single recurrent node with its constants; the text says what it is instead, in one line."""
+
+
+@dataclass(frozen=True)
+class OneNode:
+    """A model of one recurrent node.
+
+    node
+        Operator version, attributes, and as outputs those that the graph shows, in the graph's order.
+    inputs
+        Formal input name to name of the graph input that feeds it, in the order of the node's inputs.
+    constants
+        Formal input name to array, for what an initializer or a Constant node gives. An initializer that is a graph
+        input too is its default, and stands in both.
+    outputs
+        Formal output name to name of the graph output, in the order of the graph's outputs.
+    """
+
+    node: Node
+    inputs: Mapping[str, str]
+    constants: Mapping[str, NDArray[Any]]
+    outputs: Mapping[str, str]
+
+    def bind(self, fed: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """All inputs of the node by formal name, from what the graph is fed by graph name.
+
+        Raises KeyError, with a text that names them, for graph inputs that are neither fed nor constants.
+        """
+        missing = [n for formal, n in self.inputs.items() if n not in fed and formal not in self.constants]
+        if missing:
+            raise KeyError(f"no array for {', '.join(missing)}")
+        return {**self.constants, **{formal: fed[n] for formal, n in self.inputs.items() if n in fed}}
+
+
+def read_model(model: onnx.ModelProto | bytes) -> OneNode:
+    """The one recurrent node of a model.
+
+    model
+        With its external data loaded, if it has any. Beside the node there may be Constant nodes that feed it.
+
+    Raises NotOneNode where it holds anything else, IllegalNode where the node has attributes or outputs that its
+    operator version does not define. Neither types nor shapes are looked at: :func:`..reference.configure` does that.
+    """
+    if isinstance(model, bytes):
+        try:
+            model = onnx.load_model_from_string(model)
+        except Exception as error:  # protobuf's own, and protobuf is onnx's affair
+            raise NotOneNode(f"these bytes are no ONNX model: {error}") from None
+    graph = model.graph
+    constants = dict(_initializers(graph))
+    nodes = []
+    for proto in graph.node:
+        if proto.op_type == "Constant" and proto.domain in ("", "ai.onnx"):
+            constants[proto.output[0]] = _constant(proto)
+        else:
+            nodes.append(proto)
+    if len(nodes) != 1:
+        what = ", ".join(proto.op_type for proto in nodes[:5]) + (", ..." if len(nodes) > 5 else "")
+        raise NotOneNode(f"the graph holds {len(nodes)} nodes beside constants, not one{': ' + what if what else ''}")
+    (proto,) = nodes
+    operator = _operator(model, proto)
+    given = _by_position(proto.input, operator.inputs, f"{operator.name}: inputs")
+    fed = {value.name for value in graph.input}
+    for formal, name in given.items():
+        if name not in fed and name not in constants:
+            raise NotOneNode(f"{operator.name}: input {formal} is {name!r}, which nothing in the graph gives")
+    named = _by_position(proto.output, operator.outputs, f"{operator.name}: outputs")
+    made = {name: formal for formal, name in named.items()}
+    shown = [value.name for value in graph.output]
+    for name in shown:
+        if name not in made:
+            raise NotOneNode(f"the graph's output {name!r} is no output of its {operator.op_type} node")
+    if len(set(shown)) < len(shown):
+        raise NotOneNode("the graph shows an output twice")
+    outputs = {made[name]: name for name in shown}
+    attributes = {a.name: _attribute(a, operator) for a in proto.attribute}
+    return OneNode(
+        Node(operator.op_type, operator.since_version, attributes, tuple(outputs), operator.domain),
+        {formal: name for formal, name in given.items() if name in fed},
+        {formal: constants[name] for formal, name in given.items() if name in constants},
+        outputs,
+    )
+
+
+def _operator(model: onnx.ModelProto, proto: NodeProto) -> OperatorVersion:
+    """The operator version that a node means, by whatever name, under the opset that its model imports."""
+    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    try:
+        document = document_meant(proto.op_type, domain)
+    except UnknownOperator as error:
+        raise NotOneNode(str(error)) from None
+    versions = versions_of(document.op_type, document.domain)
+    opsets = [o.version for o in model.opset_import if ("" if o.domain == "ai.onnx" else o.domain) == domain]
+    if not opsets:
+        raise NotOneNode(f"the model imports no opset of domain {domain!r}")
+    meant = [version for version in versions if version <= opsets[0]]
+    if not meant:
+        raise NotOneNode(f"opset {opsets[0]} has no {proto.op_type}: its versions are {', '.join(map(str, versions))}")
+    return operator_version(document.op_type, meant[-1], document.domain)
+
+
+def _by_position(names: Any, formal: tuple[str, ...], what: str) -> dict[str, str]:
+    """Formal names with the names that stand in their places; an empty one only keeps its place."""
+    if len(names) > len(formal):
+        raise NotOneNode(f"{what} are {len(formal)} at most, not {len(names)}")
+    return {f: name for f, name in zip(formal, names, strict=False) if name}
+
+
+def _attribute(attribute: AttributeProto, operator: OperatorVersion) -> Any:
+    if attribute.ref_attr_name:
+        raise NotOneNode(f"attribute {attribute.name} refers to a function's attribute")
+    kind = AttributeProto.AttributeType.Name(attribute.type)
+    must = operator.attributes.get(attribute.name, kind)
+    if kind != must:
+        clause = f"{operator.op_type.lower()}.attributes"
+        raise IllegalNode(clause, f"{operator.name}: attribute {attribute.name} is {must}, not {kind}")
+    value = helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if kind == "STRINGS":
+        return [item.decode("utf-8", "replace") for item in value]
+    return list(value) if kind in ("INTS", "FLOATS") else value
+
+
+def _initializers(graph: onnx.GraphProto) -> Any:
+    if graph.sparse_initializer:
+        raise NotOneNode("the graph has sparse initializers")
+    for tensor in graph.initializer:
+        yield tensor.name, _array(tensor)
+
+
+def _constant(proto: NodeProto) -> NDArray[Any]:
+    """What a Constant node gives."""
+    if len(proto.attribute) == 1:
+        (attribute,) = proto.attribute
+        value = helper.get_attribute_value(attribute)
+        if attribute.name == "value":
+            return _array(value)
+        if attribute.name in ("value_float", "value_floats"):
+            return np.array(value, np.float32)
+        if attribute.name in ("value_int", "value_ints"):
+            return np.array(value, np.int64)
+    raise NotOneNode(f"the Constant node of {proto.output[0]!r} holds no tensor of numbers")
+
+
+def _array(tensor: TensorProto) -> NDArray[Any]:
+    if tensor.data_location == TensorProto.EXTERNAL:
+        raise NotOneNode(f"tensor {tensor.name!r} stands in another file: load the model with its external data")
+    try:
+        return array_of(tensor)
+    except (ValueError, TypeError) as error:
+        raise NotOneNode(f"tensor {tensor.name!r} {' '.join(str(error).split())}") from None

@@ -1,0 +1,70 @@
+"""The room that a test case may take: what it would need is known before anything is read or allocated.
+
+A directory of somebody else's may hold a file of twenty gigabytes, or a hundred bytes that stand for as much: a shape,
+a tensor whose data is elsewhere, a sequence of a billion steps. Each costs itself and not the others beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+__all__ = ["CASE_BYTES", "DEPTH", "Room", "TooLarge", "multiply_adds_in", "steps_in"]
+
+CASE_BYTES = 512 << 20
+"""Bytes of one test case unless an option says otherwise: files as they are, tensors as their shapes have it. A layer
+of 2048 units takes 128 MiB; and what is read is held four times over: as bytes, as messages, as arrays, as a job."""
+
+DEPTH = 64
+"""Folders below the one that was asked for. Paths end at 4,096 characters anyway."""
+
+# What the judging of a case costs grows with its steps and with the multiplications in them. A step takes some 300 us
+# at least, so the usual room allows 40 seconds of those; and 2**38 multiplications, about a minute.
+_BYTES_A_STEP = 1 << 12
+_MULTIPLY_ADDS_A_BYTE = 1 << 9
+
+
+class TooLarge(ValueError):
+    """A test case takes more room than it may; the text says what does, and how much there is."""
+
+
+class Room:
+    """What is left of the bytes that a test case may take."""
+
+    def __init__(self, size: int = CASE_BYTES) -> None:
+        self.size = size
+        self._left = size
+
+    def take(self, count: int, what: str) -> None:
+        """Make sure that there is room for so many bytes more. Raises TooLarge."""
+        if count > self._left:
+            raise TooLarge(f"{what}: {count} bytes, and of {self.size} that a test case may have {self._left} are left")
+        self._left -= count
+
+    def fit(self, dims: Iterable[int], width: int, what: str) -> None:
+        """Make sure that a tensor of this shape could be held at all, with one in the place of every zero: a dimension
+        may be gone through though another one is empty. Raises TooLarge."""
+        shape = tuple(dims)
+        if math.prod(max(extent, 1) for extent in shape) * width > self.size:
+            shown = str(shape[:8])[:100]
+            raise TooLarge(f"{what}: has shape {shown}, more than the {self.size} bytes that a test case may have")
+
+    def read(self, path: Path, what: str) -> bytes:
+        """The content of a file. Raises TooLarge before it is read, and OSError."""
+        self.take(path.stat().st_size, what)
+        with path.open("rb") as file:
+            content = file.read(self.size + 1)
+        if len(content) > self.size:
+            raise TooLarge(f"{what}: grows while it is read")
+        return content
+
+
+def steps_in(size: int) -> int:
+    """Steps of a sequence that are judged where a case may have `size` bytes."""
+    return size // _BYTES_A_STEP
+
+
+def multiply_adds_in(size: int) -> int:
+    """Multiplications of weights that are judged where a case may have `size` bytes."""
+    return size * _MULTIPLY_ADDS_A_BYTE

@@ -1,0 +1,1 @@
+"""What only one operator's cases have: a folder each."""

@@ -1,0 +1,5 @@
+"""Cases of com.amd.quark::ExtendedLSTM."""
+
+from .family import EXTENDED_FAMILY
+
+__all__ = ["EXTENDED_FAMILY"]

@@ -1,0 +1,126 @@
+"""The cases of ExtendedLSTM, as a family."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ....reference import Node
+from ...specs.bounds import Bounds
+from ...specs.case import Case, Feed, Trial
+from ...specs.data import uniform
+from ...specs.family import Family
+from ...specs.features import groups_with
+from ...specs.violations import Draft, Violation
+from .features import node_features
+from .profile import extended_profile
+from .spec import HIGHEST, OP_TYPE, ExtendedSpec
+from .violations import EXTENDED_VIOLATIONS, extended_violation
+
+__all__ = ["EXTENDED_FAMILY"]
+
+
+class _Extended(Family):
+    """ExtendedLSTM; see :class:`...specs.family.Family`."""
+
+    operators = (OP_TYPE,)
+    spec = ExtendedSpec
+
+    def profile(self, name: str, op: str, version: int) -> Sequence[ExtendedSpec]:
+        """By the rules of :mod:`.profile`."""
+        return extended_profile(name)
+
+    def build(self, spec: ExtendedSpec) -> Case:
+        """A session of the case's own run and of what runs before; of a forbidden model the same without its violation
+        beside it."""
+        if spec.illegal:
+            violation = extended_violation(spec.illegal)
+            trial = _trial(spec, spec.id, [spec.broken], violation)
+            legal = replace(spec, illegal="")
+            return Case(spec, trial, _trial(legal, f"{spec.id}~twin", [legal.draft]))
+        drafts = [spec.draft]
+        if spec.reruns != "none":
+            drafts.insert(0, replace(spec.draft, inputs=spec.inputs(1)))
+        return Case(spec, _trial(spec, spec.id, drafts), None)
+
+    def features(self, spec: ExtendedSpec) -> frozenset[str]:
+        """See :attr:`.spec.ExtendedSpec.features`."""
+        return spec.features
+
+    def groups(self, spec: ExtendedSpec) -> list[str]:
+        """Every legal case is bidirectional."""
+        always = {"bidirectional", *(["bias"] if spec.bias else [])}
+        return groups_with(spec.features & {"illegal"} or spec.features | always)
+
+    def all_features(self, op: str, version: int) -> frozenset[str]:
+        """Those of all cases that there are."""
+        return _all_features()
+
+    def content(self, spec: ExtendedSpec) -> Iterator[bytes]:
+        """Attributes, inputs, and what is fed before."""
+        draft = spec.broken
+        yield repr(sorted(draft.attributes.items())).encode()
+        for name, array in sorted(draft.inputs.items()):
+            yield name.encode()
+            yield array.tobytes()
+        if spec.reruns != "none":
+            yield spec.inputs(1)["X"].tobytes()
+
+    def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
+        """See :func:`.features.node_features`."""
+        return node_features(node, inputs)
+
+    def formula(self, spec: ExtendedSpec, name: str, array: NDArray[Any]) -> str | None:
+        """The generator that a tensor came from, within its range."""
+        affine = getattr(spec, name.lower(), None)
+        if affine is None:
+            return None
+        (scale, zero_point), fill = affine, dict(spec.fill).get(name, 1.0)
+        low, high = -zero_point * scale * fill, (HIGHEST - zero_point) * scale * fill
+        for run in (0, 1):
+            key = f"{spec.op}/{name}/{spec.seed}/{run}"
+            values = (low + high) / 2 + (high - low) / 2 * uniform(key, array.shape, 24, 0)
+            if values.astype(array.dtype).tobytes() == array.tobytes():
+                words = f'drawn("{key}", {array.shape}, 24, 0)'
+                return f'({(low + high) / 2!r} + {(high - low) / 2!r} * {words}).astype("{array.dtype.name}")'
+        return None
+
+    def cases(self, op: str, version: int, bounds: Bounds) -> Any:
+        """See :func:`.drawing.extended_cases`."""
+        from .drawing import extended_cases  # Hypothesis is imported where something is drawn
+
+        return extended_cases(bounds)
+
+    def violations(self, op: str, version: int) -> Sequence[Violation]:
+        """All that there are."""
+        return EXTENDED_VIOLATIONS
+
+
+def _broken(node: Node, draft: Draft) -> Node:
+    """The node of a forbidden model, without the checks that it would not pass."""
+    broken = copy.copy(node)
+    object.__setattr__(broken, "attributes", MappingProxyType(draft.attributes))
+    object.__setattr__(broken, "outputs", tuple(name for name in draft.outputs if name))
+    return broken
+
+
+def _trial(spec: ExtendedSpec, key: str, drafts: Sequence[Draft], violation: Violation | None = None) -> Trial:
+    feeds = tuple(
+        Feed(draft.inputs, {n: a for n, a in draft.inputs.items() if n not in spec.constants}) for draft in drafts
+    )
+    node = spec.node if violation is None else _broken(spec.node, drafts[-1])
+    return Trial(key, spec.model(drafts[-1]), node, feeds, violation=violation, alone=spec.spoils)
+
+
+@cache
+def _all_features() -> frozenset[str]:
+    return frozenset().union(*(spec.features for spec in extended_profile("full")))
+
+
+EXTENDED_FAMILY = _Extended()

@@ -1,0 +1,90 @@
+"""A case as one line of text, which rebuilds it bit for bit anywhere.
+
+The line is the JSON of the case's spec: the operator version, and every field that does not have its default.
+
+::
+
+    {"op":"GRU","version":14,"type":"float32","T":3,"H":4,"lengths":"ragged"}
+
+It may come from anybody, so what is read is checked whole: each field's name, type and range, the sizes all together,
+and that the document allows the case, or that it breaks it in the one way that it names.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from typing import Any
+
+import msgspec
+
+from ..reference import IllegalNode, operator_names, resolve, versions_of
+from .specs.case import Spec
+from .specs.family import build_case, family_of
+
+__all__ = ["CaseTextError", "case_from_json", "case_text", "check_case"]
+
+
+_LIKE = '{"op":"GRU","version":14,"type":"float32","T":3}'
+
+
+class CaseTextError(ValueError):
+    """The JSON is no case; it says why in one line."""
+
+
+def case_text(spec: Spec) -> str:
+    """The line that stands for a case."""
+    return json.dumps({"op": spec.op, "version": spec.version, **spec.to_json()}, separators=(",", ":"))
+
+
+def case_from_json(value: object) -> Spec:
+    """The case that the JSON of such a line stands for. Raises CaseTextError."""
+    if not isinstance(value, dict):
+        raise CaseTextError(f"the JSON of a case is an object, like {_LIKE}")
+    spec = _spec_of(value)
+    check_case(spec)
+    return spec
+
+
+def check_case(spec: Spec) -> None:
+    """Make sure that a case can be built: that its node is legal, or can be made illegal as it says.
+
+    Raises CaseTextError.
+    """
+    own = family_of(spec.op).violations(spec.op, spec.version)
+    if spec.illegal and spec.illegal not in {violation.id for violation in own}:
+        raise CaseTextError(f"there is no violation {_short(spec.illegal)} of {spec.op}-{spec.version}")
+    try:
+        legal: Any = replace(spec, illegal="")  # type: ignore[type-var]
+        for feed in build_case(legal).trial.feeds:
+            resolve(legal.node, feed.inputs)
+    except IllegalNode as error:
+        raise CaseTextError(f"{error} ({error.clause}), and no violation is named that does so") from None
+    try:
+        build_case(spec)
+    except (KeyError, IndexError) as error:
+        raise CaseTextError(f"the violation {spec.illegal!r} cannot be made in it: there is no {error}") from None
+
+
+def _spec_of(value: dict[str, Any]) -> Spec:
+    op, version = value.get("op"), value.get("version")
+    if not isinstance(op, str) or op not in operator_names():
+        raise CaseTextError(f"op is {' or '.join(operator_names())}, not {_short(op)}")
+    if type(version) is not int or version not in versions_of(op):
+        numbers = " or ".join(map(str, versions_of(op)))
+        raise CaseTextError(f"version of {op} is {numbers}, not {_short(version)}")
+    kind = family_of(op).spec
+    names = [field.name for field in fields(kind)]
+    for name in value:
+        if name not in (*names, "op", "version"):
+            raise CaseTextError(f"a case of {op} has no field {_short(name)}; it has {', '.join(names)}")
+    try:
+        found: Spec = msgspec.convert({n: v for n, v in value.items() if n in names}, type=kind)
+        return found
+    except msgspec.ValidationError as error:
+        raise CaseTextError(str(error)) from None
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."

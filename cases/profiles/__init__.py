@@ -1,0 +1,1 @@
+"""Pinned lists of cases."""

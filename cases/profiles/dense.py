@@ -1,0 +1,290 @@
+"""Dense cases: legal configurations drawn at random, each with many features at once.
+
+Kernels break one thing when another is there, and a case in which many things are there tries all their combinations
+at a time: sixty such models show more pairs of "X goes wrong when Y" than hundreds that carry one feature each. They
+are drawn from the space (:mod:`..specs.space`) by a counter, every case by its own number, so that a list of numbers is
+a list of cases and the same numbers are the same cases everywhere.
+
+*Levels* are nested parts of the space. A target that stops at one keeps the dense cases of that level.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from ...reference import ACTIVATIONS, CELLS, interpretations_touched, operator_version, versions_of
+from ..specs.data import inputs_of
+from ..specs.space import functions_of, output_subsets, settle, space_of
+from ..specs.spec import CaseSpec
+from .covering import Counter
+
+__all__ = ["LEVELS", "Supported", "dense_spec", "dense_specs", "levels_of", "supports"]
+
+Supported = Mapping[str, Collection[Any]]
+"""For axes of the space, named as the fields of CaseSpec, the values that a case may have; an axis that is not named
+may have any. ``activations`` are names of functions that a node may list, and none may be listed where it is empty;
+values of ``outputs`` are tuples."""
+
+_BASIC: Supported = {
+    "direction": ("forward",),
+    "layout": (0,),
+    "lengths": ("absent",),
+    "peepholes": (False,),
+    "activations": (),
+    "clip": (None,),
+    "input_forget": (None,),
+    "linear_before_reset": (None,),
+    "dimensions": ("static",),
+    "reruns": ("none", "data"),
+    "hidden_size": (True,),
+}
+LEVELS: Mapping[str, Supported] = MappingProxyType(
+    {
+        "basic": _BASIC,
+        "sequence": {n: v for n, v in _BASIC.items() if n not in ("direction", "lengths")},
+        "complete": {},
+    }
+)
+"""Nested parts of the space, from what every runtime begins with to all that there is."""
+
+# What a draw may be, each value as often as is its weight. Sizes stand on both sides of the numbers at which kernels
+# change their ways: blocks of 1, 2, 4, 8, 16 and 32, even and odd tails.
+_STEPS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 11, 16, 17)
+_ROWS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 9)
+_WIDTHS = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 16, 17, 19, 24, 31, 32, 32, 32, 33, 33, 34, 36)
+_LARGEST = 1500  # T*N*H, beyond which a case costs more to judge than it shows
+_WEIGHTS: dict[str, tuple[Any, ...]] = {
+    "direction": ("forward", "reverse", "bidirectional", "bidirectional"),
+    "bias": (True, True, False),
+    "peepholes": (True, True, False),
+    "layout": (0, 0, 1),
+    "lengths": ("absent", "ragged", "ragged", "full", "short", "empty"),
+    "initial": ("none", "none", "all", "all", "all", "h", "c"),
+    "clip": (None, None, None, None, 0.125, 0.25, 0.5, 1.0, 2.0, 8.0),
+    "input_forget": (None, None, 1, 1, 0),
+    "linear_before_reset": (None, None, 1, 1, 0, 2),
+    "hidden_size": (True, True, True, False),
+    "explicit": (False, False, True),
+    "reruns": ("none", "none", "none", "data", "sizes", "growing"),
+    "data": ("dense", "dense", "dense", "small", "large", "heavy"),
+    "outputs": ("all", "all", "some"),
+    "activations": (False, True),
+    "output_sequence": (1, 1, 0, None),
+}
+# Coefficients that keep a few steps within the range of float16, and are no function's defaults.
+_COEFFICIENTS = (0.1875, 0.3125, 0.625, 0.875, 1.25, -0.375, -0.75)
+_BOUNDED = frozenset({"Sigmoid", "Tanh", "HardSigmoid", "Softsign", "ScaledTanh"})
+_COEFFICIENTED = frozenset(name for name, kind in ACTIVATIONS.items() if kind.uses_beta)
+_LONG = 6  # steps, beyond which only one function of a direction may be unbounded
+_OPEN = 2  # interpretations that a case may touch: each doubles the ways in which a fault may be excused
+_REDRAWS = 6
+_LEAN = (0, 0, 0, 0, 1, 3)  # of eight: how often an axis of a case is left at its simplest value
+
+
+def supports(spec: CaseSpec, supported: Supported) -> bool:
+    """Whether a case lies in a part of the space."""
+    return all(_within(name, getattr(spec, name, None), values) for name, values in supported.items())
+
+
+def _within(name: str, value: Any, values: Collection[Any]) -> bool:
+    if name == "activations":
+        return value is None or {v.lower() for v in value} <= {v.lower() for v in values}
+    return value in values
+
+
+def levels_of(spec: CaseSpec) -> tuple[str, ...]:
+    """The levels that a case belongs to, narrowest first."""
+    return tuple(name for name, level in LEVELS.items() if supports(spec, level))
+
+
+def dense_specs(
+    op: str,
+    version: int | None = None,
+    type: str | None = None,
+    supported: Supported | None = None,
+    seed: int | str = 0,
+) -> Iterator[CaseSpec]:
+    """Dense legal cases of an operator without end, no two alike, the same ones for the same arguments.
+
+    version, type
+        Those of every case; without them each case has its own.
+    supported
+        The part of the space to draw from.
+
+    Raises ValueError where the part holds no configuration of the operator: at once for a type or a value that it does
+    not have, and after many draws in vain.
+    """
+    known: set[str] = set()
+    vain = 0
+    for index in itertools.count():
+        spec = dense_spec(op, index, version, type, supported, seed)
+        if spec is None or spec.digest in known:
+            vain += 1
+            if vain > 2000:
+                if known:
+                    return
+                raise ValueError(f"{op}: no configuration in {dict(supported or {})}")
+            continue
+        vain = 0
+        known.add(spec.digest)
+        yield spec
+
+
+def dense_spec(
+    op: str,
+    index: int,
+    version: int | None = None,
+    type: str | None = None,
+    supported: Supported | None = None,
+    seed: int | str = 0,
+) -> CaseSpec | None:
+    """Dense case number `index`; None where what is drawn there is not in the part of the space. Arguments and errors
+    are those of :func:`dense_specs`."""
+    key = f"{op}/{version}/{type}/{seed}/{index}"
+    choose = Counter(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
+    pairs = _pairs(op, version, type, (supported or {}).get("type"))
+    chosen, kind = pairs[choose.below(len(pairs))]
+    return _drawn(op, chosen, kind, supported or {}, choose)
+
+
+def _pairs(op: str, version: int | None, type: str | None, types: Collection[str] | None) -> list[tuple[int, str]]:
+    """Versions and types that a case may have, as often as is their weight: newer versions are in wider use."""
+    if op not in CELLS:
+        raise ValueError(f"op is one of {', '.join(CELLS)}, not {op!r}")
+    pairs = [
+        (v, str(t))
+        for v in versions_of(op)
+        if version in (None, v)
+        for t in space_of(operator_version(op, v))["type"].values
+        if type in (None, t) and (types is None or t in types)
+        for _ in range(4 if v >= 14 and t in ("float32", "bfloat16") else 2 if v >= 14 else 1)
+    ]
+    if not pairs:
+        raise ValueError(f"{op} has no version and type that are {version or 'any'} and {type or types or 'any'}")
+    return pairs
+
+
+def _drawn(op: str, version: int, kind: str, supported: Supported, choose: Counter) -> CaseSpec | None:
+    operator = operator_version(op, version)
+    space = space_of(operator)
+    lean = _LEAN[choose.below(len(_LEAN))]
+
+    def one_of(values: Sequence[Any]) -> Any:
+        return values[choose.below(len(values))]
+
+    def drawn(name: str) -> Any:
+        axis = space[name]
+        values = [v for v in _WEIGHTS.get(name, axis.values) if axis.holds(v)]
+        allowed = supported.get(name)
+        if allowed is not None:
+            values = [v for v in values if v in allowed] or list(allowed)
+        simplest = [v for v in axis.values if v in values]
+        value = one_of(values)
+        return simplest[0] if simplest and choose.below(8) < lean else value
+
+    row: dict[str, Any] = {"type": kind}
+    row |= _sizes(choose, supported)
+    for name in space:
+        if name not in ("type", "size", "activations", "alpha", "beta", "outputs"):
+            row[name] = drawn(name)
+    row["outputs"] = _outputs(op, version, supported, choose)
+    if "output_sequence" in row and "Y" in row["outputs"] and supported.get("output_sequence") is None:
+        row["output_sequence"] = 1
+    if kind in ("float16", "bfloat16") and "Y" not in row["outputs"]:
+        # Without Y a radius grows with every step; in half types it outgrows the signal after a few.
+        row["T"] = min(row["T"], 3)
+    row["seed"] = row["weights_seed"] = choose.below(1 << 16)
+    legal: dict[str, Any] = settle(row)
+    if any(not _within(name, legal[name], values) for name, values in supported.items() if name in legal):
+        return None
+    for _ in range(_REDRAWS):
+        spec = CaseSpec(op, version, **{**legal, **_activations(op, version, legal, supported, choose)})
+        if len(interpretations_touched(spec.node, inputs_of(spec))) <= _OPEN:
+            return spec
+    return CaseSpec(op, version, **legal)
+
+
+def _sizes(choose: Counter, supported: Supported) -> dict[str, int]:
+    def one_of(name: str, values: Sequence[int]) -> int:
+        allowed = supported.get(name)
+        chosen = [v for v in values if v in allowed] or list(allowed) if allowed is not None else values
+        return int(chosen[choose.below(len(chosen))])
+
+    T, N = one_of("T", _STEPS), one_of("N", _ROWS)
+    I, H = one_of("I", _WIDTHS), one_of("H", _WIDTHS)
+    equal = choose.below(8)
+    if equal == 0 and "N" not in supported:
+        N = T
+    if equal == 1 and "I" not in supported:
+        I = H
+    while T * N * H > _LARGEST and N > 1 and "N" not in supported:
+        N -= 1
+    return {"T": T, "N": N, "I": I, "H": H}
+
+
+def _outputs(op: str, version: int, supported: Supported, choose: Counter) -> tuple[str, ...]:
+    operator = operator_version(op, version)
+    subsets = [s for s in output_subsets(operator) if "outputs" not in supported or s in supported["outputs"]]
+    if not subsets:
+        raise ValueError(f"{operator.name} has no outputs {list(supported['outputs'])}")
+    everything = max(subsets, key=lambda s: sum(map(bool, s)))
+    chosen = subsets[choose.below(len(subsets))]
+    return everything if choose.below(5) < 2 else chosen
+
+
+def _activations(
+    op: str, version: int, row: Mapping[str, Any], supported: Supported, choose: Counter
+) -> dict[str, Any]:
+    """activations, alpha and beta of a node; nothing where it lists no functions."""
+    allowed = supported.get("activations")
+    functions = [f for f in functions_of(operator_version(op, version)) if allowed is None or f in allowed]
+    if not functions or choose.below(8) < 3:
+        return {}
+    each = len(CELLS[op].activations)
+    directions = 2 if row["direction"] == "bidirectional" else 1
+    functions += [f for f in functions if f in _COEFFICIENTED]
+    bounded = [f for f in functions if f in _BOUNDED] or functions
+    names: list[str] = []
+    for _ in range(directions):
+        own = [functions[choose.below(len(functions))] for _ in range(each)]
+        if each > 1:
+            own[0] = bounded[choose.below(len(bounded))]  # gates that open without limit leave every range
+        if row["T"] > _LONG and sum(f not in _BOUNDED for f in own) > (each > 2):
+            own[-1] = bounded[choose.below(len(bounded))]
+        names += own
+    if choose.below(12) == 0:
+        names = [name.lower() for name in names]
+    found: dict[str, Any] = {"activations": tuple(names)}
+    for name in ("alpha", "beta"):
+        if choose.below(5) < 3 and supported.get(name, (None, 1)) != (None,):
+            count = 1 + choose.below(len(names))
+            found[name] = tuple(_COEFFICIENTS[choose.below(len(_COEFFICIENTS))] for _ in range(count))
+    return found
+
+
+def sibling(spec: CaseSpec, number: int) -> CaseSpec:
+    """Another case of the same model: other numbers, and other sizes and lengths where the model leaves them open."""
+    key = f"{spec.digest}/{number}"
+    choose = Counter(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
+    changed: dict[str, Any] = {"seed": choose.below(1 << 16)}
+    if spec.weights == "input":
+        changed["weights_seed"] = changed["seed"]
+    if spec.dimensions == "symbolic":
+        changed |= {"T": _STEPS[choose.below(len(_STEPS))], "N": _ROWS[choose.below(len(_ROWS))]}
+        if "Y" not in spec.outputs and spec.type in ("float16", "bfloat16"):
+            changed["T"] = min(changed["T"], 3)
+        if spec.activations is not None:
+            changed["T"] = min(changed["T"], max(spec.T, _LONG))
+        changed["reruns"] = ("none", "data", "sizes", "growing")[choose.below(4)]
+    if spec.lengths != "absent":
+        changed["lengths"] = ("ragged", "full", "short", "empty")[choose.below(4)]
+    if spec.data in ("dense", "small", "large"):
+        changed["data"] = ("dense", "small", "large")[choose.below(3)]
+    row = {name: changed.get(name, getattr(spec, name)) for name in ("T", "N", "lengths", "reruns", "data")}
+    row |= {"dimensions": spec.dimensions, "initial": spec.initial}
+    return replace(spec, **{**changed, **settle(row)})

@@ -1,0 +1,89 @@
+"""The cases of ONNX's recurrent operators, as one family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...reference import CELLS, FORMATS, Node
+from ..specs.bounds import Bounds
+from ..specs.case import Case
+from ..specs.data import uniform
+from ..specs.family import Family
+from ..specs.features import all_features, node_features, recurrent_features
+from ..specs.illegal import break_case, violations_of
+from ..specs.recurrent import recurrent_case
+from ..specs.spec import CaseSpec
+from ..specs.violations import Violation
+from .profiles import recurrent_profile
+
+__all__ = ["RECURRENT"]
+
+
+class _Recurrent(Family):
+    """LSTM, GRU and RNN; see :class:`..specs.family.Family`."""
+
+    operators = tuple(CELLS)
+    spec = CaseSpec
+
+    def profile(self, name: str, op: str, version: int) -> Sequence[CaseSpec]:
+        """By the rules of :mod:`.profiles`."""
+        return tuple(recurrent_profile(name, op, version))
+
+    def build(self, spec: CaseSpec) -> Case:
+        """See :func:`..specs.recurrent.recurrent_case`."""
+        return recurrent_case(spec)
+
+    def features(self, spec: CaseSpec) -> frozenset[str]:
+        """See :func:`..specs.features.recurrent_features`."""
+        return recurrent_features(spec)
+
+    def all_features(self, op: str, version: int) -> frozenset[str]:
+        """See :func:`..specs.features.all_features`."""
+        return all_features(op, version)
+
+    def content(self, spec: CaseSpec) -> Iterator[bytes]:
+        """Every input by name."""
+        for name, array in sorted(break_case(spec)[1].items()):
+            yield name.encode()
+            yield array.tobytes()
+
+    def cases(self, op: str, version: int, bounds: Bounds) -> Any:
+        """See :func:`..specs.drawing.recurrent_cases`."""
+        from ..specs.drawing import recurrent_cases  # Hypothesis is imported where something is drawn
+
+        return recurrent_cases(op, version, bounds)
+
+    def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
+        """See :func:`..specs.features.node_features`."""
+        return node_features(node, inputs)
+
+    def formula(self, spec: CaseSpec, name: str, array: NDArray[Any]) -> str | None:
+        """The generator that a tensor came from."""
+        dtype = "float32" if array.dtype.name == "bfloat16" else array.dtype.name
+        runs = range(1 if spec.reruns == "none" else 2)
+        keys = (f"{spec.op}/{name}/{spec.weights_seed}", *(f"{spec.op}/{name}/{spec.seed}/{k}" for k in runs))
+        for key in keys:
+            for precision in (FORMATS[spec.type].precision, 3):
+                exponent = _unit_exponent(float(array.astype(np.float64).flat[0])) + precision
+                if uniform(key, array.shape, precision, exponent).astype(array.dtype).tobytes() == array.tobytes():
+                    return f'drawn("{key}", {array.shape}, {precision}, {exponent}).astype("{dtype}")'
+        return None
+
+    def violations(self, op: str, version: int) -> Sequence[Violation]:
+        """See :func:`..specs.illegal.violations_of`."""
+        return violations_of(op, version)
+
+
+def _unit_exponent(value: float) -> int:
+    """q of value = m * 2^q with odd m; 0 where there is none."""
+    if not np.isfinite(value) or value == 0:
+        return 0
+    over, under = value.as_integer_ratio()
+    return (over & -over).bit_length() - under.bit_length()
+
+
+RECURRENT = _Recurrent()

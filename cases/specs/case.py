@@ -1,0 +1,124 @@
+"""A case made ready to run: models and inputs, of whatever operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from ...reference import Node, interpretations_touched
+from .violations import Violation
+
+__all__ = ["Case", "Feed", "Spec", "Trial"]
+
+
+class Spec(Protocol):
+    """A case as a small immutable value, from which its models and inputs are rebuilt bit for bit.
+
+    id
+        Stable, readable, a safe file name; it begins with the operator's name in small letters and its version.
+    node
+        Of a forbidden model, before its violation.
+    illegal
+        Id of the violation by which the model breaks its document; empty for a legal one.
+    size
+        Smaller is simpler to look at.
+    graded
+        Whether it is about accuracy alone, so that its errors count for a target's bias.
+    spoils
+        Whether an implementation that does not look closely may spoil its memory with it: it is run last.
+    shows_pattern
+        Whether it has a Y with a few steps and units, so that a picture of it says something.
+    """
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def op(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def node(self) -> Node: ...
+    @property
+    def illegal(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def size(self) -> tuple[float, int]: ...
+    @property
+    def graded(self) -> bool: ...
+    @property
+    def spoils(self) -> bool: ...
+    @property
+    def shows_pattern(self) -> bool: ...
+
+    def __hash__(self) -> int:
+        """Specs are values."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that differ from their defaults, as plain values."""
+
+
+@dataclass(frozen=True)
+class Feed:
+    """One run of a session.
+
+    inputs
+        All inputs of the node by formal name.
+    fed
+        Those of them that are graph inputs.
+    """
+
+    inputs: Mapping[str, NDArray[Any]]
+    fed: Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One session of a case: a model, its node, and what it is run with, in order.
+
+    graded
+        Whether it is about accuracy alone, one step from exact states: its errors count for a target's grade and bias.
+    violation
+        What is forbidden about it; None for a legal model. The node of a forbidden one has not been checked: to make
+        it anew raises IllegalNode, or to configure it with its inputs does.
+    alone
+        Whether it is run in a process of its own, as it may spoil the memory of an implementation.
+    """
+
+    key: str
+    model: bytes
+    node: Node
+    feeds: tuple[Feed, ...]
+    graded: bool = False
+    violation: Violation | None = None
+    alone: bool = False
+
+    @property
+    def touched(self) -> frozenset[str]:
+        """The interpretations on which some of its runs depend."""
+        return frozenset().union(*(interpretations_touched(self.node, feed.inputs) for feed in self.feeds))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case's sessions: its own, and where it does not ask for Y, its twin with all outputs.
+
+    Outputs must not depend on which of them are asked for, and only where Y is reported can every step be judged.
+
+    The twin of a forbidden model is the same without its violation: to refuse the one shows something only where the
+    other runs.
+    """
+
+    spec: Spec
+    trial: Trial
+    twin: Trial | None
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Its sessions: its own, and the twin if there is one."""
+        return (self.trial,) if self.twin is None else (self.trial, self.twin)

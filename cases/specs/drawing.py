@@ -1,0 +1,190 @@
+"""The strategy behind :func:`..strategies.cases` for ONNX's recurrent operators.
+
+It draws rows of the space that the profiles come from too (:mod:`.space`), and settles them.
+
+This imports Hypothesis, which takes its time, so nothing imports it that does not draw.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from hypothesis import reject
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from ...reference import CELLS, OperatorVersion, operator_version
+from .bounds import Bounds, known_among, listed, not_among
+from .space import functions_of, output_subsets, settle, space_of
+from .spec import CaseSpec
+
+__all__ = ["recurrent_cases", "sizes"]
+
+# Usual values stand for so many draws of an axis, where rare ones stand for one.
+_USUAL = 3
+_SEEDS = 1000
+_DEFAULTS: dict[str, Any] = {f.name: f.default for f in fields(CaseSpec)}
+# Axes that `only` does not take, and what to use instead.
+_ELSEWHERE = {
+    "type": "types",
+    "size": "max_steps, max_rows, max_inputs and max_size",
+    "activations": "activations",
+    "alpha": "activations",
+    "beta": "activations",
+}
+
+
+def recurrent_cases(op: str, version: int, bounds: Bounds) -> SearchStrategy[CaseSpec]:
+    """Legal configurations of LSTM, GRU or RNN. Raises ValueError for bounds that leave none."""
+    return _strategy(_plan(operator_version(op, version), bounds))
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What may be drawn for one operator version.
+
+    choices
+        For each axis with listed values, those, the default first; a value stands there as often as is its weight.
+    between
+        Numbers that an axis may have besides.
+    allowed
+        Axes whose values were restricted, since settling a row may bring in another.
+    """
+
+    operator: OperatorVersion
+    bounds: Bounds
+    choices: Mapping[str, Sequence[Any]]
+    between: Mapping[str, tuple[float, float]]
+    functions: tuple[str, ...]
+    allowed: Mapping[str, Collection[Any]]
+
+
+def _plan(operator: OperatorVersion, bounds: Bounds) -> _Plan:
+    space = space_of(operator)
+    choices: dict[str, Sequence[Any]] = {}
+    between: dict[str, tuple[float, float]] = {}
+    for name, axis in space.items():
+        if name not in ("size", "activations", "outputs"):
+            usual = sorted(axis.values, key=lambda value, name=name: value != _DEFAULTS.get(name))  # type: ignore[misc]
+            often = -(-_USUAL * len(axis.rare) // len(usual)) if axis.rare else 1
+            choices[name] = [*usual, *usual * (often - 1), *axis.rare]
+            if axis.between is not None:
+                between[name] = axis.between
+    choices["outputs"] = output_subsets(operator)
+
+    allowed: dict[str, Collection[Any]] = {}
+    if bounds.types is not None:
+        given = listed("types", bounds.types)
+        choices["type"] = allowed["type"] = known_among(operator, "type", given, space["type"].values)
+    functions = functions_of(operator)
+    if bounds.activations is not None:
+        given = listed("activations", bounds.activations)
+        functions = tuple(known_among(operator, "activation function", given, functions)) if given else ()
+    for name, values in bounds.only.items():
+        if name in _ELSEWHERE:
+            raise ValueError(f"only takes no {name!r}; use {_ELSEWHERE[name]}")
+        if name not in choices:
+            known = ", ".join(sorted(set(choices) - set(_ELSEWHERE)))
+            raise ValueError(f"{operator.name} has no axis {name!r}; only takes {known}")
+        if isinstance(values, str) or not isinstance(values, Collection) or not values:
+            raise ValueError(f"only: {name} is a list of at least one value, not {values!r}")
+        if name == "outputs":
+            known_among(operator, name, values, choices[name])
+        else:
+            for value in values:
+                if not space[name].holds(value):
+                    raise ValueError(not_among(operator, name, value, choices[name], space[name].between))
+        # The order of the space stays: it is what shrinks.
+        first = list(dict.fromkeys(choices[name]))
+        choices[name] = [v for v in first if v in values] + [v for v in values if v not in first]
+        allowed[name] = choices[name]
+        between.pop(name, None)
+    plan = _Plan(operator, bounds, choices, between, functions, allowed)
+    return _narrowed(plan) if allowed.keys() & set(_ENTANGLED) else plan
+
+
+# The axes that legal rows tie to each other and to the numbers of steps and rows.
+_ENTANGLED = ("lengths", "initial", "dimensions", "reruns", "data")
+
+
+def _narrowed(plan: _Plan) -> _Plan:
+    """The plan without values that go with none of what was restricted. Raises ValueError where nothing is left."""
+    bounds = plan.bounds
+    steps = [T for T in (0, 1, 2, bounds.max_steps) if bounds.min_steps <= T <= bounds.max_steps]
+    rows = [N for N in (0, 1, 2, bounds.max_rows) if bounds.min_rows <= N <= bounds.max_rows]
+    axes = {"T": steps, "N": rows, **{name: list(dict.fromkeys(plan.choices[name])) for name in _ENTANGLED}}
+    every = (dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values()))
+    legal = [row for row in every if settle(row, search=True) == row]
+    if not legal:
+        given = ", ".join(f"{name} {' or '.join(map(repr, values))}" for name, values in plan.allowed.items())
+        sizes = f"{bounds.min_steps} to {bounds.max_steps} steps and {bounds.min_rows} to {bounds.max_rows} rows"
+        raise ValueError(f"{plan.operator.name} has no legal configuration with {given} and {sizes}")
+    left = {name: {row[name] for row in legal} for name in axes}
+
+    def ends(name: str, most: int) -> tuple[int, int]:
+        # What holds for two steps (rows) holds for more.
+        return min(left[name]), most if max(left[name]) >= 2 else max(left[name])
+
+    (min_steps, max_steps), (min_rows, max_rows) = ends("T", bounds.max_steps), ends("N", bounds.max_rows)
+    return replace(
+        plan,
+        bounds=replace(bounds, min_steps=min_steps, max_steps=max_steps, min_rows=min_rows, max_rows=max_rows),
+        choices={**plan.choices, **{name: [v for v in plan.choices[name] if v in left[name]] for name in _ENTANGLED}},
+    )
+
+
+def sizes(least: int, most: int) -> SearchStrategy[int]:
+    """Sizes, 1 first; 0 is the last one to shrink to, if it is asked for."""
+    if least:
+        return st.integers(least, most)
+    return st.integers(1, most + 1).map(lambda n: 0 if n > most else n)
+
+
+def _numbers(low: float, high: float) -> SearchStrategy[float]:
+    """float32 numbers, which attributes are: of few digits, with which results may be exact, or any."""
+    few = st.integers(math.ceil(4 * low), math.floor(4 * high)).map(lambda n: n / 4)
+    return few | st.floats(low, high, width=32, allow_subnormal=False).map(lambda x: x + 0.0)  # no negative zero
+
+
+def _strategy(plan: _Plan) -> SearchStrategy[CaseSpec]:
+    """Rows of the space, settled, as cases."""
+    operator, bounds, op = plan.operator, plan.bounds, plan.operator.op_type
+    each = len(CELLS[op].activations)
+    steps, rows = sizes(bounds.min_steps, bounds.max_steps), sizes(bounds.min_rows, bounds.max_rows)
+    inputs, units = st.integers(1, bounds.max_inputs), st.integers(1, bounds.max_size)
+    listed = {n: st.sampled_from(v) for n, v in plan.choices.items() if n not in ("alpha", "beta", "clip")}
+    drawn = [(name, strategy) for name, strategy in listed.items() if len(set(plan.choices[name])) > 1]
+    fixed = {name: plan.choices[name][0] for name in listed if len(set(plan.choices[name])) == 1}
+    clips: SearchStrategy[float | None] = st.sampled_from(plan.choices["clip"])
+    if "clip" in plan.between:
+        clips = clips | _numbers(*plan.between["clip"])
+    functions = st.sampled_from(plan.functions) if plan.functions else None
+    coefficients = {
+        (name, count): st.none() | st.lists(_numbers(*plan.between[name]), min_size=1, max_size=count).map(tuple)
+        for name in ("alpha", "beta")
+        for count in (each, 2 * each)
+    }
+    written, seeds = st.booleans(), st.integers(0, _SEEDS - 1)
+
+    @st.composite
+    def configurations(draw: DrawFn) -> CaseSpec:
+        row: dict[str, Any] = {"T": draw(steps), "N": draw(rows), "I": draw(inputs), "H": draw(units), **fixed}
+        for name, strategy in drawn:
+            row[name] = draw(strategy)
+        row["clip"] = draw(clips)
+        if functions is not None and draw(written):
+            count = each * (2 if row["direction"] == "bidirectional" else 1)
+            row["activations"] = tuple(draw(functions) for _ in range(count))
+            for name in ("alpha", "beta"):
+                row[name] = draw(coefficients[name, count])
+        row["seed"] = row["weights_seed"] = draw(seeds)
+        legal: dict[str, Any] = settle(row, search=True)
+        if any(legal[name] not in values for name, values in plan.allowed.items()):
+            reject()
+        return CaseSpec(op, operator.since_version, **legal)
+
+    return configurations()

@@ -1,0 +1,71 @@
+"""Forbidden models: legal ones with one violation, which a runtime must refuse."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ...reference import Node, operator_version
+from .data import inputs_of
+from .space import spec_from
+from .spec import CaseSpec
+from .violations import VIOLATIONS, Draft, Violation
+
+__all__ = ["break_case", "illegal_cases", "violation_of", "violations_of"]
+
+Array = NDArray[Any]
+
+_BY_ID = {violation.id: violation for violation in VIOLATIONS}
+
+
+def violations_of(op: str, version: int) -> list[Violation]:
+    """The violations that there can be in an operator version."""
+    return [violation for violation in VIOLATIONS if violation.applies(operator_version(op, version))]
+
+
+def violation_of(spec: CaseSpec) -> Violation | None:
+    """The violation of a case; None for a legal one. Raises KeyError for one that does not exist."""
+    return _BY_ID[spec.illegal] if spec.illegal else None
+
+
+def illegal_cases(op: str, version: int, main_version: int | None = None) -> Iterator[CaseSpec]:
+    """The forbidden models of an operator version: all that there can be.
+
+    main_version
+        With it, other versions have only what that one cannot have.
+    """
+    told = set()
+    if main_version is not None and main_version != version:
+        told = {violation.id for violation in violations_of(op, main_version)}
+    return (_case(op, version, violation) for violation in violations_of(op, version) if violation.id not in told)
+
+
+def _case(op: str, version: int, violation: Violation) -> CaseSpec:
+    plain: dict[str, Any] = {"weights": "initializer", "outputs": "all"}
+    if "output_sequence" in operator_version(op, version).attributes:
+        plain["output_sequence"] = 1
+    return spec_from(op, version, {**plain, **violation.base}, illegal=violation.id)
+
+
+def break_case(spec: CaseSpec) -> tuple[Node, Mapping[str, Array]]:
+    """Node and inputs of a case, the case's violation committed: a node that nobody has checked, and inputs by formal
+    name, in the order of their places; behind the last formal one stand those that the operator does not have.
+
+    A legal case comes back as it is.
+    """
+    violation, node, inputs = violation_of(spec), spec.node, inputs_of(spec)
+    if violation is None:
+        return node, inputs
+    ordered = {name: inputs[name] for name in node.operator.inputs if name in inputs}
+    draft = Draft(node.operator, spec.H, dict(node.attributes), ordered, list(node.outputs))
+    violation.change(draft)
+    for array in draft.inputs.values():
+        array.setflags(write=False)
+    broken = copy.copy(node)  # without the checks that it would not pass
+    object.__setattr__(broken, "attributes", MappingProxyType(draft.attributes))
+    object.__setattr__(broken, "outputs", tuple(draft.outputs))
+    return broken, MappingProxyType(draft.inputs)

@@ -1,0 +1,62 @@
+"""Tensors as ONNX holds them, and as arrays: bfloat16 included, in every version of onnx."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+from onnx import TensorProto, numpy_helper
+
+from ...reference import FORMATS
+
+__all__ = ["array_of", "tensor_proto"]
+
+Array = NDArray[Any]
+
+
+def tensor_proto(name: str, array: NDArray[Any]) -> TensorProto:
+    """A tensor as ONNX holds it, with its bytes as they are; bfloat16 included, in every version of onnx."""
+    kind = TensorProto.INT32 if array.dtype == np.int32 else FORMATS[array.dtype.name].onnx_type
+    little = np.ascontiguousarray(array)
+    if little.dtype.byteorder == ">":
+        little = little.astype(little.dtype.newbyteorder("<"))
+    return TensorProto(name=name, data_type=kind, dims=array.shape, raw_data=little.tobytes())
+
+
+# What targets are fed: NumPy's own numbers, and bfloat16.
+_NUMBERS = frozenset(
+    {
+        *(TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.BOOL),
+        *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
+        *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
+        *(TensorProto.COMPLEX64, TensorProto.COMPLEX128),
+    }
+)
+
+
+def array_of(tensor: TensorProto) -> Array:
+    """The numbers of a tensor, bfloat16 as the type of ml_dtypes in every version of onnx.
+
+    Raises ValueError for a tensor whose data does not fit its shape, TypeError for one that does not hold numbers.
+    """
+    if tensor.data_type not in TensorProto.DataType.values() or tensor.data_type == TensorProto.UNDEFINED:
+        raise ValueError("holds no tensor; is it cut off?")
+    if tensor.data_type not in _NUMBERS:
+        raise TypeError(f"holds {TensorProto.DataType.Name(tensor.data_type).lower()}, which targets are not fed")
+    if any(extent < 0 for extent in tensor.dims):
+        raise ValueError(f"holds a tensor of shape {tuple(tensor.dims)}")
+    array: Array
+    try:
+        if tensor.data_type != TensorProto.BFLOAT16:
+            array = numpy_helper.to_array(tensor)
+            return array
+        if tensor.HasField("raw_data"):
+            bits = np.frombuffer(tensor.raw_data, "<u2").astype(np.uint16)
+        else:
+            bits = np.array(tensor.int32_data, np.int64).astype(np.uint16)
+        array = bits.view(ml_dtypes.bfloat16).reshape(tuple(tensor.dims))
+        return array
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"holds a tensor that is cut off or broken: {error}") from None

@@ -1,0 +1,209 @@
+"""Wraps: a case's node put in surroundings in which providers claim it, which never take it alone.
+
+Every wrap is exact: what stands before the node passes values on that the node then has as its inputs bit for bit, and
+nothing stands behind it. So the case is judged as it would be alone, with the numbers that its node sees.
+
+===========  =======================================================================================================
+``neg``      every tensor goes through Neg twice; numbers stay as they are
+``cast``     every tensor is cast to another width and back, float32 and float64 by way of float16, the half types by
+             way of float32; its numbers are rounded to float16 first
+``qdq``      every tensor goes through QuantizeLinear and DequantizeLinear, with int8 and scales that are powers of
+             two; its numbers are rounded to multiples of the scale first. Constants are int8 with a DequantizeLinear
+``layers``   a layer of the same operator stands before the node; its weights are zero, so it adds zero to X
+===========  =======================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+
+from ...reference import CELLS, FORMATS
+from .case import Case, Feed, Spec, Trial
+from .family import features_of
+from .spec import CaseSpec
+from .tensor import tensor_proto
+
+__all__ = ["WRAPS", "can_wrap", "wrap"]
+
+Array = NDArray[Any]
+
+WRAPS = ("neg", "cast", "qdq", "layers")
+"""Names of the wraps."""
+
+_INT8 = 127
+_HALF = FORMATS["float16"]
+
+# The first opset whose operators take the type: QuantizeLinear and DequantizeLinear; then Cast (whose `to` is a number
+# from 6 on), Neg and Add.
+_QUANTIZES = {"float32": 10, "float16": 19, "bfloat16": 19}
+_TAKES = {"float32": 6, "float64": 6, "float16": 6, "bfloat16": 13}
+_AXES_ARE_INPUTS = 13  # of Squeeze
+
+
+def can_wrap(spec: Spec, name: str) -> bool:
+    """Whether there is such a case: an opset that has the operators, numbers that pass through them unchanged.
+
+    Raises KeyError for a name that is none of `WRAPS`.
+    """
+    needed = {"neg": _TAKES, "cast": _TAKES, "qdq": _QUANTIZES, "layers": _TAKES}[name].get(spec.type)
+    last = spec.node.operator.last_opset
+    # Wraps are nodes of ONNX's own opset, of which an operator of another domain says nothing.
+    if spec.illegal or spec.node.domain or needed is None or needed > last:
+        return False
+    features = features_of(spec)
+    return name in ("neg", "cast") or not features & {"nonfinite", "size-zero"}
+
+
+def wrap(case: Case, name: str) -> Case:
+    """The case with its node wrapped, its twin too. It must be one for which :func:`can_wrap` holds."""
+    spec, runs = case.spec, case.trial.feeds
+    assert isinstance(spec, CaseSpec)
+    passing = {
+        formal: _passing(name, formal, [feed.inputs[formal] for feed in runs], spec.type) for formal in runs[-1].inputs
+    }
+    feeds = []
+    for number, feed in enumerate(runs):
+        inputs = {formal: arrays[number] for formal, arrays in passing.items()}
+        feeds.append(Feed(inputs, {formal: inputs[formal] for formal in feed.fed}))
+    wrapped = [
+        None if trial is None else _wrapped(trial, name, spec, tuple(feeds)) for trial in (case.trial, case.twin)
+    ]
+    assert wrapped[0] is not None
+    return Case(case.spec, wrapped[0], wrapped[1])
+
+
+def _passing(name: str, formal: str, arrays: Sequence[Array], kind: str) -> list[Array]:
+    """What an input is in every run, made of numbers that the wrap does not change."""
+    if formal == "sequence_lens" or name in ("neg", "layers"):
+        return list(arrays)
+    if name == "cast":
+        return list(arrays) if kind in ("float16", "bfloat16") else [_halved(array) for array in arrays]
+    scale = _scale(arrays, kind)
+    return [_frozen((np.rint(array.astype(np.float64) / scale) * scale).astype(array.dtype)) for array in arrays]
+
+
+def _halved(array: Array) -> Array:
+    """Rounded to float16, and away from where hardware flushes its numbers to zero."""
+    with np.errstate(over="ignore"):
+        half = array.astype(np.float16).astype(array.dtype)
+    tiny = (np.abs(half) < _HALF.least_normal) & (array != 0)
+    return _frozen(np.where(tiny, np.copysign(array.dtype.type(_HALF.least_normal), array), half))
+
+
+def _frozen(array: Array) -> Array:
+    array.setflags(write=False)
+    return array
+
+
+def _scale(arrays: Sequence[Array], kind: str) -> float:
+    """The least power of two of which int8 holds enough multiples to reach all numbers, and which is a normal number
+    of the type."""
+    largest = max((float(np.abs(array.astype(np.float64)).max(initial=0)) for array in arrays), default=0.0)
+    return max(float(2.0 ** np.ceil(np.log2(largest / _INT8))), FORMATS[kind].least_normal) if largest else 1.0
+
+
+@dataclass
+class _Graph:
+    """What a wrap adds to a graph."""
+
+    opset: int
+    kind: int
+    nodes: list[onnx.NodeProto]
+    constants: list[TensorProto]
+
+    def node(self, operator: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
+        self.nodes.append(helper.make_node(operator, list(inputs), [output], name=output, **attributes))
+        return output
+
+    def constant(self, name: str, array: Array) -> str:
+        kind = helper.np_dtype_to_tensor_dtype(array.dtype) if array.dtype.kind in "iu" else None
+        if kind is None:
+            self.constants.append(tensor_proto(name, array))
+        else:
+            self.constants.append(TensorProto(name=name, data_type=kind, dims=array.shape, raw_data=array.tobytes()))
+        return name
+
+
+def _wrapped(trial: Trial, name: str, spec: CaseSpec, feeds: tuple[Feed, ...]) -> Trial:
+    """A trial with its model rebuilt around the node."""
+    model = onnx.load_model_from_string(trial.model)
+    operator = spec.node.operator
+    needed = (_QUANTIZES if name == "qdq" else _TAKES)[spec.type]
+    graph = _Graph(max(needed, model.opset_import[0].version), FORMATS[spec.type].onnx_type, [], [])
+    node = model.graph.node[0]
+    held = {constant.name for constant in model.graph.initializer}
+    numbers = feeds[-1].inputs
+    for place, formal in enumerate(node.input):
+        if not formal or formal == "sequence_lens" or (name == "layers" and formal != "X"):
+            continue
+        array = numbers[formal]
+        if name == "layers":
+            node.input[place] = _layer(graph, spec, array.dtype)
+        elif name == "qdq":
+            scale = _scale([feed.inputs[formal] for feed in feeds], spec.type)
+            node.input[place] = _quantized(graph, formal, array if formal in held else None, scale, array.dtype)
+        elif name == "cast":
+            node.input[place] = _cast(graph, formal, array if formal in held else None, spec.type)
+        else:
+            node.input[place] = graph.node("Neg", [graph.node("Neg", [formal], f"{formal}_negated")], f"{formal}_again")
+    kept = [c for c in model.graph.initializer if c.name in {n for x in (*graph.nodes, node) for n in x.input}]
+    del model.graph.initializer[:], model.graph.node[:]
+    model.graph.initializer.extend([*kept, *graph.constants])
+    model.graph.node.extend([*graph.nodes, node])
+    opsets = [helper.make_opsetid("", graph.opset), *(o for o in model.opset_import if o.domain)]
+    assert operator.domain or graph.opset <= operator.last_opset
+    del model.opset_import[:]
+    model.opset_import.extend(opsets)
+    model.ir_version = max(model.ir_version, helper.find_min_ir_version_for(opsets[:1]))
+    return replace(trial, model=bytes(model.SerializeToString(deterministic=True)), feeds=feeds)
+
+
+def _cast(graph: _Graph, formal: str, constant: Array | None, kind: str) -> str:
+    """A tensor by way of another width; a constant is held in that."""
+    by = TensorProto.FLOAT if kind in ("float16", "bfloat16") else TensorProto.FLOAT16
+    name = f"{formal}_narrow" if by == TensorProto.FLOAT16 else f"{formal}_wide"
+    if constant is not None:
+        graph.constant(name, constant.astype(np.float16 if by == TensorProto.FLOAT16 else np.float32))
+    else:
+        graph.node("Cast", [formal], name, to=by)
+    return graph.node("Cast", [name], f"{formal}_again", to=graph.kind)
+
+
+def _quantized(graph: _Graph, formal: str, constant: Array | None, scale: float, dtype: np.dtype[Any]) -> str:
+    """A tensor as int8, and back; a constant is held as int8."""
+    name = f"{formal}_int8"
+    of = [
+        graph.constant(f"{formal}_scale", np.array(scale, dtype)),
+        graph.constant(f"{formal}_zero_point", np.array(0, np.int8)),
+    ]
+    if constant is not None:
+        graph.constant(name, np.rint(constant.astype(np.float64) / scale).astype(np.int8))
+    else:
+        graph.node("QuantizeLinear", [formal, *of], name)
+    return graph.node("DequantizeLinear", [name, *of], f"{formal}_again")
+
+
+def _layer(graph: _Graph, spec: CaseSpec, dtype: np.dtype[Any]) -> str:
+    """X plus what a layer returns for it: zero, since each cell makes zero states out of zero weights."""
+    gates, units = len(CELLS[spec.op].gates), spec.I
+    attributes: dict[str, Any] = {"hidden_size": units, "direction": "forward"}
+    if spec.layout:
+        attributes["layout"] = spec.layout
+    if "output_sequence" in spec.node.operator.attributes:
+        attributes["output_sequence"] = 1
+    weights = [graph.constant(f"layer_{n}", np.zeros((1, gates * units, units), dtype)) for n in ("W", "R")]
+    returned = graph.node(spec.op, ["X", *weights], "layer_Y", **attributes)
+    axis = 2 if spec.layout else 1  # num_directions
+    if graph.opset >= _AXES_ARE_INPUTS:
+        axes = graph.constant("layer_axes", np.array([axis], np.int64))
+        squeezed = graph.node("Squeeze", [returned, axes], "layer_states")
+    else:
+        squeezed = graph.node("Squeeze", [returned], "layer_states", axes=[axis])
+    return graph.node("Add", ["X", squeezed], "X_again")

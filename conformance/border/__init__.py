@@ -1,0 +1,1 @@
+"""Where text that others wrote comes in: it is checked once, here, and typed behind it."""

@@ -1,0 +1,96 @@
+"""What a check comes to: problems, what could not be checked, and the nodes that were looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+__all__ = ["Checked", "Level", "Problem", "Unchecked"]
+
+
+class Level(Enum):
+    """How bad it is.
+
+    ``error``: the document is broken. ``warning``: it is left open what the node does, or an exporter froze what was
+    meant to vary. ``note``: legal, but a target was measured to fail or not to support it.
+    """
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with one node.
+
+    rule
+        Id of the rule, the clause's where a clause is broken.
+    file
+        The model, as it was named; empty for a model in memory.
+    node
+        The node's path: ``/If_1:else_branch/decoder/LSTM_3``.
+    operator
+        ``LSTM-14``; the operator's name alone where its version is not known.
+    message
+        What is wrong here.
+    clause
+        What the document says; empty where no clause is behind the rule.
+    advice
+        What to do.
+    suppressed
+        The reason that a suppression gives for it; None where it counts.
+    """
+
+    rule: str
+    level: Level
+    file: str
+    node: str
+    operator: str
+    message: str
+    clause: str = ""
+    advice: str = ""
+    suppressed: str | None = None
+
+
+@dataclass(frozen=True)
+class Unchecked:
+    """A rule that nobody can decide by looking at the model, and what is missing for it.
+
+    ``rule`` is empty where no rule of the node could be tried.
+    """
+
+    rule: str
+    file: str
+    node: str
+    operator: str
+    missing: str
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One model, checked.
+
+    nodes
+        Paths of all recurrent nodes, with their operators.
+    inconclusive
+        Paths of recurrent nodes of operators that have no document here, with their names.
+    unreadable
+        Why nothing was checked at all; empty where something was.
+    """
+
+    file: str
+    nodes: tuple[tuple[str, str], ...] = ()
+    inconclusive: tuple[tuple[str, str], ...] = ()
+    problems: tuple[Problem, ...] = ()
+    unchecked: tuple[Unchecked, ...] = ()
+    unreadable: str = ""
+
+    @property
+    def counted(self) -> tuple[Problem, ...]:
+        """The problems that no suppression covers."""
+        return tuple(problem for problem in self.problems if problem.suppressed is None)
+
+    def with_problems(self, problems: Sequence[Problem]) -> Checked:
+        return replace(self, problems=tuple(problems))

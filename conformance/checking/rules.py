@@ -1,0 +1,116 @@
+"""The rules: one for every clause that a look at a model can decide, and a few for what exporters get wrong."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ...reference import Clause, clauses_of, versions_of
+from ...reference.documents.clauses import ILLEGAL
+from .operators import Judged, judged_operators
+from .problem import Level
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["BATCH_FIXED", "MEASURED", "SIZES_CLAIMED", "TIME_FROZEN", "Rule", "rule_broken", "rules", "rules_open"]
+
+BATCH_FIXED, TIME_FROZEN, SIZES_CLAIMED, MEASURED = "batch-fixed", "time-frozen", "sizes-claimed", "measured"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule.
+
+    id
+        That of its clause; of a rule without one, ``model.`` and its topic.
+    clause
+        None for what no document says anything about.
+    text
+        What must hold, or what is open.
+    advice
+        What to do about a node that breaks it.
+    runtimes
+        What runtimes were measured to do where the document leaves it open.
+    examples
+        Ways to break it, in words of which the model is the subject.
+    """
+
+    id: str
+    level: Level
+    clause: Clause | None
+    text: str
+    advice: str
+    runtimes: str = ""
+    examples: tuple[str, ...] = ()
+
+
+@cache
+def _advice() -> Mapping[str, Mapping[str, str]]:
+    table: dict[str, dict[str, str]] = tomllib.loads(
+        Path(__file__).with_name("advice.toml").read_text(encoding="utf-8")
+    )
+    return table
+
+
+@cache
+def rules() -> Mapping[str, Rule]:
+    """Every rule, by id."""
+    table: dict[str, Rule] = {}
+    for judged in dict.fromkeys(judged_operators().values()):
+        for clause in clauses_of(judged.op_type):
+            if _illegal(clause) or _open(judged, clause):
+                table[clause.id] = _of_clause(judged, clause)
+    for topic in (BATCH_FIXED, TIME_FROZEN, SIZES_CLAIMED, MEASURED):
+        level = Level.NOTE if topic == MEASURED else Level.WARNING
+        about = _advice()[topic]
+        table[f"model.{topic}"] = Rule(f"model.{topic}", level, None, about["text"], about["do"])
+    return table
+
+
+def _illegal(clause: Clause) -> bool:
+    """Whether a model can break it, so that it must be refused."""
+    return any(feature.startswith(ILLEGAL) for feature in clause.needs | clause.or_needs)
+
+
+def _open(judged: Judged, clause: Clause) -> bool:
+    """Whether it leaves open what some nodes do, of some versions: what is open for all of them is no news of one."""
+    some = clause.needs or (clause.interpretation and clause.versions != versions_of(judged.op_type))
+    return clause.status in ("undefined", "convention") and bool(some)
+
+
+def _of_clause(judged: Judged, clause: Clause) -> Rule:
+    topic = clause.id.removeprefix(f"{judged.prefix}.")
+    about = _advice()[topic]
+    runtimes = about.get("runtimes", "") or "; ".join(clause.implementers)
+    level = Level.ERROR if clause.may_fail else Level.WARNING
+    topics = {topic, *(f.removeprefix(ILLEGAL) for f in clause.needs | clause.or_needs if f.startswith(ILLEGAL))}
+    examples = [e for t in sorted(topics) for e in judged.broken.get(f"{judged.prefix}.{t}", ())]
+    return Rule(clause.id, level, clause, clause.text, about["do"], runtimes, tuple(dict.fromkeys(examples)))
+
+
+@cache
+def rule_broken(judged: Judged, topic: str) -> Rule:
+    """The rule that a node breaks by what a violation of that topic does.
+
+    A topic is that of the clause, or of what clause tables call a model that breaks one.
+    """
+    own = f"{judged.prefix}.{topic}"
+    if own in rules():
+        return rules()[own]
+    by_feature = [c for c in clauses_of(judged.op_type) if f"{ILLEGAL}{topic}" in c.needs | c.or_needs]
+    return rules()[by_feature[0].id] if by_feature else rule_broken(judged, topic.rpartition(".")[0])
+
+
+def rules_open(judged: Judged, since_version: int, features: frozenset[str]) -> list[Rule]:
+    """The rules of clauses that leave open what a node with these features does."""
+    return [
+        rules()[clause.id]
+        for clause in clauses_of(judged.op_type, since_version, features)
+        if _open(judged, clause) and not _illegal(clause)
+    ]

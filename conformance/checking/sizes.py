@@ -1,0 +1,168 @@
+"""Sizes: whether the shapes of a node's inputs can be those that its document prints, all with the same numbers.
+
+A document prints shapes with letters: W is [num_directions, 4*hidden_size, input_size]. Every known extent says what
+its letter is. What most of them say is taken for the letter, so that one wrong tensor is one problem, and it is the
+wrong one that is named.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..models.inference import undetermined
+from ..models.tensor_type import Dimension
+from .subject import Broken, Input, Missing, Outcome, Subject
+
+__all__ = ["Extent", "Known", "agreement", "in_words", "sizes_known"]
+
+
+@dataclass(frozen=True)
+class Extent:
+    """An extent of a formal shape: so many times a size."""
+
+    size: str
+    times: int = 1
+
+    def __str__(self) -> str:
+        return self.size if self.times == 1 else f"{self.times}*{self.size}"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A size that something else than a shape says: an attribute."""
+
+    value: int
+    by: str
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What one extent says of a size."""
+
+    value: Dimension
+    input: Input
+    axis: int
+
+
+def sizes_known(subject: Subject, formal: Mapping[str, tuple[Extent, ...]]) -> dict[str, int]:
+    """The sizes that the shapes of a node's inputs say, of a node whose shapes agree."""
+    sizes: dict[str, int] = {}
+    for name, shape in formal.items():
+        given = subject.inputs.get(name)
+        if given is not None and given.shape is not None and len(given.shape) == len(shape):
+            for extent, actual in zip(shape, given.shape, strict=True):
+                if isinstance(actual, int):
+                    sizes.setdefault(extent.size, actual // extent.times)
+    return sizes
+
+
+def in_words(shape: tuple[Dimension, ...] | None) -> str:
+    """A shape as text: an extent that is not known is a question mark."""
+    if shape is None:
+        return "of unknown rank"
+    inner = ", ".join("?" if _anonymous(extent) else str(extent) for extent in shape)
+    return f"({inner}{',' if len(shape) == 1 else ''})"
+
+
+def _anonymous(extent: Dimension) -> bool:
+    """Whether an extent has no name that a person gave it: shape inference makes up names of its own."""
+    return extent is None or (isinstance(extent, str) and extent.startswith("unk__"))
+
+
+def agreement(
+    subject: Subject,
+    formal: Mapping[str, tuple[Extent, ...]],
+    known: Mapping[str, Known],
+) -> Iterator[Outcome]:
+    """What is wrong with the shapes of a node's inputs, and what is not known of them.
+
+    formal
+        By input, the shape that its document prints.
+    known
+        By size, what the node itself says; nothing overrules it.
+    """
+    known, settled = dict(known), set()
+    R, hidden_size = subject.inputs.get("R"), subject.given("hidden_size")
+    if hidden_size is not None and R is not None:
+        columns = R.shape[-1] if R.shape is not None and len(R.shape) == len(formal["R"]) else None
+        if not isinstance(columns, int):
+            yield Missing("hidden-size", "how many columns R has")
+        elif columns == hidden_size:
+            known["hidden_size"] = Known(columns, f"hidden_size is {columns}, as R has columns")
+        else:
+            settled.add(("R", len(formal["R"]) - 1))
+            yield Broken("hidden-size", f"hidden_size is {hidden_size}, but R has {columns} columns", R.type.certain)
+    evidence: dict[str, list[_Evidence]] = {}
+    for name, shape in formal.items():
+        given = subject.inputs.get(name)
+        if given is None:
+            continue
+        if given.shape is None:
+            if any(_others(formal, extent.size, name, subject, known) for extent in shape):
+                yield Missing("shapes", f"the shape of {name}: {undetermined(given.scope, given.given)}")
+            continue
+        if len(given.shape) != len(shape):
+            what = f"{name} has shape {in_words(given.shape)}: it must have {len(shape)} dimensions"
+            yield Broken("shapes", f"{what}, [{', '.join(map(str, shape))}]", given.type.certain)
+            continue
+        for axis, (extent, actual) in enumerate(zip(shape, given.shape, strict=True)):
+            if (name, axis) in settled:
+                continue
+            if isinstance(actual, int) and actual % extent.times:
+                what = f"dimension {axis} of {name} is {actual}, which is no multiple of {extent.times}"
+                yield Broken("shapes", f"{what}: it must be {extent}", given.type.certain)
+                continue
+            value = actual // extent.times if isinstance(actual, int) else actual if extent.times == 1 else None
+            evidence.setdefault(extent.size, []).append(_Evidence(value, given, axis))
+    for size, saying in evidence.items():
+        yield from _compared(size, saying, known.get(size), formal)
+
+
+def _others(
+    formal: Mapping[str, tuple[Extent, ...]], size: str, but: str, subject: Subject, known: Mapping[str, Known]
+) -> bool:
+    """Whether anything else says what a size is: without that no value of it could be wrong."""
+    return size in known or any(
+        name != but and name in subject.inputs and any(extent.size == size for extent in shape)
+        for name, shape in formal.items()
+    )
+
+
+def _compared(
+    size: str, saying: list[_Evidence], known: Known | None, formal: Mapping[str, tuple[Extent, ...]]
+) -> Iterator[Outcome]:
+    votes = Counter(e.value for e in saying if isinstance(e.value, int) and e.input.type.certain)
+    votes = votes or Counter(e.value for e in saying if isinstance(e.value, int))
+    if known is not None:
+        chosen, by, certain = known.value, known.by, True
+    elif votes:
+        chosen = max(votes, key=lambda value: votes[value])  # the first of them where several are as frequent
+        first = next(e for e in saying if e.value == chosen)
+        extent = formal[first.input.name][first.axis]
+        by, certain = f"{first.input.name} has {extent} = {first.input.shape[first.axis]}", first.input.type.certain  # type: ignore[index]
+    else:
+        names = {e.value for e in saying}
+        if len(saying) > 1 and (len(names) > 1 or None in names):
+            yield Missing("shapes", f"whether {_listed(saying)} have the same {size}")
+        return
+    open_ones = []
+    for e in saying:
+        if not isinstance(e.value, int):
+            open_ones.append(e)
+        elif e.value != chosen:
+            shape = e.input.shape
+            assert shape is not None
+            extent = formal[e.input.name][e.axis]
+
+            must = f"dimension {e.axis} is {extent}, so {extent.times * chosen} ({by}), not {shape[e.axis]}"
+            what = f"{e.input.name} has shape {in_words(shape)}: {must}"
+            yield Broken("shapes", what, certain and e.input.type.certain)
+    if open_ones and (known is not None or len(saying) > 1):
+        yield Missing("shapes", f"whether {size} is {chosen} by {_listed(open_ones)} too")
+
+
+def _listed(saying: list[_Evidence]) -> str:
+    names = [e.input.name for e in saying]
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

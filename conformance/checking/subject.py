@@ -1,0 +1,194 @@
+"""A node as rules look at it: what stands in it, and what is known of its inputs before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, TensorProto, helper
+
+from ...reference import OperatorVersion
+from ..models.folding import NotConstant, constant, repeated
+from ..models.scope import Scope, shown_name
+from ..models.tensor_type import Dimension, Type
+
+__all__ = ["Attribute", "Broken", "Input", "Missing", "Outcome", "Subject", "subject_of"]
+
+_VALUES = 1 << 24
+"""Bytes of a tensor whose numbers a rule looks at: lengths, never weights."""
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A rule that a node breaks.
+
+    topic
+        The rule's id without the operator: ``shapes``.
+    certain
+        Whether it follows; else it rests on a type that the file only claims.
+    """
+
+    topic: str
+    message: str
+    certain: bool = True
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What is not known and a rule hangs on."""
+
+    topic: str
+    what: str
+
+
+Outcome = Broken | Missing
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute that is written down: its kind as ONNX names it (``INT``, ``FLOATS``), and its value."""
+
+    kind: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input that a node is given.
+
+    name
+        Its formal name.
+    given
+        What it is called in the model.
+    """
+
+    name: str
+    given: str
+    scope: Scope
+    type: Type
+
+    @property
+    def element(self) -> str | None:
+        """Its element type as NumPy and ONNX call it in small letters, ``float32``; None where it is not known."""
+        if self.type.element is None:
+            return None
+        known = _ELEMENTS.get(self.type.element)
+        return known or TensorProto.DataType.Name(self.type.element).lower()
+
+    @property
+    def shape(self) -> tuple[Dimension, ...] | None:
+        return self.type.shape
+
+
+_ELEMENTS = {
+    int(TensorProto.FLOAT): "float32",
+    int(TensorProto.DOUBLE): "float64",
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One recurrent node.
+
+    attributes
+        By name; of one that stands there twice, the first.
+    twice
+        Names of attributes that stand there more than once.
+    inputs
+        By formal name, those that are given.
+    surplus
+        How many inputs stand behind the last one that the operator has.
+    outputs
+        Names by position, as they stand; empty ones keep places.
+    """
+
+    operator: OperatorVersion
+    attributes: Mapping[str, Attribute]
+    twice: tuple[str, ...]
+    inputs: Mapping[str, Input]
+    surplus: int
+    outputs: tuple[str, ...]
+
+    def given(self, name: str) -> Any:
+        """The value of an attribute where it is there and of its kind, None elsewhere."""
+        attribute = self.attributes.get(name)
+        if attribute is None or attribute.kind != self.operator.attributes.get(name):
+            return None
+        return attribute.value
+
+    def lengths(self) -> tuple[int, int] | None:
+        """The least and the largest number of sequence_lens, which is given; None where it holds none.
+
+        Raises NotConstant.
+        """
+        given = self.inputs["sequence_lens"]
+        try:
+            own = constant(given.scope, given.given, _VALUES)
+        except NotConstant as why:
+            try:
+                same = int(repeated(given.scope, given.given, _VALUES))
+            except NotConstant:
+                raise why from None
+            return same, same
+        return (int(own.min()), int(own.max())) if own.size else None
+
+    def chosen(self, name: str) -> Any:
+        """The value of an attribute, its default where it is not there."""
+        return self.operator.defaults.get(name) if name not in self.attributes else self.given(name)
+
+
+def subject_of(scope: Scope, number: int, operator: OperatorVersion) -> Subject:
+    """The node of that number in a scope."""
+    node = scope.nodes[number]
+    names = list(node.input)
+    while names and not names[-1]:
+        names.pop()
+    attributes: dict[str, Attribute] = {}
+    twice = []
+    for proto in node.attribute:
+        if proto.name in attributes:
+            twice.append(shown_name(proto.name))
+            continue
+        attributes[proto.name] = _attribute(proto)
+    outputs = list(node.output)
+    while outputs and not outputs[-1]:
+        outputs.pop()
+    return Subject(
+        operator,
+        attributes,
+        tuple(twice),
+        {
+            formal: Input(formal, name, scope, scope.type_of(name))
+            for formal, name in zip(operator.inputs, names, strict=False)
+            if name
+        },
+        max(len(names) - len(operator.inputs), 0),
+        tuple(outputs),
+    )
+
+
+# Models of IR version 1 and 2 may leave out which field of an attribute counts.
+_FIELDS = {"f": "FLOAT", "i": "INT", "s": "STRING", "t": "TENSOR", "g": "GRAPH"}
+_LISTS = {"floats": "FLOATS", "ints": "INTS", "strings": "STRINGS"}
+
+
+def _attribute(proto: AttributeProto) -> Attribute:
+    kind = AttributeProto.AttributeType.Name(proto.type)
+    if kind == "UNDEFINED":
+        there = [k for field, k in _FIELDS.items() if proto.HasField(field)]
+        there += [k for field, k in _LISTS.items() if len(getattr(proto, field))]
+        kind = there[0] if there else kind
+        proto = AttributeProto.FromString(proto.SerializeToString())
+        proto.type = AttributeProto.AttributeType.Value(kind)  # type: ignore[assignment]
+    if kind not in ("FLOAT", "INT", "STRING", "FLOATS", "INTS", "STRINGS"):
+        return Attribute(kind, None)
+    value = helper.get_attribute_value(proto)
+    if kind == "STRING":
+        return Attribute(kind, value.decode("utf-8", "replace"))
+    if kind == "STRINGS":
+        return Attribute(kind, [text.decode("utf-8", "replace") for text in value])
+    if kind in ("FLOATS", "INTS"):
+        return Attribute(kind, [float(v) for v in value] if kind == "FLOATS" else list(value))
+    return Attribute(kind, float(np.float32(value)) if kind == "FLOAT" else value)

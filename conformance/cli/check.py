@@ -1,0 +1,127 @@
+"""``onnxspec check``: which recurrent nodes of a model break their document."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from ..checking.annotations import github_annotations
+from ..checking.check import check_model
+from ..checking.measured import MeasuredError, read_measured
+from ..checking.plain import plain
+from ..checking.problem import Checked, Level
+from ..checking.rules import Rule, rules
+from ..checking.sarif import sarif
+from ..checking.suppression import SuppressionError, read_suppressions, suppressed, unused
+from ..checking.text import lines_of, summary
+from ..probes.selection import UnknownName
+from ..results.environment import version_of
+from .command import app, fail, put, say, warn
+from .terminal import console_on
+
+__all__ = ["check"]
+
+_FORMS = ("text", "json", "sarif", "github")
+_STYLES = {"error": "red", "warning": "yellow", "note": "cyan", "": ""}
+
+
+@app.command()
+def check(
+    models: Annotated[
+        Optional[list[Path]],  # noqa: UP045 - typer evaluates it on Python 3.10
+        typer.Argument(metavar="MODEL...", help="ONNX models."),
+    ] = None,
+    form: Annotated[str, typer.Option("--format", metavar="|".join(_FORMS), help="In which form to say it.")] = "text",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Also fail on warnings, notes, and what could not be checked.")
+    ] = False,
+    suppress: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--suppress", metavar="FILE", help="Problems that are accepted, each with its reason, as TOML."),
+    ] = None,
+    measured: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option("--measured", metavar="RUN", help="Note what a target fails or does not support by this run."),
+    ] = None,
+    list_rules: Annotated[bool, typer.Option("--rules", help="List the rules and exit.")] = False,
+    explain: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--explain", metavar="RULE", help="Say what a rule is about and exit."),
+    ] = None,
+) -> None:
+    """Find the recurrent nodes of models that break their operator's document, without running anything.
+
+    Exit code 0: no error; 1: an error (with --strict anything at all); 2: a model cannot be read, or usage.
+    """
+    if list_rules or explain is not None:
+        _tell_rules(explain)
+        return
+    if not models:
+        fail("no model is given")
+    if form not in _FORMS:
+        fail(f"there is no format {form!r}; one of {', '.join(_FORMS)}")
+    try:
+        entries = read_suppressions(suppress) if suppress is not None else []
+        recorded = read_measured(measured) if measured else None
+    except (SuppressionError, MeasuredError) as error:
+        fail(str(error))
+    everything = []
+    for model in models:
+        checked = suppressed(check_model(model, measured=recorded), entries)
+        everything.append(checked)
+        if form == "text":
+            _show(checked)
+        elif form == "github":
+            put("".join(f"{line}\n" for line in github_annotations(checked)))
+    idle = [str(entry) for entry in unused(everything, entries)]
+    version = version_of("onnxspec") or ""
+    if form == "json":
+        put(json.dumps(plain(everything, version, idle), indent=2, ensure_ascii=False) + "\n")
+    elif form == "sarif":
+        put(json.dumps(sarif(everything, version, rules(), Path()), indent=2, ensure_ascii=False) + "\n")
+    elif form == "text" and len(everything) > 1:
+        say(summary(everything))
+    for line in idle:
+        warn(f"this suppression covers nothing: {line}", "yellow")
+    raise typer.Exit(_exit_code(everything, bool(idle), strict))
+
+
+def _exit_code(everything: Sequence[Checked], idle: bool, strict: bool) -> int:
+    if any(checked.unreadable for checked in everything):
+        return 2
+    counted = [problem for checked in everything for problem in checked.counted]
+    if any(problem.level is Level.ERROR for problem in counted):
+        return 1
+    left = counted or idle or any(checked.unchecked or checked.inconclusive for checked in everything)
+    return 1 if strict and left else 0
+
+
+def _show(checked: Checked) -> None:
+    console = console_on(sys.stdout)
+    for line, level in lines_of(checked):
+        console.print(line, style=_STYLES[level], markup=False, emoji=False, soft_wrap=True)
+
+
+def _tell_rules(asked: str | None) -> None:
+    if asked is None:
+        put("".join(f"{rule.id}\t{rule.level.value}\t{rule.text}\n" for rule in rules().values()))
+        return
+    if asked not in rules():
+        fail(str(UnknownName("rule", asked, list(rules()))))
+    put("".join(f"{line}\n" for line in _explained(rules()[asked])))
+
+
+def _explained(rule: Rule) -> list[str]:
+    lines = [f"{rule.id}  {rule.level.value}", "", rule.text]
+    if rule.clause is not None:
+        versions = ", ".join(map(str, rule.clause.versions))
+        lines += ["", f"status: {rule.clause.status}; versions {versions}", f"source: {rule.clause.source}"]
+    if rule.examples:
+        lines += ["", "broken by a model in which", *(f"  {example}" for example in rule.examples)]
+    lines += ["", f"what to do: {rule.advice}"]
+    return [*lines, f"runtimes: {rule.runtimes}"] if rule.runtimes else lines

@@ -1,0 +1,129 @@
+"""What a service of continuous integration takes from a run: files in forms that it reads, and lines that it marks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..border.strict_json import encode
+from ..running.run import Run
+from .display import answer_on, could_not_start
+
+__all__ = ["Wanted", "as_json", "github_marks", "on_github", "write_files"]
+
+JSON_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a run is to leave behind beside its folder, and what it is to print: ``as_json`` in place of its text, or
+    ``quiet``, what is new and nothing else."""
+
+    junit: Path | None = None
+    summary: Path | None = None
+    as_json: bool = False
+    quiet: bool = False
+
+    @property
+    def files(self) -> Sequence[Path]:
+        return [path for path in (self.junit, self.summary) if path is not None]
+
+    @property
+    def silent(self) -> bool:
+        """Whether there is no progress to show."""
+        return self.as_json or self.quiet
+
+
+def write_files(run: Run, wanted: Wanted) -> None:
+    """Write the files. Raises OSError where one cannot be written."""
+    if wanted.junit is not None:
+        from ...reports.junit import junit_xml
+
+        required = [result for target in run.targets for result in target.missing(run.plan.require)]
+        wanted.junit.write_bytes(junit_xml({t.target.name: t.results for t in run.targets}, required))
+    if wanted.summary is not None:
+        from ...reports.markdown import summary_markdown
+        from ...reports.run import read_run
+
+        read = read_run(run.folder)
+        text = summary_markdown([read], read.problems).encode("utf-8", errors="backslashreplace")
+        # The page of a job on GitHub is one file for all that its steps have to say.
+        own = os.environ.get("GITHUB_STEP_SUMMARY")
+        shared = own is not None and wanted.summary.resolve() == Path(own).resolve()
+        with wanted.summary.open("ab" if shared else "wb") as file:
+            file.write(text)
+
+
+def as_json(run: Run, page: Path) -> str:
+    """The outcome as one JSON object; the keys are in docs/ci.md."""
+    targets = []
+    for target in run.targets:
+        answer = answer_on(target, run)
+        targets.append(
+            {
+                "name": target.target.name,
+                "version": str(target.description.get("version", "")),
+                "unavailable": target.unavailable,
+                "state": answer.state,
+                "conforms": answer.conforms,
+                "since": answer.since,
+                "supports": list(answer.supports),
+                "lacks": [lack.what for lack in answer.lacks],
+                "hits": [
+                    {"text": hit.text, "known": hit.known, "cases": hit.cases, "where": hit.where}
+                    for hit in answer.hits
+                ],
+                "counts": dict(target.counts),
+                "new": [
+                    {"case": r.case, "verdict": r.verdict.value, "message": r.message, "repeat": r.repeat}
+                    for r in target.unexpected
+                ],
+                "missing": [result.case for result in target.missing(run.plan.require)],
+                "stale": [entry.reason for entry in target.stale],
+            }
+        )
+    whole: dict[str, Any] = {
+        "schema": JSON_SCHEMA,
+        "folder": str(run.folder),
+        "report": str(page),
+        "complete": run.complete,
+        "exit_code": run.exit_code,
+        "targets": targets,
+    }
+    return encode(whole) + "\n"
+
+
+def on_github() -> bool:
+    """Whether a workflow of GitHub runs this."""
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def github_marks(run: Run) -> Iterator[str]:
+    """Lines that GitHub shows as marks on a job: one for each new finding, and for what else decides the exit code."""
+    for target in run.targets:
+        name = f"onnxspec: {target.target.name} {target.description.get('version', '')}".strip()
+        if target.unavailable:
+            yield _mark("error", name, could_not_start(target.target, target.unavailable))
+        for hit in answer_on(target, run).hits:
+            if not hit.known:
+                finding = target.findings[hit.problems[0]]
+                cases = f"{hit.cases} case{'' if hit.cases == 1 else 's'}"
+                yield _mark("error", name, f"{hit.text} ({cases}; {hit.where}). To repeat it: {finding['repeat']}")
+        missing = target.missing(run.plan.require)
+        if missing:
+            yield _mark("error", name, f"does not support what is required, e.g. {missing[0].case}")
+        for entry in target.stale:
+            yield _mark("warning", name, f"no longer fails, though a list expects it to: {entry.reason}")
+
+
+def _mark(kind: str, title: str, message: str) -> str:
+    name = _escaped(title).replace(":", "%3A").replace(",", "%2C")
+    return f"::{kind} title={name}::{_escaped(message)}"
+
+
+def _escaped(text: str) -> str:
+    """A text as a workflow command holds it: one line, whatever a runtime said."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

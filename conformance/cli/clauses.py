@@ -1,0 +1,112 @@
+"""``onnxspec clauses``: what the documents say, statement by statement."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Optional
+
+import typer
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from ...reference import Clause, clauses_of, operator_names, versions_of
+from ...reference.documents.clauses import STATUSES
+from ..probes.selection import UnknownName
+from .command import app, fail, put, warn
+from .terminal import console_on
+
+__all__ = ["clauses"]
+
+_INDENT = 4
+_STYLES = {"stated": "green", "implied": "green", "convention": "yellow", "undefined": "magenta", "arithmetic": "cyan"}
+
+
+@app.command()
+def clauses(
+    operator: Annotated[
+        Optional[str],  # noqa: UP045 - typer evaluates it on Python 3.10
+        typer.Argument(metavar="OP[-VERSION]", help="An operator or one version of it, e.g. GRU or GRU-3."),
+    ] = None,
+    status: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--status", metavar="STATUS", help=f"Only clauses of this status: {', '.join(STATUSES)}."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all fields.")] = False,
+) -> None:
+    """Show the clauses of an operator, or of all.
+
+    A clause is one statement, with its status: the document states it, it is implied by its equations, it is a
+    convention of implementers, the document leaves it undefined, or it is arithmetic. Only what is stated or implied
+    can fail.
+
+    On a terminal each has its paragraph; elsewhere a line each, its columns with tabs between them.
+    """
+    try:
+        chosen = _chosen(operator)
+        for text in status or ():
+            if text not in STATUSES:
+                raise UnknownName("status", text, STATUSES)
+    except UnknownName as error:
+        fail(str(error))
+    found = [c for op, version in chosen for c in clauses_of(op, version) if not status or c.status in status]
+    console = console_on(sys.stdout)
+    if as_json:
+        put("".join(f"{json.dumps(_plain(clause), ensure_ascii=False)}\n" for clause in found))
+    elif console.is_terminal:
+        for part in _paragraphs(found):
+            console.print(part)
+    else:
+        put("".join("\t".join(map(str, _columns(clause))) + "\n" for clause in found))
+    counts = Counter(clause.status for clause in found)
+    warn(f"{len(found)} clauses: {', '.join(f'{counts[s]} {s}' for s in STATUSES if counts[s]) or 'none'}", "dim")
+
+
+def _chosen(text: str | None) -> list[tuple[str, int | None]]:
+    """Operators, each with the version that is meant or None for all. Raises UnknownName."""
+    if text is None:
+        return [(op, None) for op in operator_names()]
+    for op in operator_names():
+        if text.upper() == op.upper():
+            return [(op, None)]
+        for version in versions_of(op):
+            if text.upper() == f"{op}-{version}".upper():
+                return [(op, version)]
+    every = operator_names()
+    raise UnknownName("operator", text, [*every, *(f"{op}-{version}" for op in every for version in versions_of(op))])
+
+
+def _plain(clause: Clause) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "id": clause.id,
+        "status": clause.status,
+        "versions": list(clause.versions),
+        "text": clause.text,
+        "source": clause.source,
+        "needs": sorted(clause.needs),
+        "or_needs": sorted(clause.or_needs),
+        "interpretation": clause.interpretation,
+        "implementers": list(clause.implementers),
+    }
+    return {name: value for name, value in plain.items() if value not in (None, [])}
+
+
+def _paragraphs(found: Sequence[Clause]) -> Iterator[RenderableType]:
+    """For each clause a line with its id, then what it says: five columns would be too narrow to read side by side."""
+    for clause in found:
+        id, status, versions, text, source = _columns(clause)
+        of = "all versions" if versions == "all" else f"versions {versions}"
+        yield Text.assemble((id, "bold"), "  ", (status, _STYLES[status]), (f"  {of}", "dim"))
+        yield Padding(Text.assemble(text, "\n", (source, "dim")), (0, 0, 1, _INDENT))
+
+
+def _columns(clause: Clause) -> tuple[str, str, str, str, str]:
+    op_type = next(op for op in operator_names() if clause.id.startswith(f"{op.lower()}."))
+    versions = "all" if clause.versions == versions_of(op_type) else ", ".join(map(str, clause.versions))
+    beside = [f"interpretation {clause.interpretation}"] if clause.interpretation is not None else []
+    beside += ["; ".join(clause.implementers)] if clause.implementers else []
+    text = f"{clause.text} [{', '.join(beside)}]" if beside else clause.text
+    return clause.id, clause.status, versions, text, clause.source

@@ -1,0 +1,175 @@
+"""What the commands have in common: the application, the options that several take, and how they speak."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, NoReturn, Optional
+
+import typer
+
+from ..probes.naming import expanded
+from ..probes.selection import Selection, version_numbers
+from ..probes.wrapped import named_target
+from ..targets.target import Target
+from ..workers.worker import one_line
+from . import completion
+from .help import App
+from .terminal import LINE, console_on, drop
+
+__all__ = ["CaseIds", "Ops", "ProfileName", "Targets", "TargetsFile", "Types", "Versions", "app", "command_given"]
+__all__ += ["fail", "folder_named", "put", "say", "selection_of", "targets_of", "warn", "why"]
+
+app = App(
+    name="onnxspec",
+    help="Does this runtime compute what the operator's document says, on every legal configuration?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+_WORD = 200  # characters of a name that is far too long
+_LONG_WORD = re.compile(r"\S{300,}")
+_LONGEST_COMMAND = 8000  # characters of a line that is there to be copied, like how to go on
+
+Targets = Annotated[
+    Optional[list[str]],  # noqa: UP045 - typer evaluates it on Python 3.10
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="TARGET",
+        help="onnxruntime (the default), onnxruntime:NAMEExecutionProvider, openvino, tract, quark, onnx-reference, "
+        "backend:package.module, or a name from targets.toml.",
+        autocompletion=completion.targets,
+    ),
+]
+ProfileName = Annotated[
+    str,
+    typer.Option(
+        "--profile",
+        "-p",
+        metavar="smoke|core|full",
+        help="Which pinned list of cases.",
+        autocompletion=completion.profiles,
+    ),
+]
+Ops = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--op", metavar="OP", help="Only this operator, e.g. LSTM.", autocompletion=completion.operators),
+]
+Versions = Annotated[
+    Optional[list[str]],  # noqa: UP045 - texts, so that one that is no number is answered like one that is unknown
+    typer.Option(
+        "--since-version",
+        metavar="N",
+        help="Only this operator version: the opset that brought it, e.g. 14.",
+        autocompletion=completion.versions,
+    ),
+]
+Types = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option(
+        "--type",
+        metavar="TYPE",
+        help="Only this type: float16, bfloat16, float32, float64.",
+        autocompletion=completion.types,
+    ),
+]
+CaseIds = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option(
+        "--case",
+        metavar="CASE",
+        help="Only this case, of any profile: its id, in which * and ? are wildcards; its JSON (see list --json); a "
+        "test-case directory (./DIR); or @FILE, a file of such lines.",
+        autocompletion=completion.cases,
+    ),
+]
+TargetsFile = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--targets-file", metavar="FILE", help="Named targets; ./targets.toml where there is one."),
+]
+
+
+def folder_named(text: str) -> Path:
+    """A folder as an option names it: an empty name is what a variable of a script leaves that is not set."""
+    if not text:
+        raise typer.BadParameter("the name of a folder is empty")
+    return Path(text)
+
+
+def say(*lines: str) -> None:
+    """Lines for the person, on the standard output. Each stays one, whatever foreign text is in it, and none is longer
+    than anybody reads."""
+    for line in lines:
+        margin = line[: len(line) - len(line.lstrip(" "))] if len(line) < LINE else ""
+        shown = line if line.isprintable() and len(line) <= LINE else margin + one_line(line, LINE)
+        console_on(sys.stdout).print(shown, markup=False, emoji=False, soft_wrap=True)
+
+
+def warn(text: str, style: str = "") -> None:
+    """One line on the standard error."""
+    text = _LONG_WORD.sub(lambda word: f"{word[0][:_WORD]}...", text)
+    line = text if text.isprintable() and len(text) <= _LONGEST_COMMAND else one_line(text, LINE)
+    console_on(sys.stderr).print(line, style=style, markup=False, emoji=False, soft_wrap=True)
+
+
+def fail(message: str, code: int = 2, lines: Iterable[str] = ()) -> NoReturn:
+    """End the command with one line on the standard error, and what it announces in a line each."""
+    warn(f"onnxspec: {message}", "red")
+    for line in lines:
+        warn(f"  {line}")
+    raise typer.Exit(code)
+
+
+def put(text: str) -> None:
+    """Write what a program may read. A reader that has enough ends the command, without a word."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop(sys.stdout)
+        raise typer.Exit from None
+
+
+def why(error: OSError) -> str:
+    """What could not be written, in words."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "the disk is full"
+    place = f" ({error.filename})" if error.filename else ""
+    return f"cannot write: {error.strerror or error}{place}"
+
+
+def command_given() -> tuple[str, ...]:
+    """The command as it was given, in UTF-8 whatever the locale took its bytes for."""
+    return "onnxspec", *(os.fsencode(word).decode("utf-8", "surrogateescape") for word in sys.argv[1:])
+
+
+def selection_of(
+    profile: str,
+    op: Sequence[str] | None,
+    since_version: Sequence[str] | None,
+    type: Sequence[str] | None,
+    case: Sequence[str] | None,
+) -> Selection:
+    """What the options that narrow cases leave. Raises UnknownName for a version that is no number, and for a file of
+    cases that cannot be read."""
+    cases, origins = expanded(case or ())
+    versions = version_numbers(since_version or ())
+    return Selection(profile, tuple(op or ()), versions, tuple(type or ()), cases, origins=origins)
+
+
+def targets_of(names: Iterable[str], file: Path | None, optimize: bool = False, wrap: str = "") -> list[Target]:
+    """The targets of these names, each once. A name may ask for a lane itself, as results name it."""
+    if file is None and Path("targets.toml").is_file():
+        file = Path("targets.toml")
+    found = {}
+    for name in names:
+        target = named_target(name, file, optimize, wrap)
+        found[target.name] = target
+    return list(found.values())

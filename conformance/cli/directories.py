@@ -1,0 +1,115 @@
+"""``onnxspec generate`` and ``onnxspec verify-cases``: cases as ONNX test-case directories."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, NoReturn, Optional
+
+import typer
+
+from ...cases import Spec, digests_for
+from ...cases.directories.manifest import MANIFEST, ManifestError, OccupiedTree, Origin, generate, verify
+from ...reference import operator_names
+from ..probes.probe import Probe, SpecProbe
+from ..probes.selection import Selection, UnknownName, select_probes
+from ..results.environment import version_of
+from .command import CaseIds, Ops, ProfileName, Types, Versions, app, fail, put, say, selection_of, why
+from .display import cases_counted
+
+__all__ = ["generate_cases", "options_of", "verify_cases"]
+
+
+@app.command(name="generate")
+def generate_cases(
+    positional: Annotated[Optional[Path], typer.Argument(metavar="DIR", hidden=True)] = None,  # noqa: UP045
+    out: Annotated[
+        Optional[Path],  # noqa: UP045 - typer evaluates it on Python 3.10
+        typer.Option("--out", "-o", metavar="DIR", help="A new or empty folder; required."),
+    ] = None,
+    profile: ProfileName = "core",
+    op: Ops = None,
+    since_version: Versions = None,
+    type: Types = None,
+    case: CaseIds = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also cases that a runner with a fixed tolerance cannot judge fairly.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace what was generated there before; other files stay.")
+    ] = False,
+) -> None:
+    """Write cases as ONNX test-case directories, with a manifest.
+
+    They run in every runner that follows onnx.backend.test. Without --all only those are written whose right results
+    all lie within that runner's tolerance, and on which the document leaves nothing open; the manifest says why others
+    are left out.
+    """
+    if out is not None and positional is not None:
+        fail(f"{positional} and --out {out}: which folder are the cases to go to?")
+    folder = out or positional
+    if folder is None:
+        fail("--out is missing: which folder are the cases to go to?")
+    try:
+        chosen = selection_of(profile, op, since_version, type, case)
+        specs = _specs_of(select_probes(chosen, operator_names("")))
+        versions = sorted({(spec.op, spec.version) for spec in specs})
+        command = _command(chosen, everything)
+        origin = Origin(command, version_of("onnxspec") or "", chosen.profile, digests_for(chosen.profile, versions))
+        manifest = generate(folder, specs, origin, everything=everything, overwrite=overwrite)
+    except (UnknownName, OccupiedTree) as error:
+        fail(str(error))
+    except OSError as error:
+        fail(why(error))
+    written, left_out = len(manifest["cases"]), len(manifest["left_out"])
+    say(f"{cases_counted(written)} in {folder}")
+    if left_out:
+        # What --all leaves out as well has no right outputs that could be written.
+        more = "" if everything else "; --all also writes those that have outputs to expect"
+        say(f"{cases_counted(left_out)} left out, for the reasons in {folder / MANIFEST}{more}")
+
+
+def _specs_of(probes: Iterable[Probe]) -> list[Spec]:
+    """The specs of what can be written as directories."""
+    specs = []
+    for probe in probes:
+        if not isinstance(probe, SpecProbe):
+            fail(f"{probe.id} is a directory already")
+        specs.append(probe.spec)
+    return specs
+
+
+def options_of(chosen: Selection) -> list[str]:
+    """The options that choose the same."""
+    options = [
+        *([("--cases", chosen.directories)] if chosen.directories else [("--profile", (chosen.profile,))]),
+        ("--op", chosen.ops),
+        ("--since-version", map(str, chosen.versions)),
+        ("--type", chosen.types),
+        ("--case", chosen.cases),
+    ]
+    return [word for option, values in options for value in values for word in (option, value)]
+
+
+def _command(chosen: Selection, everything: bool) -> str:
+    """The command that makes the same tree, wherever."""
+    return shlex.join(["onnxspec", "generate", "--out", "DIR", *options_of(chosen), *(["--all"] if everything else [])])
+
+
+@app.command(name="verify-cases")
+def verify_cases(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that onnxspec generate has written.")],
+) -> NoReturn:
+    """Compare generated directories with their manifest.
+
+    Exit code 0: all is as it was written; 1: something was changed, is missing, or was added; 2: there is no manifest.
+    """
+    try:
+        problems = verify(folder)
+    except ManifestError as error:
+        fail(str(error))
+    put("".join(f"{problem.kind:<8} {problem.path!a}\n" for problem in problems))
+    if not problems:
+        say(f"all files in {folder} are as they were generated")
+    raise typer.Exit(1 if problems else 0)

@@ -1,0 +1,124 @@
+"""``onnxspec explain``: one case, step by step."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, NoReturn, Optional
+
+import typer
+
+from ...reference import operator_names
+from ..diagnosis.explainer import Explainer
+from ..probes.naming import expanded, is_portable
+from ..probes.probe import Probe
+from ..probes.selection import Selection, UnknownName, select_probes
+from ..probes.stream import Tried, tried
+from ..probes.wrapped import wrapped_probes
+from ..targets.target import ACCURACY, TargetError
+from ..workers.process import TargetProcess, TargetUnavailable
+from . import completion
+from .command import TargetsFile, app, fail, put, targets_of
+from .display import could_not_start
+from .terminal import console_on
+
+__all__ = ["ambiguous", "explain"]
+
+_EFFORT = 2000  # hypotheses that are tried on the case
+_NAMED = 10
+
+
+@app.command()
+def explain(
+    case: Annotated[
+        str,
+        typer.Argument(
+            metavar="CASE",
+            help="Case id, of which a unique beginning is enough; the JSON of a case; or a test-case directory, ./DIR.",
+            autocompletion=completion.cases,
+        ),
+    ],
+    target: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="TARGET",
+            help="Show what this target returns, too.",
+            autocompletion=completion.targets,
+        ),
+    ] = None,
+    emit: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--emit", metavar="script", help="Write a script that needs only onnx, NumPy and the runtime."),
+    ] = None,
+    targets_file: TargetsFile = None,
+) -> None:
+    """Show one case, step by step.
+
+    Prints its node, its clauses, and the expected gates at every step beside what a target returned.
+    """
+    probe = _probe_of(case)
+    try:
+        chosen = targets_of([target], targets_file)[0] if target else None
+    except TargetError as error:
+        fail(str(error))
+    if chosen is not None and chosen.wrap:
+        lane = wrapped_probes([probe], chosen.wrap)
+        if not lane or emit is not None:
+            fail(f"the wrap {chosen.wrap!r} cannot be put around {'a script' if emit else probe.id}")
+        (probe,) = lane
+    if emit is not None:
+        if emit != "script":
+            fail(f"unknown form {emit!r} of --emit; there is: script")
+        script = probe.prepare().script
+        if script is None:
+            fail(f"there is no script of {probe.id}: its model and its inputs are files already")
+        put(script(chosen))
+        return
+    one: Tried | None = None
+    if chosen is not None:
+        try:
+            with TargetProcess(chosen) as process:
+                process.start()
+                (one,) = tried(process, [probe], chosen.accuracy)
+        except TargetUnavailable as error:
+            fail(f"{chosen.name} {could_not_start(chosen, str(error))}", 3)
+    from .explanation import explain as explain_case
+
+    accuracy = chosen.accuracy if chosen is not None else ACCURACY
+    diagnosis = Explainer(accuracy, _EFFORT).explain(one) if one is not None else ()
+    judgement, outcomes = (one.judgement, one.outcomes) if one is not None else (None, ())
+    explain_case(probe, outcomes, judgement, console_on(sys.stdout), accuracy, diagnosis)
+
+
+def _probe_of(case: str) -> Probe:
+    """The case of that name, or the only one whose id begins so.
+
+    Only where no case of core begins so those of all profiles are built, which takes seconds; and where the operator is
+    known, those of the others are left alone.
+    """
+    everything = operator_names()
+    try:
+        (given, *more), origins = expanded([case])
+    except (UnknownName, ValueError) as error:
+        fail(str(error) if isinstance(error, UnknownName) else f"{case[1:]} names no case")
+    about = [op for op in everything if given.startswith(f"{op.lower()}-")] or everything
+    beginning = () if is_portable(given) else (f"{given}*",)
+    for name in (*beginning, given):
+        try:
+            found = select_probes(Selection(cases=(name, *more), origins=origins), about)
+            break
+        except UnknownName as unknown:  # the last one names the case as it was given
+            complaint = str(unknown)
+    else:
+        fail(complaint)
+    if len(found) > 1:
+        ambiguous(case, [probe.id for probe in found])
+    return found[0]
+
+
+def ambiguous(case: str, ids: Sequence[str]) -> NoReturn:
+    """End the command: several cases begin so."""
+    more = [f"... and {len(ids) - _NAMED} more"] if len(ids) > _NAMED else []
+    fail(f"{len(ids)} cases begin like {case!r}:", lines=[*ids[:_NAMED], *more])

@@ -1,0 +1,177 @@
+"""One case explained to a person: its verdict, its node, what it exercises, and its numbers step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import onnx
+import onnx.printer
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from ...reference import Interpretations, clause_named, fault_named
+from ...reference.documents.interpretations import OPTIONS
+from ..judging.divergence import ratio_text
+from ..judging.judgement import FAILING, Judgement, Verdict
+from ..probes.probe import Prepared, Probe
+from ..showing.stepwise import numbers_of
+from ..workers.process import Outcome
+from ..workers.worker import one_line
+
+__all__ = ["explain", "explanation"]
+
+_LINES_SHOWN = 10  # of what the runtime printed, the last ones
+_LENGTHS_SHOWN = 16
+_WIDEST = 250
+
+
+def explain(
+    probe: Probe,
+    outcomes: Sequence[Outcome],
+    judgement: Judgement | None,
+    console: Console,
+    accuracy: str = "standard",
+    diagnosis: Sequence[str] = (),
+) -> None:
+    """Print what :func:`explanation` makes. Tables of numbers keep their width: a number cut short is a wrong one."""
+    for part in explanation(probe, outcomes, judgement, accuracy, diagnosis):
+        if isinstance(part, Table) and part.title is not None:
+            part.width = Measurement.get(console, console.options.update(max_width=_WIDEST), part).maximum
+        console.print(part, crop=False)
+
+
+def explanation(
+    probe: Probe,
+    outcomes: Sequence[Outcome] = (),
+    judgement: Judgement | None = None,
+    accuracy: str = "standard",
+    diagnosis: Sequence[str] = (),
+) -> Iterator[RenderableType]:
+    """What there is to say about a case, from the verdict down to single numbers.
+
+    outcomes
+        What a target did with the case's jobs, in their order; none: no target, so only what is expected is shown.
+    judgement
+        The verdict on them. It also says which interpretations the target follows; without it the reference's own are
+        used.
+    accuracy
+        Name of the accuracy class by which the target is judged: whose radii are shown. Raises ValueError for an
+        unknown one.
+    diagnosis
+        Ids of the faults that together explain what the target returned.
+    """
+    prepared = probe.prepare()
+    yield Text(probe.id, style="bold")
+    yield from _verdict(outcomes[0] if outcomes else None, judgement)
+    for id in diagnosis:
+        fault = fault_named(id)
+        said = fault.summary if fault is not None else ""
+        yield Text.assemble(("explained by  ", "dim"), (id, "bold"), f": {said}" if said else "")
+    yield from _node(prepared)
+    yield from _clauses(probe, judgement)
+    if prepared.forbidden:
+        yield _heading("What is forbidden")
+        yield Text(f"  {prepared.forbidden}")
+        return
+    chosen = Interpretations(**dict(judgement.interpretations or {})) if judgement is not None else Interpretations()
+    yield from _interpretations(probe, prepared, chosen)
+    yield _heading("Numbers")
+    yield from numbers_of(prepared.trials, outcomes, accuracy, chosen)
+
+
+def _verdict(outcome: Outcome | None, judgement: Judgement | None) -> Iterator[Text]:
+    if outcome is None:
+        yield Text("No target: what is expected is shown alone.")
+        return
+    if judgement is not None:
+        good, bad = judgement.verdict is Verdict.PASS, judgement.verdict in FAILING
+        line = Text(judgement.verdict.value, style="bold green" if good else "bold red" if bad else "bold yellow")
+        line.append(f" ({judgement.reason})" if judgement.reason else "", style="not bold")
+        line.append(f": {one_line(judgement.message)}" if judgement.message else "", style="not bold default")
+        yield line
+        if judgement.elements:
+            counted = f"{judgement.judged} of {judgement.elements} elements judged"
+            yield Text(f"{counted}; worst |error| / radius {ratio_text(judgement.worst)}")
+        if judgement.flags:
+            yield Text("flags: " + ", ".join(judgement.flags))
+    else:
+        yield Text(f"{outcome.status}: {one_line(outcome.message)}" if outcome.message else outcome.status)
+    if outcome.signal:
+        yield Text(f"the worker ended by {outcome.signal}")
+    printed = [one_line(line, 200) for line in outcome.captured.splitlines() if line.strip()]
+    if printed:
+        yield Text("the runtime printed:")
+        yield from (Text(f"  {line}", style="dim") for line in printed[-_LINES_SHOWN:])
+
+
+def _heading(text: str) -> Text:
+    return Text(f"\n{text}", style="bold")
+
+
+def _node(prepared: Prepared) -> Iterator[RenderableType]:
+    job, trial = prepared.jobs[0], prepared.trials[0] if prepared.trials else None
+    model = onnx.load_model_from_string(job.model)
+    node = model.graph.node[0]
+    yield _heading("Node")
+    # onnx before 1.19 prints no node by itself, only a graph that holds it.
+    text = onnx.printer.to_text(onnx.helper.make_graph([node], "node", [], []))
+    yield Text(text[text.index("{") + 1 : text.rindex("}")].strip())
+    (opset,) = (opset.version for opset in model.opset_import if opset.domain == node.domain)
+    name = f"{f'{node.domain}::' if node.domain else ''}{node.op_type}-{trial.node.since_version if trial else opset}"
+    yield Text(f"{name} in a model of opset {opset}, IR version {model.ir_version}")
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for title in ("input", "type", "shape", ""):
+        table.add_column(title)
+    constants = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    inputs = trial.feeds[-1].inputs if trial is not None else {**constants, **job.feeds[-1]}
+    for name in dict.fromkeys([*(trial.node.operator.inputs if trial is not None else node.input), *inputs]):
+        array = inputs.get(name)
+        if array is None:
+            table.add_row(name, "", "", "absent", style="dim")
+            continue
+        note = "initializer" if name in constants else "graph input"
+        if name == "sequence_lens":
+            few = ", ".join(map(str, array[:_LENGTHS_SHOWN].tolist()))
+            note += f": {few}{', ...' if array.size > _LENGTHS_SHOWN else ''}"
+        table.add_row(name, array.dtype.name, _shape(array.shape), note)
+    yield table
+    if trial is not None:
+        others = [name for name in trial.node.operator.outputs if name not in trial.node.outputs]
+        not_asked = f"; not asked for: {', '.join(others)}" if others else ""
+        yield Text(f"outputs asked for: {', '.join(trial.node.outputs)}{not_asked}")
+    if len(job.feeds) > 1:
+        before = "; ".join(_shape(feed["X"].shape) for feed in job.feeds[:-1])
+        yield Text(f"the same session runs other data first: X of shape {before}")
+
+
+def _clauses(probe: Probe, judgement: Judgement | None) -> Iterator[RenderableType]:
+    broken = judgement.clause if judgement is not None else None
+    ids = probe.clauses if broken is None or broken in probe.clauses else (broken, *probe.clauses)
+    yield _heading("Clauses that it exercises")
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for clause in map(clause_named, ids):
+        mark, style = ("> ", "bold red") if clause.id == broken else ("  ", None)
+        table.add_row(mark + clause.id, clause.status, Text(clause.text), style=style)
+    yield table
+    if broken is not None:
+        yield Text("> marks the clause that is not met")
+
+
+def _interpretations(probe: Probe, prepared: Prepared, chosen: Interpretations) -> Iterator[RenderableType]:
+    touched = sorted(prepared.trials[0].touched) if prepared.trials else []
+    if not touched:
+        return
+    yield _heading("Open questions that it touches")
+    for name in touched:
+        options = " or ".join(OPTIONS[name])
+        about = ", ".join(id for id in probe.clauses if clause_named(id).interpretation == name)
+        yield Text(f"  {name}: {options}; here: {getattr(chosen, name)}" + (f" ({about})" if about else ""))
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return "(" + ", ".join(map(str, shape)) + ")"

@@ -1,0 +1,154 @@
+"""``onnxspec fuzz``: search for failures beyond the profiles."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+from ...reference import FORMATS, operator_names, operator_version, versions_of
+from ..fuzzing.database import DatabaseError, read_database, write_database
+from ..fuzzing.hunt import Hunt, Limits
+from ..fuzzing.writing import REGRESSIONS, write_failures
+from ..probes.naming import UnknownName
+from ..results.evidence import slug
+from ..targets.target import TargetError
+from ..workers.hangs import HangBudget
+from ..workers.process import TargetProcess, TargetUnavailable
+from .command import Ops, TargetsFile, Types, app, fail, folder_named, say, targets_of, why
+from .display import could_not_start
+from .terminal import console_on
+
+__all__ = ["fuzz"]
+
+_MINUTES = 1.0
+
+
+@app.command()
+def fuzz(
+    target: Annotated[str, typer.Option("--target", "-t", metavar="TARGET", help="As for run.")] = "onnxruntime",
+    op: Ops = None,
+    type: Types = None,
+    minutes: Annotated[
+        Optional[float],  # noqa: UP045 - typer evaluates it on Python 3.10
+        typer.Option("--minutes", metavar="M", min=0.0, help="How long; one minute where nothing is said."),
+    ] = None,
+    examples: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--examples", metavar="N", min=1, help="How many cases, in place of a time."),
+    ] = None,
+    seed: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--seed", metavar="S", min=0, help="The same cases again; a new one where nothing is said."),
+    ] = None,
+    illegal: Annotated[
+        bool, typer.Option("--illegal", help="Models that the document forbids, too: they must be rejected.")
+    ] = False,
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="DIR", parser=folder_named, help="Where what is found goes."),
+    ] = Path("fuzz"),
+    database: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--database", metavar="FILE", help="What is known; in the folder of --out where none is named."),
+    ] = None,
+    targets_file: TargetsFile = None,
+) -> None:
+    """Search for failures beyond the profiles, and make each as small as it can be.
+
+    Every legal configuration may be drawn, near those more often whose numbers were nearly too far off. What was found
+    before is tried first. Exit code 0: nothing new; 1: something new; 2: usage; 3: the target could not start.
+    """
+    try:
+        (chosen,) = targets_of([target], targets_file)
+        versions, types = _space(op or [], type or [])
+    except (TargetError, UnknownName) as error:
+        fail(str(error))
+    place = database if database is not None else out / f"{slug(chosen.name)}.json"
+    try:
+        known = read_database(place, chosen.name)
+    except DatabaseError as error:
+        fail(str(error))
+    seed = secrets.randbelow(1_000_000) if seed is None else seed
+    limits = Limits(float("inf") if examples and minutes is None else 60 * (minutes or _MINUTES), examples)
+    say(f"{chosen.name}: seed {seed}, {len(known.found)} known failures in {place}")
+    interrupted, description = False, dict[str, Any]()
+    with TargetProcess(chosen, hangs=HangBudget()) as process:
+        hunt = Hunt(chosen, process, versions, types, seed, illegal, known)
+        try:
+            description = process.start()
+            _run(hunt, limits)
+        except TargetUnavailable as error:
+            if not hunt.done:
+                fail(f"{chosen.name} {could_not_start(chosen, str(error))}", 3)
+            say(f"{chosen.name} does not start any more: {error}")
+        except KeyboardInterrupt:
+            interrupted = True
+    try:
+        reports = write_failures(out, hunt, description)
+        write_database(place, hunt.knowledge() if not interrupted else _joined(hunt))
+    except OSError as error:
+        fail(why(error))
+    _tell(hunt, out, reports)
+    raise typer.Exit(130 if interrupted else int(bool(hunt.new)))
+
+
+def _joined(hunt: Hunt) -> Any:
+    """What was known and what was found until then: a search that was cut short has not tried all that was known."""
+    from msgspec.structs import replace
+
+    now = hunt.knowledge()
+    cases = {known.case for known in now.found}
+    return replace(now, found=(*now.found, *(k for k in hunt.database.found if k.case not in cases)))
+
+
+def _space(ops: list[str], types: list[str]) -> tuple[list[tuple[str, int]], list[str]]:
+    """Operator versions and types to draw from. Raises UnknownName."""
+    known = tuple(operator_names(""))  # the space that is drawn from is that of ONNX's own operators
+    for name in ops:
+        if name not in known:
+            raise UnknownName("operator", name, known, " among those that are drawn")
+    for name in types:
+        if name not in FORMATS:
+            raise UnknownName("type", name, tuple(FORMATS))
+    wanted = types or list(FORMATS)
+    versions = [
+        (name, version)
+        for name in ops or known
+        for version in versions_of(name)
+        if set(wanted) & set(operator_version(name, version).types)
+    ]
+    if not versions:
+        raise UnknownName("type", types[0], ("float16", "float32", "float64"))
+    return versions, wanted
+
+
+def _run(hunt: Hunt, limits: Limits) -> None:
+    console = console_on(sys.stderr)
+    columns = (TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("0 cases", total=None)
+
+        def observe(now: Hunt) -> None:
+            if now.done % 16 == 0:
+                progress.update(task, description=f"{now.done} cases, {len(now.new)} new failures")
+
+        hunt.run(limits, observe)
+
+
+def _tell(hunt: Hunt, out: Path, reports: list[str]) -> None:
+    counts = "  ".join(f"{count} {verdict}" for verdict, count in hunt.verdicts.most_common())
+    pairs, triples = hunt.covered
+    say(f"{hunt.done} cases: {counts or 'none'}; {pairs} pairs and {triples} triples of features together")
+    for failure, report in zip(hunt.failures, reports, strict=True):
+        say(f"{'known' if failure.known else 'NEW':<6} {failure.title}")
+        say(f"       {failure.one.judgement.message}")
+        say(f"       {out / report}")
+    for known in hunt.gone:
+        say(f"gone   {known.title}: {known.case}")
+    if hunt.failures:
+        say(f"regressions: onnxspec run --target {hunt.target.name} --case @{out / REGRESSIONS}")

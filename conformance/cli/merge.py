@@ -1,0 +1,77 @@
+"""``onnxspec merge``: shards of a run, or runs of several targets, as one run."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, NoReturn, Optional
+
+import typer
+
+from ..results.journal import OccupiedFolder
+from ..running.merge import MergeError
+from ..running.merge import merge as merge_runs
+from ..running.run import Run
+from .command import app, command_given, fail, say, warn, why
+from .directories import options_of
+from .display import summarize
+from .terminal import console_on
+
+__all__ = ["merge"]
+
+
+@app.command()
+def merge(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run' has written.")],
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--out", "-o", metavar="DIR", help="Folder for the merged run; required."),
+    ] = None,
+    to: Annotated[Optional[Path], typer.Option("--to", metavar="DIR", hidden=True)] = None,  # noqa: UP045
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again in a folder that holds a run.")] = False,
+) -> NoReturn:
+    """Put the shards of a run together, or several runs.
+
+    Several runs are of other targets with the same cases. Findings are worked out anew, and there is a report.
+    Runs that do not belong together are refused. Cases that no run has can be had with 'onnxspec run --resume' in
+    the merged folder.
+
+    Exit code as that of 'onnxspec run': 0: every failing result was expected; 1: one was not, or the runs together lack
+    some of what they were to run; 2: the runs cannot be merged; 3: a target could not start.
+    """
+    if to is not None:
+        warn("--to is called --out now, as in every command", "dim")
+    to = out or to
+    if to is None:  # not every version of typer sees to it
+        fail("--out is missing: which folder is the merged run to go to?")
+    try:
+        run = merge_runs(runs, to, overwrite=overwrite, command=command_given())
+        from ...reports import write_report  # the report needs its templates only now
+
+        page = write_report([to], to / "report", warn=lambda line: warn(f"warning: {line}"))
+    except (MergeError, OccupiedFolder) as error:
+        fail(str(error))
+    except OSError as error:
+        fail(why(error))
+    for line in (*run.problems, *_missing(run)):
+        warn(line)
+    summarize(run, console_on(sys.stdout))
+    say("", f"results: {to / 'results.jsonl'}", f"report:  {page}")
+    raise typer.Exit(run.exit_code)
+
+
+def _missing(run: Run) -> Iterator[str]:
+    """What targets lack, and how to have it."""
+    if not run.targets:
+        yield "no run has a target, so there is no result at all"
+    for of in run.targets:
+        due = len(run.plan.probes_of(of.target))
+        if len(of.results) < due:
+            yield f"{of.target.name} lacks {due - len(of.results)} of {due} cases"
+    if run.targets and not run.complete:
+        plan = run.plan
+        words = [word for target in plan.targets for word in ("--target", target.name)]
+        words += [*options_of(plan.selection), *([] if plan.expected else ["--no-expected"])]
+        yield f"to have them: {shlex.join(['onnxspec', 'run', *words, '--resume', '--out', str(run.folder)])}"

@@ -1,0 +1,89 @@
+"""``onnxspec run --model``: the recurrent nodes of a model as cases, and what became of each."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from ..extraction.capture import CaptureError
+from ..extraction.cases import NodeCase, OccupiedFolder, cases_of_model, read_nodes
+from ..models.content import ModelError
+from ..results.result import Result
+from ..running.run import Run
+from .command import fail, warn, why
+
+__all__ = ["nodes_of_model", "say_nodes"]
+
+
+def nodes_of_model(model: Path, inputs: Path | None, folder: Path, again: bool) -> list[NodeCase]:
+    """The nodes of a model, with their cases written into a folder; those that a run goes on with are there already.
+
+    Ends the command where the model cannot be read or has no recurrent node that can be run.
+    """
+    if again:
+        try:
+            return read_nodes(folder)
+        except (OSError, ValueError):
+            pass  # it was interrupted before they were there
+    try:
+        nodes = cases_of_model(model, folder, _arrays(inputs) if inputs is not None else None)
+    except ModelError as error:
+        fail(f"{model} {error}")
+    except CaptureError as error:
+        fail(f"{model}: {error}")
+    except OccupiedFolder as error:
+        fail(str(error))
+    except OSError as error:
+        fail(why(error))
+    if not nodes:
+        fail(f"{model} has no recurrent node")
+    if not any(node.case for node in nodes):
+        for node in nodes:
+            warn(f"{node.node}  {node.operator}: {node.why}", "yellow")
+        fail(f"{model} has no recurrent node that can be run")
+    return nodes
+
+
+def _arrays(file: Path) -> Mapping[str, NDArray[Any]]:
+    """The named arrays of an npz file."""
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                fail(f"{file} holds one array without a name: save it with numpy.savez, by the names of the inputs")
+            return {name: archive[name] for name in archive.files}
+    except OSError as error:
+        fail(f"{file} cannot be read: {error.strerror or error}")
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        fail(f"{file} holds no arrays of numbers: {' '.join(str(error).split())}")
+
+
+def say_nodes(nodes: Sequence[NodeCase], finished: Run, console: Console) -> None:
+    """What became of each node on each target, in the order of the model."""
+
+    def line(text: str, style: str = "") -> None:
+        console.print(text, style=style, markup=False, emoji=False, soft_wrap=True)
+
+    by_case: dict[str, list[Result]] = {}
+    for each in finished.targets:
+        for result in each.results:
+            by_case.setdefault(result.case, []).append(result)
+    line("\nnodes of the model")
+    for node in nodes:
+        line(f"  {node.node}  {node.operator}  {f'({node.data})' if node.data else ''}".rstrip())
+        if node.why:
+            line(f"    not run: {node.why}", "yellow")
+        for result in by_case.get(node.case, ()) if node.case else ():
+            message = f": {result.message}" if result.message else ""
+            line(f"    {result.target}: {result.verdict.value}{message}", "red" if result.failing else "")
+    for each in finished.targets:
+        name = each.target.name
+        failing = {result.case for result in each.results if result.failing}
+        first = next((node.node for node in nodes if node.case in failing), None)
+        if first is not None:
+            line(f"  first outside its bound on {name}: {first}", "red")

@@ -1,0 +1,128 @@
+"""``onnxspec report``: several runs side by side; ``onnxspec gallery``: what runtimes do, on one page."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from ..judging.judgement import Verdict
+from ..probes.selection import UnknownName
+from ..running.confirmation import verdicts_now
+from ..targets.target import TargetError
+from ..workers.process import TargetUnavailable
+from .command import TargetsFile, app, command_given, fail, say, targets_of, warn, why
+from .display import could_not_start
+
+__all__ = ["gallery", "report"]
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run' has written.")],
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--out", "-o", metavar="DIR", help="Folder for the report; required."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the report that the folder holds; other files stay.")
+    ] = False,
+) -> None:
+    """Put several runs side by side in one report.
+
+    They may be of other targets or other versions, of yesterday and today. The report holds all that it needs
+    and can be moved or sent. What is amiss with a run is said in one line; the rest is reported.
+
+    Exit code 0: every run is in the report; 1: at least one had to be left out; 2: usage, or none can be read.
+    """
+    from ...reports import read_runs, report_on  # the report needs its templates only now
+
+    if out is None:  # not every version of typer sees to it
+        fail("--out is missing: which folder is the report to go to?")
+    try:
+        occupied = out.exists() and (not out.is_dir() or any(out.iterdir()))
+    except OSError as error:
+        fail(why(error))
+    if occupied and not out.is_dir():
+        fail(f"{out} is no folder")
+    if occupied and not overwrite:
+        what = "already holds a report" if (out / "index.html").is_file() else "holds other things"
+        fail(f"{out} {what}: give a new folder, or replace the report in it with --overwrite")
+    readable, problems = read_runs(runs)
+    for problem in problems:
+        warn(f"warning: {problem}")
+    if not readable:
+        fail("no run could be read, so there is nothing to report")
+    try:
+        page = report_on(readable, problems, out)
+    except OSError as error:
+        fail(why(error))
+    results = sum(len(run.results) for run in readable)
+    say(f"{len(readable)} run{'' if len(readable) == 1 else 's'}, {results:,} results")
+    say(f"report: {page}")
+    raise typer.Exit(int(len(readable) < len(runs)))
+
+
+@app.command()
+def gallery(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run' has written.")],
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--out", "-o", metavar="FILE", help="The page, in Markdown; required."),
+    ] = None,
+    cases: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--cases", metavar="DIR", help="Folder for the smallest cases, as ONNX test-case directories."),
+    ] = None,
+    targets_file: TargetsFile = None,
+) -> None:
+    """Write a page on what runtimes do: a paragraph for each finding, with the command that shows it.
+
+    The smallest case of every finding is run once more, in a process of its own; what does not give the same
+    verdict again is left out, and told.
+
+    Exit code 0: all is on the page; 1: something was left out; 2: usage, or a run cannot be read.
+    """
+    from ...reports import read_runs
+    from ...reports.gallery import entries_of, gallery_markdown
+
+    if out is None:  # not every version of typer sees to it
+        fail("--out is missing: which file is the page to go to?")
+    readable, problems = read_runs(runs)
+    if len(readable) < len(runs):
+        fail(" ".join(problems))
+    entries = entries_of(readable)
+    wanted: dict[str, dict[str, None]] = {}
+    for entry in entries:
+        wanted.setdefault(entry.subject.name, {})[entry.case] = None
+    again = {name: _verdicts(name, list(ids), targets_file) for name, ids in wanted.items()}
+    shown = []
+    for entry in entries:
+        now = again[entry.subject.name].get(entry.member.smallest)
+        if now is not None and now.value == entry.verdict:
+            shown.append(entry)
+        else:
+            became = now.value if now is not None else "not run"
+            warn(f"left out, {entry.verdict} then and {became} now: {entry.finding.title} ({entry.member.smallest})")
+    try:
+        text = gallery_markdown(readable, shown, shlex.join(command_given()), cases, out)
+        out.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        fail(why(error))
+    say(f"{len(shown)} of {len(entries)} findings: {out}")
+    raise typer.Exit(int(len(shown) < len(entries)))
+
+
+def _verdicts(name: str, ids: Sequence[str], targets_file: Path | None) -> dict[str, Verdict]:
+    """What becomes of cases on the target of that name now; where that cannot be tried, nothing, and a word."""
+    try:
+        (target,) = targets_of([name], targets_file)
+        return verdicts_now(target, ids)
+    except (TargetError, UnknownName) as error:
+        warn(f"{name}: {error}")
+    except TargetUnavailable as error:
+        warn(f"{name} {could_not_start(target, str(error))}")
+    return {}

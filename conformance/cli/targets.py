@@ -1,0 +1,79 @@
+"""``onnxspec targets``: what can be tested from here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..targets.adapters import EXTERNAL
+from ..targets.target import TargetError
+from ..workers.survey import Finding, is_command, providers_of, survey, way_to_install
+from .command import TargetsFile, app, fail, say
+
+__all__ = ["targets_command"]
+
+_HEADINGS = {
+    "adapter": "shipped",
+    "package": "from other packages",
+    "table": "tables of {file}",
+}
+_FORMS = (
+    ("onnxruntime:NAMEExecutionProvider", "onnxruntime with one of its providers, and proof that nodes ran there"),
+    ("backend:package.module", "any module that implements onnx.backend.base.Backend"),
+)
+
+
+@app.command("targets")
+def targets_command(
+    targets_file: TargetsFile = None,
+    all: Annotated[
+        bool, typer.Option("--all", help="Start what a table has a command for, too: other machines, containers.")
+    ] = False,
+) -> None:
+    """List the targets, and what installs those that are missing.
+
+    Every runtime is started once, in a process of its own; what needs a command of a table only with --all.
+    """
+    if targets_file is None and Path("targets.toml").is_file():
+        targets_file = Path("targets.toml")
+    try:
+        found = survey(targets_file, commands=all)
+    except TargetError as error:
+        fail(str(error))
+    for kind, heading in _HEADINGS.items():
+        its = [finding for finding in found if finding.kind == kind]
+        if its:
+            say(heading.format(file=targets_file))
+            for finding in its:
+                say(*_lines(finding))
+            say("")
+    say("in other forms")
+    for form, said in _FORMS:
+        say(f"  {form}", f"    {said}")
+    say(f'  adapter = "{EXTERNAL}" in targets.toml', "    any program that speaks docs/worker-protocol.md")
+
+
+def _lines(finding: Finding) -> Iterator[str]:
+    target, described = finding.target, finding.described
+    yield f"  {finding.name}"
+    if finding.kind == "table" and target is not None:
+        by = f", {' '.join(word for word in target.command if word != '{worker}')}" if target.command else ""
+        yield f"    adapter {finding.adapter}{by}"
+    if described:
+        text = f"    {described.get('runtime')} {described.get('version')}"
+        yield text + (f", {described['device']}" if described.get("device") else "")
+        providers = list(providers_of(finding))
+        if providers:
+            yield f"    providers: {', '.join(providers)}"
+    elif finding.trouble:
+        yield f"    not here: {finding.trouble}"
+        mend = way_to_install(finding)
+        if mend:
+            yield f"    to install: {mend}"
+    elif target is not None and is_command(target):
+        yield "    not started: --all does"
+    if finding.facts.tested and finding.kind != "table":
+        yield f"    tested: {finding.facts.tested}"

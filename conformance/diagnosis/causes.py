@@ -1,0 +1,255 @@
+"""Causes: findings whose conditions have been tried on the target, not only seen together.
+
+For each group of failures its smallest case is made as small as it can be (:mod:`.experiments`); what remains in that
+case, and cannot be left out, is the condition under which the failure shows. Title, message, pictures and scripts then
+come from that case.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from ...reference import Fault, Interpretations, fault_named
+from ..judging.judgement import FAILING, Verdict
+from ..probes.probe import Probe, SpecProbe
+from ..probes.stream import Tried, tried
+from ..results.evidence import Kept
+from ..results.records import Finding
+from ..results.result import Result
+from ..workers.process import TargetProcess
+from .experiments import Budget, Need, Shrunk, alike, shrink
+from .findings import alone, counted, titled
+from .foretelling import FRESH, foretold
+from .search import DIAGNOSED, failing_case_of
+
+__all__ = ["LEAST_SECONDS", "SHARE", "Subject", "explains", "needs_in_words", "with_causes"]
+
+SHARE = 0.5
+"""The part of a run's own time that experiments may take."""
+
+LEAST_SECONDS = 2.0
+"""What they may take of a run that took next to none."""
+
+_KINDS = frozenset(v.value for v in FAILING - {Verdict.NOT_REJECTED})
+_INTERPRETATIONS = 4
+_CAUSES = 8
+"""Causes that are looked for among failures that are alike."""
+
+_WORDS: Mapping[str, Mapping[Any, str]] = {
+    "direction": {"reverse": "the reverse direction", "bidirectional": "both directions"},
+    "layout": {1: "layout 1"},
+    "bias": {True: "B"},
+    "lengths": {
+        "full": "sequence_lens",
+        "short": "a short row",
+        "ragged": "rows of several lengths",
+        "empty": "a row of length 0",
+    },
+    "initial": {"all": "initial states", "h": "initial_h", "c": "initial_c"},
+    "peepholes": {True: "P"},
+    "hidden_size": {False: "no hidden_size"},
+    "explicit": {True: "defaults written down"},
+    "weights": {"initializer": "constant weights"},
+    "dimensions": {"symbolic": "symbolic dimensions"},
+    "opset": {"last": "a later opset"},
+    "reruns": {"data": "another run before", "sizes": "a run of another size before"},
+    "data": {
+        "small": "small numbers",
+        "large": "large numbers",
+        "huge": "huge numbers",
+        "exact": "numbers of few digits",
+        "one-sign": "numbers of one sign",
+        "nan-row": "NaN",
+        "inf-row": "infinity",
+        "nan-padding": "NaN in the padding",
+    },
+    "T": {0: "no steps"},
+    "N": {0: "no rows"},
+    "old": {True: "the old name"},
+}
+_SIZES = {"T": "steps", "N": "rows", "I": "inputs", "H": "units"}
+_ATTRIBUTES = {"alpha": "activation_alpha", "beta": "activation_beta"}
+_UNSAID = frozenset({"seed", "weights_seed"})
+"""Fields that are no feature: other numbers do not show it, which says nothing of when it comes."""
+
+
+def needs_in_words(needs: Sequence[Need]) -> list[str]:
+    """What cannot be left out, for a reader."""
+    return [_worded(need) for need in needs if need.field not in _UNSAID]
+
+
+def _worded(need: Need) -> str:
+    known = _WORDS.get(need.field, {})
+    if need.value in known:
+        return known[need.value]
+    if need.field in _SIZES:
+        return f"{need.value} {_SIZES[need.field]} or more"
+    if need.field == "activations":
+        return f"activations {'/'.join(dict.fromkeys(need.value))}"
+    if need.field == "outputs":
+        return f"outputs {', '.join(name for name in need.value if name)}"
+    if need.field == "type":
+        return str(need.value)
+    return _ATTRIBUTES.get(need.field, need.field)
+
+
+def explains(faults: Sequence[Fault], accuracy: str) -> Callable[[Tried], bool]:
+    """Whether faults explain what a target returned in a case."""
+
+    def holds(one: Tried) -> bool:
+        if not one.prepared.trials:
+            return False
+        trial = one.prepared.trials[0]
+        witness = failing_case_of(one.probe.id, trial, one.outcomes[0], one.probe.clauses, one.probe.size)
+        if witness is None:
+            return False
+        observation = witness.observation(accuracy)
+        choices = itertools.islice(Interpretations().alternatives(trial.touched), _INTERPRETATIONS)
+        return any(observation.fit(faults, interpretations) is not None for interpretations in choices)
+
+    return holds
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The failures of one target, and the target to ask about them.
+
+    process
+        At work or not yet started.
+    repeat
+        The command that shows a case on the target.
+    results
+        All of them.
+    probes, kept
+        What the results are of, by id, and what the target returned; both get the smallest cases too.
+    observe
+        Called with the id of the case that experiments began with, every experiment, and the name of the field that
+        was changed.
+    """
+
+    process: TargetProcess
+    accuracy: str
+    repeat: Callable[[Probe], str]
+    results: Sequence[Result]
+    probes: dict[str, Probe]
+    kept: Kept
+    observe: Callable[[str, Tried, str], None] = lambda smallest, one, changed: None
+
+
+def with_causes(findings: Sequence[Finding], subject: Subject, budget: Budget) -> list[Finding]:
+    """The findings, those that time was enough for with their smallest case and what it cannot do without.
+
+    Failures that nothing explains fail alike, but may have several causes: those that have not what the smallest case
+    cannot do without are a finding of their own.
+    """
+    # What nobody knows yet comes first.
+    order = sorted(findings, key=lambda f: bool(f["expected"]))
+    asked = [f for f in order if _open(f, subject.probes)]
+    found: dict[int, list[Finding]] = {}
+    for number, finding in enumerate(asked):
+        # Twice its part: what the others leave over is theirs.
+        part = budget.part(min(1.0, 2 / (len(asked) - number)))
+        found[id(finding)] = _apart(finding, subject, part)
+    return [each for finding in findings for each in found.get(id(finding), [finding])]
+
+
+def _apart(finding: Finding, subject: Subject, budget: Budget) -> list[Finding]:
+    """A finding by its causes, each with the cases that meet its conditions, and last what is left."""
+    causes: list[Finding] = []
+    results = {r.case: r for r in subject.results}
+    while len(causes) < _CAUSES and budget.left > 0 and _open(finding, subject.probes):
+        shrunk = _shrunk(finding, subject, budget.part(0.7))
+        if shrunk is None:
+            break
+        caused = _caused(_named(finding, shrunk, subject, budget), shrunk, subject)
+        if finding["fault"] or not shrunk.needs:
+            return [*causes, caused]
+        others = [case for case in finding["cases"] if not _met(shrunk.needs, subject.probes[case])]
+        if not others or len(others) == len(finding["cases"]):
+            return [*causes, caused]
+        mine = [results[case] for case in finding["cases"] if case not in set(others)]
+        causes.append(cast(Finding, {**caused, **counted(mine)}))
+        finding = alone([results[case] for case in others], subject.results, subject.probes)
+    return [*causes, finding]
+
+
+def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -> Finding:
+    """An unexplained finding with what foretells the target's answers in fresh cases of the same kind, if anything."""
+    if finding["fault"] or not shrunk.complete or shrunk.one.judgement.verdict not in DIAGNOSED:
+        return finding
+    name = foretold(
+        shrunk.one,
+        lambda probes: tried(subject.process, probes, subject.accuracy),
+        lambda fault, one: explains((fault,), subject.accuracy)(one),
+        lambda: budget.left <= 0,
+    )
+    if name is None:
+        return finding
+    summary = name.fault.summary.rstrip(".")
+    if name.others:
+        return {**finding, "what": f"{finding['what']}, consistent with {name.fault.id}: {_small(summary)}"}
+    return {**finding, "what": f"{summary} ({name.fault.id}, which foretold {FRESH} fresh cases)"}
+
+
+def _small(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
+
+
+def _met(needs: Sequence[Need], probe: Probe) -> bool:
+    return isinstance(probe, SpecProbe) and all(n.met(probe.spec) for n in needs if n.field not in _UNSAID)
+
+
+def _shrunk(finding: Finding, subject: Subject, budget: Budget) -> Shrunk | None:
+    """The smallest case of a finding; None where its case does not fail again."""
+    running = tried(subject.process, [subject.probes[finding["smallest"]]], subject.accuracy)
+    first = next(iter(running))
+    if first.judgement.verdict.value != finding["verdict"]:
+        return None  # it comes and goes: nothing can be concluded from one try
+    fault = fault_named(finding["fault"]) if finding["fault"] else None
+    why = explains((fault,), subject.accuracy) if isinstance(fault, Fault) else None
+    same = alike(first, why if why is not None and why(first) else None)
+    return shrink(subject.process, first, same, subject.accuracy, budget, partial(subject.observe, finding["smallest"]))
+
+
+def _open(finding: Finding, probes: Mapping[str, Probe]) -> bool:
+    """Whether there is something to try: a legal case that fails, and that is made from a few values."""
+    probe = probes.get(finding["smallest"])
+    return finding["kind"] in _KINDS and isinstance(probe, SpecProbe) and not probe.spec.illegal
+
+
+def _caused(finding: Finding, shrunk: Shrunk, subject: Subject) -> Finding:
+    probe, judgement = shrunk.one.probe, shrunk.one.judgement
+    if probe.id != finding["smallest"]:
+        subject.probes[probe.id] = probe
+        subject.kept.offer(shrunk.one)
+        finding = {
+            **finding,
+            "smallest": probe.id,
+            "message": judgement.message,
+            "repeat": subject.repeat(probe),
+        }
+    if not (shrunk.complete or shrunk.needs):
+        return finding
+    said = finding["what"].casefold()
+    words = [w for w in needs_in_words(shrunk.needs) if w.casefold() not in said]
+    conditions = " and ".join(words)
+    return {
+        **finding,
+        "title": titled(finding["what"], conditions, tried=True),
+        "conditions": conditions,
+        "tried": True,
+        "tries": shrunk.tries,
+        "needs": [
+            {
+                "field": n.field,
+                "value": str(n.value),
+                "instead": [str(i) for i in n.instead],
+                "verdict": n.verdict.value,
+            }
+            for n in shrunk.needs
+        ],
+    }

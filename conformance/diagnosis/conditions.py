@@ -1,0 +1,162 @@
+"""Conditions: what cases that fail, or are refused, have and cases that pass have not, in words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, lru_cache
+from itertools import combinations
+
+from ...reference import FORMATS, Fault, operator_names
+from ...reference.operators.discrimination import discrimination
+from ..probes.probe import Probe
+from ..results.result import Result
+
+__all__ = ["condition_of", "message_kind", "refusals", "worded", "would_show"]
+
+Traits = frozenset[str]
+
+_ENOUGH = 3
+"""Failing cases from which two traits together are told: of fewer, some two are true by chance."""
+
+_WORDS = {
+    "Y": "output Y",
+    "Y_c": "output Y_c",
+    "Y_h": "output Y_h",
+    "alpha": "activation_alpha",
+    "beta": "activation_beta",
+    "bias": "B",
+    "default coefficient": "a coefficient left out",
+    "default unknown": "a coefficient left out that has no sure default",
+    "empty row": "a row of length 0",
+    "exact": "exact data",
+    "forward": "the forward direction",
+    "initial state": "initial states",
+    "initial state absent": "no initial state",
+    "initializers": "constant weights",
+    "input forget": "input_forget",
+    "input skipped": "an input skipped",
+    "layout1": "layout 1",
+    "lengths": "sequence_lens",
+    "lengths absent": "no sequence_lens",
+    "linear before reset": "linear_before_reset",
+    "numerics": "single accurate steps",
+    "output sequence": "output_sequence",
+    "output skipped": "an output skipped",
+    "reset before linear": "linear_before_reset 0",
+    "rerun": "another run before",
+    "reverse": "the reverse direction",
+    "short row": "a short row",
+    "size one": "a size of 1",
+    "size zero": "a size of 0",
+    "symbolic": "symbolic dimensions",
+    "thresholded relu": "ThresholdedRelu",
+    "uncoupled": "input_forget off",
+    "unsorted": "unsorted lengths",
+    "zero clip": "clip 0",
+}
+"""Traits whose own words a stranger would not read."""
+
+
+def worded(trait: str) -> str:
+    """A trait as a reader is told of it."""
+    return _WORDS.get(trait) or trait.removeprefix("uses ").removeprefix("about ")
+
+
+@lru_cache(maxsize=4096)
+def would_show(fault: Fault, probe: Probe) -> bool:
+    """Whether a target that makes a fault would be seen to make it in a case; False where nobody knows."""
+    if not fault.applies(probe.op, probe.version):
+        return False
+    trials = probe.prepare().trials
+    if not trials or trials[0].violation is not None:
+        return False
+    return discrimination(fault, trials[0].node, [feed.inputs for feed in trials[0].feeds], enough=1.0) > 1
+
+
+def condition_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool = True) -> str:
+    """In words, what all failing cases have that no passing one has; empty where nothing tells them apart, or where
+    nothing passes to tell them apart from.
+
+    One trait is looked for first, then two together unless `pairs` are not wanted.
+    """
+    if not others or not failing:
+        return ""
+    common = sorted(failing[0].intersection(*failing), key=_weight)
+    telling = [t for t in common if not any(t in o for o in others)]
+    # Where one case fails, two traits tell as much as none: nobody knows which it is.
+    if telling and (len(failing) > 1 or _identity(telling[0]) or len(set(map(worded, telling))) == 1):
+        return worded(telling[0])
+    if len(failing) < _ENOUGH or not pairs:
+        return ""
+    both = next((p for p in combinations(common, 2) if not any(set(p) <= o for o in others)), ())
+    return " and ".join(map(worded, both))
+
+
+def _identity(trait: str) -> bool:
+    """Whether a trait says what a case is of. Where that tells all, its other traits only come along with it."""
+    return trait in FORMATS or trait.startswith("version ")
+
+
+def _weight(trait: str) -> tuple[bool, bool, str]:
+    """The order in which traits are tried: a list of functions says more than it needs to, so it comes last."""
+    return not _identity(trait), trait.startswith("activations "), trait
+
+
+_PATTERN = (
+    r"0x[0-9a-f]+|\{[^}]*\}|\[[^\]]*\]|'[^']*'|\"[^\"]*\"|(?:/[\w.+-]+){2,}\S*|[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
+    r"|\w*(?:OPERATORS)\w*"
+)
+
+
+@cache
+def _variable(names: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(_PATTERN.replace("OPERATORS", "|".join(names)), re.IGNORECASE)
+
+
+def message_kind(message: str) -> str:
+    """A message without what differs from case to case: addresses, paths, shapes, lists, names and numbers."""
+    return " ".join(_variable(operator_names("")).sub("*", message).split())
+
+
+def refusals(
+    refused: Iterable[Result], passing: Iterable[Result], traits: Callable[[Result], Traits]
+) -> list[tuple[str, list[Result]]]:
+    """Refused results with what is refused, in words, the largest group first.
+
+    A type or a version that no case of an operator passes with is refused as such. What is left belongs together by its
+    message, and those messages whose cases have the same in common. So operators that refuse the same stand in one
+    group, whatever their words. Of a group the results with the commonest message come first.
+    """
+    ran: defaultdict[str, list[Traits]] = defaultdict(list)
+    for result in passing:
+        ran[result.op].append(traits(result))
+    groups: defaultdict[tuple[str, str], list[Result]] = defaultdict(list)
+    left: list[tuple[Result, list[str]]] = []
+    for result in refused:
+        if ran and result.op not in ran:
+            groups[f"{result.op} altogether", ""].append(result)
+        else:
+            others = ran[result.op] if ran else []
+            seen = frozenset().union(*others)
+            left.append((result, [t for t in traits(result) if ran and _identity(t) and t not in seen]))
+    commonest = Counter(trait for _, its in left for trait in its)
+    alike: defaultdict[str, list[Result]] = defaultdict(list)
+    for result, its in left:
+        if its:
+            groups[max(its, key=lambda trait: (commonest[trait], trait)), ""].append(result)
+        else:
+            alike[message_kind(result.message)].append(result)
+    for kind, members in alike.items():
+        others = [o for op in {result.op for result in members} for o in ran.get(op, ())]
+        condition = condition_of([traits(result) for result in members], others, pairs=False)
+        groups[condition, "" if condition else kind] += members
+    named = [(condition, _representative(members)) for (condition, _), members in groups.items()]
+    return sorted(named, key=lambda group: -len(group[1]))
+
+
+def _representative(members: Sequence[Result]) -> list[Result]:
+    """Results with the commonest message first, in their order otherwise."""
+    kinds = Counter(message_kind(result.message) for result in members)
+    return sorted(members, key=lambda result: -kinds[message_kind(result.message)])

@@ -1,0 +1,244 @@
+"""Experiments: the smallest case that still fails in the same way, found by asking the target itself.
+
+What failing cases have in common is no cause: it may only come along with one. So one thing at a time is taken from a
+failing case, the target runs what is left, and whatever fails as before takes its place. When nothing more can be
+taken, the last tries are the proof: without each thing that remains, the failure went away.
+
+Tries go out in batches, so that a slow device answers many at once. A crash or a hang costs its own try alone: the
+process behind (:class:`..workers.process.TargetProcess`) starts anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...cases.specs.simpler import SIZES, Simpler, simpler_cases
+from ..judging.judgement import FAILING, Judgement, Verdict
+from ..probes.probe import SpecProbe
+from ..probes.stream import Tried, tried
+from ..workers.process import TargetProcess
+from .conditions import message_kind
+
+__all__ = ["Budget", "Need", "Shrunk", "alike", "shrink"]
+
+_NOT_TRIED = frozenset({Verdict.NOT_RUN, Verdict.UNAVAILABLE})
+"""Verdicts after which there is nothing more to be had."""
+
+_ROUNDS = 40  # each takes something away, and no case has so many things
+
+
+@dataclass
+class Budget:
+    """Seconds that experiments may take; what is left is shared by all of a target's findings."""
+
+    seconds: float
+    _started: float = field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        return self.seconds - (time.monotonic() - self._started)
+
+    def part(self, share: float) -> Budget:
+        """A part of what is left."""
+        return Budget(max(0.0, self.left) * share)
+
+
+@dataclass(frozen=True)
+class Need:
+    """A thing that remains in the smallest case, with what became of the same case without it.
+
+    field
+        Of the spec.
+    value, instead
+        What it is, and all that was tried in its place.
+    verdict
+        On the last of that; it is another failure or none.
+    """
+
+    field: str
+    value: Any
+    instead: tuple[Any, ...]
+    verdict: Verdict
+
+    def met(self, spec: Any) -> bool:
+        """Whether another case has that thing, or more of it."""
+        value = getattr(spec, self.field)
+        if self.field in SIZES:
+            return bool(value >= self.value if self.value else value == 0)
+        return value not in self.instead
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """The smallest case that was found.
+
+    one
+        The case with what the target returned.
+    needs
+        What was tried and cannot be left out.
+    tries
+        Cases that were run.
+    complete
+        Whether nothing more can be taken away; False where time ran out first.
+    """
+
+    one: Tried
+    needs: tuple[Need, ...]
+    tries: int
+    complete: bool
+
+
+Alike = Callable[[Tried], bool]
+
+
+def alike(first: Tried, explains: Callable[[Tried], bool] | None = None) -> Alike:
+    """Whether another case fails in the same way as this one.
+
+    explains
+        Whether what explains the first case explains another one; None where nothing does. Then verdict, reason and
+        output must be the same, or for what did not run, the message.
+    """
+    key = _way(first.judgement, first)
+
+    def same(other: Tried) -> bool:
+        if _way(other.judgement, other) != key:
+            return False
+        return explains is None or explains(other)
+
+    return same
+
+
+def _way(judgement: Judgement, one: Tried) -> tuple[object, ...]:
+    verdict = judgement.verdict
+    if verdict in (Verdict.CRASHED, Verdict.TIMED_OUT):
+        outcome = next((o for o in one.outcomes if o.status == verdict.value), one.outcomes[0])
+        # A hang has nothing to say but that it hangs.
+        return verdict, outcome.signal, message_kind(outcome.message) if verdict is Verdict.CRASHED else ""
+    if verdict not in FAILING:
+        return verdict, message_kind(judgement.message) if verdict is Verdict.UNSUPPORTED else ""
+    output = (judgement.where or {}).get("output")
+    nonfinite = judgement.reason == "nonfinite"
+    return verdict, nonfinite, output, "unconventional" in judgement.flags
+
+
+def shrink(
+    process: TargetProcess,
+    first: Tried,
+    same: Alike,
+    accuracy: str,
+    budget: Budget,
+    observe: Callable[[Tried, str], None] = lambda one, changed: None,
+) -> Shrunk:
+    """The smallest case that fails in the same way as a first one.
+
+    process
+        The target, at work or not yet started.
+    observe
+        Called with every experiment and the name of the field that was changed.
+    """
+    smallest, tries, complete = first, 0, False
+    needs: tuple[Need, ...] = ()
+
+    def run(changes: Sequence[Simpler]) -> list[tuple[Simpler, Tried]]:
+        """What became of some changes, in their order; of fewer where time has run out. One that changes nothing (its
+        field has no name) is run all the same."""
+        nonlocal tries
+        results: dict[str, Tried] = {}
+        probes = [SpecProbe(change.spec, fresh=True) for change in changes]
+        if budget.left > 0 or (changes and not changes[0].field):
+            with contextlib.closing(tried(process, probes, accuracy)) as running:
+                for one in running:
+                    if one.judgement.verdict in _NOT_TRIED:
+                        break
+                    results[one.probe.id] = one
+                    if budget.left <= 0:
+                        break
+        found = [(change, results[p.id]) for change, p in zip(changes, probes, strict=True) if p.id in results]
+        for change, one in found:
+            observe(one, change.field)
+        tries += len(found)
+        return found
+
+    # First as much as can be at once: where a failure costs a new process, or the wait for a hang, tries are to be few.
+    blocked: set[str] = set()
+    for _ in range(_ROUNDS):
+        spec = _spec(smallest)
+        chain = _joined(spec, [change for change in simpler_cases(spec) if change.field not in blocked])
+        holds, fails = 0, len(chain) + 1  # the longest beginning of the chain that fails as before
+        while fails - holds > 1 and budget.left > 0:
+            middle = len(chain) if fails > len(chain) else (holds + fails) // 2
+            results = run([chain[middle - 1]])
+            if results and same(results[0][1]):
+                smallest, holds = results[0][1], middle
+            else:
+                fails = middle
+        if fails > len(chain):
+            break
+        blocked.add(chain[fails - 1].field)
+    # Then one thing at a time, many of them in a batch.
+    for _ in range(_ROUNDS):
+        spec = _spec(smallest)
+        changes = [change for change in simpler_cases(spec) if _legal(change.spec)]
+        results = run(changes)
+        kept = [(change, one) for change, one in results if same(one)]
+        needs = tuple(_needs(spec, results, {change.field for change, _ in kept}))
+        complete = len(results) == len(changes) and not kept
+        if not kept:
+            break
+        smallest, needs = kept[0][1], ()
+        # What can be left out alone can mostly be left out together: all of it, one after the other.
+        together = _joined(_spec(smallest), [change for change, _ in kept[1:]])
+        for _, one in run(together):
+            if not same(one):
+                break
+            smallest = one
+    # What does not fail again by itself went away for no reason: then nothing that was tried says anything.
+    again = run([Simpler("", _spec(smallest))]) if needs else []
+    if needs and not (again and same(again[0][1])):
+        return Shrunk(smallest, (), tries, False)
+    return Shrunk(smallest, needs, tries, complete)
+
+
+def _spec(one: Tried) -> Any:
+    assert isinstance(one.probe, SpecProbe)
+    return one.probe.spec
+
+
+def _legal(spec: Any) -> bool:
+    try:
+        SpecProbe(spec).prepare()
+    except (ValueError, KeyError, IndexError):  # an IllegalNode too
+        return False
+    return True
+
+
+def _joined(spec: Any, changes: Sequence[Simpler]) -> list[Simpler]:
+    """Cases that each leave out one thing more than the one before: for each field the change that takes most away."""
+    joined: list[Simpler] = []
+    done: set[str] = set()
+    for change in changes:
+        if change.field not in done:
+            wanted = getattr(change.spec, change.field)
+            fitting = (s for s in simpler_cases(spec, change.field) if getattr(s.spec, s.field) == wanted)
+            more = next((s for s in fitting if _legal(s.spec)), None)
+            if more is not None:
+                done.add(change.field)
+                joined.append(more)
+                spec = more.spec
+    return joined
+
+
+def _needs(spec: Any, results: Iterable[tuple[Simpler, Tried]], left: Container[str]) -> Iterator[Need]:
+    """What cannot be left out of a case, from what became of it without."""
+    needs: dict[str, Need] = {}
+    for change, one in results:
+        name = change.field
+        if name not in left:
+            before = needs[name].instead if name in needs else ()
+            instead = (*before, getattr(change.spec, name))
+            needs[name] = Need(name, getattr(spec, name), instead, one.judgement.verdict)
+    yield from needs.values()

@@ -1,0 +1,272 @@
+"""Findings: failing results that belong together, said once.
+
+Results are one finding when the same fault explains them (see :mod:`.diagnosis`); those that nothing explains when
+they fail alike: same verdict, same reason, same broken clause, same reason to expect it. What failing cases have and
+cases that pass have not is the condition under which it shows (see :mod:`.conditions`). Refusals are put together by
+what is refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from ...reference import clause_named, clauses_of, fault_named
+from ...reference.documents.interpretations import ASKED_ANEW
+from ..judging.judgement import DECLINED, Verdict
+from ..probes.probe import Probe
+from ..results.records import Bias, Finding
+from ..results.result import Result
+from ..results.signed_errors import biases
+from .conditions import condition_of, message_kind, refusals, would_show
+
+__all__ = ["alone", "counted", "findings_of", "titled"]
+
+_TOLD = 2
+"""Forbidden models that a title names."""
+
+_ORDER = {"convention": 1, "mixed": 1, "biased": 1}
+"""Kinds of findings that are no failures stand behind those that are, and refusals behind all."""
+
+_COMPARED = 40
+"""Passing cases in which a fault is looked for that others show: the smallest that exercise its clause."""
+
+
+def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[Finding]:
+    """The findings of one target, as run.json holds them. `probes` has what the results are of, by id."""
+    explained: dict[str, list[Result]] = defaultdict(list)
+    groups: dict[tuple[Any, ...], list[Result]] = defaultdict(list)
+    declined: dict[Verdict, list[Result]] = {verdict: [] for verdict in (Verdict.FALLBACK, Verdict.UNSUPPORTED)}
+    passing = _passing(results, probes)
+    for result in results:
+        if result.failing and result.diagnosis:
+            for fault in result.diagnosis:
+                explained[fault].append(result)
+        elif result.failing or "unconventional" in result.flags:
+            # Operators are built alike: what fails in the same place of each, for the same reason, is one thing.
+            kind = "failing" if result.failing else "convention"
+            topic = (result.clause or "").partition(".")[2]
+            reason = "" if result.verdict is Verdict.NOT_REJECTED else result.reason
+            if result.verdict is Verdict.INACCURATE:
+                reason = result.accuracy  # the wider class that it is right by
+            groups[kind, result.verdict, reason, topic, result.why].append(result)
+        elif result.verdict in DECLINED:
+            declined[result.verdict].append(result)
+    found = [_fault(id, members, passing, probes) for id, members in explained.items()]
+    found += [_finding(kind, members, passing, probes) for (kind, *_), members in groups.items()]
+    found += _mixed_interpretations(passing, probes)
+    found += [_bias_finding(kind, bias, results) for kind, bias in biases(results).items() if bias["biased"]]
+    found.sort(key=lambda finding: (_ORDER.get(finding["kind"], 0), -len(finding["cases"])))
+    for results_alike in declined.values():
+        groups_alike = refusals(results_alike, passing, lambda result: _lawful(probes[result.case].traits))
+        found += [_refusal(condition, members, probes) for condition, members in groups_alike]
+    return found
+
+
+def _lawful(traits: frozenset[str]) -> frozenset[str]:
+    """Traits without what is forbidden: where such a case is refused, so is the same model without it."""
+    return frozenset(trait for trait in traits if not trait.startswith("illegal"))
+
+
+def _gist(message: str, length: int = 240) -> str:
+    """A long message shortened in its middle: what failed stands at its beginning, why at its end."""
+    if len(message) <= length:
+        return message
+    return f"{message[:60]} ... {message[60 - length :]}"
+
+
+def titled(what: str, conditions: str, tried: bool) -> str:
+    """A finding's title. A condition that was only seen where it failed, and not tried, is said so."""
+    if not conditions:
+        return what
+    return f"{what} (with {conditions})" if tried else f"{what} (seen only with {conditions})"
+
+
+def _entry(
+    what: str,
+    kind: str,
+    clauses: Iterable[str],
+    members: Sequence[Result],
+    first: Result,
+    conditions: str = "",
+    **more: Any,
+) -> Finding:
+    """A finding as run.json holds it. `more` has keys of it, in the place of what is usual."""
+    ids = list(dict.fromkeys(clauses))
+    finding: dict[str, Any] = {
+        "title": titled(what, conditions, tried=False),
+        "what": what,
+        "kind": kind,
+        "clauses": ids,
+        "statuses": sorted({clause_named(id).status for id in ids}),
+        "verdict": first.verdict.value,
+        "fault": "",
+        "conditions": conditions,
+        "tried": False,
+        "tries": 0,
+        "needs": [],
+        "smallest": first.case,
+        "expected": False,
+        **counted(members),
+        "why": "",
+        "message": _gist(first.message),
+        "repeat": first.repeat,
+    }
+    return cast(Finding, {**finding, **more})
+
+
+def counted(members: Sequence[Result]) -> dict[str, Any]:
+    """What an entry of run.json says of its cases."""
+    return {
+        "types": sorted({r.type for r in members}),
+        "versions": sorted({r.version for r in members}),
+        "operators": sorted({r.op for r in members}),
+        "cases": [r.case for r in members],
+        "new": sum(r.failing and not r.expected for r in members),
+    }
+
+
+def alone(members: list[Result], results: Iterable[Result], probes: Mapping[str, Probe]) -> Finding:
+    """The finding that some results are which fail alike, by themselves."""
+    return _finding("failing", members, _passing(results, probes), probes)
+
+
+def _passing(results: Iterable[Result], probes: Mapping[str, Probe]) -> list[Result]:
+    """What is computed rightly. What was refused, and rightly, tells nothing of that."""
+    right = (r for r in results if r.verdict is Verdict.PASS and "illegal" not in probes[r.case].features)
+    return [r for r in right if "unconventional" not in r.flags]
+
+
+def _smallest(members: Iterable[Result], probes: Mapping[str, Probe]) -> Result:
+    return min(members, key=lambda r: (probes[r.case].size, r.case))
+
+
+def _fault(id: str, members: list[Result], passing: Iterable[Result], probes: Mapping[str, Probe]) -> Finding:
+    """The finding that a fault is, with where it shows and where not."""
+    # A case that shows it and nothing else shows it best.
+    alone = [r for r in members if r.diagnosis == (id,)] or members
+    first = _smallest(alone, probes)
+    fault = fault_named(id)
+    verdicts = {r.verdict for r in members}
+    kind = first.verdict.value if len(verdicts) == 1 else min(verdicts, key=list(Verdict).index).value
+    conditions = ""
+    if fault is not None:
+        ops = {r.op for r in members}
+        about = {fault.clause(op) for op in ops}
+        unharmed = [r.case for r in passing if r.op in ops and about & set(r.clauses)]
+        unharmed = sorted(unharmed, key=lambda case: (probes[case].size, case))[:_COMPARED]
+        others = [probes[case].traits for case in unharmed if would_show(fault, probes[case])]
+        conditions = condition_of([probes[r.case].traits for r in members], others)
+    summary = fault.summary.rstrip(".") if fault is not None else id
+    reasons = Counter(r.why for r in alone if r.why)
+    return _entry(
+        summary,
+        kind,
+        (fault.clause(r.op) for r in members) if fault is not None else (),
+        members,
+        first,
+        fault=id,
+        conditions=conditions,
+        expected=all(r.expected for r in members),
+        # Of what is new in part nothing is excused, so that it is not to be read as if it were.
+        why=reasons.most_common(1)[0][0] if all(r.expected for r in members) else "",
+    )
+
+
+def _finding(kind: str, members: list[Result], passing: Iterable[Result], probes: Mapping[str, Probe]) -> Finding:
+    """The finding that results are which fail alike and which nothing explains, or which need no explanation."""
+    first = _smallest(members, probes)
+    if first.verdict is Verdict.NOT_REJECTED:
+        return _taken(members, first)
+    ops = {r.op for r in members}
+    others = [probes[r.case].traits for r in passing if r.op in ops]
+    condition = condition_of([probes[r.case].traits for r in members], others)
+    verdict = members[0].verdict.value
+    broken = kind == "convention"
+    title = f"breaks a convention ({first.reason})" if broken else _briefly(verdict, first.reason)
+    if first.verdict is Verdict.INACCURATE and first.accuracy:
+        title = f"inaccurate (no better than {first.accuracy})"
+    return _entry(
+        title,
+        kind if broken else verdict,
+        [r.clause for r in members if r.clause],
+        members,
+        first,
+        conditions=condition,
+        expected=all(r.expected for r in members),
+        why=first.why,
+    )
+
+
+def _briefly(verdict: str, reason: str | None) -> str:
+    return f"{verdict} ({reason})" if reason else verdict
+
+
+def _refusal(condition: str, members: list[Result], probes: Mapping[str, Probe]) -> Finding:
+    """The finding that refusals are: the smallest case that says what most of them say stands for all."""
+    kind = message_kind(members[0].message)
+    first = _smallest((r for r in members if message_kind(r.message) == kind), probes)
+    does = "refuses" if first.verdict is Verdict.UNSUPPORTED else "leaves to another provider"
+    title = f"{does} {condition}" if condition else f"{does}, saying: {_gist(first.message, 100)}"
+    # What is refused is the finding; it is no condition of it.
+    return _entry(title, first.verdict.value, (), members, first, condition, title=title)
+
+
+def _taken(members: list[Result], first: Result) -> Finding:
+    """The finding that forbidden models are which ran, all against one clause of their operators."""
+    what = list(dict.fromkeys(result.message.partition(": ")[2] for result in members))
+    more = f"; and {len(what) - _TOLD} more" if len(what) > _TOLD else ""
+    return _entry(
+        f"accepts what the document forbids: {'; '.join(what[:_TOLD])}{more}",
+        first.verdict.value,
+        (result.clause for result in members if result.clause),
+        members,
+        first,
+        expected=all(r.expected for r in members),
+        why=first.why,
+    )
+
+
+def _mixed_interpretations(passing: Iterable[Result], probes: Mapping[str, Probe]) -> Iterable[Finding]:
+    """A finding for every open question that a target answers in more than one way: any answer is right, but it must
+    be the same one everywhere."""
+    answers: dict[tuple[str, str], dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
+    for result in passing:
+        for interpretation, option in result.interpretations.items():
+            if interpretation not in ASKED_ANEW:
+                answers[result.op, interpretation][option].append(result)
+    for (op, interpretation), options in answers.items():
+        if len(options) < 2:
+            continue
+        (usual, majority), *rest = sorted(options.items(), key=lambda item: -len(item[1]))
+        clauses = [c.id for c in clauses_of(op) if c.interpretation == interpretation]
+        for option, members in rest:
+            first = _smallest(members, probes)
+            usually = [probes[r.case].traits for r in majority]
+            condition = condition_of([probes[r.case].traits for r in members], usually)
+            about = clauses[0] if clauses else interpretation
+            yield _entry(
+                f"follows two interpretations of {about}: {option}, {usual} elsewhere",
+                "mixed",
+                clauses,
+                members,
+                first,
+                conditions=condition,
+                message=f"{option} in {len(members)} cases, {usual} in {len(majority)}, such as "
+                f"{_smallest(majority, probes).case}",
+            )
+
+
+def _bias_finding(kind: str, bias: Bias, results: Sequence[Result]) -> Finding:
+    cases = [r for r in results if r.error_sums and r.type == kind]
+    return _entry(
+        f"biased in {kind}: errors do not average out",
+        "biased",
+        (),
+        cases,
+        cases[0],
+        verdict="pass",
+        message=f"mean signed error {bias['shift']:+.3g}u, towards larger magnitude {bias['scale']:+.3g}u, "
+        f"standard error {bias['error']:.2g}u over {bias['elements']} elements",
+    )

@@ -1,0 +1,228 @@
+"""What really flows into nodes: the model is run once, with the inputs of its nodes as outputs of its graph.
+
+A name inside a graph cannot be an output of the model, so it is handed outwards: through the outputs of the node that
+holds the graph, or calls the function. The branch of an If that does not have it hands out nothing, an empty tensor,
+and beside each tensor goes a flag that says which it was. Loop and Scan stack what they hand out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from google.protobuf.message import DecodeError, EncodeError
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from ...cases.directories.external_data import take_in
+from ...cases.directories.room import Room
+from ..models.content import ModelContent
+from ..models.scope import Scope
+from ..targets.target import parse_target
+from ..workers.process import Job, TargetProcess, TargetUnavailable
+from .portable import Array, PortableNode
+
+__all__ = ["ITERATIONS", "Capture", "CaptureError", "capture"]
+
+ITERATIONS = 3
+"""Runs of the body of a Loop or Scan that become data sets, the first ones."""
+
+_LARGEST = (1 << 31) - 1
+"""Bytes of a model with its data: what protobuf can hold."""
+
+
+class CaptureError(ValueError):
+    """The model cannot be run with the given inputs; the text says why, in one line."""
+
+
+@dataclass(frozen=True)
+class Capture:
+    """What flowed into one node: arrays by formal input, a mapping for every run of it that is kept; none where it did
+    not run, and `why` says so."""
+
+    runs: tuple[Mapping[str, Array], ...]
+    why: str = ""
+
+
+def capture(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[str, Array]) -> list[Capture]:
+    """What flows into nodes of a model, run on onnxruntime's CPU.
+
+    fed
+        By name of the model's inputs.
+
+    Raises CaptureError.
+    """
+    _require(content, fed)
+    try:
+        return _captured(content, nodes, fed)
+    except CaptureError:
+        if len(nodes) < 2:
+            raise
+    captures = []  # one by one: what cannot be handed outwards of one node is no matter of the others
+    for node in nodes:
+        try:
+            captures += _captured(content, [node], fed)
+        except CaptureError as error:
+            captures.append(Capture((), f"no data: {error}"))
+    if not any(each.runs for each in captures):
+        raise CaptureError(captures[0].why)
+    return captures
+
+
+def _require(content: ModelContent, fed: Mapping[str, Array]) -> None:
+    graph = content.proto.graph
+    given = {tensor.name for tensor in graph.initializer}
+    inputs = {value.name: value for value in graph.input}
+    if unknown := [name for name in fed if name not in inputs]:
+        raise CaptureError(f"the model has no input {', '.join(unknown)}; it has {', '.join(inputs)}")
+    if missing := [name for name in inputs if name not in fed and name not in given]:
+        raise CaptureError(f"no array is given for the model's input {', '.join(missing)}")
+
+
+def _captured(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[str, Array]) -> list[Capture]:
+    whole = _whole(content)
+    threads = [_Thread(whole, node) for node in nodes]
+    _ask_for_all(whole)
+    del whole.graph.output[:]
+    names = list(dict.fromkeys(name for thread in threads for name in thread.outputs))
+    whole.graph.output.extend(ValueInfoProto(name=name) for name in names)
+    try:
+        model = whole.SerializeToString()
+    except (EncodeError, ValueError):
+        raise CaptureError("the model is too large to be run with more outputs: 2 GiB with its data") from None
+    try:
+        with TargetProcess(parse_target("onnxruntime"), repeats=1) as process:
+            process.start()
+            (outcome,) = process.run([Job("capture", model, (dict(fed),))])
+    except TargetUnavailable as error:
+        raise CaptureError(f"onnxruntime, which the data are captured with, cannot start: {error}") from None
+    if outcome.status != "ran" or outcome.malformed:
+        raise CaptureError(f"onnxruntime does not run the model: {outcome.message or outcome.malformed}")
+    arrays = dict(zip(names, outcome.outputs[0][0], strict=True))
+    return [thread.result(arrays) for thread in threads]
+
+
+def _whole(content: ModelContent) -> ModelProto:
+    """The model with all of its data."""
+    whole = ModelProto()
+    try:
+        whole.ParseFromString(bytes(content.data))
+        if content.folder is not None:
+            take_in(whole, content.folder, content.folder, Room(_LARGEST))
+    except (DecodeError, ValueError, MemoryError) as error:
+        raise CaptureError(f"the model cannot be read with its data: {' '.join(str(error).split())}") from None
+    return whole
+
+
+def _ask_for_all(whole: ModelProto) -> None:
+    """Have every call of a function ask for all of its outputs: onnxruntime wants the new ones named everywhere."""
+    counts = {(f.domain, f.name, getattr(f, "overload", "")): len(f.output) for f in whole.functions}
+    due = [*whole.graph.node, *(node for function in whole.functions for node in function.node)]
+    number = 0
+    while due:
+        node = due.pop()
+        for attribute in node.attribute:
+            for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+                due += graph.node
+        wanted = counts.get((node.domain, node.op_type, getattr(node, "overload", "")), 0)
+        while len(node.output) < wanted:
+            node.output.append(f"onnxspec/unused/{number}")
+            number += 1
+
+
+class _Thread:
+    """The names that one node is fed with, handed outwards to the model's outputs."""
+
+    def __init__(self, whole: ModelProto, node: PortableNode) -> None:
+        self._whole, self._node, self._count = whole, node, 0
+        self._key = f"onnxspec/{node.path}"
+        scope = node.located.scope
+        self._stacked = 0
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(np.float32))
+        self.tensors: dict[str, str] = {}
+        for formal, name in node.flowing.items():
+            element = scope.type_of(name).element
+            if element is None and scope.owner is not None:
+                raise CaptureError(f"the element type of {formal} of {node.path} is not known")
+            self.tensors[formal] = self._out(scope, self._given(scope, name), element or kind)
+        self.flag = self._flag(scope)
+        self.outputs = [*self.tensors.values(), self.flag]
+
+    def _new(self) -> str:
+        self._count += 1
+        return f"{self._key}/{self._count}"
+
+    def _given(self, scope: Scope, name: str) -> str:
+        """A name of its own, in the node's scope, for a tensor that may be an input there or come from outside."""
+        new = self._new()
+        self._body(scope).node.append(helper.make_node("Identity", [name], [new]))
+        return new
+
+    def _flag(self, scope: Scope) -> str:
+        new = self._new()
+        value = numpy_helper.from_array(np.ones(1, np.bool_))
+        self._body(scope).node.append(helper.make_node("Constant", [], [new], value=value))
+        return self._out(scope, new, TensorProto.BOOL, np.zeros(1, np.bool_))
+
+    def _out(self, scope: Scope, name: str, element: int, instead: Array | None = None) -> str:
+        """Hand a name outwards to the main graph; what it is called there."""
+        self._stacked = 0
+        while scope.owner is not None:
+            owner = scope.owner
+            holder = self._body(owner.scope).node[owner.number]
+            body, outer = self._body(scope), self._new()
+            if not owner.attribute:  # a call: the function may be called elsewhere, without the new output
+                assert isinstance(body, FunctionProto)
+                if name not in body.output:
+                    body.output.append(name)
+                place = list(body.output).index(name)
+                unused = [self._new() for _ in range(place - len(holder.output))]
+                holder.output.extend([*unused, outer])
+            else:
+                for attribute in holder.attribute:
+                    if attribute.name == owner.attribute:
+                        attribute.g.output.append(ValueInfoProto(name=name))
+                    elif holder.op_type == "If" and attribute.HasField("g"):
+                        attribute.g.output.append(ValueInfoProto(name=self._nothing(attribute.g, element, instead)))
+                self._stacked += holder.op_type != "If"
+                holder.output.append(outer)
+            scope, name = owner.scope, outer
+        return name
+
+    def _nothing(self, graph: GraphProto, element: int, instead: Array | None) -> str:
+        new = self._new()
+        value = TensorProto(data_type=element, dims=[0], raw_data=b"")
+        if instead is not None:
+            value = numpy_helper.from_array(instead)
+        graph.node.append(helper.make_node("Constant", [], [new], value=value))
+        return new
+
+    def _body(self, scope: Scope) -> GraphProto | FunctionProto:
+        """The graph or function of a scope in the model that will be run."""
+        if scope.owner is None:
+            return self._whole.graph
+        holder: NodeProto = self._body(scope.owner.scope).node[scope.owner.number]
+        if not scope.owner.attribute:
+            key = holder.domain, holder.op_type, getattr(holder, "overload", "")
+            return next(f for f in self._whole.functions if (f.domain, f.name, getattr(f, "overload", "")) == key)
+        return next(a.g for a in holder.attribute if a.name == scope.owner.attribute)
+
+    def result(self, arrays: Mapping[str, Array | None]) -> Capture:
+        """What flowed, from the outputs of the model."""
+        taken = arrays[self.flag]
+        tensors = {formal: arrays[name] for formal, name in self.tensors.items()}
+        if taken is None or any(array is None for array in tensors.values()):
+            return Capture((), "no data: what flows there is no tensor of numbers")
+        if not taken.any():
+            return Capture((), "no data: the branch that it is in was not taken with these inputs")
+        if self._stacked > 1:
+            return Capture((), "no data: it is in a loop inside a loop")
+        if not self._stacked:
+            return Capture(({formal: array for formal, array in tensors.items() if array is not None},))
+        if not taken.all():
+            return Capture((), "no data: the branch that it is in was not taken in every run of the loop")
+        runs = [
+            {formal: np.ascontiguousarray(array[k]) for formal, array in tensors.items() if array is not None}
+            for k in range(min(ITERATIONS, len(taken)))
+        ]
+        return Capture(tuple(runs))

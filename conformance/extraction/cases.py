@@ -1,0 +1,141 @@
+"""The recurrent nodes of a model as test-case directories, and what belongs to which node."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ...cases.directories.directory import DataSet, write_directory
+from ...reference import FORMATS, IllegalNode, operator_of
+from ..checking.check import recurrent_nodes
+from ..models.content import ModelError, read_content
+from ..models.inference import main_scope
+from .capture import Capture, capture
+from .drawing import drawn
+from .portable import Array, NotPortable, PortableNode, portable
+
+__all__ = ["NODES", "NodeCase", "OccupiedFolder", "cases_of_model", "read_nodes"]
+
+NODES = "nodes.json"
+"""Beside the cases: which node each is."""
+
+
+class OccupiedFolder(ValueError):
+    """The folder for cases holds something else."""
+
+
+@dataclass(frozen=True)
+class NodeCase:
+    """One node of the model, in the model's order.
+
+    node
+        Its path.
+    operator
+        ``LSTM-14``, or the name alone.
+    case
+        Id of its case, the folder's name; empty where there is none, and `why` says why.
+    data
+        Where its numbers come from, in words.
+    """
+
+    node: str
+    operator: str
+    case: str = ""
+    data: str = ""
+    why: str = ""
+
+
+def cases_of_model(file: Path, folder: Path, fed: Mapping[str, Array] | None = None) -> list[NodeCase]:
+    """Write a test-case directory for every recurrent node of a model that can be run, and which is which; where there
+    is none nothing is written.
+
+    fed
+        Arrays for the model's inputs: what flows into the nodes is captured with them. Without them numbers are drawn.
+
+    Raises ModelError, CaptureError, OccupiedFolder, OSError.
+    """
+    content = read_content(file)
+    found: list[tuple[str, str, PortableNode | str]] = []
+    try:
+        for located in recurrent_nodes(main_scope(content)):
+            try:
+                node = portable(located)
+                found.append((located.path, node.operator.name, node))
+            except NotPortable as error:
+                found.append((located.path, located.node.op_type, str(error)))
+    except RecursionError:
+        raise ModelError("holds graphs or names that lead in a circle, or too deep into one another") from None
+    nodes = [node for _, _, node in found if isinstance(node, PortableNode)]
+    if not nodes:
+        return [NodeCase(path, operator, why=str(why)) for path, operator, why in found]
+    captures = dict(zip((n.path for n in nodes), capture(content, nodes, fed), strict=True)) if fed else {}
+    _clear(folder)
+    written: list[NodeCase] = []
+    taken: set[str] = set()
+    for path, operator, each in found:
+        if isinstance(each, str):
+            written.append(NodeCase(path, operator, why=each))
+            continue
+        case = _case_id(path, taken)
+        written.append(_written(each, folder / case, captures.get(path) if fed else None))
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps([asdict(each) for each in written], indent=2, ensure_ascii=False)
+    (folder / NODES).write_text(text + "\n", encoding="utf-8")
+    return written
+
+
+def read_nodes(folder: Path) -> list[NodeCase]:
+    """What :func:`cases_of_model` has written about a folder. Raises OSError, ValueError."""
+    rows = json.loads((folder / NODES).read_text(encoding="utf-8"))
+    try:
+        return [NodeCase(**row) for row in rows]
+    except TypeError as error:
+        raise ValueError(f"{folder / NODES}: {error}") from None
+
+
+def _written(node: PortableNode, folder: Path, captured: Capture | None) -> NodeCase:
+    plain = NodeCase(node.path, node.operator.name)
+    if captured is not None and not captured.runs:
+        return NodeCase(plain.node, plain.operator, why=captured.why)
+    runs = list(captured.runs) if captured is not None else drawn(node)
+    data = "what flows there" if captured is not None else "drawn"
+    try:
+        sets = [DataSet(run, _outputs(node, run)) for run in runs]
+    except IllegalNode as error:
+        return NodeCase(plain.node, plain.operator, why=f"is illegal with these inputs: {error}")
+    write_directory(folder, node.model, sets)
+    count = f"{len(sets)} runs of it" if len(sets) > 1 else "one run"
+    return NodeCase(plain.node, plain.operator, folder.name, f"{data}, {count}")
+
+
+def _outputs(node: PortableNode, run: Mapping[str, Array]) -> dict[str, Array]:
+    """What the reference computes, in the node's type: of an open question it gives its own answer."""
+    inputs = node.read.bind(run)
+    numbers = operator_of(node.operator.op_type).evaluate(node.read.node, inputs)
+    with np.errstate(over="ignore"):
+        return {name: array.astype(FORMATS[node.element].dtype) for name, array in numbers.items()}
+
+
+def _case_id(path: str, taken: set[str]) -> str:
+    """A safe folder name that tells the path."""
+    plain = re.sub(r"[^\w.+=@~-]+", "_", path.strip("/").replace("/", "."), flags=re.ASCII)[-150:].strip("._") or "node"
+    name = next(n for n in (plain, *(f"{plain}~{k}" for k in range(2, len(taken) + 3))) if n not in taken)
+    taken.add(name)
+    return name
+
+
+def _clear(folder: Path) -> None:
+    """Make room where earlier cases are; nothing else is ever removed."""
+    if not folder.exists():
+        return
+    if not (folder / NODES).is_file() and any(folder.iterdir()):
+        raise OccupiedFolder(f"{folder} holds something else than cases of a model")
+    for place in folder.iterdir():
+        if place.is_dir() and (place / "model.onnx").is_file():
+            shutil.rmtree(place)

@@ -1,0 +1,70 @@
+"""Numbers for what flows into a node, where nobody gave any: in a range in which its weights do something.
+
+An argument of an activation that is far beyond a few units says nothing (every gate is open or shut), one near zero
+little. So X is drawn from (-a, a) with a the power of two for which sums over W come out with a standard fault
+between one and two; a uniform number from (-a, a) has a / sqrt(3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...cases.specs.data import uniform
+from ...reference import FORMATS
+from .portable import Array, PortableNode
+
+__all__ = ["SEQUENCES", "drawn"]
+
+SEQUENCES = ((6, 2), (3, 1), (9, 3))
+"""seq_length and batch_size of each data set, where the model leaves them open."""
+
+_MOST_EXPONENT = 14
+"""Within float16."""
+
+
+def drawn(node: PortableNode) -> list[dict[str, Array]]:
+    """Arrays by formal input, for several runs of a session."""
+    return [_one(node, number) for number in range(len(SEQUENCES))]
+
+
+def _one(node: PortableNode, number: int) -> dict[str, Array]:
+    steps, batch = SEQUENCES[number]
+    longest = int(node.constants["sequence_lens"].max(initial=1)) if "sequence_lens" in node.constants else 1
+    chosen = {"seq_length": max(steps, longest), "batch_size": batch, "input_size": 4, "hidden_size": 4}
+    sizes = {"num_directions": 1, **chosen, **node.sizes}
+    return {name: _input(node, name, sizes, number) for name in node.flowing}
+
+
+def _input(node: PortableNode, name: str, sizes: Mapping[str, int], number: int) -> Array:
+    shape, key = node.shape_of(name, sizes), f"{node.operator.name}/{node.path}/{name}/{number}"
+    form = FORMATS[node.element]
+    if name == "sequence_lens":
+        # From one step to all of them, the first row whole.
+        steps = sizes["seq_length"]
+        share = np.abs(uniform(key, shape, 24, 0))
+        lengths = np.minimum((share * steps).astype(np.int32) + 1, steps).astype(np.int32)
+        lengths[:1] = steps
+        return lengths
+    exponent = 0 if name.startswith("initial_") else _gain(sizes["hidden_size"])
+    if name == "X":
+        exponent = _exponent(node, sizes)
+    return uniform(key, shape, form.precision, exponent).astype(form.dtype)
+
+
+def _exponent(node: PortableNode, sizes: Mapping[str, int]) -> int:
+    """The exponent of a."""
+    W = node.constants.get("W")
+    if W is None or not W.size:
+        return 0
+    spread = float(np.sqrt(np.mean(np.square(W.astype(np.float64))))) * math.sqrt(sizes["input_size"] / 3)
+    if not 0 < spread < math.inf:
+        return 0
+    return max(-_MOST_EXPONENT, min(_MOST_EXPONENT, math.ceil(-math.log2(spread))))
+
+
+def _gain(columns: int) -> int:
+    """The exponent of weights that makes sums of so many products about as large as one."""
+    return -round(math.log2(math.sqrt(max(columns, 1))))

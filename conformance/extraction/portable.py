@@ -1,0 +1,172 @@
+"""A node of a model as a model of its own: its attributes, its weights, its declared shapes, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
+
+from ...cases.directories.reading import NotOneNode, OneNode, read_model
+from ...cases.specs.tensor import tensor_proto
+from ...reference import FORMATS, IllegalNode, OperatorVersion
+from ..checking.check import check_node
+from ..checking.operators import judged_operators
+from ..checking.problem import Level
+from ..checking.sizes import Extent, sizes_known
+from ..checking.subject import Subject, subject_of
+from ..models.folding import NotConstant, constant
+from ..models.scope import domain_of
+from ..models.walk import Located
+
+__all__ = ["NotPortable", "PortableNode", "portable"]
+
+Array = NDArray[Any]
+
+MOST_BYTES = 1 << 30
+"""Bytes of one tensor of a node that is taken out."""
+
+
+class NotPortable(ValueError):
+    """A node cannot be taken out of its model, or run; the text says why, in one line."""
+
+
+@dataclass(frozen=True)
+class PortableNode:
+    """A node that can be run by itself.
+
+    model
+        Serialized: the node, its constant inputs as initializers, the others as graph inputs under their formal names.
+    read
+        The same as the reference sees it.
+    flowing
+        Formal names of the inputs that are no constants, with what they are called where the node stands.
+    sizes
+        What is known of ``seq_length``, ``batch_size``, ``input_size``, ``hidden_size`` and ``num_directions``.
+    formal
+        By formal input, the shape that its document prints.
+    element
+        Element type of X as NumPy calls it.
+    """
+
+    located: Located
+    operator: OperatorVersion
+    model: bytes
+    read: OneNode
+    constants: Mapping[str, Array]
+    flowing: Mapping[str, str]
+    sizes: Mapping[str, int]
+    formal: Mapping[str, tuple[Extent, ...]]
+    element: str
+
+    @property
+    def path(self) -> str:
+        return self.located.path
+
+    def shape_of(self, name: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape of an input for given sizes."""
+        return tuple(extent.times * sizes[extent.size] for extent in self.formal[name])
+
+
+def portable(located: Located) -> PortableNode:
+    """Take a node out of its model. Raises NotPortable for one that is illegal or that there is no document of."""
+    domain = domain_of(located.node.domain)
+    judged = judged_operators().get((domain, located.node.op_type))
+    if judged is None:
+        raise NotPortable(f"there is no document of {domain}::{located.node.op_type} here")
+    checked = check_node(located, judged)
+    broken = next((p for p in checked.problems if p.level is Level.ERROR), None)
+    if broken is not None:
+        raise NotPortable(f"is illegal by {broken.rule}: {broken.message}")
+    opset = located.scope.opsets.get(domain)
+    operator = judged.version(opset) if opset is not None else None
+    if operator is None or opset is None or opset > judged.newest:
+        raise NotPortable("is of an operator version that is not known here")
+    subject = subject_of(located.scope, located.number, operator)
+    constants: dict[str, Array] = {}
+    flowing: dict[str, str] = {}
+    for name, given in subject.inputs.items():
+        try:
+            constants[name] = constant(given.scope, given.given, MOST_BYTES)
+        except NotConstant:
+            flowing[name] = given.given
+    formal = judged.shapes(subject)
+    sizes = sizes_known(subject, formal)
+    for name, array in constants.items():
+        for extent, actual in zip(formal[name], array.shape, strict=True):
+            sizes[extent.size] = actual // extent.times
+    element = _element(subject, constants)
+    model = _model(located, subject, constants, flowing, sizes, formal, element, opset)
+    try:
+        read = read_model(model)
+    except (NotOneNode, IllegalNode) as error:
+        raise NotPortable(str(error)) from None
+    return PortableNode(located, operator, model, read, constants, flowing, sizes, formal, element)
+
+
+def _element(subject: Subject, constants: Mapping[str, Array]) -> str:
+    """The type of all tensors of numbers."""
+    for name, given in subject.inputs.items():
+        if name != "sequence_lens":
+            found = constants[name].dtype.name if name in constants else given.element
+            if found is not None:
+                return found
+    raise NotPortable("has inputs of unknown type")
+
+
+def _model(
+    located: Located,
+    subject: Subject,
+    constants: Mapping[str, Array],
+    flowing: Sequence[str] | Mapping[str, str],
+    sizes: Mapping[str, int],
+    formal: Mapping[str, tuple[Extent, ...]],
+    element: str,
+    opset: int,
+) -> bytes:
+    operator, domain = subject.operator, domain_of(located.node.domain)
+    node = NodeProto()
+    node.CopyFrom(located.node)
+    node.name, node.doc_string, node.domain = located.path, "", domain
+    names = [name if name in subject.inputs else "" for name in operator.inputs]
+    while names and not names[-1]:
+        names.pop()
+    del node.input[:], node.output[:]
+    node.input.extend(names)
+    asked = [f if name else "" for f, name in zip(operator.outputs, subject.outputs, strict=False)]
+    node.output.extend(asked)
+    kind = FORMATS[element].onnx_type
+
+    def info(name: str) -> Any:
+        shape = [_dimension(extent, sizes) for extent in formal[name]] if name in formal else None
+        return helper.make_tensor_value_info(name, TensorProto.INT32 if name == "sequence_lens" else kind, shape)
+
+    graph = helper.make_graph(
+        [node],
+        located.path,
+        [info(name) for name in names if name in flowing],
+        [info(name) for name in asked if name],
+        [_tensor(name, constants[name]) for name in names if name in constants],
+    )
+    opsets = {"": located.scope.opsets.get("", 1), domain: opset}
+    ids = [helper.make_opsetid(d, v) for d, v in opsets.items()]
+    # From IR version 4 on initializers need not be inputs. (onnx's table has no opsets 2 to 4, which are as old as 5.)
+    ir_version = max(4, helper.find_min_ir_version_for([helper.make_opsetid("", max(opsets[""], 5))]))
+    made = helper.make_model(graph, producer_name="onnxspec", opset_imports=ids, ir_version=ir_version)
+    if any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attribute):
+        raise NotPortable("holds a graph")
+    return bytes(made.SerializeToString(deterministic=True))
+
+
+def _dimension(extent: Extent, sizes: Mapping[str, int]) -> int | str:
+    known = sizes.get(extent.size)
+    return extent.size if known is None else known * extent.times
+
+
+def _tensor(name: str, array: Array) -> TensorProto:
+    if array.dtype.name in FORMATS or array.dtype == np.int32:
+        return tensor_proto(name, array)
+    return numpy_helper.from_array(array, name)

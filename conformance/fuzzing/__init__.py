@@ -1,0 +1,1 @@
+"""Search beyond the profiles: any legal configuration, until something fails that nobody knows yet."""

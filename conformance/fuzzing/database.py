@@ -1,0 +1,68 @@
+"""What earlier searches of a target found, in one file: the next search begins with it."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from msgspec import Struct
+
+from ..border.strict_json import MalformedJson, decode, encode
+
+__all__ = ["Database", "DatabaseError", "Known", "read_database", "write_database"]
+
+FORMAT = 1
+
+
+class DatabaseError(Exception):
+    """The file is no database of this version; the text says so in one line."""
+
+
+class Known(Struct, frozen=True):
+    """A failure that was found: its title, and its smallest case as a line of text."""
+
+    title: str
+    case: str
+    verdict: str
+
+
+class Database(Struct, frozen=True):
+    """All failures that were found of one target, and the cases nearest to a failure, to go on from."""
+
+    format: int
+    target: str
+    found: tuple[Known, ...] = ()
+    near: tuple[str, ...] = ()
+
+
+def read_database(path: Path, target: str) -> Database:
+    """The database in a file; an empty one where there is no file. Raises DatabaseError."""
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return Database(FORMAT, target)
+    except OSError as error:
+        raise DatabaseError(f"{path}: {error.strerror}") from None
+    try:
+        database = decode(text, Database)
+    except MalformedJson as error:
+        raise DatabaseError(f"{path} is no database of a search: {error}") from None
+    if database.format != FORMAT:
+        raise DatabaseError(
+            f"{path} is of format {database.format}, this version has {FORMAT}: move it away, or name another"
+        )
+    if database.target != target:
+        raise DatabaseError(f"{path} is about {database.target}, not about {target}: name another file")
+    return database
+
+
+def write_database(path: Path, database: Database) -> None:
+    """Put a database in the place of the one before, whole or not at all. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f"{path.name}.new")
+    try:
+        beside.write_text(encode(database, indent=2) + "\n", encoding="ascii")
+        beside.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)

@@ -1,0 +1,222 @@
+"""The search: cases are drawn and run in batches, what fails is shrunk and named, and what is known is passed by.
+
+Several failures are found in one search: a failing case that meets the conditions of one that was found, and fails in
+the same way, is that one again; any other is shrunk by experiments on the target. Half of what is drawn lies near cases
+whose numbers were furthest off within their bounds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from random import Random
+
+from ...cases import CaseSpec
+from ...cases.portable import CaseTextError, case_from_json, case_text
+from ...reference import Fault, fault_named
+from ..border.strict_json import MalformedJson, parse
+from ..diagnosis.causes import explains, needs_in_words
+from ..diagnosis.experiments import Budget, Need, Shrunk, alike, shrink
+from ..diagnosis.explainer import Explainer
+from ..judging.judgement import FAILING, Verdict
+from ..probes.probe import SpecProbe
+from ..probes.stream import Tried, tried
+from ..targets.target import Target
+from ..workers.process import TargetProcess, TargetUnavailable
+from .database import Database, Known
+from .drawing import altered, drawn, drawn_illegal
+
+__all__ = ["Failure", "Hunt", "Limits"]
+
+BATCH = 48
+NEAR = 32
+_STEERED = 0.5
+_SHRINK_SECONDS = 30.0
+_EFFORT = 2000
+_PASSED_BY = frozenset({Verdict.NOT_RUN, Verdict.UNAVAILABLE})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a search ends: after so many seconds, or so many cases, whichever comes first."""
+
+    seconds: float = float("inf")
+    cases: int | None = None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One failure: its smallest case with what the target returned, what that cannot do without, and what explains it.
+
+    drawn
+        The case that showed it.
+    known
+        Whether the database had it.
+    """
+
+    one: Tried
+    needs: tuple[Need, ...]
+    diagnosis: tuple[str, ...]
+    drawn: CaseSpec
+    known: bool
+    complete: bool
+
+    @property
+    def spec(self) -> CaseSpec:
+        assert isinstance(self.one.probe, SpecProbe)
+        spec = self.one.probe.spec
+        assert isinstance(spec, CaseSpec)
+        return spec
+
+    @property
+    def title(self) -> str:
+        faults = [m.summary.rstrip(".") for m in map(fault_named, self.diagnosis) if m is not None]
+        judgement = self.one.judgement
+        reason = f" ({judgement.reason})" if judgement.reason else ""
+        what = "; ".join(faults) or f"{judgement.verdict.value}{reason}"
+        words = [w for w in needs_in_words(self.needs) if w.casefold() not in what.casefold()]
+        if self.spec.illegal:
+            return f"does not reject an invalid model: {self.spec.illegal}"
+        return f"{self.spec.op}: {what}" + (f" (with {' and '.join(words)})" if words else "")
+
+
+@dataclass
+class Hunt:
+    """A search under way; all that it knows.
+
+    done
+        Cases that were run; ``verdicts`` what became of them.
+    gone
+        What the database had and fails no more.
+    """
+
+    target: Target
+    process: TargetProcess
+    versions: Sequence[tuple[str, int]]
+    types: Sequence[str]
+    seed: int
+    illegal: bool
+    database: Database
+    failures: list[Failure] = field(default_factory=list)
+    gone: list[Known] = field(default_factory=list)
+    near: list[tuple[float, CaseSpec]] = field(default_factory=list)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    done: int = 0
+    _pairs: set[tuple[str, ...]] = field(default_factory=set)
+    _triples: set[tuple[str, ...]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._random = Random(self.seed)
+        self._explainer = Explainer(self.target.accuracy, _EFFORT)
+
+    @property
+    def new(self) -> list[Failure]:
+        return [failure for failure in self.failures if not failure.known]
+
+    @property
+    def covered(self) -> tuple[int, int]:
+        """Pairs and triples of features that were in a case together."""
+        return len(self._pairs), len(self._triples)
+
+    def run(self, limits: Limits, observe: Callable[[Hunt], None] = lambda hunt: None) -> None:
+        """Search until a limit is reached. Raises TargetUnavailable where the target does not start."""
+        deadline = time.monotonic() + limits.seconds
+        self._again(deadline)
+        while time.monotonic() < deadline and (limits.cases is None or self.done < limits.cases):
+            count = BATCH if limits.cases is None else min(BATCH, limits.cases - self.done)
+            batch = [self._next() for _ in range(count)]
+            for one in self._tried(batch):
+                self._take(one, deadline)
+                observe(self)
+                if time.monotonic() >= deadline:
+                    break
+
+    def knowledge(self) -> Database:
+        """What the next search begins with."""
+        found = [Known(f.title, case_text(f.spec), f.one.judgement.verdict.value) for f in self.failures]
+        near = tuple(case_text(spec) for _, spec in self.near)
+        return Database(self.database.format, self.database.target, tuple(found), near)
+
+    def _next(self) -> CaseSpec:
+        if self.illegal and self._random.random() < _STEERED:
+            return drawn_illegal(self._random, self.versions, self.types)
+        if self.near and self._random.random() < _STEERED:
+            return altered(self._random, self._random.choice(self.near)[1], self.types)
+        return drawn(self._random, self.versions, self.types)
+
+    def _tried(self, specs: Sequence[CaseSpec]) -> Iterator[Tried]:
+        for one in tried(self.process, [SpecProbe(spec, fresh=True) for spec in specs], self.target.accuracy):
+            if one.judgement.verdict is Verdict.UNAVAILABLE:
+                raise TargetUnavailable(one.judgement.message)
+            yield one
+
+    def _again(self, deadline: float) -> None:
+        """Begin with what is known: what still fails is known, what does not is gone."""
+        specs = {k.case: spec for k in self.database.found if (spec := _spec(k.case)) is not None}
+        by_id = {spec.id: text for text, spec in specs.items()}
+        titles = {known.case: known for known in self.database.found}
+        for one in self._tried(list(specs.values())):
+            text = by_id[one.probe.id]
+            if one.judgement.verdict in FAILING:
+                self._found(one, deadline, known=True)
+            else:
+                self.gone.append(titles[text])
+        self.near = [(0.0, spec) for spec in map(_spec, self.database.near) if spec is not None][:NEAR]
+
+    def _take(self, one: Tried, deadline: float) -> None:
+        verdict = one.judgement.verdict
+        if verdict in _PASSED_BY:
+            return
+        assert isinstance(one.probe, SpecProbe)
+        spec = one.probe.spec
+        assert isinstance(spec, CaseSpec)
+        self.done += 1
+        self.verdicts[verdict.value] += 1
+        traits = sorted(one.probe.features)
+        self._pairs.update(combinations(traits, 2))
+        self._triples.update(combinations(traits, 3))
+        if verdict in FAILING:
+            if not any(self._same(failure, one, spec) for failure in self.failures):
+                self._found(one, deadline, known=False)
+        elif verdict is Verdict.PASS and one.judgement.judged:
+            self._remember(one.judgement.worst, spec)
+
+    def _remember(self, worst: float, spec: CaseSpec) -> None:
+        """Keep the cases whose numbers are furthest off, as long as they are within their bounds."""
+        if len(self.near) < NEAR or worst > self.near[-1][0]:
+            self.near = sorted([*self.near, (worst, spec)], key=lambda pair: -pair[0])[:NEAR]
+
+    def _same(self, failure: Failure, one: Tried, spec: CaseSpec) -> bool:
+        """Whether a failing case is one that was found before."""
+        if spec.illegal or failure.spec.illegal:
+            return spec.illegal == failure.spec.illegal
+        if spec.op != failure.spec.op or not all(need.met(spec) for need in failure.needs if need.field != "seed"):
+            return False
+        faults = [m for m in map(fault_named, failure.diagnosis) if isinstance(m, Fault)]
+        if faults and one.judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE, Verdict.MALFORMED):
+            return explains(faults, self.target.accuracy)(one)
+        return alike(failure.one)(one)
+
+    def _found(self, one: Tried, deadline: float, known: bool) -> None:
+        assert isinstance(one.probe, SpecProbe)
+        first = one.probe.spec
+        assert isinstance(first, CaseSpec)
+        shrunk = Shrunk(one, (), 0, False)
+        if not first.illegal:
+            budget = Budget(min(_SHRINK_SECONDS, max(2.0, deadline - time.monotonic())))
+            shrunk = shrink(self.process, one, alike(one), self.target.accuracy, budget)
+        failure = Failure(shrunk.one, shrunk.needs, self._explainer.explain(shrunk.one), first, known, shrunk.complete)
+        # Two cases may shrink to one and the same.
+        if all(failure.spec != other.spec for other in self.failures):
+            self.failures.append(failure)
+
+
+def _spec(text: str) -> CaseSpec | None:
+    try:
+        spec = case_from_json(parse(text))
+    except (CaseTextError, MalformedJson):
+        return None
+    return spec if isinstance(spec, CaseSpec) else None

@@ -1,0 +1,1 @@
+"""From what a target did to a verdict."""

@@ -1,0 +1,107 @@
+"""Outputs compared with given ones as the runner of onnx.backend.test does: by a fixed tolerance, without a radius."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..workers.process import Outcome
+from .judgement import Judgement, Verdict, not_run
+
+__all__ = ["BFLOAT16_RTOL", "judge_given"]
+
+BFLOAT16_RTOL = 2.0**-6
+"""What newer runners allow bfloat16 at least: two units in the last place. With less, one rounding would be wrong."""
+
+Given = Mapping[str, NDArray[Any]]
+
+
+def judge_given(outcome: Outcome, given: Sequence[Given], names: Sequence[str], rtol: float, atol: float) -> Judgement:
+    """The verdict on what a target did with a model of which nothing is known but what it should return.
+
+    given
+        For each run the expected outputs by name; empty where there are none.
+    names
+        Of the graph's outputs.
+    rtol, atol
+        An element may be off by atol + rtol |expected|.
+    """
+    if outcome.status != "ran":
+        return not_run(outcome)
+    if outcome.malformed:
+        return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)
+    pairs = [(wanted, outputs) for wanted, lists in zip(given, outcome.outputs, strict=True) for outputs in lists]
+    found = [_compared(wanted, outputs, names, rtol, atol) for wanted, outputs in pairs if wanted]
+    malformed = next((one for one in found if one.verdict is Verdict.MALFORMED), None)
+    if malformed is not None:
+        return malformed
+    if outcome.changed:
+        changed = ", ".join(outcome.changed)
+        return Judgement(Verdict.INPUT_MODIFIED, "inputs-changed", message=f"the run changed its inputs: {changed}")
+    flags = ("nondeterministic",) if any(len(lists) > 1 for lists in outcome.outputs) else ()
+    judged = sum(one.judged for one in found)
+    if not judged and any(array is not None and array.size for _, outputs in pairs for array in outputs):
+        return Judgement(
+            Verdict.INCONCLUSIVE, "inconclusive", message="no outputs are given to compare with", flags=flags
+        )
+    worst = max(found, key=lambda one: one.worst, default=Judgement(Verdict.PASS))
+    verdict = worst.verdict
+    if flags and verdict is Verdict.WRONG and any(one.verdict is Verdict.PASS for one in found):
+        verdict = Verdict.UNSTABLE
+    return replace(worst, verdict=verdict, flags=flags, judged=judged, elements=judged)
+
+
+def _compared(
+    wanted: Given, outputs: Sequence[NDArray[Any] | None], names: Sequence[str], rtol: float, atol: float
+) -> Judgement:
+    """The verdict on one run."""
+    if len(outputs) != len(names):
+        count = f"{len(outputs)} outputs came back, {len(names)} were asked for"
+        return Judgement(Verdict.MALFORMED, "count", message=count)
+    worst = Judgement(Verdict.PASS)
+    judged = 0
+    for name, got in zip(names, outputs, strict=True):
+        must = wanted[name]
+        where = {"output": name, "index": None, "step": None}
+        if got is None:
+            return Judgement(Verdict.MALFORMED, "form", where, f"{name} is missing or no array of numbers")
+        if got.shape != must.shape:
+            return Judgement(Verdict.MALFORMED, "shape", where, f"{name} has shape {got.shape}, must be {must.shape}")
+        if got.dtype != must.dtype:
+            wrong = f"{name} is {got.dtype.name}, must be {must.dtype.name}"
+            return Judgement(Verdict.MALFORMED, "type", where, wrong)
+        found = _output(name, got, must, rtol, atol)
+        judged += found.judged
+        if found.worst > worst.worst:
+            worst = found
+    return replace(worst, judged=judged)
+
+
+def _output(name: str, got: NDArray[Any], must: NDArray[Any], rtol: float, atol: float) -> Judgement:
+    """The verdict on one output of the right form."""
+    if must.dtype.name == "bfloat16":
+        rtol = max(rtol, BFLOAT16_RTOL)
+    wide = np.complex128 if must.dtype.kind == "c" else np.float64
+    one, other = got.astype(wide), must.astype(wide)
+    same = (got == must) | (np.isnan(one) & np.isnan(other))
+    with np.errstate(all="ignore"):
+        allowed = atol + rtol * np.abs(other)
+        ratio = np.nan_to_num(np.abs(one - other) / allowed, nan=np.inf, posinf=np.inf)
+    ratio = np.where(same, 0.0, np.where(np.isfinite(one) & np.isfinite(other), ratio, np.inf))
+    worst = float(ratio.max(initial=0.0))
+    if not worst > 1:
+        return Judgement(Verdict.PASS, worst=worst, judged=got.size)
+    index = tuple(int(i) for i in np.unravel_index(int(ratio.argmax()), ratio.shape))
+    place = f"{name}[{', '.join(map(str, index))}]"
+    return Judgement(
+        Verdict.WRONG,
+        "value" if np.isfinite(one[index]) else "nonfinite",
+        {"output": name, "index": list(index), "step": None},
+        f"{place} is {one[index]:.9g}, the given output is {other[index]:.9g}, within {allowed[index]:.3g}",
+        worst,
+        judged=got.size,
+    )

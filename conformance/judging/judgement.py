@@ -1,0 +1,126 @@
+"""Verdicts with their reasons, and those that need no numbers: on what did not run, and on what is forbidden."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..workers.process import Outcome
+
+__all__ = ["DECLINED", "FAILING", "UNTRIED", "Judgement", "Verdict", "judge_forbidden", "not_run"]
+
+
+class Verdict(str, enum.Enum):
+    """What became of a case, in order of precedence."""
+
+    UNAVAILABLE = "unavailable"
+    NOT_RUN = "not-run"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed-out"
+    FALLBACK = "fallback"
+    UNSUPPORTED = "unsupported"
+    NOT_REJECTED = "not-rejected"
+    MALFORMED = "malformed"
+    INPUT_MODIFIED = "input-modified"
+    UNSTABLE = "unstable"
+    WRONG = "wrong"
+    INACCURATE = "inaccurate"
+    INCONCLUSIVE = "inconclusive"
+    PASS = "pass"
+
+
+FAILING = frozenset(
+    {
+        Verdict.CRASHED,
+        Verdict.TIMED_OUT,
+        Verdict.NOT_REJECTED,
+        Verdict.MALFORMED,
+        Verdict.INPUT_MODIFIED,
+        Verdict.UNSTABLE,
+        Verdict.WRONG,
+        Verdict.INACCURATE,
+    }
+)
+
+DECLINED = frozenset({Verdict.UNSUPPORTED, Verdict.FALLBACK})
+"""What a target does not do at all of what is legal: neither a pass nor wrong arithmetic. A provider that leaves a
+node to another one does not support it, whoever computes it in the end."""
+
+UNTRIED = frozenset({Verdict.UNAVAILABLE, Verdict.NOT_RUN})
+"""Verdicts on cases that a target was not tried with: a run that is gone on with tries them."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict with its reasons; the fields are those of a result, see docs/results.md.
+
+    worst
+        Largest |error|/radius of what was judged; infinity where no radius allows what is there.
+    error_sums
+        Sums over judged elements for the run's bias: signed error, error towards larger magnitude, its square,
+        u|value|.
+    strict
+        For a case of the accuracy kind: whether it passes by the class ``strict`` too; None for the others.
+    """
+
+    verdict: Verdict
+    reason: str | None = None
+    where: dict[str, Any] | None = None
+    message: str = ""
+    worst: float = 0.0
+    clause: str | None = None
+    flags: tuple[str, ...] = ()
+    interpretations: Mapping[str, str] | None = None
+    accuracy: str | None = None
+    judged: int = 0
+    elements: int = 0
+    error_sums: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
+    strict: bool | None = None
+
+
+_STATUS = {
+    "refused": Verdict.UNSUPPORTED,
+    "crashed": Verdict.CRASHED,
+    "timed-out": Verdict.TIMED_OUT,
+    "fell-back": Verdict.FALLBACK,
+    "unavailable": Verdict.UNAVAILABLE,
+    "not-run": Verdict.NOT_RUN,
+}
+
+
+def not_run(outcome: Outcome) -> Judgement:
+    """The verdict on a job that did not run to its end."""
+    return Judgement(_STATUS[outcome.status], outcome.phase or None, message=outcome.message)
+
+
+# What tells whether a forbidden model was taken. A provider that leaves it to another one does not take it.
+_TRIED = frozenset({"ran", "refused", "fell-back"})
+
+
+def judge_forbidden(
+    summary: str, due: str, clause: str, outcome: Outcome, legal: Outcome | None, *, open: bool = False
+) -> Judgement:
+    """The verdict on a model that a document forbids.
+
+    summary, due, clause
+        What is forbidden about it, the phase at which it must be refused at the latest, and the clause that it breaks.
+    legal
+        What became of the same model without the violation. Where that does not run either, refusing shows nothing.
+    open
+        Whether taking it is right too.
+    """
+    if outcome.status not in _TRIED:
+        return not_run(outcome)
+    if open:
+        return Judgement(Verdict.PASS, "open", message=outcome.message)
+    if outcome.status == "ran":
+        return Judgement(Verdict.NOT_REJECTED, due, message=f"ran, and must be refused: {summary}", clause=clause)
+    if legal is not None and legal.status != "ran":
+        if legal.status in ("unavailable", "not-run", outcome.status):
+            return not_run(legal)
+        message = f"without its violation the model does not run either: {legal.status} ({legal.message})"
+        return Judgement(Verdict.UNSUPPORTED, outcome.phase, message=message)
+    late = outcome.phase == "run" and due != "run"
+    return Judgement(Verdict.PASS, "refused", message=outcome.message, flags=("refused-late",) if late else ())

@@ -1,0 +1,343 @@
+"""The verdict: what became of one case on one target, and why.
+
+A verdict accuses somebody, so it rests only on what is proved: on radii that every conforming implementation meets, on
+every interpretation that an open clause allows, and never on a convention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...cases import Trial
+from ...reference import Agreement, Expectation, Interpretations, Node, compare, expect, operator_for, resolve
+from ...reference.documents.interpretations import OPTIONS
+from ...reference.faults.hypothesis import Run
+from ...reference.operators.operator import Classes
+from ..workers.process import Outcome
+from .divergence import Divergence, first_divergence
+from .judgement import Judgement, Verdict, judge_forbidden, not_run
+
+__all__ = ["judge"]
+
+Outputs = Mapping[str, NDArray[Any]]
+
+
+def judge(
+    trials: Sequence[Trial], outcomes: Sequence[Outcome], accuracy: str = "standard", *, wider: bool = True
+) -> Judgement:
+    """The verdict on a case.
+
+    trials, outcomes
+        The case's own trial, and its twin where it has one; and what the target did with each of them.
+    accuracy
+        Name of the accuracy class by which the target is judged.
+    wider
+        Whether wider classes are tried to tell ``inaccurate`` from ``wrong``; all is ``wrong`` without.
+
+    Raises IllegalNode where the document does not allow the node with what it is fed, unless that is what the trial is
+    about: then it must be refused, and the twin is the same without the violation.
+    """
+    trial, outcome = trials[0], outcomes[0]
+    twin_trial, twin = (trials[1], outcomes[1]) if len(trials) > 1 and len(outcomes) > 1 else (None, None)
+    if trial.violation is not None:
+        broken = trial.violation
+        clause = broken.clause(trial.node.op_type)
+        return judge_forbidden(broken.summary, broken.due, clause, outcome, twin, open=broken.open)
+    if outcome.status != "ran":
+        return not_run(outcome)
+    if twin is not None and twin.status in ("crashed", "timed-out", "unavailable", "not-run"):
+        return replace(not_run(twin), reason="twin", message=f"with all outputs asked for: {twin.message}")
+    touched = trial.touched
+    runs = [list(_named(trial.node, lists)) for lists in outcome.outputs]
+    if outcome.malformed:
+        return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)
+    for feed, lists in zip(trial.feeds, runs, strict=True):
+        for outputs in lists:
+            wrong_form = _malformed(trial.node, feed.inputs, outputs, touched)
+            if wrong_form is not None:
+                return wrong_form
+    if outcome.changed:
+        names = ", ".join(outcome.changed)
+        return Judgement(Verdict.INPUT_MODIFIED, "inputs-changed", message=f"the run changed its inputs: {names}")
+
+    twins = _twin_outputs(twin_trial, twin, len(trial.feeds))
+    sessions, same = [], True
+    for feed, lists, all_outputs in zip(trial.feeds, runs, twins, strict=True):
+        for outputs in lists:
+            joined = _joined(outputs, all_outputs)
+            same = same and (joined is not None or not all_outputs)
+            if joined is not None and twin_trial is not None:
+                sessions.append(_Session(twin_trial.node, feed.inputs, joined))
+            else:
+                sessions.append(_Session(trial.node, feed.inputs, outputs))
+    flags = ["nondeterministic"] if any(len(lists) > 1 for lists in runs) else []
+    if not same:
+        flags.append("outputs-differ-from-twin")
+    classes = _classes(trial, accuracy, wider)
+    found = _by_values(sessions, touched, classes)
+    if found.verdict is Verdict.PASS and trial.graded:
+        interpretations = Interpretations(**dict(found.interpretations or {}))
+        found = replace(found, strict=_attempt(sessions, "strict", interpretations, touched).holds)
+    if found.verdict in (Verdict.WRONG, Verdict.INACCURATE) and "nondeterministic" in flags:
+        alone = [_by_values([s], touched, Classes(classes.right)).verdict for s in sessions]
+        if any(v not in (Verdict.WRONG, Verdict.INACCURATE) for v in alone):
+            message = f"repeated runs differ; one of them: {found.message}"
+            found = replace(found, verdict=Verdict.UNSTABLE, message=message)
+    returned = [Run(s.inputs, s.outputs) for s in sessions]
+    answered = found.interpretations if found.verdict is Verdict.PASS else None
+    remarks = operator_for(trial.node).remarks(trial.node, returned, answered or {})
+    return replace(found, flags=(*flags, *remarks, *found.flags))
+
+
+def _classes(trial: Trial, accuracy: str, wider: bool) -> Classes:
+    """By which arithmetics a target is judged."""
+    kind = resolve(trial.node, trial.feeds[0].inputs).format.name
+    classes = operator_for(trial.node).classes(accuracy, kind)
+    return classes if wider else Classes(classes.right)
+
+
+@dataclass(frozen=True)
+class _Session:
+    """One run to be judged: a node, all its inputs, and what came out."""
+
+    node: Node
+    inputs: Mapping[str, NDArray[Any]]
+    outputs: Outputs
+
+
+def _named(node: Node, lists: Sequence[Sequence[NDArray[Any] | None]]) -> Iterator[dict[str, Any]]:
+    for outputs in lists:
+        # A list of another length is caught as malformed; until then it keeps what can be named.
+        names = [*node.outputs, *(f"output {k}" for k in range(len(node.outputs), len(outputs)))]
+        yield dict(zip(names, outputs, strict=False))
+
+
+def _malformed(
+    node: Node, inputs: Mapping[str, NDArray[Any]], outputs: Mapping[str, Any], touched: frozenset[str]
+) -> Judgement | None:
+    """What is wrong with the count, the types or the shapes of outputs, if anything."""
+    c = resolve(node, inputs)
+    if len(outputs) != len(node.outputs):
+        count = f"{len(outputs)} outputs came back, {len(node.outputs)} were asked for"
+        return Judgement(Verdict.MALFORMED, "count", message=count)
+    for name, array in outputs.items():
+        where = {"output": name, "index": None, "step": None}
+        if array is None:
+            if name == "Y" and "sequence_output" in touched:
+                continue
+            return Judgement(Verdict.MALFORMED, "form", where, f"{name} is missing or no array of numbers")
+        if array.shape != c.shape_of(name):
+            wrong = f"{name} has shape {array.shape}, must be {c.shape_of(name)}"
+            return Judgement(Verdict.MALFORMED, "shape", where, wrong)
+        if array.dtype != c.format.dtype:
+            return Judgement(Verdict.MALFORMED, "type", where, f"{name} is {array.dtype.name}, must be {c.format.name}")
+    return None
+
+
+def _twin_outputs(twin_trial: Trial | None, twin: Outcome | None, feeds: int) -> list[list[dict[str, Any]]]:
+    """For each feed the outputs of the twin, which has Y, as far as it ran and they are well formed."""
+    if twin_trial is None or twin is None or twin.status != "ran" or twin.malformed:
+        return [[] for _ in range(feeds)]
+    found = []
+    for feed, lists in zip(twin_trial.feeds, twin.outputs, strict=True):
+        named = list(_named(twin_trial.node, lists))
+        found.append([o for o in named if _malformed(twin_trial.node, feed.inputs, o, frozenset()) is None])
+    return found
+
+
+def _joined(outputs: Outputs, twins: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The twin's outputs in place of a run's own, where those that both have are equal bit for bit: then the twin
+    stands for both, and every step can be judged. Otherwise the run is judged alone, by the radius of a free run."""
+    for all_outputs in twins:
+        if all(array.tobytes() == all_outputs[name].tobytes() for name, array in outputs.items()):
+            return all_outputs
+    return None
+
+
+def _by_values(sessions: list[_Session], touched: frozenset[str], classes: Classes) -> Judgement:
+    """The verdict by numbers: in the arithmetics that are right any interpretation will do, as long as it serves all
+    runs of the case. After that, wider ones tell inaccurate from wrong."""
+    best: _Attempt | None = None
+    for name in (*classes.right, *classes.wider):
+        for interpretations in Interpretations().alternatives(touched):
+            attempt = _attempt(sessions, name, interpretations, touched)
+            if attempt.holds and name in classes.right:
+                answered = _answered(sessions, name, interpretations, touched)
+                return _accepted(replace(attempt, interpretations=answered), name, classes, best)
+            if attempt.holds and not (attempt.vague and classes.telling):
+                assert best is not None
+                return _inaccurate(attempt, name, best)
+            if name in classes.right and (best is None or attempt.failing < best.failing):
+                best = attempt
+    assert best is not None
+    return _refuted(best, Verdict.WRONG)
+
+
+@dataclass(frozen=True)
+class _Unmet:
+    """Expectations that a run does not meet."""
+
+    session: _Session
+    expectations: tuple[Expectation, ...]
+    interpretations: Interpretations
+
+    @property
+    def first(self) -> Divergence:
+        """Where the run departs from them first."""
+        configuration = resolve(self.session.node, self.session.inputs, self.interpretations)
+        found = first_divergence(configuration, self.expectations, self.session.outputs)
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """All agreements of a case's runs under one class and one choice of interpretations.
+
+    worst
+        The agreement that fails most, or fails least of those that hold; None where nothing is judged.
+    outside
+        What the first run that is outside of its bounds does not meet; None where all hold.
+    unconventional
+        The same of the first run that breaks a convention.
+    """
+
+    interpretations: dict[str, str]
+    worst: Agreement | None
+    outside: _Unmet | None
+    unconventional: _Unmet | None
+    judged: int
+    elements: int
+    failing: int
+    vague: int
+    largest: float
+    sums: tuple[float, ...]
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """The largest error, as a number and in units of a level; nothing where no output is quantized."""
+        measure = self.worst.expectation.measure if self.worst is not None else None
+        if measure is None:
+            return {}
+        finite = np.isfinite(self.largest)
+        return {"error": self.largest if finite else None, "units": self.largest / measure.size if finite else None}
+
+    @property
+    def holds(self) -> bool:
+        return self.worst is None or self.worst.worst <= 1
+
+
+@np.errstate(over="ignore", invalid="ignore")  # sums over what a target got wildly wrong
+def _attempt(
+    sessions: list[_Session], accuracy: str, interpretations: Interpretations, touched: frozenset[str]
+) -> _Attempt:
+    worst: Agreement | None = None
+    outside: _Unmet | None = None
+    unconventional: _Unmet | None = None
+    judged = elements = failing = vague = 0
+    largest = 0.0
+    sums = np.zeros(4)
+    for session in sessions:
+        present = {n: a for n, a in session.outputs.items() if a is not None}
+        unmet: list[Expectation] = []
+        for expectation in expect(session.node, session.inputs, present, accuracy, interpretations):
+            if expectation.output not in present:
+                continue
+            agreement = compare(expectation, present[expectation.output])
+            if expectation.conventional:
+                if agreement.worst > 1 and unconventional is None:
+                    unconventional = _Unmet(session, (expectation,), interpretations)
+                continue
+            if agreement.worst > 1:
+                unmet.append(expectation)
+            judged += agreement.judged
+            elements += agreement.elements
+            failing += agreement.failing
+            vague += agreement.vague
+            largest = max(largest, agreement.largest)
+            if not expectation.repeats_y:  # equal to Y, it would only dilute the means
+                sums += (agreement.shift, agreement.scale, agreement.square, agreement.size)
+            if worst is None or agreement.worst > worst.worst:
+                worst = agreement
+        if unmet and outside is None:
+            outside = _Unmet(session, tuple(unmet), interpretations)
+    chosen = {name: getattr(interpretations, name) for name in sorted(touched)}
+    outcome = judged, elements, failing, vague, largest
+    return _Attempt(chosen, worst, outside, unconventional, *outcome, tuple(sums.tolist()))
+
+
+def _answered(
+    sessions: list[_Session], accuracy: str, interpretations: Interpretations, touched: frozenset[str]
+) -> dict[str, str]:
+    """The interpretations without which the numbers would not hold: what they tell of the target. Where another option
+    holds as well, they tell nothing."""
+    found = {}
+    for name in sorted(touched):
+        option = getattr(interpretations, name)
+        others = [replace(interpretations, **{name: other}) for other in OPTIONS[name] if other != option]
+        if not any(_attempt(sessions, accuracy, other, touched).holds for other in others):
+            found[name] = option
+    return found
+
+
+def _inaccurate(attempt: _Attempt, name: str, best: _Attempt) -> Judgement:
+    """That only a wider arithmetic holds what came back."""
+    found = _refuted(best, Verdict.INACCURATE)
+    # A free run whose radius has outgrown the signal agrees with anything.
+    words = "right by" if attempt.judged >= best.judged else "cannot be told from"
+    return replace(found, accuracy=name, message=f"{found.message}; {words} the wider class {name}")
+
+
+def _accepted(attempt: _Attempt, name: str, classes: Classes, best: _Attempt | None) -> Judgement:
+    verdict, reason, message = Verdict.PASS, None, ""
+    if attempt.elements and not attempt.judged:
+        verdict, reason, message = Verdict.INCONCLUSIVE, "inconclusive", "no element could be judged"
+    elif name != classes.right[0] and best is not None and attempt.judged < best.judged:
+        # What only a second arithmetic makes right, by a radius that says nothing, is neither right nor wrong.
+        verdict, reason, message = Verdict.INCONCLUSIVE, "inconclusive", f"cannot be told from {name} arithmetic"
+    found = Judgement(
+        verdict,
+        reason,
+        attempt.measured or None,
+        message=message,
+        worst=attempt.worst.worst if attempt.worst is not None else 0.0,
+        interpretations=attempt.interpretations,
+        accuracy=name,
+        judged=attempt.judged,
+        elements=attempt.elements,
+        error_sums=attempt.sums,
+    )
+    if attempt.unconventional is None:
+        return found
+    first = attempt.unconventional.first
+    return replace(
+        found,
+        reason="padding",
+        where=first.where,
+        message=f"{first}: only a convention says so",
+        clause=first.clause,
+        flags=("unconventional",),
+    )
+
+
+def _refuted(attempt: _Attempt, verdict: Verdict) -> Judgement:
+    assert attempt.worst is not None
+    assert attempt.outside is not None
+    first = attempt.outside.first
+    return Judgement(
+        verdict,
+        "nonfinite" if attempt.worst.nonfinite else "value",
+        {**first.where, **attempt.measured},
+        str(first),
+        attempt.worst.worst,
+        first.clause,
+        interpretations=attempt.interpretations,
+        judged=attempt.judged,
+        elements=attempt.elements,
+        error_sums=attempt.sums,
+    )

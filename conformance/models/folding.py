@@ -1,0 +1,218 @@
+"""Constants: what a name comes to whatever the model is fed, computed from initializers and Constant nodes.
+
+Exporters compute weights in the graph: sliced out of a larger tensor, transposed, concatenated, dequantized. Operators
+of :mod:`.operations` are computed, within a bound of bytes that is looked at before a result is made. Nothing else of a
+model is ever executed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto
+
+from .content import ModelError, Unreadable
+from .operations import OPERATIONS, Call, NotFolded, bytes_of_result
+from .scope import Scope, domain_of, shown_name
+
+__all__ = ["MOST_BYTES", "NotConstant", "constant", "repeated"]
+
+Array = NDArray[Any]
+
+MOST_BYTES = 1 << 28
+"""Bytes that a folded tensor may take unless a caller says otherwise."""
+
+_DEEPEST = 100
+"""Operators in a row that are followed; weights of exporters come through ten at most."""
+
+_KEPT = 1 << 16
+"""Bytes up to which a result is kept: larger ones are asked for once."""
+
+_REPEATING = ("Expand", "Tile", "Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Flatten")
+"""Operators whose result holds no other numbers than their first input does, but for a cast."""
+
+_QUANTIZED_ELSEWHERE = "com.microsoft"
+"""A domain whose QuantizeLinear and DequantizeLinear are ONNX's with more types."""
+
+
+class NotConstant(ValueError):
+    """A name is no constant, or none that is folded; the text says why, in words that follow "it" or its name."""
+
+
+def constant(scope: Scope, name: str, most: int = MOST_BYTES) -> Array:
+    """What a name, seen from a scope, always is.
+
+    most
+        Bytes that it, and whatever it is computed from, may take.
+
+    Raises NotConstant.
+    """
+    return _Folder(most).value(scope, name, 0)
+
+
+def repeated(scope: Scope, name: str, most: int = MOST_BYTES) -> int | float:
+    """The one number that all elements of a name are, whatever its shape turns out to be: a constant that is expanded.
+
+    Raises NotConstant.
+    """
+    for _ in range(_DEEPEST):
+        try:
+            array = constant(scope, name, most)
+        except NotConstant:
+            home = scope.home_of(name)
+            if home is not None and name in home.bindings:
+                scope, name = home.bindings[name].scope, home.bindings[name].name
+                continue
+            if home is None or name not in home.producers:
+                raise
+            node = home.nodes[home.producers[name][0]]
+            if domain_of(node.domain) != "" or not node.input or home.model.function_of(node) is not None:
+                raise
+            if node.op_type in _REPEATING:
+                scope, name = home, node.input[0]
+                continue
+            if node.op_type != "ConstantOfShape":
+                raise
+            array = _tensors(home, node, most).get("value", np.zeros(1, np.float32))
+        if not array.size or not bool((array == array.flat[0]).all()):
+            raise NotConstant("holds several numbers")
+        first: int | float = array.flat[0].item()
+        return first
+    raise NotConstant(f"comes through more than {_DEEPEST} operators")
+
+
+class _Folder:
+    """One question for a constant: what was found on the way is kept until it is answered."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.kept: dict[tuple[int, str], Array | NotConstant] = {}
+
+    def value(self, scope: Scope, name: str, depth: int) -> Array:
+        home = scope.home_of(name)
+        if home is None:
+            raise NotConstant(f"is {shown_name(name)!r}, which nothing gives")
+        key = id(home), name
+        if key not in self.kept:
+            if depth > _DEEPEST:
+                raise NotConstant(f"comes through more than {_DEEPEST} operators")
+            self.kept[key] = NotConstant("goes in a circle")
+            try:
+                found = self._value(home, name, depth)
+            except NotConstant as error:
+                self.kept[key] = error
+                raise
+            if found.nbytes > _KEPT:
+                del self.kept[key]
+                return found
+            self.kept[key] = found
+        known = self.kept[key]
+        if isinstance(known, NotConstant):
+            raise known
+        return known
+
+    def _value(self, home: Scope, name: str, depth: int) -> Array:
+        if name in home.bindings:
+            return self.value(home.bindings[name].scope, home.bindings[name].name, depth + 1)
+        model = home.model.content
+        if name in home.initializers:
+            # Before IR version 4 every initializer had to be an input as well, so that says nothing.
+            if name in home.declared and model.proto.ir_version >= 4 and home.parent is None:
+                raise NotConstant(f"is the input {shown_name(name)} of the model, which has only a default")
+            try:
+                return model.array(home.initializers[name], self.most)
+            except Unreadable as error:
+                raise NotConstant(str(error)) from None
+        if name in home.sparse:
+            raise NotConstant("is a sparse tensor, which is not unfolded")
+        if name in home.producers:
+            number, place = home.producers[name]
+            return self._output(home, number, place, depth)
+        raise NotConstant(f"is the input {shown_name(name)} of {home.kind}")
+
+    def _output(self, scope: Scope, number: int, place: int, depth: int) -> Array:
+        node = scope.nodes[number]
+        domain = domain_of(node.domain)
+        try:
+            call = scope.call(number)
+        except ModelError as error:
+            raise NotConstant(f"comes from a call: {error}") from None
+        if call is not None:
+            if place >= len(call.outputs):
+                raise NotConstant(f"is an output that {call.kind} does not have")
+            return self.value(call, call.outputs[place], depth + 1)
+        if domain == "":
+            if node.op_type == "Constant":
+                return self._constant(scope, node)
+            if node.op_type == "Shape":
+                return self._shape(scope, node)
+            if node.op_type == "If":
+                return self._branch(scope, number, place, depth)
+        if node.op_type not in OPERATIONS or (domain and not _quantizes_elsewhere(domain, node)):
+            what = f"{domain}::{node.op_type}" if domain else node.op_type
+            raise NotConstant(f"is computed by {shown_name(what)}")
+        given = [self.value(scope, name, depth + 1) if name else None for name in node.input]
+        return self._computed(Call(node, given, _tensors(scope, node, self.most)), place)
+
+    def _computed(self, call: Call, place: int) -> Array:
+        what = shown_name(call.node.op_type)
+        try:
+            if bytes_of_result(call) > self.most:
+                raise NotConstant(f"would take more than the {self.most} bytes that are folded")
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return OPERATIONS[call.node.op_type](call)[place]
+        except NotFolded as error:
+            raise NotConstant(f"comes from a {what} that {error}") from None
+        except NotConstant:
+            raise
+        except (ValueError, TypeError, IndexError, KeyError, OverflowError) as error:
+            why = " ".join(str(error).split())[:100]
+            raise NotConstant(f"comes from a {what} that cannot be computed: {why}") from None
+
+    def _constant(self, scope: Scope, node: NodeProto) -> Array:
+        tensors = _tensors(scope, node, self.most)
+        if "value" in tensors:
+            return tensors["value"]
+        call = Call(node, (), tensors)
+        for names, kind in ((("value_int", "value_ints"), np.int64), (("value_float", "value_floats"), np.float32)):
+            for name in names:
+                given = call.attribute(name)
+                if given is not None:
+                    return np.array(given, kind)
+        raise NotConstant("is a Constant that holds no tensor of numbers")
+
+    def _shape(self, scope: Scope, node: NodeProto) -> Array:
+        of = node.input[0] if node.input else ""
+        known = scope.type_of(of)
+        if known.shape is None or not known.certain:
+            raise NotConstant(f"is the shape of {shown_name(of)}, which is open")
+        bounds = {a.name: a.i for a in node.attribute if a.name in ("start", "end")}
+        chosen = known.shape[slice(bounds.get("start"), bounds.get("end"))]
+        if not all(isinstance(extent, int) for extent in chosen):
+            raise NotConstant(f"is the shape of {shown_name(of)}, which is not all known")
+        return np.array(chosen, np.int64)
+
+    def _branch(self, scope: Scope, number: int, place: int, depth: int) -> Array:
+        """What the branch of an If gives that its constant condition chooses."""
+        condition = self.value(scope, scope.nodes[number].input[0], depth + 1)
+        chosen = "then_branch" if bool(condition.all()) else "else_branch"
+        branch = dict(scope.inner(number)).get(chosen)
+        if branch is None or place >= len(branch.outputs):
+            raise NotConstant(f"is an output that the {chosen} of If does not have")
+        return self.value(branch, branch.outputs[place], depth + 1)
+
+
+def _quantizes_elsewhere(domain: str, node: NodeProto) -> bool:
+    return domain == _QUANTIZED_ELSEWHERE and node.op_type in ("QuantizeLinear", "DequantizeLinear")
+
+
+def _tensors(scope: Scope, node: NodeProto, most: int) -> dict[str, Array]:
+    """The arrays of a node's attributes that hold tensors. Raises NotConstant."""
+    try:
+        return {a.name: scope.model.content.array(a.t, most) for a in node.attribute if a.HasField("t")}
+    except Unreadable as error:
+        raise NotConstant(str(error)) from None

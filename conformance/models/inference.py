@@ -1,0 +1,130 @@
+"""Types and shapes of names: what onnx's shape inference makes of what is certain, one scope at a time.
+
+What onnx infers inside the graphs of If, Loop and Scan and inside functions it keeps to itself. So each such scope is
+inferred as a model of its own, whose inputs are what it sees from outside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+import onnx
+import onnx.shape_inference
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+
+from .content import ModelContent
+from .folding import NotConstant, constant
+from .scope import Model, Scope, shown_name
+from .tensor_type import Type, type_from
+
+__all__ = ["infer_types", "main_scope", "undetermined"]
+
+
+_LONGEST_WAY = 1000
+"""Operators that are followed back to where a shape is lost."""
+
+_SMALL = 4096
+"""Bytes of a constant from outside that shape inference gets to see: shapes and axes, no weights."""
+
+
+def infer_types(scope: Scope) -> dict[str, Type]:
+    """Types of all names of a scope, as far as they follow."""
+    graph = GraphProto(name="scope")
+    graph.node.extend(scope.nodes)
+    for node in graph.node:
+        _forget_claims(node)
+    graph.initializer.extend(scope.initializers.values())
+    graph.input.extend(scope.declared.values())
+    for name in scope.bindings:
+        _hand_in(graph, scope, name)
+    if scope.parent is not None:
+        for name in sorted(_seen_from_outside(scope)):
+            _hand_in(graph, scope, name)
+    model = ModelProto(graph=graph, ir_version=max(scope.model.content.proto.ir_version, 4))
+    for domain, version in scope.opsets.items():
+        model.opset_import.add(domain=domain, version=version)
+    model.functions.extend(scope.model.content.proto.functions)
+    with contextlib.suppress(Exception):  # of an opset that is not known, or of a model that is broken elsewhere
+        graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    types = {value.name: type_from(value.type, True) for value in (*graph.value_info, *graph.output, *graph.input)}
+    for tensor in graph.initializer:
+        types[tensor.name] = Type(tensor.data_type, tuple(tensor.dims))
+    return types
+
+
+def undetermined(scope: Scope, name: str) -> str:
+    """Where it begins that the shape of a name is not known, in words: the first operator or input on the way to it."""
+    for _ in range(_LONGEST_WAY):
+        home = scope.home_of(name)
+        if home is None:
+            return f"nothing gives {shown_name(name)}"
+        if name in home.bindings:
+            scope, name = home.bindings[name].scope, home.bindings[name].name
+            continue
+        if name not in home.producers:
+            return f"{home.kind} declares none for its input {shown_name(name)}"
+        number, _ = home.producers[name]
+        node = home.nodes[number]
+        before = next((n for n in node.input if n and home.type_of(n).shape is None), None)
+        if before is None:
+            return f"{shown_name(node.op_type)} {home.path_of(number)} decides it when the model runs"
+        scope, name = home, before
+    return "it comes a long way"
+
+
+def _hand_in(graph: GraphProto, scope: Scope, name: str) -> None:
+    """Make a name from outside an input of the graph, or a constant where it is a small one: shapes hang on those."""
+    kind = scope.type_of(name)
+    if kind.element in (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.FLOAT, None):
+        try:
+            array = constant(scope, name, _SMALL)
+            graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+            return
+        except (NotConstant, TypeError, ValueError, NotImplementedError):
+            pass
+    value = graph.input.add(name=name)
+    if kind.element is not None and kind.certain:
+        value.type.tensor_type.elem_type = kind.element
+        if kind.shape is not None:
+            value.type.tensor_type.shape.SetInParent()
+            for extent in kind.shape:
+                dim = value.type.tensor_type.shape.dim.add()
+                if isinstance(extent, int):
+                    dim.dim_value = extent
+                elif extent is not None:
+                    dim.dim_param = extent
+
+
+def _seen_from_outside(scope: Scope) -> set[str]:
+    """Names that a scope's nodes use, graphs inside them included, and that are given further out."""
+    assert scope.parent is not None
+    used = {name for name in _used(scope.nodes) if name and not scope.defines(name)}
+    return {name for name in used if scope.parent.home_of(name) is not None}
+
+
+def _used(nodes: Iterable[NodeProto]) -> Iterable[str]:
+    for node in nodes:
+        yield from node.input
+        for attribute in node.attribute:
+            for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+                yield from _used(graph.node)
+                yield from (value.name for value in graph.output)
+
+
+def _forget_claims(node: NodeProto) -> None:
+    """Drop what the file claims of names inside the graphs of a node."""
+    for attribute in node.attribute:
+        for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+            del graph.value_info[:]
+            for value in graph.output:
+                value.type.tensor_type.ClearField("shape")
+            for inner in graph.node:
+                _forget_claims(inner)
+
+
+def main_scope(content: ModelContent) -> Scope:
+    """The scope of a model's main graph."""
+    model = Model(content, infer_types)
+    graph = content.proto.graph
+    return Scope(model, "", "the graph", None, model.opsets, graph.node, graph=graph)

@@ -1,0 +1,281 @@
+"""Names and what stands behind them: the main graph, the graphs inside its nodes, the calls of its local functions.
+
+A scope is one of these. Every call of a function has a scope of its own, since its inputs and attributes differ from
+call to call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+
+from ..workers.worker import one_line
+from .content import ModelContent, ModelError
+from .tensor_type import UNKNOWN, Type, type_from
+
+__all__ = ["MOST_CALLS", "Binding", "Model", "Owner", "Scope", "domain_of", "shown_name"]
+
+MOST_CALLS = 2000
+"""Calls of local functions that are followed: functions that call each other twice grow beyond any bound."""
+
+_LONGEST_NAME = 200
+
+
+def domain_of(text: str) -> str:
+    """A domain by its one name: ONNX's own has two."""
+    return "" if text == "ai.onnx" else text
+
+
+def shown_name(text: str) -> str:
+    """A name out of a model as a piece of a line."""
+    return one_line(text, _LONGEST_NAME)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What a call hands to a function's input: a name where the call stands."""
+
+    scope: Scope
+    name: str
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The node that a scope belongs to: that holds its graph, or calls its function.
+
+    attribute
+        Where the graph stands; empty for a call.
+    """
+
+    scope: Scope
+    number: int
+    attribute: str = ""
+
+
+class Model:
+    """What all scopes of a model share.
+
+    infer
+        Finds the types of all names of a scope.
+    """
+
+    def __init__(self, content: ModelContent, infer: Callable[[Scope], dict[str, Type]]) -> None:
+        self.content, self.infer = content, infer
+        proto = content.proto
+        self.functions: dict[tuple[str, str, str], FunctionProto] = {
+            (domain_of(f.domain), f.name, getattr(f, "overload", "")): f for f in proto.functions
+        }
+        self.opsets = {domain_of(o.domain): o.version for o in proto.opset_import}
+        self.calls = 0
+
+    def function_of(self, node: NodeProto) -> FunctionProto | None:
+        """The local function that a node calls, None for an operator."""
+        if not self.functions:
+            return None
+        return self.functions.get((domain_of(node.domain), node.op_type, getattr(node, "overload", "")))
+
+
+class Scope:
+    """One graph, or one call of a local function.
+
+    path
+        Where it is: empty for the main graph, ``/decoder/If_1:then_branch`` for a graph inside a node.
+    parent
+        The scope whose names are seen from here; None for the main graph and for functions.
+    kind
+        What it is in words, for a person: ``the graph``, ``the body of Loop``.
+    owner
+        The node that it belongs to; None for the main graph.
+    bindings
+        For a call, by the function's input what it is called with.
+    declared
+        Types that inputs of this graph are declared to have.
+    claims
+        Types that the file claims for names inside: nobody is held to them.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        path: str,
+        kind: str,
+        parent: Scope | None,
+        opsets: Mapping[str, int],
+        nodes: Sequence[NodeProto],
+        graph: GraphProto | None = None,
+        function: FunctionProto | None = None,
+        bindings: Mapping[str, Binding] | None = None,
+        calling: tuple[str, ...] = (),
+        owner: Owner | None = None,
+    ) -> None:
+        self.owner = owner
+        self.model, self.path, self.kind, self.parent, self.opsets = model, path, kind, parent, opsets
+        self.nodes = nodes
+        self.bindings = bindings or {}
+        self.calling = calling
+        self.declared: dict[str, ValueInfoProto] = {}
+        self.claims: dict[str, TypeProto] = {}
+        self.initializers: dict[str, TensorProto] = {}
+        self.sparse: frozenset[str] = frozenset()
+        if graph is not None:
+            self.declared = {value.name: value for value in graph.input}
+            self.claims = {value.name: value.type for value in (*graph.value_info, *graph.output)}
+            self.initializers = {tensor.name: tensor for tensor in graph.initializer}
+            self.sparse = frozenset(tensor.values.name for tensor in graph.sparse_initializer)
+            self.outputs = tuple(value.name for value in graph.output)
+        else:
+            assert function is not None
+            self.claims = {value.name: value.type for value in getattr(function, "value_info", ())}
+            self.outputs = tuple(function.output)
+        self.inputs = tuple(self.declared) or tuple(self.bindings)
+        self._inner: dict[tuple[int, str], Scope] = {}
+        self._call: dict[int, Scope] = {}
+
+    @cached_property
+    def producers(self) -> dict[str, tuple[int, int]]:
+        """For every name that a node here gives, the node's number and the output's."""
+        return {name: (k, o) for k, node in enumerate(self.nodes) for o, name in enumerate(node.output) if name}
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """What each node is called in paths: its name, or its operator and number; never the same twice."""
+        taken: dict[str, int] = {}
+        labels = []
+        for number, node in enumerate(self.nodes):
+            label = shown_name(node.name).strip("/") or f"{shown_name(node.op_type)}_{number}"
+            taken[label] = taken.get(label, 0) + 1
+            labels.append(label if taken[label] == 1 else f"{label}~{taken[label]}")
+        return labels
+
+    @cached_property
+    def types(self) -> dict[str, Type]:
+        """Types of all names here that shape inference finds."""
+        return self.model.infer(self)
+
+    def path_of(self, number: int) -> str:
+        """The path of the node of that number."""
+        return f"{self.path}/{self.labels[number]}"
+
+    def defines(self, name: str) -> bool:
+        """Whether a name is given here, rather than seen from outside."""
+        return (
+            name in self.initializers or name in self.producers or name in self.declared or name in self.bindings
+        ) or name in self.sparse
+
+    def home_of(self, name: str) -> Scope | None:
+        """The scope that gives a name, from here outwards; None where nothing does."""
+        scope: Scope | None = self
+        while scope is not None and not scope.defines(name):
+            scope = scope.parent
+        return scope
+
+    def type_of(self, name: str) -> Type:
+        """What is known of the type of a name, seen from here."""
+        home = self.home_of(name)
+        if home is None:
+            return UNKNOWN
+        if name in home.bindings:
+            binding = home.bindings[name]
+            return binding.scope.type_of(binding.name)
+        found = home.types.get(name, UNKNOWN)
+        claimed = type_from(home.claims[name], False) if name in home.claims else UNKNOWN
+        if found.element is None:
+            return claimed
+        if found.shape is None and claimed.shape is not None and claimed.element in (None, found.element):
+            return Type(found.element, claimed.shape, False)
+        return found
+
+    def attribute(self, number: int, name: str) -> AttributeProto | None:
+        """An attribute of a node, by name."""
+        return next((a for a in self.nodes[number].attribute if a.name == name), None)
+
+    def inner(self, number: int) -> Iterator[tuple[str, Scope]]:
+        """The graphs inside a node, by the attribute that holds each."""
+        node = self.nodes[number]
+        for attribute in node.attribute:
+            graphs = [attribute.g] if attribute.HasField("g") else list(attribute.graphs)
+            for place, graph in enumerate(graphs):
+                name = attribute.name if len(graphs) == 1 else f"{attribute.name}[{place}]"
+                key = number, name
+                if key not in self._inner:
+                    self._inner[key] = Scope(
+                        self.model,
+                        f"{self.path_of(number)}:{shown_name(name)}",
+                        f"the body of {shown_name(node.op_type)}",
+                        self,
+                        self.opsets,
+                        graph.node,
+                        graph=graph,
+                        calling=self.calling,
+                        owner=Owner(self, number, name),
+                    )
+                yield name, self._inner[key]
+
+    def call(self, number: int) -> Scope | None:
+        """The scope of the local function that a node calls; None for an operator.
+
+        Raises ModelError where functions call themselves, or each other too often.
+        """
+        if number in self._call:
+            return self._call[number]
+        node = self.nodes[number]
+        function = self.model.function_of(node)
+        if function is None:
+            return None
+        name = f"{function.domain}::{function.name}" if function.domain else function.name
+        if name in self.calling:
+            raise ModelError(f"function {shown_name(name)} calls itself, which ONNX forbids")
+        self.model.calls += 1
+        if self.model.calls > MOST_CALLS:
+            raise ModelError(f"its functions call each other more than {MOST_CALLS} times")
+        bindings = {f: Binding(self, a) for f, a in zip(function.input, node.input, strict=False) if a}
+        self._call[number] = Scope(
+            self.model,
+            self.path_of(number),
+            f"the function {shown_name(name)}",
+            None,
+            {domain_of(o.domain): o.version for o in function.opset_import} or self.model.opsets,
+            _bound(function, node),
+            function=function,
+            bindings=bindings,
+            calling=(*self.calling, name),
+            owner=Owner(self, number),
+        )
+        return self._call[number]
+
+
+def _bound(function: FunctionProto, call: NodeProto) -> list[NodeProto]:
+    """The nodes of a function with a call's attributes in the place of references to them; what the call does not give
+    and has no default is not there."""
+    given = {a.name: a for a in getattr(function, "attribute_proto", ())}
+    given.update((a.name, a) for a in call.attribute)
+
+    def bind(node: NodeProto) -> None:
+        kept = []
+        for attribute in node.attribute:
+            if attribute.ref_attr_name:
+                if attribute.ref_attr_name in given:
+                    copied = AttributeProto()
+                    copied.CopyFrom(given[attribute.ref_attr_name])
+                    copied.name = attribute.name
+                    kept.append(copied)
+                continue
+            for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+                for inner in graph.node:
+                    bind(inner)
+            kept.append(attribute)
+        if len(kept) < len(node.attribute) or any(a.ref_attr_name for a in node.attribute):
+            kept = [AttributeProto.FromString(a.SerializeToString()) for a in kept]
+            del node.attribute[:]
+            node.attribute.extend(kept)
+
+    nodes = []
+    for node in function.node:
+        copied = NodeProto()
+        copied.CopyFrom(node)
+        bind(copied)
+        nodes.append(copied)
+    return nodes

@@ -1,0 +1,44 @@
+"""What is known of a tensor before it is there: its element type and its shape, as far as they go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnx import TypeProto
+
+__all__ = ["UNKNOWN", "Dimension", "Type", "type_from"]
+
+Dimension = int | str | None
+"""An extent, the name of one, or nothing known."""
+
+
+@dataclass(frozen=True)
+class Type:
+    """What is known of a tensor before it is there.
+
+    element
+        As ONNX numbers element types; None where it is not known.
+    shape
+        None where not even the rank is known.
+    certain
+        Whether it follows from inputs, constants and operators; else the file only claims it.
+    """
+
+    element: int | None = None
+    shape: tuple[Dimension, ...] | None = None
+    certain: bool = True
+
+
+UNKNOWN = Type()
+
+
+def type_from(proto: TypeProto, certain: bool) -> Type:
+    if not proto.HasField("tensor_type") or not proto.tensor_type.elem_type:
+        return UNKNOWN
+    shape: tuple[Dimension, ...] | None = None
+    if proto.tensor_type.HasField("shape"):
+        shape = tuple(
+            (d.dim_value if d.dim_value >= 0 else None) if d.HasField("dim_value") else (d.dim_param or None)
+            for d in proto.tensor_type.shape.dim
+        )
+    return Type(proto.tensor_type.elem_type, shape, certain)

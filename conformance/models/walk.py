@@ -1,0 +1,84 @@
+"""The nodes of a model, wherever they are: in the main graph, in the graphs inside its nodes, in its functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from onnx import NodeProto
+
+from .scope import Scope, domain_of
+
+__all__ = ["Located", "nodes_of"]
+
+
+@dataclass(frozen=True)
+class Located:
+    """A node, by its number in its scope."""
+
+    scope: Scope
+    number: int
+
+    @property
+    def node(self) -> NodeProto:
+        return self.scope.nodes[self.number]
+
+    @property
+    def path(self) -> str:
+        """``/If_1:else_branch/decoder/LSTM_3``"""
+        return self.scope.path_of(self.number)
+
+
+def nodes_of(scope: Scope, wanted: Callable[[str, str], bool]) -> Iterator[Located]:
+    """The nodes of operators of which `wanted(domain, op_type)` holds, in the order of the model, every call of a
+    function looked into.
+
+    Raises ModelError where functions call themselves, or each other too often.
+    """
+    holding = _functions_holding(scope, wanted)
+    yield from _walked(scope, wanted, holding)
+
+
+def _walked(scope: Scope, wanted: Callable[[str, str], bool], holding: frozenset[str]) -> Iterator[Located]:
+    for number, node in enumerate(scope.nodes):
+        function = scope.model.function_of(node)
+        if function is not None:
+            if f"{function.domain}::{function.name}" in holding:
+                call = scope.call(number)
+                assert call is not None
+                yield from _walked(call, wanted, holding)
+        elif wanted(domain_of(node.domain), node.op_type):
+            yield Located(scope, number)
+        for _, inner in scope.inner(number):
+            yield from _walked(inner, wanted, holding)
+
+
+def _functions_holding(scope: Scope, wanted: Callable[[str, str], bool]) -> frozenset[str]:
+    """The local functions in which there is such a node, by themselves or through what they call: no others need to be
+    looked into, however often they are called."""
+    calls: dict[str, set[str]] = {}
+    holding: set[str] = set()
+    for function in scope.model.functions.values():
+        name = f"{function.domain}::{function.name}"
+        for node in _all_nodes(list(function.node)):
+            called = scope.model.function_of(node)
+            if called is not None:
+                calls.setdefault(f"{called.domain}::{called.name}", set()).add(name)
+            elif wanted(domain_of(node.domain), node.op_type):
+                holding.add(name)
+    due = list(holding)
+    while due:
+        for caller in calls.get(due.pop(), ()):
+            if caller not in holding:
+                holding.add(caller)
+                due.append(caller)
+    return frozenset(holding)
+
+
+def _all_nodes(due: list[NodeProto]) -> Iterator[NodeProto]:
+    while due:
+        node = due.pop()
+        yield node
+        for attribute in node.attribute:
+            for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+                due += graph.node

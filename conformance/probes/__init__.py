@@ -1,0 +1,1 @@
+"""Whatever can be run and judged, and how it is chosen and sent."""

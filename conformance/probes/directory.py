@@ -1,0 +1,227 @@
+"""Test-case directories as probes: ours, those of ONNX, a vendor's own.
+
+Where the model is one recurrent node that its document allows, it is judged by the reference's radii, like a case of a
+profile; elsewhere by the outputs that the directory gives and the tolerance that it is meant for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import onnx
+
+from ...cases import family_of
+from ...cases.directories.directory import CaseDirectory, DirectoryError, find_directories, read_directory
+from ...cases.directories.foreign import trials_of
+from ...cases.directories.reading import NotOneNode, OneNode, read_model
+from ...cases.directories.room import CASE_BYTES, DEPTH, multiply_adds_in, steps_in
+from ...cases.specs.features import groups_with, model_features
+from ...reference import IllegalNode, clauses_of, resolve
+from ...reference.operators.operator import Resolved
+from ..judging.given import judge_given
+from ..judging.judgement import FAILING, Judgement, Verdict
+from ..judging.verdict import judge
+from ..workers.process import Job, Outcome
+from ..workers.worker import one_line
+from .probe import Prepared, Probe, job_of, traits_of
+
+_MOST_GATES = 4  # of a cell
+
+__all__ = ["DirectoryProbe", "digest_of_directories", "probe_directories"]
+
+
+@dataclass(frozen=True)
+class DirectoryProbe:
+    """A test-case directory; the fields are those of a probe.
+
+    root
+        The folder that was asked for, in which this one was found.
+    digest
+        SHA-256 of its model and its tensors.
+    documented
+        Whether the model is one recurrent node that its document allows.
+    most
+        Bytes that it may have.
+    """
+
+    folder: Path
+    root: Path
+    digest: str
+    documented: bool
+    id: str
+    op: str
+    version: int
+    type: str
+    domain: str = ""
+    clauses: tuple[str, ...] = ()
+    features: frozenset[str] = frozenset()
+    groups: tuple[str, ...] = ()
+    traits: frozenset[str] = frozenset()
+    size: tuple[float, int] = (0.0, 0)
+    graded: bool = False
+    most: int = CASE_BYTES
+
+    @property
+    def text(self) -> str:
+        """The path of the directory."""
+        path = str(self.folder)
+        return path if self.folder.is_absolute() else os.path.join(os.curdir, path)
+
+    def prepare(self) -> Prepared:
+        """Read the directory again: a tree of them may be larger than the memory.
+
+        Raises DirectoryError where it cannot be read any more, or is not what it was.
+        """
+        read = read_directory(self.folder, self.most)
+        if _digest(read) != self.digest:
+            raise DirectoryError(f"{self.id}: was changed since the run began")
+        return _by_document(self.id, read) if self.documented else _by_given(self.id, read)
+
+    def repeat(self, target: str) -> list[str]:
+        """``onnxspec run`` with this directory alone."""
+        return ["onnxspec", "run", "--cases", str(self.root), "--case", self.id, "--target", target]
+
+
+def _by_given(key: str, read: CaseDirectory) -> Prepared:
+    job = Job(key, read.model, tuple(data.inputs for data in read.data_sets))
+    given = [data.outputs for data in read.data_sets]
+
+    def judgement(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
+        return judge_given(outcomes[0], given, read.shown, read.rtol, read.atol)
+
+    return Prepared((job,), judgement)
+
+
+def _by_document(key: str, read: CaseDirectory) -> Prepared:
+    trials = trials_of(key, read.model, read_model(read.model), [data.inputs for data in read.data_sets])
+    given = [data.outputs for data in read.data_sets]
+
+    def judgement(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
+        found = judge(trials, outcomes, accuracy)
+        # The given outputs decide nothing here, but whoever has them wants to know where they say otherwise.
+        by_given = judge_given(outcomes[0], given, read.shown, read.rtol, read.atol)
+        if by_given.verdict in FAILING and found.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE):
+            found = replace(found, flags=(*found.flags, "differs-from-given"))
+        return found
+
+    return Prepared(tuple(map(job_of, trials)), judgement, trials)
+
+
+def probe_directories(
+    roots: Iterable[Path], complain: Callable[[str], None] = lambda line: None, most: int = CASE_BYTES
+) -> list[DirectoryProbe]:
+    """The test cases at or below folders, in a fixed order.
+
+    complain
+        Told of every directory that cannot be used, in one line each; the rest goes on.
+    most
+        Bytes that one of them may have.
+
+    Raises NoTestCase where a root is no folder.
+    """
+    found: list[DirectoryProbe] = []
+    taken: set[str] = set()
+    for root in roots:
+        for folder in find_directories(root):
+            name = one_line(folder.name or str(folder), 200)
+            if len(folder.relative_to(root).parts) >= DEPTH:
+                complain(f"{name}: lies {DEPTH} folders deep, and nothing is looked for below")
+                continue
+            try:
+                probe = replace(_probe(root, folder, read_directory(folder, most), most), most=most)
+            except DirectoryError as error:
+                complain(str(error))
+                continue
+            except MemoryError:
+                complain(f"{name}: takes more memory than there is")
+                continue
+            if probe.id in taken:
+                number = next(k for k in range(2, len(taken) + 3) if f"{probe.id}-{k}" not in taken)
+                probe = replace(probe, id=f"{probe.id}-{number}")
+            taken.add(probe.id)
+            found.append(probe)
+    return found
+
+
+def digest_of_directories(probes: Iterable[Probe]) -> str:
+    """SHA-256 over all directories that are run: what "the same directories" means."""
+    lines = sorted(f"{probe.id} {probe.digest}\n" for probe in probes if isinstance(probe, DirectoryProbe))
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _probe(root: Path, folder: Path, read: CaseDirectory, most: int) -> DirectoryProbe:
+    parts = folder.relative_to(root).parts or (folder.resolve().name,)
+    id = re.sub(r"[^\w.+=@~-]", "_", ".".join(parts), flags=re.ASCII)[:200]
+    fed = [array for data in read.data_sets for array in data.inputs.values()]
+    kind = next((a.dtype.name for data in read.data_sets for a in (*data.inputs.values(), *data.outputs.values())), "")
+    graph = one_line(read.graph, 100) or id
+    elements = float(sum(array.size for array in fed))
+    words = frozenset({kind, graph})
+    plain = DirectoryProbe(
+        folder, root, _digest(read), False, id, graph, read.opset, kind, traits=words, size=(elements, 0)
+    )
+    try:
+        one = read_model(read.model)
+        return _documented(plain, one, read, most)
+    except (NotOneNode, IllegalNode, KeyError):
+        return plain
+
+
+def _documented(plain: DirectoryProbe, one: OneNode, read: CaseDirectory, most: int) -> DirectoryProbe:
+    """The probe of a model of one recurrent node. Raises IllegalNode or KeyError where no document speaks of it, and
+    DirectoryError where judging it would take too long."""
+    inputs = [one.bind(data.inputs) for data in read.data_sets]
+    symbolic = any(
+        not d.HasField("dim_value")
+        for value in onnx.load_model_from_string(read.model).graph.input
+        for d in value.type.tensor_type.shape.dim
+    )
+    features = model_features("W" in one.constants, symbolic, len(inputs) > 1)
+    for arrays in inputs:
+        features |= family_of(one.node.op_type).node_features(one.node, arrays)
+    for arrays in inputs:
+        _require_short(plain.id, resolve(one.node, arrays), most)
+    c = resolve(one.node, inputs[-1])
+    operator = one.node.operator
+    clauses = clauses_of(operator.op_type, operator.since_version, features)
+    return replace(
+        plain,
+        documented=True,
+        op=operator.op_type,
+        domain=operator.domain,
+        version=operator.since_version,
+        type=c.format.name,
+        clauses=tuple(clause.id for clause in clauses),
+        features=features,
+        groups=tuple(groups_with(features)),
+        traits=traits_of(one.node, features, c.format.name),
+        size=(float(math.prod(max(n, 1) for n in (c.T, c.N, c.I, c.H)) * len(c.directions)), len(features)),
+    )
+
+
+def _require_short(id: str, c: Resolved, most: int) -> None:
+    """Raise DirectoryError where a run has more steps or multiplications than are judged."""
+    steps = steps_in(most)
+    if steps < c.T:
+        raise DirectoryError(f"{id}: has {c.T} steps, and {steps} are judged at most (--case-size raises that)")
+    work = max(c.T, 1) * len(c.directions) * max(c.N, 1) * c.H * (c.I + c.H) * _MOST_GATES
+    if work > multiply_adds_in(most):
+        bound = f"{multiply_adds_in(most):.0e} at most (--case-size raises that)"
+        raise DirectoryError(f"{id}: takes {work:.0e} multiplications to be judged, and may take {bound}")
+
+
+def _digest(read: CaseDirectory) -> str:
+    total = hashlib.sha256(read.model)
+    for data in read.data_sets:
+        for arrays in (data.inputs, data.outputs):
+            for name, array in arrays.items():
+                total.update(f"\0{name}\0{array.dtype.name}{array.shape}\0".encode("utf-8", "surrogatepass"))
+                total.update(array.tobytes())
+    total.update(f"{read.rtol!r} {read.atol!r}".encode())
+    return total.hexdigest()

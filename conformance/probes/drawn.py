@@ -1,0 +1,61 @@
+"""Fresh cases as probes: drawn from a seed, of what a selection leaves."""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+from ...cases.profiles.fresh import fresh_specs
+from ...reference import CELLS, FORMATS, versions_of
+from .naming import CaseError, UnknownName
+from .probe import Probe, SpecProbe
+
+__all__ = ["MOST", "drawn_probes", "fresh_profile", "fresh_profile_name", "some_seed"]
+
+MOST = 100_000
+"""Fresh cases of one run."""
+
+_NAME = re.compile(r"random-([1-9][0-9]{0,5})-seed-([A-Za-z0-9_.-]{1,64})")
+
+
+def fresh_profile_name(count: int, seed: str) -> str:
+    """What a run of so many fresh cases has in place of a profile's name: it says how to draw them again. Raises
+    UnknownName for a seed that no file or command can bear."""
+    name = f"random-{count}-seed-{seed}"
+    if fresh_profile(name) is None:
+        raise CaseError(f"no seed: {seed!r}; a seed is up to 64 letters, digits, dots, hyphens and underscores")
+    return name
+
+
+def fresh_profile(name: str) -> tuple[int, str] | None:
+    """The count and the seed that such a name stands for; None for any other name."""
+    found = _NAME.fullmatch(name)
+    return (int(found[1]), found[2]) if found is not None and int(found[1]) <= MOST else None
+
+
+def some_seed() -> str:
+    """A seed that nobody has thought of before."""
+    return secrets.token_hex(4)
+
+
+def drawn_probes(
+    count: int, seed: str, ops: tuple[str, ...] = (), versions: tuple[int, ...] = (), types: tuple[str, ...] = ()
+) -> list[Probe]:
+    """So many fresh cases of some operators, versions and types; empty tuples mean all.
+
+    Raises UnknownName for an operator, a version or a type that fresh cases cannot have, or not together.
+    """
+    known = sorted({version for op in CELLS for version in versions_of(op)})
+    for kind, given, there in (("operator", ops, tuple(CELLS)), ("type", types, tuple(FORMATS))):
+        for name in given:
+            if name not in there:
+                raise UnknownName(kind, name, there, " of fresh cases")
+    for version in versions:
+        if version not in known:
+            raise UnknownName("operator version", version, known, " of fresh cases")
+    try:
+        specs = fresh_specs(count, seed, ops, versions, types)
+    except ValueError:
+        combination = f"{'|'.join(ops) or '*'}-{'|'.join(map(str, versions)) or '*'}:{'|'.join(types) or '*'}"
+        raise UnknownName("combination", combination, (), " of fresh cases") from None
+    return [SpecProbe(spec, True) for spec in specs]

@@ -1,0 +1,137 @@
+"""What names a case: its id, or a pattern of ids; the JSON of its spec; a test-case directory; a file of such lines."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ...cases.directories.directory import DirectoryError
+from ...cases.portable import CaseTextError, case_from_json
+from ..border.strict_json import MalformedJson, parse
+from .directory import probe_directories
+from .probe import Probe, SpecProbe
+
+__all__ = ["CaseError", "UnknownName", "expanded", "is_portable", "portable_probes"]
+
+_LONGEST = 200
+_FEW = 20  # of more names, some that are not like the one that was given say nothing
+_MOST_LINES, _LONGEST_TEXT = 100_000, 2**16
+_LONGEST_FILE = 2**26
+
+
+class UnknownName(ValueError):
+    """Something that was asked for does not exist; the text names it and the nearest that do, in one line."""
+
+    def __init__(self, kind: str, given: object, known: Sequence[object], among: str = "", hint: str = "") -> None:
+        """`among` says in words what it was looked for in, where that is not everything; `hint` what may be meant."""
+        self.given = str(given)
+        text = str(given) if len(str(given)) <= _LONGEST else f"{str(given)[:_LONGEST]}..."
+        near = _nearest(str(given), known)
+        lists = "; 'onnxspec list' shows all" if kind == "case" else ""
+        if kind == "case" and len(self.given) <= _LONGEST and os.path.isdir(self.given):
+            lists = f"; a folder of that name is .{os.sep}{text}"
+        help = f"nearest: {', '.join(near)}" if near else f"none is like it{lists}"
+        super().__init__("; ".join(filter(None, (f"unknown {kind} {text!r}{among}", help, hint))))
+
+
+def _nearest(given: str, known: Sequence[object]) -> list[str]:
+    if given.isdecimal() and len(given) < 10 and all(isinstance(k, int) for k in known):
+        return [str(k) for k in sorted(known, key=lambda k: abs(int(str(k)) - int(given)))[:3]]
+    folded = {str(k).lower(): str(k) for k in known}
+    near = difflib.get_close_matches(given.lower(), folded, 3, 0.5)
+    return [folded[n] for n in near] or ([str(k) for k in known[:6]] if len(known) <= _FEW else [])
+
+
+class CaseError(UnknownName):
+    """What was given as a case is none; the text says why, in one line."""
+
+    def __init__(self, text: str, given: str = "") -> None:
+        ValueError.__init__(self, text)
+        self.given = given
+
+
+def is_portable(word: str) -> bool:
+    """Whether a word is the case itself, JSON or the path of a directory, and not its id. No id has a slash."""
+    return word.startswith("{") or "/" in word or os.sep in word or word in (".", "..")
+
+
+def expanded(words: Iterable[str], base: Path | None = None) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The words with the lines of a file in the place of each ``@FILE``, and where each of those lines stands.
+
+    Empty lines and what begins with # are left out. `base` is the folder that relative paths count from; in a file they
+    count from that file's folder. Raises CaseError for a file that cannot be read.
+    """
+    given: list[str] = []
+    origins: dict[str, str] = {}
+    for word in words:
+        if not word.startswith("@"):
+            given.append(_from(base, word))
+            continue
+        path = (base or Path()) / word[1:]
+        for number, line in enumerate(_lines(path), 1):
+            text = line.strip()
+            if not text or text.startswith("#"):
+                continue
+            text = _from(path.parent, text)
+            given.append(text)
+            origins.setdefault(text, f"{path}:{number}: ")
+    return tuple(given), origins
+
+
+def _from(base: Path | None, word: str) -> str:
+    """A word whose path, if it is one, counts from the current folder."""
+    if base is None or word.startswith("{") or not is_portable(word):
+        return word
+    path = str(base / word)
+    return path if is_portable(path) else os.path.join(os.curdir, path)
+
+
+def _lines(path: Path) -> Sequence[str]:
+    try:
+        if path.stat().st_size > _LONGEST_FILE:
+            raise CaseError(f"{path}: larger than {_LONGEST_FILE} bytes, which no list of cases is")
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise CaseError(f"{path}: no list of cases: {error.strerror or error}") from None
+    except ValueError:
+        raise CaseError(f"{path}: no list of cases: it is not text in UTF-8") from None
+    if len(lines) > _MOST_LINES:
+        raise CaseError(f"{path}: {len(lines)} lines; a list of cases has {_MOST_LINES} at most")
+    return lines
+
+
+def portable_probes(words: Iterable[str]) -> list[Probe]:
+    """The probes of several, each once. Raises CaseError, also for two that have the same id and are not the same."""
+    found: dict[str, Probe] = {}
+    for word in dict.fromkeys(words):
+        probe = _of_text(word) if word.startswith("{") else _of_directory(word)
+        if found.setdefault(probe.id, probe) != probe:
+            raise CaseError(f"two cases that differ have the id {probe.id}: run them apart", word)
+    return list(found.values())
+
+
+def _of_text(text: str) -> Probe:
+    try:
+        if len(text) > _LONGEST_TEXT:
+            raise CaseTextError(f"its JSON has {_LONGEST_TEXT} characters at most, not {len(text)}")
+        spec = case_from_json(parse(text))
+    except (CaseTextError, MalformedJson) as error:
+        raise CaseError(f"no case: {error}", text) from None
+    return SpecProbe(spec, True)
+
+
+def _of_directory(word: str) -> Probe:
+    path = Path(word)
+    complaints: list[str] = []
+    try:
+        probes = probe_directories([path], complaints.append)
+    except DirectoryError as error:
+        raise CaseError(str(error), word) from None
+    if not probes:
+        raise CaseError(complaints[0] if complaints else f"{path}: no test-case directory", word)
+    if len(probes) > 1:
+        text = f"{path} holds {len(probes)} test cases; 'onnxspec run --cases {path}' runs them all"
+        raise CaseError(text, word)
+    return probes[0]

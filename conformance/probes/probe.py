@@ -1,0 +1,196 @@
+"""Probes: whatever can be run on a target and judged, and what results and findings say of it.
+
+The run knows nothing else: a case of a profile is one, a test-case directory another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Protocol
+
+from ...cases import Case, Spec, Trial, build_case, clauses_exercised, features_of, group_of
+from ...cases.portable import case_text
+from ...reference import Node
+from ..judging.judgement import Judgement
+from ..judging.verdict import judge
+from ..targets.target import Target
+from ..workers.process import Job, Outcome
+
+__all__ = ["Prepared", "Probe", "SpecProbe", "job_of", "prepared_trials", "traits_of"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A probe made ready to run.
+
+    jobs
+        What the target has to do, at least one.
+    judge
+        From the outcomes of the jobs, in their order, and the name of an accuracy class to the verdict.
+    trials
+        What the jobs run, in their order; none where no document speaks of the model.
+    forbidden
+        What the document forbids in the model, and when it must be refused; empty where it is legal.
+    script
+        From a target, or None for any, to a script that shows the case; None where there is none.
+    """
+
+    jobs: tuple[Job, ...]
+    judge: Callable[[Sequence[Outcome], str], Judgement]
+    trials: tuple[Trial, ...] = ()
+    forbidden: str = ""
+    script: Callable[[Target | None], str] | None = None
+
+
+class Probe(Protocol):
+    """Something that can be run on a target and judged.
+
+    id
+        Stable, readable, a safe file name, and no other probe's of the run.
+    text
+        One line that names it anywhere, where an id is taken: the JSON of a case's spec, or the path of a directory.
+    op, domain, version, type
+        The operator version and the type that it is about.
+    clauses
+        Ids of the clauses that it exercises.
+    features
+        What it contains, as clause tables and files of expected failures name it; ``groups`` are its report columns.
+    traits
+        What can be said of it in words, to find out what failing ones have in common.
+    size
+        Smaller is simpler to look at.
+    graded
+        Whether its errors count for the target's bias.
+    """
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def op(self) -> str: ...
+    @property
+    def domain(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def clauses(self) -> tuple[str, ...]: ...
+    @property
+    def features(self) -> frozenset[str]: ...
+    @property
+    def groups(self) -> tuple[str, ...]: ...
+    @property
+    def traits(self) -> frozenset[str]: ...
+    @property
+    def size(self) -> tuple[float, int]: ...
+    @property
+    def graded(self) -> bool: ...
+
+    def __hash__(self) -> int:
+        """Probes are values."""
+
+    def prepare(self) -> Prepared:
+        """Build what is to be run; the same every time."""
+
+    def repeat(self, target: str) -> list[str]:
+        """The words of a command that shows what becomes of it on the target of that name."""
+
+
+def traits_of(node: Node, features: frozenset[str], type: str) -> frozenset[str]:
+    """What can be said of a node with its inputs: its features in words, its type and its version."""
+    words = {f.replace("-", " ") for f in features} | {type, f"version {node.since_version}"}
+    names = node.attributes.get("activations")
+    words |= {f"activations {'/'.join(names)}"} if names else set()
+    words |= {"hidden_size absent"} if "hidden_size" not in node.attributes else set()
+    return frozenset(words)
+
+
+def job_of(trial: Trial) -> Job:
+    """The job of running a trial."""
+    return Job(trial.key, trial.model, tuple(feed.fed for feed in trial.feeds), trial.alone)
+
+
+def prepared_trials(trials: tuple[Trial, ...]) -> Prepared:
+    """A trial, and its twin if it has one, to be judged by its document."""
+    broken = trials[0].violation
+    forbidden = f"{broken.summary}; it must be refused, due at {broken.due}" if broken is not None else ""
+    return Prepared(tuple(map(job_of, trials)), partial(judge, trials), trials, forbidden)
+
+
+@dataclass(frozen=True)
+class SpecProbe:
+    """A case as a probe.
+
+    fresh
+        Whether its id alone may not name it, since no profile has it: it is shown as a line of text then.
+    """
+
+    spec: Spec
+    fresh: bool = field(default=False, compare=False)
+
+    @property
+    def id(self) -> str:
+        return self.spec.id
+
+    @property
+    def text(self) -> str:
+        return case_text(self.spec)
+
+    @property
+    def op(self) -> str:
+        return self.spec.op
+
+    @property
+    def domain(self) -> str:
+        return self.spec.node.domain
+
+    @property
+    def version(self) -> int:
+        return self.spec.version
+
+    @property
+    def type(self) -> str:
+        return self.spec.type
+
+    @cached_property
+    def clauses(self) -> tuple[str, ...]:
+        return tuple(clause.id for clause in clauses_exercised(self.spec))
+
+    @property
+    def features(self) -> frozenset[str]:
+        return features_of(self.spec)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return tuple(group_of(self.spec))
+
+    @cached_property
+    def traits(self) -> frozenset[str]:
+        return traits_of(self.spec.node, self.features, self.type)
+
+    @property
+    def size(self) -> tuple[float, int]:
+        return self.spec.size
+
+    @property
+    def graded(self) -> bool:
+        return self.spec.graded
+
+    def prepare(self) -> Prepared:
+        """Build the case's models and inputs."""
+        case = build_case(self.spec)
+        return replace(prepared_trials(case.trials), script=partial(_script, case))
+
+    def repeat(self, target: str) -> list[str]:
+        """``onnxspec explain``."""
+        return ["onnxspec", "explain", self.text if self.fresh else self.id, "--target", target]
+
+
+def _script(case: Case, target: Target | None) -> str:
+    from ..showing.script import script_of
+
+    return script_of(case, target)

@@ -1,0 +1,260 @@
+"""Which cases a command is about: a profile, narrowed by operator, version, type and case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from ...cases import PROFILES, Spec, operator_versions, profile
+from ...reference import FORMATS, operator_names, operator_version, versions_of
+from .drawn import drawn_probes, fresh_profile
+from .naming import CaseError, UnknownName, is_portable, portable_probes
+from .probe import Probe, SpecProbe
+
+__all__ = [
+    "Selection",
+    "UnknownName",
+    "meant_for",
+    "narrow",
+    "operator_types",
+    "probes_of_profile",
+    "select",
+    "version_numbers",
+]
+__all__ += ["select_probes"]
+
+Subject = TypeVar("Subject", Spec, Probe)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What was asked for; empty tuples mean all.
+
+    cases
+        Case ids, or patterns of them with ``*`` and ``?``. They may name cases of any profile. Or cases themselves: the
+        JSON of their specs, or paths of test-case directories.
+    origins
+        Where a name stands that came from a file, in front of what is said of it.
+    directories
+        Folders of test-case directories, which are run in place of a profile.
+    """
+
+    profile: str = "core"
+    ops: tuple[str, ...] = ()
+    versions: tuple[int, ...] = ()
+    types: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def narrowed(self) -> str:
+        """What operators, versions and types leave, like ``LSTM-14:float16|float32``; empty where that is all."""
+        if not (self.ops or self.versions or self.types):
+            return ""
+        versions, types = "|".join(map(str, self.versions)), "|".join(self.types)
+        return f"{'|'.join(self.ops) or '*'}-{versions or '*'}:{types or '*'}"
+
+
+def version_numbers(versions: Iterable[str]) -> tuple[int, ...]:
+    """Operator versions as they were given. Raises UnknownName for one that is no number."""
+    given = list(versions)
+    for text in given:
+        if not text.isdecimal() or len(text) > 9:
+            raise UnknownName("operator version", text, sorted({v for _, v in operator_versions(None)}))
+    return tuple(map(int, given))
+
+
+def operator_types() -> list[str]:
+    """Every operator version and type that there are cases for, like ``LSTM-14:float32``."""
+    known = operator_versions(None)
+    return [f"{op}-{v}:{t}" for op, v in known for t in FORMATS if t in operator_version(op, v).types]
+
+
+def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
+    """The cases of a profile as probes, in a fixed order.
+
+    about
+        The operators that are meant where the selection names none.
+
+    Raises UnknownName for anything that does not exist or leaves nothing.
+    """
+    fresh_cases = fresh_profile(selection.profile)
+    with _told_where(selection):
+        if fresh_cases is not None and not selection.cases:
+            count, seed = fresh_cases
+            return drawn_probes(count, seed, selection.ops, selection.versions, selection.types)
+        named = tuple(word for word in selection.cases if not is_portable(word))
+        fresh = portable_probes(word for word in selection.cases if is_portable(word))
+        fresh = narrow(replace(selection, cases=()), fresh, " among the cases given") if fresh else []
+        pinned: list[Probe] = []
+        if named or not fresh:
+            pinned = [*map(SpecProbe, select(replace(selection, cases=named), about))]
+        return _each_once([*pinned, *fresh]) if fresh else pinned
+
+
+def _each_once(probes: Sequence[Probe]) -> list[Probe]:
+    """Every probe once. Raises CaseError where two that differ have one id: results would be taken for the other's."""
+    kept: dict[str, Probe] = {}
+    for probe in probes:
+        if kept.setdefault(probe.id, probe) != probe:
+            raise CaseError(f"two cases that differ have the id {probe.id}: run them apart")
+    # Forbidden models come last, as in a profile.
+    return sorted(kept.values(), key=lambda probe: "illegal" in probe.features)
+
+
+@contextmanager
+def _told_where(selection: Selection) -> Iterator[None]:
+    """What is said of a name that came from a file begins with its line."""
+    try:
+        yield
+    except UnknownName as error:
+        where = selection.origins.get(error.given, "")
+        raise CaseError(f"{where}{error}", error.given) from None if where else error
+
+
+def meant_for(operators: Sequence[str], selection: Selection, probes: Iterable[Probe]) -> Iterator[Probe]:
+    """What of some probes is run on a target that is about these operators: everything, where it was asked for by name,
+    else what is about them."""
+    asked = selection.ops or selection.cases or selection.directories
+    return (probe for probe in probes if asked or probe.op in operators)
+
+
+def probes_of_profile(name: str) -> list[Probe]:
+    """All cases of a profile, of every operator. Raises UnknownName."""
+    return select_probes(Selection(name), operator_names())
+
+
+def select(selection: Selection, about: Sequence[str] | None = None) -> list[Spec]:
+    """The cases, in a fixed order.
+
+    about
+        The operators that are meant where the selection names none: ONNX's own without it. A case that is named by
+        itself may also be one of another operator.
+
+    Raises UnknownName for anything that does not exist or leaves nothing.
+    """
+    own = tuple(operator_names("") if about is None else about)
+    if not selection.cases:
+        return _selected(selection, own)
+    others = () if selection.ops else tuple(op for op in operator_names() if op not in own)
+    found: dict[str, Spec] = {}
+    left = selection.cases
+    for op in selection.ops or (*own, *others):
+        # What begins with an operator's name is looked for among that operator's cases alone.
+        named = tuple(word for word in left if word.startswith(f"{op.lower()}-"))
+        if named:
+            found.update((spec.id, spec) for spec in _selected(replace(selection, cases=named), (op,)))
+            left = tuple(word for word in left if word not in named)
+    if left:
+        rest = _of_any(replace(selection, cases=left), own, others)
+        found.update((spec.id, spec) for spec in rest)
+    return sorted(found.values(), key=lambda spec: spec.spoils)
+
+
+def _of_any(selection: Selection, own: Sequence[str], others: Sequence[str]) -> list[Spec]:
+    """Cases that are named by themselves: of operators that are meant or, where there are none, of others."""
+    try:
+        return _selected(selection, own)
+    except UnknownName:
+        if others:
+            with suppress(UnknownName):
+                return _selected(selection, others)
+        raise
+
+
+def _selected(selection: Selection, about: Sequence[str]) -> list[Spec]:
+    """The cases of operators that are meant. Raises UnknownName."""
+    known = list(operator_versions(None))
+    if selection.profile not in PROFILES:
+        raise UnknownName("profile", selection.profile, PROFILES)
+    for op in selection.ops:
+        if op not in {o for o, _ in known}:
+            raise UnknownName("operator", op, sorted({o for o, _ in known}))
+    ops = selection.ops or about
+    versions = sorted({v for o, v in known if o in ops})
+    for version in selection.versions:
+        if version not in versions:
+            raise UnknownName("operator version", version, versions, hint=_of_opset(version, selection.ops))
+    for kind in selection.types:
+        if kind not in FORMATS:
+            raise UnknownName("type", kind, list(FORMATS))
+    specs = _narrowed(selection.profile, selection, ops)
+    if selection.cases:
+        specs = _named(selection, specs, ops)
+    if not specs:
+        of_types = Selection(types=selection.types)
+        there = _narrowed(selection.profile, of_types, ops) or _narrowed(selection.profile, Selection(), ops)
+        combinations = list(dict.fromkeys(f"{s.op}-{s.version}:{s.type}" for s in there))
+        raise UnknownName("combination", selection.narrowed, combinations, f" in profile {selection.profile}")
+    # What may spoil a runtime's memory comes last: what comes after would suffer.
+    return sorted(specs, key=lambda spec: spec.spoils)
+
+
+def _of_opset(opset: int, ops: Sequence[str]) -> str:
+    """Which versions the nodes of a model of that opset have."""
+    of = {op: max((v for v in versions_of(op) if v <= opset), default=0) for op in (ops or operator_names(""))}
+    named = ", ".join(f"{op}-{version}" for op, version in of.items() if version)
+    return f"a model of opset {opset} holds {named}" if named else ""
+
+
+def narrow(selection: Selection, probes: Sequence[Probe], among: str = " among the directories") -> list[Probe]:
+    """Those of some probes that operators, versions, types and case patterns leave. Raises UnknownName for a name that
+    none of them has; `among` says in words what they are."""
+    axes: tuple[tuple[str, Sequence[object], Callable[[Probe], object]], ...] = (
+        ("operator", selection.ops, lambda p: p.op),
+        ("operator version", selection.versions, lambda p: p.version),
+        ("type", selection.types, lambda p: p.type),
+    )
+    left = list(probes)
+    for kind, asked, of in axes:
+        for name in asked:
+            if name not in {of(probe) for probe in left}:
+                raise UnknownName(kind, name, list(dict.fromkeys(of(probe) for probe in left)), among)
+        left = [probe for probe in left if not asked or of(probe) in asked]
+    for pattern in selection.cases:
+        if not _matching(pattern, left):
+            raise UnknownName("case", pattern, [probe.id for probe in left], among)
+    if not selection.cases:
+        return left
+    named = {probe.id for pattern in selection.cases for probe in _matching(pattern, left)}
+    return [probe for probe in left if probe.id in named]
+
+
+def _narrowed(name: str, selection: Selection, ops: Sequence[str]) -> list[Spec]:
+    """The cases of a profile that operators, versions and types leave."""
+    return [
+        spec
+        for op, version in operator_versions(None)
+        if op in ops and (not selection.versions or version in selection.versions)
+        for spec in profile(name, op, version)
+        if not selection.types or spec.type in selection.types
+    ]
+
+
+def _named(selection: Selection, specs: list[Spec], ops: Sequence[str]) -> list[Spec]:
+    """The cases that patterns name, looked for in the profile first and then in all profiles."""
+    found: dict[str, Spec] = {}
+    everything: list[Spec] = []
+    for pattern in selection.cases:
+        hits = _matching(pattern, specs)
+        if not hits:
+            # Each profile contains those before it.
+            everything = everything or _narrowed(PROFILES[-1], selection, ops)
+            if not everything:
+                return []
+            hits = _matching(pattern, everything)
+        if not hits:
+            among = f" among {selection.narrowed}" if selection.narrowed else ""
+            raise UnknownName("case", pattern, [spec.id for spec in everything], among)
+        found.update((spec.id, spec) for spec in hits)
+    return list(found.values())
+
+
+def _matching(pattern: str, specs: list[Subject]) -> list[Subject]:
+    if not set("*?[") & set(pattern):
+        return [spec for spec in specs if spec.id == pattern]
+    return [spec for spec in specs if fnmatchcase(spec.id, pattern)]

@@ -1,0 +1,114 @@
+"""The stream of probes through a target: they are prepared and judged while it works."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ...cases.directories.directory import DirectoryError
+from ..judging.judgement import Judgement, Verdict, not_run
+from ..workers.process import Job, Outcome, TargetProcess
+from .probe import Prepared, Probe
+
+__all__ = ["Tried", "tried"]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A probe that a target has run, what became of its jobs, in their order, and the verdict on that."""
+
+    probe: Probe
+    prepared: Prepared
+    outcomes: tuple[Outcome, ...]
+    judgement: Judgement
+
+    @property
+    def seconds(self) -> float:
+        """How long the target took."""
+        return sum(outcome.seconds for outcome in self.outcomes)
+
+
+def tried(process: TargetProcess, probes: Iterable[Probe], accuracy: str) -> Generator[Tried, None, None]:
+    """Every probe with what the target did, in order, but for those that the target's budget for hangs puts off: they
+    come last, ``not-run`` where nothing is left of it.
+
+    probes
+        Read ahead, as far as the target takes jobs. One that cannot be made ready is ``not-run``, and says why.
+    accuracy
+        Name of the accuracy class by which it is judged.
+    """
+    put_off: list[Probe] = []
+    for one in _streamed(process, probes, accuracy):
+        if one.prepared.jobs and one.judgement.verdict is Verdict.NOT_RUN:
+            put_off.append(one.probe)
+        else:
+            yield one
+    if put_off:
+        process.hangs.last = True
+        try:
+            yield from _streamed(process, put_off, accuracy)
+        finally:
+            process.hangs.last = False
+
+
+def _streamed(process: TargetProcess, probes: Iterable[Probe], accuracy: str) -> Iterator[Tried]:
+    waiting: deque[tuple[Probe, Prepared | str]] = deque()
+
+    def jobs() -> Iterator[Job]:
+        for probe in probes:
+            prepared = _prepared(probe)
+            waiting.append((probe, prepared))
+            if isinstance(prepared, Prepared):
+                yield from (replace(job, traits=probe.traits) for job in prepared.jobs)
+
+    def unprepared() -> Iterator[Tried]:
+        while waiting and isinstance(reason := waiting[0][1], str):
+            probe, _ = waiting.popleft()
+            yield Tried(probe, _NOTHING, (), Judgement(Verdict.NOT_RUN, "unprepared", message=reason))
+
+    outcomes: list[Outcome] = []
+    for outcome in process.run(jobs()):
+        yield from unprepared()
+        outcomes.append(outcome)
+        probe, prepared = waiting[0]
+        assert isinstance(prepared, Prepared)
+        if len(outcomes) == len(prepared.jobs):
+            waiting.popleft()
+            yield Tried(probe, prepared, tuple(outcomes), _judged(prepared, outcomes, accuracy))
+            outcomes = []
+    yield from unprepared()
+
+
+def _prepared(probe: Probe) -> Prepared | str:
+    """The probe made ready, or why that cannot be: what one of them takes is no reason to lose the others."""
+    try:
+        return probe.prepare()
+    except DirectoryError as error:
+        return str(error)
+    except MemoryError:
+        return "not run: there is not enough memory here to build it"
+
+
+def _judged(prepared: Prepared, outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
+    """The verdict on a probe, with a flag where a job of it was given a second chance."""
+    left_out = next((outcome for outcome in outcomes if outcome.status == "not-run"), None)
+    if left_out is not None:
+        return not_run(left_out)
+    try:
+        judgement = prepared.judge(outcomes, accuracy)
+    except MemoryError:
+        judgement = Judgement(Verdict.INCONCLUSIVE, "memory", message="there is not enough memory here to judge it")
+    again = next((outcome.again for outcome in outcomes if outcome.again), "")
+    if not again:
+        return judgement
+    message = f"{judgement.message}; " if judgement.message else ""
+    said = f"{message}run a second time, since the first time {again}"
+    return replace(judgement, message=said, flags=(*judgement.flags, "second-try"))
+
+
+def _unjudgeable(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
+    raise AssertionError("nothing was run")
+
+
+_NOTHING = Prepared((), _unjudgeable)

@@ -1,0 +1,112 @@
+"""Wrap lanes: the cases of a profile with their nodes in surroundings in which providers claim them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from ...cases import build_case
+from ...cases.specs.wrapping import WRAPS, can_wrap, wrap
+from ..targets.target import OPTIMIZED, Target, TargetError, lane, parse_target
+from .probe import Prepared, Probe, SpecProbe, prepared_trials
+
+__all__ = ["WRAPS", "WrapProbe", "named_target", "split_wrap", "wrap_lane", "wrapped_probes"]
+
+
+@dataclass(frozen=True)
+class WrapProbe:
+    """A case of a profile with its node wrapped (see :mod:`..cases.wrapping`); it keeps the case's id and clauses."""
+
+    probe: SpecProbe
+    wrap: str
+
+    @property
+    def id(self) -> str:
+        return self.probe.id
+
+    @property
+    def text(self) -> str:
+        return self.probe.text
+
+    @property
+    def op(self) -> str:
+        return self.probe.op
+
+    @property
+    def domain(self) -> str:
+        return self.probe.domain
+
+    @property
+    def version(self) -> int:
+        return self.probe.version
+
+    @property
+    def type(self) -> str:
+        return self.probe.type
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        return self.probe.clauses
+
+    @cached_property
+    def features(self) -> frozenset[str]:
+        return self.probe.features | {"wrapped", f"wrapped-{self.wrap}"}
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return self.probe.groups
+
+    @property
+    def traits(self) -> frozenset[str]:
+        return self.probe.traits
+
+    @property
+    def size(self) -> tuple[float, int]:
+        return self.probe.size
+
+    @property
+    def graded(self) -> bool:
+        return self.probe.graded
+
+    def prepare(self) -> Prepared:
+        """Build the wrapped models, with inputs that the node sees unchanged."""
+        return prepared_trials(wrap(build_case(self.probe.spec), self.wrap).trials)
+
+    def repeat(self, target: str) -> list[str]:
+        """``onnxspec explain``; the target's name has its lane."""
+        return self.probe.repeat(target)
+
+
+def wrapped_probes(probes: Iterable[Probe], name: str) -> tuple[Probe, ...]:
+    """Those of the probes that can be wrapped, wrapped."""
+    return tuple(
+        WrapProbe(probe, name) for probe in probes if isinstance(probe, SpecProbe) and can_wrap(probe.spec, name)
+    )
+
+
+def split_wrap(name: str) -> tuple[str, str]:
+    """The name of a target without that of the wrap behind it, and the latter; empty where there is none."""
+    plain, _, last = name.rpartition("+")
+    return (plain, last) if plain and last in WRAPS else (name, "")
+
+
+def wrap_lane(target: Target, name: str) -> Target:
+    """The target in the lane of a wrap, its name with that of the wrap behind it.
+
+    onnxruntime's adapter is told, so that it leaves the nodes around the one under test to any provider.
+    """
+    options = {**target.options, "surroundings": True} if target.adapter == "onnxruntime" else target.options
+    return replace(target, name=f"{target.name}+{name}", wrap=name, options=options)
+
+
+def named_target(name: str, file: Path | None = None, optimize: bool = False, wrap: str = "") -> Target:
+    """The target of that name, as :func:`.target.parse_target` has it, in the lanes that are asked for: a name may ask
+    for one itself, as results name it. Raises TargetError."""
+    given, own_wrap = split_wrap(name)
+    plain = given.removesuffix(OPTIMIZED)
+    target = lane(parse_target(plain, file), optimize or plain != given)
+    if plain != given and target.name != given:
+        raise TargetError(f"target {plain!r} has no lane {OPTIMIZED}: only onnxruntime has")
+    return wrap_lane(target, own_wrap or wrap) if own_wrap or wrap else target

@@ -1,0 +1,1 @@
+"""The suite against faults and conforming kernels."""

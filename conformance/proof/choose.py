@@ -1,0 +1,214 @@
+"""Choose the dense block: `python -m onnxspec.conformance.proof.choose` writes cases/profiles/pool.json.
+
+Draws the pool, measures what each case shows, and orders it greedily by the faults that a case is the first to show,
+level by level: each level's own space is covered before the next wider one adds to it. To be run, and the profiles to
+be pinned again, when the space, the parts or the contexts are meant to change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...cases import CaseSpec
+from ...cases.profiles.pool import pooled_spec
+from ...reference import CELLS
+from ...reference.faults.parts import parts_of
+from .exposure import Shown, parts_shown
+from .interactions import Tally, faults_of
+from .proof import spread
+
+__all__ = ["Candidate", "chosen", "drawn", "main"]
+
+DRAWN = {"basic": 60, "sequence": 90, "complete": 330}
+"""Models of each level in the pool."""
+
+SIBLINGS = {"basic": 0, "sequence": 1, "complete": 2}
+"""Further cases that are drawn for a model which leaves something open."""
+
+MODELS = {"basic": 8, "sequence": 10, "complete": 62}
+"""Models of each level in the dense block, companions with all outputs among them: with all other models of core at
+most 600 (test_profiles.py)."""
+
+CASES = 126
+"""Cases of an operator in the dense block: with all other cases of core at most 1,500."""
+
+QUICK = 11
+"""Dense cases of an operator in smoke."""
+
+# What a case is worth: each triple, pair, and pair for the second time that it is the first to show. A second case of a
+# model costs a device no compilation.
+_PAIR, _TWICE, _SHARED = 10, 4, 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A case that may be chosen, and the faults that it shows: pairs as truth values, triples as bits."""
+
+    place: tuple[str, int, int]
+    spec: CaseSpec
+    shown: Mapping[str, Shown]
+    pairs: NDArray[np.bool_]
+    triples: NDArray[np.uint8]
+
+    @property
+    def model(self) -> tuple[str, int]:
+        """Cases with the same one share a model."""
+        return self.place[:2]
+
+    @property
+    def cost(self) -> int:
+        """Models that must be compiled for it: without Y there is a companion with all outputs."""
+        return 1 if "Y" in self.spec.outputs else 2
+
+
+def drawn(op: str) -> Iterator[tuple[tuple[str, int, int], CaseSpec]]:
+    """The places of an operator's pool, with their cases."""
+    for level, count in DRAWN.items():
+        for index in range(count):
+            for number in range(SIBLINGS[level] + 1):
+                spec = pooled_spec(op, level, index, number)
+                if spec is not None and (not number or spec.dimensions == "symbolic" or spec.lengths != "absent"):
+                    yield (level, index, number), spec
+
+
+def candidates(
+    op: str, measured: Sequence[tuple[tuple[str, int, int], CaseSpec, Mapping[str, Shown]]]
+) -> list[Candidate]:
+    """Measured cases with the faults that they show."""
+    faults, tally = faults_of(op), Tally(op)
+    alone, together = np.flatnonzero(faults.alone), np.flatnonzero(faults.together)
+    made = []
+    for place, spec, shown in measured:
+        pairs, triples = tally.of(spec, shown)
+        made.append(Candidate(place, spec, shown, pairs.ravel()[alone], np.packbits(triples.ravel()[together])))
+    return made
+
+
+_ONES = np.array([bin(byte).count("1") for byte in range(256)], np.uint16)
+
+
+class _Chooser:
+    """Greedy choice: always what adds most, with what it has added so far. What a case adds only shrinks, so a case
+    that still leads after it has been valued anew is the best one."""
+
+    def __init__(self, pool: Sequence[Candidate]) -> None:
+        self.pool = pool
+        self.counts = np.zeros(len(pool[0].pairs), np.int32)
+        self.triples = np.zeros_like(pool[0].triples)
+        self.models: set[tuple[str, int]] = set()
+        self.chosen: list[int] = []
+
+    def worth(self, k: int) -> float:
+        """What a case adds for what it costs."""
+        case = self.pool[k]
+        adds = float(_ONES[case.triples & ~self.triples].sum())
+        adds += _PAIR * int((case.pairs & (self.counts == 0)).sum()) + _TWICE * int(
+            (case.pairs & (self.counts == 1)).sum()
+        )
+        return adds / (_SHARED if case.model in self.models else case.cost)
+
+    def run(self, may: Callable[[Candidate], bool], models: int, cases: int) -> None:
+        """Choose so many models and cases more at most, among those that may be chosen."""
+        heap = [(-self.worth(k), k) for k in range(len(self.pool)) if k not in self.chosen and may(self.pool[k])]
+        heapq.heapify(heap)
+        new = 0
+        while heap and cases:
+            _, k = heapq.heappop(heap)
+            if self.pool[k].model not in self.models and new + self.pool[k].cost > models:
+                continue
+            now = -self.worth(k)
+            if heap and now > heap[0][0]:
+                heapq.heappush(heap, (now, k))
+                continue
+            if now == 0:
+                return
+            if self.pool[k].model not in self.models:
+                new += self.pool[k].cost
+                self.models.add(self.pool[k].model)
+                for other in range(len(self.pool)):  # what shares its model costs less from now on
+                    shares = other != k and self.pool[other].model == self.pool[k].model
+                    if shares and other not in self.chosen and may(self.pool[other]):
+                        heapq.heappush(heap, (-self.worth(other), other))
+            if k in self.chosen:
+                continue
+            self.chosen.append(k)
+            cases -= 1
+            self.counts += self.pool[k].pairs
+            self.triples |= self.pool[k].triples
+
+
+def chosen(pool: Sequence[Candidate]) -> tuple[list[int], list[int], list[int]]:
+    """Places in the pool: the dense block of core in order, those of them for smoke, and all others in order."""
+    block = _Chooser(pool)
+    for level, models in MODELS.items():
+        share = CASES * models // sum(MODELS.values())
+        block.run(lambda case, level=level: case.place[0] == level, models, share)  # type: ignore[misc]
+    quick, places = _Chooser(pool), {pool[k].place for k in block.chosen}
+    quick.run(lambda case: case.place in places and case.cost == 1, QUICK, QUICK)
+    rest = [k for k in range(len(pool)) if k not in block.chosen]
+    return block.chosen, quick.chosen, rest
+
+
+def written(op: str, pool: Sequence[Candidate]) -> dict[str, Any]:
+    """The pool of an operator as pool.json has it."""
+    parts = [part.id for part in parts_of(op)]
+    block, quick, rest = chosen(pool)
+
+    def bits(case: Candidate, there: Callable[[Shown], bool]) -> str:
+        return f"{sum(1 << k for k, id in enumerate(parts) if id in case.shown and there(case.shown[id])):x}"
+
+    def row(case: Candidate) -> list[Any]:
+        halves = range(2) if case.spec.direction == "bidirectional" else ()
+        return [
+            *case.place,
+            bits(case, lambda shown: shown.whole),
+            *(bits(case, lambda shown, d=d: shown.halves[d]) for d in halves),  # type: ignore[misc]
+        ]
+
+    return {
+        "parts": parts,
+        "pinned": len(block),
+        "quick": [block.index(k) for k in quick],
+        "cases": [row(pool[k]) for k in (*block, *rest)],
+    }
+
+
+def _measured(
+    item: tuple[tuple[str, int, int], CaseSpec],
+) -> tuple[tuple[str, int, int], CaseSpec, Mapping[str, Shown]]:
+    return (*item, parts_shown(item[1]))
+
+
+def main() -> None:
+    """Write pool.json."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--processes", "-j", type=int, default=1)
+    processes = parser.parse_args().processes
+    held = {}
+    for op in CELLS:
+        measured = list(spread(_measured, list(drawn(op)), processes))
+        held[op] = written(op, candidates(op, measured))
+    path = Path(str(resources.files("onnxspec.cases.profiles").joinpath("pool.json")))
+    lines = [f"{json.dumps(op)}: {_lines(value)}" for op, value in held.items()]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def _lines(value: dict[str, Any]) -> str:
+    """A row a line, so that a change shows as the rows that changed."""
+    rows = ",\n".join(json.dumps(row) for row in value["cases"])
+    head = ", ".join(f"{json.dumps(name)}: {json.dumps(value[name])}" for name in ("parts", "pinned", "quick"))
+    return "{" + head + ', "cases": [\n' + rows + "\n]}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,318 @@
+"""The proof of the suite: that a profile catches every fault, and accuses no conforming implementation.
+
+Faults and conforming variants are run like targets and judged by the same comparison.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import multiprocessing
+import signal
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from ...cases import Case, Spec, Trial, build_case, clauses_exercised, features_of
+from ...reference import FAULTS, Clause, Fault, Node, clauses_of, faults_of, operator_for, operator_names
+from ..judging.judgement import FAILING, Judgement
+from ..judging.verdict import judge
+from ..probes.probe import SpecProbe
+from ..results.result import result_of
+from ..results.signed_errors import BIAS_ERRORS, BIAS_UNITS, biases
+from ..workers.process import Outcome
+from .staged import Arrays, staged_outcome
+
+__all__ = ["ENOUGH", "FEWEST", "Accusation", "Catch", "Proof", "Row", "prove", "spread"]
+
+Piece = TypeVar("Piece")
+Found = TypeVar("Found")
+
+ENOUGH = 4.0
+"""Discrimination from which on a case is said to catch a fault well: eight radii, where two conforming numbers are two
+radii apart at most."""
+
+_FINE = 1.15
+"""Ratio of error to radius from which on a case is said to catch a fault of about one radius well."""
+
+FEWEST = 2
+"""Cases that must catch each fault, so that none hangs on a single one."""
+
+_PIECE = 12  # cases that a process takes at a time
+
+
+@dataclass(frozen=True)
+class Catch:
+    """One case that catches one fault.
+
+    discrimination
+        max |fault - reference| / (2 radius); infinity where no number can be compared.
+    """
+
+    fault: str
+    case: str
+    op: str
+    version: int
+    type: str
+    discrimination: float
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What the verdict on one case of accuracy says of a fault that only the mean over many shows."""
+
+    fault: str
+    spec: Spec
+    judgement: Judgement
+
+
+@dataclass(frozen=True)
+class Accusation:
+    """A conforming implementation that fails a case: a bug of ours."""
+
+    style: str
+    case: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """What catches a fault in one operator and one type: the number of cases, of which `well` have a discrimination
+    of at least ENOUGH, the best discrimination, and the case that has it."""
+
+    fault: str
+    clause: str
+    op: str
+    type: str
+    cases: int
+    well: int
+    best: float
+    by: str
+
+    @property
+    def proved(self) -> bool:
+        """Whether enough cases catch it well."""
+        return self.well >= FEWEST
+
+
+@dataclass(frozen=True)
+class Proof:
+    """All that was found out about a profile.
+
+    without_fault
+        Clauses that may be broken and that no fault breaks.
+    without_case
+        Clauses that no case exercises.
+    """
+
+    rows: tuple[Row, ...]
+    accusations: tuple[Accusation, ...]
+    without_fault: tuple[Clause, ...]
+    without_case: tuple[Clause, ...]
+
+    @property
+    def survivors(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if not row.proved)
+
+    @property
+    def holds(self) -> bool:
+        return not (self.survivors or self.accusations or self.without_fault or self.without_case)
+
+
+def prove(
+    specs: Sequence[Spec],
+    faults: Iterable[str] | None = None,
+    styles: Iterable[str] | None = None,
+    *,
+    processes: int = 1,
+) -> Generator[int | Proof, None, None]:
+    """Run cases against faults and conforming variants; gives the number of cases done so far, and at last the proof.
+
+    faults, styles
+        Ids and names; all of them without.
+    """
+    chosen = tuple(FAULTS if faults is None else faults)
+    conforming_styles = None if styles is None else tuple(styles)
+    pieces = [specs[k : k + _PIECE] for k in range(0, len(specs), _PIECE)]
+    catches: list[Catch] = []
+    accusations: list[Accusation] = []
+    drifts: list[Drift] = []
+    work = partial(_try, faults=chosen, styles=conforming_styles)
+    done = 0
+    with contextlib.closing(spread(work, pieces, processes)) as results:
+        for piece, (caught, accused, drifted) in zip(pieces, results, strict=True):
+            catches += caught
+            accusations += accused
+            drifts += drifted
+            done += len(piece)
+            yield done
+    yield _proof(specs, chosen, [*catches, *_biased(drifts)], accusations)
+
+
+def spread(work: Callable[[Piece], Found], pieces: Sequence[Piece], processes: int) -> Generator[Found, None, None]:
+    """What becomes of each piece of work, in order, by so many processes. They end with whoever waits for them."""
+    if processes == 1:
+        yield from map(work, pieces)
+        return
+    others = multiprocessing.active_children()
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        try:
+            with _interrupts_ignored():  # also by the processes that start meanwhile: Ctrl-C is for this one to answer
+                futures = [pool.submit(work, piece) for piece in pieces]
+            for future in futures:
+                yield future.result()
+        except BaseException:
+            for child in multiprocessing.active_children():
+                if child not in others:
+                    child.terminate()
+            raise
+
+
+@contextlib.contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """SIGINT ignored for a moment; only the main thread can have that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _try(
+    specs: Sequence[Spec], faults: Sequence[str], styles: Sequence[str] | None
+) -> tuple[list[Catch], list[Accusation], list[Drift]]:
+    catches: list[Catch] = []
+    accusations: list[Accusation] = []
+    drifts: list[Drift] = []
+    for spec in specs:
+        case = build_case(spec)
+        trials = case.trials
+        right = [staged_outcome(trial, _right) for trial in trials]
+        for fault in faults_of(spec.op, spec.version):
+            if fault.id not in faults or not _can_show(fault, spec, case.trial):
+                continue
+            outcomes = [staged_outcome(trial, fault) for trial in trials]
+            # What returns the same as a right implementation is not caught, and most faults do in most cases.
+            if all(map(_same, outcomes, right)):
+                continue
+            found = _judged(case, outcomes)
+            if fault.drifts:
+                drifts.append(Drift(fault.id, spec, found))
+            elif found.verdict in FAILING or "unconventional" in found.flags:
+                strength = _strength(found, fault)
+                catches.append(Catch(fault.id, spec.id, spec.op, spec.version, spec.type, strength))
+        conforming = operator_for(case.trial.node).conforming
+        for style in conforming if styles is None else styles:
+            one = conforming[style]
+            found = _judged(case, [staged_outcome(trial, one.run) for trial in trials], one.accuracy)
+            if found.verdict in FAILING:
+                accusations.append(Accusation(style, spec.id, f"{found.verdict.value}: {found.message}"))
+    return catches, accusations, drifts
+
+
+def _right(node: Node, inputs: Arrays) -> Arrays:
+    """The reference's own numbers, rounded to the node's type."""
+    return operator_for(node).answer(node, inputs)
+
+
+def _can_show(fault: Fault, spec: Spec, trial: Trial) -> bool:
+    """Whether a fault may show in a case, as far as that is known before it is tried."""
+    if not fault.applies(spec.op, spec.version, spec.type) or (fault.drifts and not trial.graded):
+        return False
+    if trial.violation is not None or fault.accepts:  # which computes what is legal as it must be
+        return trial.violation is not None
+    if fault.needs and fault.needs not in features_of(spec):
+        return False
+    return operator_for(trial.node).worthwhile(fault, trial.node, trial.feeds[-1].inputs)
+
+
+def _judged(case: Case, outcomes: Sequence[Outcome], accuracy: str = "standard") -> Judgement:
+    return judge(case.trials, outcomes, accuracy, wider=False)
+
+
+def _same(outcome: Outcome, other: Outcome) -> bool:
+    """Whether two outcomes are the same bit for bit."""
+    if (outcome.status, outcome.changed, outcome.malformed) != (other.status, other.changed, other.malformed):
+        return False
+    runs = itertools.zip_longest(outcome.outputs, other.outputs, fillvalue=())
+    for lists, others in runs:
+        if len(lists) != len(others):
+            return False
+        for arrays, right in zip(lists, others, strict=True):
+            if len(arrays) != len(right):
+                return False
+            for array, known in zip(arrays, right, strict=True):
+                if (array is None) != (known is None):
+                    return False
+                if array is None or known is None:
+                    continue
+                if (array.dtype, array.shape, array.tobytes()) != (known.dtype, known.shape, known.tobytes()):
+                    return False
+    return True
+
+
+def _biased(drifts: Iterable[Drift]) -> Iterator[Catch]:
+    """A catch for every case that takes part in a mean which is found to be biased; its discrimination is by how many
+    times the mean is beyond what roundings leave."""
+    by_row: dict[tuple[str, str, str], list[Drift]] = defaultdict(list)
+    for drift in drifts:
+        by_row[drift.fault, drift.spec.op, drift.spec.type].append(drift)
+    for (id, op, kind), members in by_row.items():
+        results = [result_of(SpecProbe(d.spec), "", d.judgement, 0.0, None) for d in members]
+        bias = biases(results).get(kind)
+        if bias is not None and bias["biased"]:
+            limit = max(BIAS_UNITS, BIAS_ERRORS * bias["error"])
+            strength = max(abs(bias["shift"]), abs(bias["scale"])) / limit
+            for d in members:
+                # The limit is what makes it a finding, so a mean beyond it is as telling as ENOUGH is for a number.
+                yield Catch(id, d.spec.id, op, d.spec.version, kind, ENOUGH * strength)
+
+
+def _strength(found: Judgement, fault: Fault) -> float:
+    """The discrimination: half of the largest |error| / radius; infinity where it is no matter of size. Of a fault
+    that is no larger than a radius, by how much it shows beyond what makes it a finding."""
+    if found.reason != "value" or found.verdict not in FAILING:
+        return float("inf")
+    return ENOUGH * found.worst / _FINE if fault.fine else found.worst / 2
+
+
+def _proof(specs: Sequence[Spec], chosen: Sequence[str], catches: list[Catch], accusations: list[Accusation]) -> Proof:
+    by_row: dict[tuple[str, str, str], list[Catch]] = defaultdict(list)
+    for catch in catches:
+        by_row[catch.fault, catch.op, catch.type].append(catch)
+    order = operator_names()
+    present = sorted({(s.op, s.version, s.type) for s in specs}, key=lambda p: (order.index(p[0]), p[1:]))
+    forbidden = [p for p in present if p in {(s.op, s.version, s.type) for s in specs if s.illegal}]
+    rows = []
+    for id in chosen:
+        fault = FAULTS[id]
+        # What is accepted is not computed: forbidden models are all of one type.
+        kinds = forbidden if fault.accepts else present
+        for op, kind in dict.fromkeys((op, t) for op, version, t in kinds if fault.applies(op, version, t)):
+            rows.append(_row_of(id, fault.clause(op), op, kind, by_row[id, op, kind]))
+    ops = {s.op for s in specs}
+    broken = {FAULTS[id].clause(op) for id in chosen for op in FAULTS[id].operators if op in ops}
+    exercised = {clause.id for spec in specs for clause in clauses_exercised(spec)}
+    clauses = [c for op in order if op in ops for c in clauses_of(op)]
+    breakable = [c for c in clauses if c.may_fail or c.status == "convention"]
+    return Proof(
+        tuple(rows),
+        tuple(accusations),
+        tuple(c for c in breakable if c.id not in broken),
+        tuple(c for c in clauses if c.id not in exercised),
+    )
+
+
+def _row_of(id: str, clause: str, op: str, kind: str, caught: list[Catch]) -> Row:
+    """The row of a fault in one operator and type, from the cases that catch it there."""
+    best = max(caught, key=lambda c: c.discrimination, default=None)
+    well = sum(c.discrimination >= ENOUGH for c in caught)
+    strength, by = (best.discrimination, best.case) if best is not None else (0.0, "")
+    return Row(id, clause, op, kind, len(caught), well, strength, by)

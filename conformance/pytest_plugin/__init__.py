@@ -1,0 +1,1 @@
+"""onnxspec under pytest."""

@@ -1,0 +1,248 @@
+"""One thing at a time, for tests that users write: do these outputs conform? Does this target?
+
+::
+
+    from onnxspec.conformance import assert_conforms
+
+    def test_my_kernel():
+        assert_conforms(model, my_outputs, inputs=my_inputs)
+
+    def test_my_backend():
+        assert_conforms(CaseSpec("GRU", 14, T=3), my_backend)
+
+    def test_my_runtime(onnxspec_target):
+        onnxspec_target.assert_conforms(model, my_inputs)
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Union
+
+import onnx
+from numpy.typing import NDArray
+
+from ...cases import Spec, Trial, build_case, is_spec, profile
+from ...cases.directories.foreign import trials_of
+from ...cases.directories.reading import NotOneNode, read_model
+from ...cases.portable import case_text
+from ...reference import operator_names, resolve
+from ..judging.judgement import DECLINED, FAILING, UNTRIED, Judgement, Verdict
+from ..judging.verdict import judge
+from ..probes.probe import job_of, prepared_trials
+from ..probes.selection import Selection, select_probes
+from ..results.wording import failure_text, how_to_mend
+from ..targets.target import Target
+from ..workers.in_process import Runner, is_runner, run_in_process
+from ..workers.process import Outcome, TargetProcess, TargetUnavailable
+
+__all__ = ["NotConforming", "RunningTarget", "assert_conforms"]
+
+Arrays = Mapping[str, NDArray[Any]]
+Subject = Union[Spec, str, bytes, onnx.ModelProto, "os.PathLike[str]"]
+"""A case, a text that names it, or a model of one recurrent node: serialized, as a ModelProto, or a file. What names a
+case is its id, its JSON, or the path of a test-case directory."""
+
+
+class NotConforming(AssertionError):
+    """Outputs are not what the operator's document says; the text tells which, where, and how far off.
+
+    ``judgement`` is the verdict with its reasons.
+    """
+
+    def __init__(self, text: str, judgement: Judgement) -> None:
+        super().__init__(text)
+        self.judgement = judgement
+
+
+def assert_conforms(
+    subject: Subject,
+    outputs: Arrays | Sequence[NDArray[Any]] | Runner | RunningTarget,
+    inputs: Arrays | Sequence[NDArray[Any]] | None = None,
+    *,
+    accuracy: str = "standard",
+) -> None:
+    """Make sure that outputs are what the document of a model's operator says; given ones, or those of what computes
+    them.
+
+    subject
+        A case, its id, its JSON or a test-case directory, or a model that holds one recurrent node beside constants:
+        bytes, ModelProto, or path. A text that ends in ``.onnx`` is the path of a model.
+    outputs
+        All outputs of the graph, by name or in the graph's order; bfloat16 as the type of ml_dtypes. Or what computes
+        them, in this process: a function of the serialized model and a dictionary of its inputs, that returns them; a
+        class or module with the functions of ``onnx.backend.base.Backend``. Or a RunningTarget.
+    inputs
+        What the graph was fed, or is to be fed, by name or in the graph's order. A case has its own; a model needs
+        them.
+    accuracy
+        Name of the accuracy class to judge by. A RunningTarget has its own.
+
+    What computes outputs is called twice for each of a case's runs, and once more for all outputs where the case does
+    not ask for Y; what it raises comes through.
+
+    Raises NotConforming; ValueError (NotOneNode, IllegalNode or UnknownName) for what cannot be judged at all.
+    """
+    __tracebackhide__ = True
+    if isinstance(outputs, RunningTarget):
+        outputs.assert_conforms(subject, inputs)
+        return
+    trials = _trials_of(subject, inputs)
+    if is_runner(outputs):
+        became = [run_in_process(outputs, trial) for trial in trials]
+    else:
+        # A case is judged by its last run; those before only leave traces in a session.
+        trials = (replace(trials[0], feeds=trials[0].feeds[-1:]),)
+        shown = onnx.load_model_from_string(trials[0].model).graph.output
+        given = _by_name(outputs, shown, "output")
+        became = [Outcome(trials[0].key, "ran", "run", ((tuple(given[value.name] for value in shown),),))]
+    _conclude(trials, became, accuracy, subject)
+
+
+class RunningTarget:
+    """A target in a process of its own; a context manager. The fixture ``onnxspec_target`` is one."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.description: dict[str, Any] = {}
+        self._process = TargetProcess(target)
+
+    def __enter__(self) -> RunningTarget:
+        """Start it. Raises TargetUnavailable, whose text says how to mend it."""
+        try:
+            self.description = self._process.start()
+        except TargetUnavailable as error:
+            raise TargetUnavailable(how_to_mend(self.target, error), error.captured) from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._process.close()
+
+    @property
+    def name(self) -> str:
+        """What the user calls it."""
+        return self.target.name
+
+    def assert_conforms(self, subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None = None) -> None:
+        """Run a model or a case on the target, twice, and make sure that what comes back is right.
+
+        Arguments as for :func:`assert_conforms`. Raises NotConforming also where the target refuses.
+        """
+        __tracebackhide__ = True
+        trials = _trials_of(subject, inputs)
+        outcomes = list(self._process.run(map(job_of, trials)))
+        _conclude(trials, outcomes, self.target.accuracy, subject, self.name)
+
+    def run(self, subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None = None) -> dict[str, NDArray[Any]]:
+        """The outputs of a model or a case by name. Raises NotConforming where there are none."""
+        __tracebackhide__ = True
+        trial = _trials_of(subject, inputs)[0]
+        (outcome,) = self._process.run([job_of(trial)])
+        if outcome.status != "ran":
+            _conclude((trial,), (outcome,), self.target.accuracy)
+        shown = onnx.load_model_from_string(trial.model).graph.output
+        arrays = outcome.outputs[-1][0]
+        return {value.name: array for value, array in zip(shown, arrays, strict=False) if array is not None}
+
+
+def _conclude(
+    trials: tuple[Trial, ...],
+    outcomes: Sequence[Outcome],
+    accuracy: str,
+    subject: Subject | None = None,
+    target: str = "",
+) -> None:
+    """Judge what became of trials. Raises NotConforming where they do not conform."""
+    __tracebackhide__ = True
+    judgement = judge(trials, outcomes, accuracy)
+    if judgement.verdict in FAILING | DECLINED | UNTRIED:
+        repeat = _how_to_repeat(subject, trials[0].key, target)
+        prepared = prepared_trials(trials)
+        raise NotConforming(failure_text(prepared, outcomes, judgement, accuracy=accuracy, repeat=repeat), judgement)
+    if judgement.verdict is Verdict.INCONCLUSIVE:
+        warnings.warn(f"{trials[0].key}: {judgement.message}", stacklevel=3)
+
+
+def _how_to_repeat(subject: Subject | None, key: str, target: str) -> str:
+    """The command that shows a case on a target; without one the text that names the case, which all commands take."""
+    spec = subject if is_spec(subject) else None
+    if spec is not None:
+        name = key if spec in profile("core", spec.op, spec.version) else case_text(spec)
+    elif isinstance(subject, (str, os.PathLike)) and _is_case(subject):
+        name = os.fspath(subject)
+    else:
+        return ""
+    return shlex.join(["onnxspec", "explain", name, "--target", target]) if target else name
+
+
+def _is_case(subject: Any) -> bool:
+    """Whether a subject names a case, and is not the path of a model."""
+    if isinstance(subject, os.PathLike):
+        return os.path.isdir(subject)
+    return isinstance(subject, str) and not subject.endswith(".onnx")
+
+
+def _trials_of(subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None) -> tuple[Trial, ...]:
+    """What is to be run and judged, and its twin where Y is not among its outputs."""
+    if _is_case(subject):
+        if inputs is not None:
+            raise ValueError("a case has its own inputs")
+        name = subject if isinstance(subject, str) else os.path.join(os.curdir, str(subject))
+        (probe,) = select_probes(Selection(cases=(name,)), operator_names(""))
+        trials = probe.prepare().trials
+        if not trials:
+            raise NotOneNode(f"{name}: what it holds is no recurrent node that can be judged alone")
+        return trials
+    if is_spec(subject):
+        if inputs is not None:
+            raise ValueError("a case has its own inputs")
+        return build_case(subject).trials
+    model = subject if isinstance(subject, bytes) else bytes(_proto(subject).SerializeToString())
+    one = read_model(model)
+    if inputs is None:
+        raise ValueError("a model is judged with the inputs that it was fed: give inputs")
+    graph = onnx.load_model_from_string(model).graph
+    used = [value for value in graph.input if value.name in one.inputs.values()]
+    defaults = {name for formal, name in one.inputs.items() if formal in one.constants}
+    fed = _by_name(inputs, used, "input", defaults)
+    resolve(one.node, one.bind(fed))  # raises IllegalNode
+    return trials_of(graph.name or "model", model, one, [fed])
+
+
+def _proto(subject: Any) -> onnx.ModelProto:
+    if isinstance(subject, onnx.ModelProto):
+        return subject
+    try:
+        return onnx.load(os.fspath(subject))
+    except OSError as error:
+        raise NotOneNode(f"{subject}: cannot be read: {error.strerror or error}") from None
+
+
+def _by_name(
+    arrays: Arrays | Sequence[NDArray[Any]],
+    values: Iterable[onnx.ValueInfoProto],
+    what: str,
+    optional: Collection[str] = (),
+) -> dict[str, NDArray[Any]]:
+    """Arrays by name. Raises ValueError for names that the graph does not have, and for those that are missing."""
+    names = [value.name for value in values]
+    if not isinstance(arrays, Mapping):
+        arrays = list(arrays)
+        needed = [name for name in names if name not in optional] if len(arrays) < len(names) else names
+        if len(arrays) != len(needed):
+            raise ValueError(f"{len(arrays)} {what}s are given, the graph has {len(names)}: {', '.join(names)}")
+        return dict(zip(needed, arrays, strict=True))
+    for name in arrays:
+        if name not in names:
+            raise ValueError(f"the graph has no {what} {name!r}; it has {', '.join(names)}")
+    missing = [name for name in names if name not in arrays and name not in optional]
+    if missing:
+        raise ValueError(f"no {what} {', '.join(missing)} is given")
+    return dict(arrays)

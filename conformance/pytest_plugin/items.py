@@ -1,0 +1,301 @@
+"""Items of pytest: one for each operator version, type and group of clauses, with its cases inside."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from ...cases import PROFILES
+from ...cases.specs.features import GROUPS
+from ..judging.judgement import DECLINED, Verdict
+from ..models.content import ModelError
+from ..probes.directory import probe_directories
+from ..probes.naming import expanded
+from ..probes.probe import Probe
+from ..probes.selection import Selection, UnknownName, meant_for, narrow, select_probes, version_numbers
+from ..probes.wrapped import named_target
+from ..results.expected.decidable import decidable
+from ..results.expected.entries import Entry, ExpectedFailureError, applying, expectations_of, read_expected
+from ..results.result import Result
+from ..results.wording import how_to_mend
+from ..targets.target import Target, TargetError
+from ..workers.process import TargetUnavailable
+from ..workers.worker import one_line
+from .models import nodes_of_models
+from .options import PACKAGE, Asked, asked_for
+from .pipeline import Judged, Pipeline
+
+__all__ = ["Expectations", "Group", "Suite", "TargetSuite", "announce", "item_group", "target_named"]
+
+_REASONS_SHOWN = 3
+_NAMES_SHOWN = 6
+
+
+def item_group(probe: Probe) -> str:
+    """The one group whose item holds a case: the most special of its own, ``plain`` where it has none.
+
+    :data:`..cases.features.GROUPS` goes from what every case has to what few have.
+    """
+    return next((name for name in reversed(GROUPS) if name in probe.features and name != "forward"), "plain")
+
+
+def target_named(name: str, asked: Asked | None) -> Target:
+    """The target of that name. Raises TargetError."""
+    target = named_target(name, asked.targets_file if asked else None)
+    if asked is None or not asked.pythonpath or target.command:
+        return target
+    path = os.pathsep.join([*asked.pythonpath, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return replace(target, environment={"PYTHONPATH": path, **target.environment})
+
+
+def announce(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Have the cases of items sent to their targets, as far as those are at work already."""
+    if hasattr(item.config, "workerinput"):
+        items: Sequence[pytest.Item | None] = (item, nextitem)  # pytest-xdist tells a worker only what comes next
+    else:
+        items = () if isinstance(item, Group) and item.announced else item.session.items
+    for each in items:
+        if isinstance(each, Group) and not each.announced:
+            each.announced = True
+            each.suite.pipeline.expect(each.probes)
+
+
+class Suite(pytest.Directory):
+    """The suite, with one collector for each target."""
+
+    @classmethod
+    def from_parent(cls, parent: Any, *, fspath: None = None, path: Path | None = None, **more: Any) -> Any:
+        """Ids begin with the package's name, wherever it is installed."""
+        return super().from_parent(parent, path=path, name=PACKAGE, nodeid=PACKAGE, **more)
+
+    def collect(self) -> Iterator[pytest.Collector]:
+        """One collector for each target. What cannot be carried out as asked is one error of one line."""
+        asked = asked_for(self.config)
+        assert asked is not None
+        try:
+            own = read_expected(asked.expected) if asked.expected is not None else None
+            targets = [target_named(name, asked) for name in asked.targets]
+            cases, origins = expanded(asked.cases, asked.base)
+            versions = version_numbers(asked.versions)
+            selection = Selection(asked.profile, asked.ops, versions, asked.types, cases, origins=origins)
+            probes: Sequence[Probe]
+            if asked.models:
+                roots = nodes_of_models(asked.models, self.config)
+                selection = replace(selection, profile="directories", directories=tuple(map(str, roots)))
+                probes = narrow(selection, probe_directories(roots))
+            else:
+                probes = select_probes(selection, list(dict.fromkeys(op for t in targets for op in t.operators)))
+            suites = []
+            for target in targets:
+                entries = own if own is not None else expectations_of(target) if asked.expects else ()
+                suite: TargetSuite = TargetSuite.from_parent(self, name=target.name)
+                due = list(meant_for(target.operators, selection, probes))
+                suite.hold(Pipeline(target, entries, asked.targets_file), due, selection.profile)
+                suites.append(suite)
+        except (UnknownName, TargetError, ExpectedFailureError, ModelError) as error:
+            raise self.CollectError(f"onnxspec: {error}") from None
+        yield from suites
+
+
+class TargetSuite(pytest.Collector):
+    """The items of one target, which share its process."""
+
+    pipeline: Pipeline
+
+    def hold(self, pipeline: Pipeline, probes: Sequence[Probe], profile: str) -> None:
+        """What to collect: the chosen cases of a profile."""
+        self.pipeline = pipeline
+        self.down = ""
+        self._probes = list(probes)
+        self._profile = profile
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """One item for each operator version, type and group, and one for what is expected to fail."""
+        groups: dict[str, list[Probe]] = {}
+        for probe in self._probes:
+            name = f"{probe.op}-{probe.version}-{probe.type}-{item_group(probe)}"
+            groups.setdefault(name, []).append(probe)
+        form = _with_subtests if hasattr(pytest, "Subtests") else _alone
+        for name, probes in groups.items():
+            item: Group = Group.from_parent(self, name=name, callobj=form)
+            item.probes = probes
+            yield item
+        if self._profile not in PROFILES:  # what is no part of a profile cannot tell whether failures still happen
+            return
+        entries = decidable(self.pipeline.entries, {probe.id for probe in self._probes}, self._profile)
+        covered = [(entry, [p for p in self._probes if entry.covers(p)]) for entry in entries]
+        if any(probes for _, probes in covered):
+            last: Expectations = Expectations.from_parent(self, name="expected-failures")
+            last.entries = [(entry, probes) for entry, probes in covered if probes]
+            yield last
+
+    def teardown(self) -> None:
+        """After the last item."""
+        self.pipeline.close()
+
+    def start(self) -> None:
+        """Start the target. Where it does not, the first item tells why, and all others are skipped."""
+        if not self.down:
+            try:
+                self.pipeline.start()
+                return
+            except TargetUnavailable as error:
+                self.fail(error)
+        pytest.skip(self.down)
+
+    def fail(self, error: TargetUnavailable) -> NoReturn:
+        """End an item whose target does not start: with the reason, or a skip where another has told that."""
+        name = self.pipeline.target.name
+        self.down = f"the target {name} cannot start, which is told once as an error"
+        if self._first_to_tell():
+            raise pytest.fail.Exception(how_to_mend(self.pipeline.target, error), pytrace=False) from None
+        raise pytest.skip.Exception(self.down) from None
+
+    def _first_to_tell(self) -> bool:
+        shared = getattr(self.config, "workerinput", {}).get("onnxspec_shared")
+        if shared is None:
+            return True
+        try:
+            Path(shared, self.pipeline.target.name.encode().hex()[-200:]).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+
+def _with_subtests(subtests: Any) -> None:
+    """What pytest takes a group for: a function whose argument is pytest's own fixture for subtests."""
+
+
+def _alone() -> None:
+    """The same where pytest has no subtests: before version 9."""
+
+
+class _TargetItem(pytest.Item):
+    """An item that a target works for."""
+
+    @property
+    def suite(self) -> TargetSuite:
+        assert isinstance(self.parent, TargetSuite)
+        return self.parent
+
+    def setup(self) -> None:
+        """Have the target at work."""
+        super().setup()
+        self.suite.start()
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """How the item is called in headings."""
+        return self.path, None, f"{self.suite.name}: {self.name}"
+
+
+class Group(_TargetItem, pytest.Function):
+    """The cases of one operator version, type and group. A function to pytest, so that it can have subtests."""
+
+    probes: Sequence[Probe]
+    announced = False
+
+    def runtest(self) -> None:
+        """Judge every case; then fail, be expected to, be skipped, or pass."""
+        pipeline = self.suite.pipeline
+        self.user_properties.append(("target", pipeline.target.name))
+        described = (str(pipeline.description.get(key) or "") for key in ("runtime", "version"))
+        self.user_properties.append(("runtime", " ".join(described).strip()))
+        results: list[Result] = []
+        failures: dict[str, str] = {}
+        untold: list[str] = []
+        try:
+            for judged in pipeline.results_of(self.probes):
+                results.append(judged.result)
+                self.user_properties += _properties(judged.result)
+                failure = self._failure(judged)
+                told = self._tell(judged.result.case, _error(judged.result, failure))
+                if failure:
+                    failures[judged.result.case] = failure
+                    untold += [] if told else [f"{judged.result.case}\n{failure}"]
+                if self.session.shouldfail:
+                    break
+        except TargetUnavailable as error:
+            self.suite.fail(error)
+        self._conclude(results, list(failures), untold)
+
+    def _tell(self, case: str, error: BaseException | None) -> bool:
+        """Report a case as a subtest, by what it would raise, and return whether that was possible.
+
+        Unless pytest is verbose only what fails is worth the cost of a report.
+        """
+        fails = error is not None and not isinstance(error, (pytest.xfail.Exception, pytest.skip.Exception))
+        subtests: Any = self.funcargs.get("subtests")
+        if subtests is None or not (fails or self.config.get_verbosity(pytest.Config.VERBOSITY_SUBTESTS) > 0):
+            return False
+        # With -x it comes through once it is reported; the item then ends with its own words.
+        with contextlib.suppress(pytest.fail.Exception), subtests.test(msg=case):
+            if error is not None:
+                raise error
+        return True
+
+    def _failure(self, judged: Judged) -> str:
+        """What there is to say about a case that fails as nobody expected; empty for any other."""
+        result = judged.result
+        if result.verdict is Verdict.NOT_RUN:
+            return f"not run: {result.message.removeprefix('not run: ')}"
+        if result.expected and self.config.getoption("runxfail"):
+            return f"{result.verdict.value}: {result.message} (expected: {result.why})\n  repeat    {result.repeat}"
+        return judged.text
+
+    def _conclude(self, results: Sequence[Result], failed: Sequence[str], untold: Sequence[str]) -> None:
+        """End the item: `failed` are the ids of cases that failed, `untold` the texts that no subtest has told."""
+        if failed:
+            names = f"{', '.join(failed[:_NAMES_SHOWN])}{', ...' if len(failed) > _NAMES_SHOWN else ''}"
+            heading = f"{len(failed)} of {len(results)} cases fail: {names}"
+            pytest.fail("\n\n".join([heading, *untold]), pytrace=False)
+        failing = [result for result in results if result.failing]
+        if failing:
+            reasons = list(dict.fromkeys(result.why for result in failing))
+            pytest.xfail(f"{len(failing)} of {len(results)} cases fail as expected: {' | '.join(reasons)}")
+        if results and all(result.verdict in DECLINED for result in results):
+            messages = Counter(one_line(result.message, 240) for result in results).most_common(_REASONS_SHOWN)
+            pytest.skip(f"{results[0].verdict.value}: {' | '.join(message for message, _ in messages)}")
+
+
+class Expectations(_TargetItem):
+    """Whether every expected failure still happens."""
+
+    entries: Sequence[tuple[Entry, Sequence[Probe]]]
+
+    def runtest(self) -> None:
+        """Fail where an entry covers cases that ran, none of which fails as it says."""
+        try:
+            pipeline = self.suite.pipeline
+            applied = set(applying((entry for entry, _ in self.entries), pipeline.description))
+            stale = [e for e, probes in self.entries if e in applied and not pipeline.still_fails(e, probes)]
+        except TargetUnavailable as error:
+            self.suite.fail(error)
+        if stale:
+            lines = [f"  {entry.op}: {entry.reason}" for entry in stale]
+            heading = "expected failures that no longer happen, to be taken from the list:"
+            pytest.fail("\n".join([heading, *lines]), pytrace=False)
+
+
+def _properties(result: Result) -> list[tuple[str, str]]:
+    """What JUnit files hold of a case, in this order: case, verdict, clause, ratio."""
+    ratio = "" if result.worst is None else f"{result.worst:.6g}"
+    clause = result.clause or ""
+    return [("case", result.case), ("verdict", result.verdict.value), ("clause", clause), ("ratio", ratio)]
+
+
+def _error(result: Result, failure: str) -> BaseException | None:
+    """What a subtest of the case raises."""
+    if failure:
+        return pytest.fail.Exception(failure, pytrace=False)
+    if result.failing:
+        return pytest.xfail.Exception(result.why)
+    if result.verdict in DECLINED:
+        return pytest.skip.Exception(f"{result.verdict.value}: {result.message}")
+    return None

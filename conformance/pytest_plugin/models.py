@@ -1,0 +1,39 @@
+"""``--onnxspec-model``: the recurrent nodes of models, as cases for items of pytest."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ..extraction.cases import cases_of_model
+from ..models.content import ModelError
+
+__all__ = ["nodes_of_models"]
+
+
+def nodes_of_models(models: Sequence[Path], config: pytest.Config) -> list[Path]:
+    """Folders with a test case for every node that can be run, one folder a model; they are gone when pytest ends.
+
+    Warns of nodes that cannot be run. Raises ModelError for a model without one that can, or that cannot be read.
+    """
+    root = Path(tempfile.mkdtemp(prefix="onnxspec-"))
+    config.add_cleanup(lambda: shutil.rmtree(root, ignore_errors=True))
+    folders = []
+    for number, model in enumerate(models):
+        folders.append(root / f"{number}-{model.stem}")
+        try:
+            nodes = cases_of_model(model, folders[-1])
+        except ModelError as error:
+            raise ModelError(f"{model} {error}") from None
+        for node in nodes:
+            if node.why:
+                text = f"{model}: {node.node} ({node.operator}) is not run: {node.why}"
+                warnings.warn(pytest.PytestWarning(text), stacklevel=1)
+        if not any(node.case for node in nodes):
+            raise ModelError(f"{model} has no recurrent node that can be run")
+    return folders

@@ -1,0 +1,153 @@
+"""What pytest is asked to do here: options, and ini values of the same names. Loads nothing of the suite itself."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = ["DEFAULT_TARGET", "PACKAGE", "Asked", "add_options", "asked_for"]
+
+PACKAGE = "onnxspec.conformance"
+"""What ``--pyargs`` calls the suite, and what ids of its items begin with."""
+
+DEFAULT_TARGET = "onnxruntime"
+
+# Name, metavar, whether it may be repeated, help.
+_OPTIONS: tuple[tuple[str, str, bool, str], ...] = (
+    ("target", "TARGET", True, "runtime to test: onnxruntime, onnxruntime:NAMEExecutionProvider, onnx-reference, "
+     "backend:package.module, or a name from targets.toml"),
+    ("profile", "smoke|core|full", False, "which pinned list of cases (default: core)"),
+    ("op", "OP", True, "only this operator, e.g. LSTM"),
+    ("since-version", "N", True, "only this operator version"),
+    ("type", "TYPE", True, "only this type: float16, bfloat16, float32, float64"),
+    ("random", "N", False, "N fresh cases, which no profile holds, in place of a profile"),
+    ("seed", "SEED", False, "which fresh cases: the same for everyone (default: 0)"),
+    ("model", "MODEL.onnx", True, "the recurrent nodes of this model, not the cases of a profile"),
+    ("case", "CASE", True, "only this case: its id, in which * and ? are wildcards, its JSON, a test-case directory "
+      "(./DIR), or =@FILE, a file of such lines"),
+    ("expected", "FILE|none", False, "expected failures instead of the shipped ones; none: expect no failure"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for. Empty tuples mean all, as in a Selection.
+
+    models
+        Models whose recurrent nodes are run in place of a profile.
+    base
+        The folder that files of cases and directories count from: that of the ini-file where it names them.
+    expected
+        The file of expected failures; None where it is the shipped one of each target, or where there is to be none.
+    expects
+        False where no failure is expected at all.
+    targets_file
+        The file of named targets, None where there is none.
+    pythonpath
+        Folders that a module of a ``backend:`` target is looked up in, beside the caller's PYTHONPATH.
+    """
+
+    targets: tuple[str, ...]
+    profile: str
+    ops: tuple[str, ...]
+    versions: tuple[str, ...]
+    types: tuple[str, ...]
+    cases: tuple[str, ...]
+    models: tuple[Path, ...]
+    base: Path
+    expected: Path | None
+    expects: bool
+    targets_file: Path | None
+    pythonpath: tuple[str, ...]
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare ``--onnxspec-NAME`` and the ini value ``onnxspec_name`` for every option."""
+    group = parser.getgroup("onnxspec", "onnxspec: conformance of ONNX runtimes (pytest --pyargs onnxspec.conformance)")
+    for name, metavar, repeatable, text in _OPTIONS:
+        again = " (may be repeated)" if repeatable else ""
+        group.addoption(
+            f"--onnxspec-{name}",
+            action="append" if repeatable else "store",
+            default=None,
+            metavar=metavar,
+            help=text + again,
+        )
+        ini = f"onnxspec_{name.replace('-', '_')}"
+        if repeatable:
+            parser.addini(ini, f"default of --onnxspec-{name}", type="args")
+        else:
+            parser.addini(ini, f"default of --onnxspec-{name}", default="")
+
+
+def asked_for(config: pytest.Config) -> Asked | None:
+    """What is asked for: an option, else the ini value of that name. None where nothing at all is given."""
+    given = {name: _value(config, name, repeatable) for name, _, repeatable, _ in _OPTIONS}
+    if not any(given.values()):
+        return None
+    expected = given["expected"] or ""
+    return Asked(
+        targets=tuple(dict.fromkeys(given["target"] or (DEFAULT_TARGET,))),
+        profile=_profile(given["profile"], given["random"], given["seed"]),
+        ops=tuple(given["op"] or ()),
+        versions=tuple(given["since-version"] or ()),
+        types=tuple(given["type"] or ()),
+        cases=tuple(given["case"] or ()),
+        models=tuple(_base(config, "model") / text for text in given["model"] or ()),
+        base=_base(config, "case"),
+        expected=None if expected in ("", "none") else _expected_file(config, expected),
+        expects=expected != "none",
+        targets_file=_targets_file(config),
+        pythonpath=_pythonpath(config),
+    )
+
+
+def _profile(profile: str | None, random: str | None, seed: str | None) -> str:
+    """The pinned list, or what stands for fresh cases in its place. Every process of a session draws the same, so a
+    seed that is not given is not a new one."""
+    if not random:
+        if seed:
+            raise pytest.UsageError("--onnxspec-seed says which fresh cases: give --onnxspec-random too")
+        return profile or "core"
+    if profile:
+        raise pytest.UsageError(
+            "--onnxspec-random runs fresh cases in place of a profile: leave out --onnxspec-profile"
+        )
+    return f"random-{random}-seed-{seed or '0'}"
+
+
+def _value(config: pytest.Config, name: str, repeatable: bool) -> Any:
+    option = config.getoption(f"onnxspec_{name.replace('-', '_')}", None)
+    if option:
+        return option
+    value = config.getini(f"onnxspec_{name.replace('-', '_')}")
+    return [str(v) for v in value or ()] if repeatable else value
+
+
+def _expected_file(config: pytest.Config, text: str) -> Path:
+    return _base(config, "expected") / text
+
+
+def _base(config: pytest.Config, name: str) -> Path:
+    """A path from the command line counts from the current folder, one from an ini-file from that file's folder."""
+    if config.getoption(f"onnxspec_{name}", None):
+        return config.invocation_params.dir
+    return config.inipath.parent if config.inipath is not None else config.rootpath
+
+
+def _targets_file(config: pytest.Config) -> Path | None:
+    folders = (config.invocation_params.dir, config.rootpath)
+    return next((f / "targets.toml" for f in folders if (f / "targets.toml").is_file()), None)
+
+
+def _pythonpath(config: pytest.Config) -> tuple[str, ...]:
+    """pytest's own ini value ``pythonpath`` changes sys.path of its process alone; a worker needs it too."""
+    try:
+        folders = config.getini("pythonpath")
+    except (KeyError, ValueError):  # the plugin that declares it is switched off
+        return ()
+    return tuple(os.fspath(folder) for folder in folders)

@@ -1,0 +1,172 @@
+"""A target at work for items of pytest: cases are sent ahead of the item that waits for them, each is judged once."""
+
+from __future__ import annotations
+
+import shlex
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..diagnosis.explainer import Explainer
+from ..judging.judgement import Verdict
+from ..probes.probe import Probe
+from ..probes.stream import Tried
+from ..results.expected.entries import Entry, Failure, applying, matching, stale
+from ..results.result import Result
+from ..results.wording import failure_text
+from ..running.events import CaseJudged
+from ..running.loop import cases_judged
+from ..targets.target import Target
+from ..workers.process import TargetProcess, TargetUnavailable
+
+__all__ = ["Judged", "Pipeline"]
+
+
+# Hypotheses that are tried on failing cases: some seconds, for a target that fails in ways that nothing explains.
+_EFFORT = 3000
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A case's result; ``text`` tells a failure that nobody expected, and is empty otherwise."""
+
+    result: Result
+    text: str
+
+
+class Pipeline:
+    """One target, started when its first result is asked for.
+
+    Cases announced by :meth:`expect` run while earlier ones are judged; a case that is asked for unannounced, or again,
+    runs then.
+    """
+
+    def __init__(self, target: Target, entries: Sequence[Entry] = (), targets_file: Path | None = None) -> None:
+        """`entries` are the expected failures; `targets_file` is where the target is defined, if in a file."""
+        self.target = target
+        self.entries = tuple(entries)
+        self.description: dict[str, Any] = {}
+        self._targets_file = targets_file
+        self._process: TargetProcess | None = None
+        self._agenda: deque[Probe] = deque()
+        self._under_way: set[str] = set()
+        self._running: Iterator[CaseJudged] = iter(())
+        self._ready: dict[str, Judged] = {}
+        self._failures: dict[str, Failure] = {}
+        suspects = [pattern for entry in self.entries for pattern in entry.faults]
+        self._explainer = Explainer(target.accuracy, _EFFORT, suspects)
+
+    def start(self) -> None:
+        """Start the target if it is not at work. Raises TargetUnavailable."""
+        if self._process is None:
+            process = TargetProcess(self.target)
+            self.description = process.start()
+            self._process = process
+
+    def close(self) -> None:
+        """End the target's process; what has been announced is forgotten."""
+        self._agenda.clear()
+        self._under_way.clear()
+        close = getattr(self._running, "close", None)
+        self._running = iter(())
+        if close is not None:
+            close()
+        if self._process is not None:
+            self._process.close()
+        self._process = None
+
+    def expect(self, probes: Iterable[Probe]) -> None:
+        """Announce cases that will be asked for, in this order. None is announced twice."""
+        for probe in probes:
+            if probe.id not in self._failures and probe.id not in self._under_way:
+                self._agenda.append(probe)
+                self._under_way.add(probe.id)
+
+    def results_of(self, probes: Iterable[Probe]) -> Iterator[Judged]:
+        """The results of cases, in order, each as soon as it is there.
+
+        Raises TargetUnavailable where the target does not start, or not again after a crash.
+        """
+        self.start()
+        probes = list(probes)
+        for probe in probes:
+            self._failures.pop(probe.id, None)
+        self.expect(probe for probe in probes if probe.id not in self._ready)
+        for probe in probes:
+            while probe.id not in self._ready:
+                self._advance()
+            judged = self._ready.pop(probe.id)
+            if judged.result.verdict is Verdict.UNAVAILABLE:
+                raise TargetUnavailable(judged.result.message)
+            self._failures[probe.id] = Failure.of(judged.result)
+            yield judged
+
+    def still_fails(self, entry: Entry, probes: Iterable[Probe]) -> bool:
+        """Whether something fails as an entry expects, or nothing that it covers could be tried.
+
+        probes
+            All that the entry covers. Of those that have not run as many do as it takes.
+        """
+        probes = list(probes)
+        for probe in probes:
+            if probe.id in self._failures and entry.expects(probe, self._failures[probe.id]):
+                return True
+        for probe in probes:
+            if probe.id not in self._failures:
+                (judged,) = self.results_of([probe])
+                if entry.expects(probe, judged.result):
+                    return True
+        return not stale([entry], ((probe, self._failures[probe.id]) for probe in probes))
+
+    def _announced(self) -> Iterator[Probe]:
+        while self._agenda:
+            yield self._agenda.popleft()
+
+    def _advance(self) -> None:
+        """Judge the next case that comes back."""
+        assert self._process is not None
+        event = next(self._running, None)
+        if event is None:
+            # Everything announced so far is done, and what was announced since then starts a new stream.
+            entries = applying(self.entries, self.description)
+            self._running = cases_judged(self._process, self._announced(), self.target, entries, self._repeat)
+            event = next(self._running)
+        self._under_way.discard(event.result.case)
+        self._ready[event.result.case] = self._judged(event)
+
+    def _judged(self, event: CaseJudged) -> Judged:
+        one, result = event.one, event.result
+        assert one is not None
+        # An entry that names a fault is about what it explains, whatever else expects it.
+        if not result.expected or any(e.faults and e.covers(one.probe) for e in self.entries):
+            result = self._explained(one, result)
+        if not result.failing or result.expected:
+            return Judged(result, "")
+        text = failure_text(
+            one.prepared,
+            one.outcomes,
+            one.judgement,
+            accuracy=self.target.accuracy,
+            clauses=result.clauses,
+            diagnosis=result.diagnosis,
+            repeat=result.repeat,
+        )
+        return Judged(result, text)
+
+    def _explained(self, one: Tried, result: Result) -> Result:
+        """The result with what explains it, which an entry may name."""
+        diagnosis = self._explainer.explain(one)
+        if not diagnosis:
+            return result
+        said = replace(result, diagnosis=diagnosis)
+        entry = matching(applying(self.entries, self.description), one.probe, said)
+        return replace(said, expected=entry is not None, why=entry.reason if entry else "")
+
+    def _repeat(self, probe: Probe) -> str:
+        """The command that shows a case on the target."""
+        place = ["--targets-file", str(self._targets_file)] if self._targets_file is not None else []
+        command = shlex.join([*probe.repeat(self.target.name), *place])
+        path = self.target.environment.get("PYTHONPATH") if self.target.adapter == "backend" else None
+        return f"PYTHONPATH={shlex.quote(path)} {command}" if path else command

@@ -1,0 +1,119 @@
+"""The pytest plugin: ``pytest --pyargs onnxspec.conformance --onnxspec-target onnxruntime``.
+
+pytest loads this module in every session of every environment that has onnxspec, so it imports nothing heavy, and it
+does nothing unless an option or an ini value asks for it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .options import DEFAULT_TARGET, PACKAGE, add_options, asked_for
+
+if TYPE_CHECKING:
+    from .assertion import RunningTarget
+
+__all__ = ["onnxspec_target"]
+
+_HOME = Path(__file__).parent.parent
+_FIXTURE = "onnxspec_target"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take part only where that is asked for."""
+    asked = asked_for(config)
+    if asked is not None:
+        config.pluginmanager.register(_Session(), "onnxspec-session")
+    elif PACKAGE in config.args:
+        raise pytest.UsageError(f"{PACKAGE}: which runtime? Give --onnxspec-target, e.g. --onnxspec-target onnxruntime")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that asks for the fixture runs once for each target."""
+    if _FIXTURE in metafunc.fixturenames:
+        asked = asked_for(metafunc.config)
+        names = asked.targets if asked is not None else (DEFAULT_TARGET,)
+        metafunc.parametrize(_FIXTURE, names, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def onnxspec_target(request: pytest.FixtureRequest) -> Iterator[RunningTarget]:
+    """A target of --onnxspec-target, onnxruntime by default, at work: see :mod:`.assertion`."""
+    from .assertion import RunningTarget
+    from .items import target_named
+
+    with RunningTarget(target_named(request.param, asked_for(request.config))) as running:
+        yield running
+
+
+class _Session:
+    """The hooks of a session that has asked for the suite."""
+
+    def __init__(self) -> None:
+        self._shared: str | None = None
+        self._counts: dict[str, dict[str, int]] = {}
+        self._runtimes: dict[str, str] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """The folder of this package stands for the suite."""
+        if path != _HOME:
+            return None
+        from .items import Suite
+
+        suite: pytest.Collector = Suite.from_parent(parent, path=path)
+        return suite
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        """Cases of an item, and of the next one, are sent before the item waits for its results."""
+        if item.nodeid.startswith(f"{PACKAGE}::"):
+            from .items import announce
+
+            announce(item, nextitem)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count verdicts; where pytest-xdist runs the items, here in the process that reports."""
+        if report.when != "teardown" or not report.nodeid.startswith(f"{PACKAGE}::"):
+            return
+        properties = [(name, str(value)) for name, value in report.user_properties]
+        target = next((value for name, value in properties if name == "target"), "")
+        for name, value in properties:
+            if name == "runtime":
+                self._runtimes[target] = value
+            if name == "verdict":
+                counts = self._counts.setdefault(target, {})
+                counts[value] = counts.get(value, 0) + 1
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Cases by verdict, for each target."""
+        if self._counts:
+            terminalreporter.ensure_newline()
+            terminalreporter.section("onnxspec: cases by verdict")
+        for target, counts in self._counts.items():
+            runtime, _, version = self._runtimes.get(target, "").partition(" ")
+            name = f"{target}{'' if runtime in target else f' ({runtime})'}{f' {version}' if version else ''}"
+            listed = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items(), key=lambda c: -c[1]))
+            terminalreporter.write_line(f"{name}: {sum(counts.values())} cases: {listed}")
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """pytest-xdist starts a worker: it gets a folder in which workers leave word for each other."""
+        self._shared = self._shared or tempfile.mkdtemp(prefix="onnxspec-")
+        node.workerinput["onnxspec_shared"] = self._shared
+
+    def pytest_unconfigure(self) -> None:
+        """Leave nothing behind."""
+        if self._shared is not None:
+            shutil.rmtree(self._shared, ignore_errors=True)

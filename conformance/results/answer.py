@@ -1,0 +1,253 @@
+"""What whoever must decide reads first of a target: does it conform, did it change, what does it support, whom does it
+hit. The terminal and the report say it in the same words, which are made here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..judging.judgement import FAILING, Verdict
+from .support import DECLINED, Lack, Problem, Tried, listed, support_of
+
+__all__ = ["Answer", "Hit", "answer_of", "in_words"]
+
+_FAILING = frozenset(verdict.value for verdict in FAILING)
+_FORBIDDEN = Verdict.NOT_REJECTED.value
+
+FEW = 0.1
+"""Up to this share of judged results, failures that are all known are called few. The figure is a choice: it colours a
+badge, and the counts stand in it."""
+
+_NO_FAILURE = ("convention", "mixed", "biased")
+"""Kinds of findings that fail no case."""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """Whom a finding hits, and how: who relies on ``on``, which is empty where nobody knows.
+
+    ``why`` explains it where only its list of known failures does; ``where`` has the operators and types that show it,
+    ``problems`` the places of its findings among those given.
+    """
+
+    on: str
+    what: str
+    why: str
+    where: str
+    known: bool
+    cases: int
+    problems: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        """Both in one line."""
+        return f"{self.on}: {_small(self.what)}" if self.on else self.what
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The first lines of what is told of a target.
+
+    ``state`` is ``conforms``, ``few`` (failures that are known, and few), ``departs`` or ``open`` (nothing was judged);
+    ``badge`` says all of it in a few words.
+    """
+
+    state: str
+    badge: str
+    conforms: str
+    since: str
+    supports: tuple[str, ...]
+    lacks: tuple[Lack, ...]
+    hits: tuple[Hit, ...]
+
+    @property
+    def supported(self) -> str:
+        """What is supported, in a line."""
+        return "; ".join(self.supports) or "nothing that was tried"
+
+    @property
+    def lacking(self) -> str:
+        """What is not supported, in a line; empty where nothing is lacking."""
+        return ", ".join(lack.what for lack in self.lacks)
+
+
+def answer_of(
+    tried: Sequence[Tried], problems: Sequence[Problem], *, stale: int = 0, lists_used: bool = True
+) -> Answer:
+    """The answer that the results and findings of one target give.
+
+    stale
+        How many entries of the target's list of known failures nothing needs any more.
+    lists_used
+        Whether lists of known failures were used at all.
+    """
+    failed = sum(t.times for t in tried if t.verdict in _FAILING - DECLINED)
+    judged = failed + sum(t.times for t in tried if t.verdict == Verdict.PASS.value)
+    # A fallback is no failure of arithmetic; where it fails the run, it is news all the same.
+    new = sum(t.times for t in tried if t.verdict in _FAILING and not t.expected)
+    known = sum(t.times for t in tried if t.verdict in _FAILING - DECLINED and t.expected)
+    supports, lacks = support_of(tried, problems)
+    left_out = sum(t.times for t in tried if t.verdict == Verdict.NOT_RUN.value)
+    started = not tried or any(t.verdict != Verdict.UNAVAILABLE.value for t in tried)
+    remark = "" if not lists_used else f", {new:,} new" if new else ", all known"
+    if not judged:
+        state, badge = "open", "Nothing was judged" if started else "Could not start"
+        conforms = "unknown, nothing was judged" if started else "unknown, it could not start"
+    elif not failed and left_out:
+        state, badge = "open", f"{left_out:,} not run"
+        conforms = f"unknown ({left_out:,} were not run, all {judged:,} judged agree)"
+    elif not failed:
+        state, badge, conforms = "conforms", f"Conforms, {judged:,} judged", f"yes (all {judged:,} judged)"
+    else:
+        state = "few" if lists_used and not new and failed <= FEW * judged else "departs"
+        badge = f"Fails {failed:,} of {judged:,} ({_percent(failed, judged)}){remark}"
+        conforms = f"no ({failed:,} of {judged:,} judged{f', {left_out:,} were not run' if left_out else ''})"
+    since = _since(new, known, stale) if lists_used else "not compared, lists of known failures were left out"
+    return Answer(state, badge, conforms, since, supports, lacks, tuple(_hits(problems)))
+
+
+def _percent(part: int, whole: int) -> str:
+    """A share that never rounds to nothing or to all."""
+    share = 100 * part / whole
+    return "all" if part == whole else "under 1 %" if share < 1 else f"{min(round(share), 99)} %"
+
+
+def _since(new: int, known: int, stale: int) -> str:
+    words = "nothing new"
+    if new:
+        words = f"{new:,} new failure{'' if new == 1 else 's'}, {f'{known:,} known' if known else 'none known before'}"
+    if stale:
+        words += f"; {stale} known failure{' no longer shows' if stale == 1 else 's no longer show'}"
+    return words
+
+
+def _hits(problems: Sequence[Problem]) -> Iterator[Hit]:
+    """Whom the failures hit: what is new before what is known, what has many cases before what has few. What is
+    known to be accepted though it is forbidden is one, as it hits only those who count on a refusal."""
+    failing = [k for k, p in enumerate(problems) if p.verdict not in DECLINED and p.kind not in _NO_FAILURE]
+    taken = [k for k in failing if problems[k].kind == _FORBIDDEN and problems[k].expected]
+    for k in sorted(failing, key=lambda k: (problems[k].expected, -problems[k].cases)):
+        problem = problems[k]
+        if k not in taken:
+            on = problem.conditions or _type_alone(problem) or _topic(problem.clauses)
+            what, why = _bare(problem), "" if on else problem.why
+            if not on and not why and problem.verdict in _UNTOLD:
+                what = f"{what}, and nothing is known that only these cases have; the smallest is {problem.smallest}"
+            yield Hit(on, what, why, _where(problem), problem.expected, problem.cases, (k,))
+    if taken:
+        cases = sum(problems[k].cases for k in taken)
+        what = f"{cases:,} of them ran"
+        yield Hit(
+            "invalid models being rejected", what, "", _where(*(problems[k] for k in taken)), True, cases, tuple(taken)
+        )
+
+
+_UNTOLD = (Verdict.CRASHED.value, Verdict.TIMED_OUT.value)
+"""Verdicts whose title alone says nothing of when they come."""
+
+
+_TOPICS = {
+    "activation-alpha": "activation_alpha",
+    "activation-beta": "activation_beta",
+    "activations": "activations",
+    "batch": "several rows",
+    "bias": "B",
+    "clip": "clip",
+    "coefficients": "alpha and beta of activations",
+    "constants": "weights as inputs of the graph",
+    "direction": "direction",
+    "directions": "direction",
+    "empty-sequence": "rows without steps",
+    "equations": "any node",
+    "gates": "any node",
+    "hidden-size": "hidden_size",
+    "infinity": "infinity",
+    "initial-states": "initial states",
+    "input-forget": "input_forget",
+    "layout": "layout",
+    "lengths": "sequence_lens",
+    "linear-before-reset": "linear_before_reset",
+    "nan": "NaN",
+    "output-quantization": "quantized outputs",
+    "output-sequence": "output_sequence",
+    "overflow": "large numbers",
+    "peepholes": "P",
+    "quantization": "quantization",
+    "scales": "scales",
+    "session": "a session that runs again",
+    "thresholded-relu": "ThresholdedRelu",
+    "types.bfloat16": "bfloat16",
+    "zero-points": "zero points",
+}
+"""What somebody relies on whom a fault against a clause hits, by the clause's id without its operator, or the beginning
+of it."""
+
+
+def _type_alone(problem: Problem) -> str:
+    """The type that a loss of accuracy is about, if it is one: it comes with the type, whatever a node has."""
+    inaccurate = problem.verdict == Verdict.INACCURATE.value and len(problem.types) == 1
+    return problem.types[0] if inaccurate else ""
+
+
+def _topic(clauses: Sequence[str]) -> str:
+    """What the clauses that a fault breaks are about; empty where they are about several things, or nothing tells."""
+    topics = set()
+    for clause in clauses:
+        first, _, rest = clause.partition(".")[2].partition(".")
+        name = "".join(word.capitalize() for word in rest.split("-"))  # a function's, as it stands in activations
+        topics.add(name if first == "functions" else _TOPICS.get(f"{first}.{rest}") or _TOPICS.get(first, ""))
+    return topics.pop() if len(topics) == 1 else ""
+
+
+def _where(*problems: Problem) -> str:
+    operators = list(dict.fromkeys(op for p in problems for op in p.operators))
+    types = list(dict.fromkeys(t for p in problems for t in p.types))
+    return "; ".join(filter(None, [listed(operators), ", ".join(types)]))
+
+
+def _bare(problem: Problem) -> str:
+    """What happens, without the condition, which a title ends with."""
+    title = in_words(problem.title, problem.verdict, problem.reason)
+    if problem.conditions:
+        title = title.removesuffix(f" (with {problem.conditions})").removesuffix(
+            f" (seen only with {problem.conditions})"
+        )
+    return title
+
+
+def _small(title: str) -> str:
+    """A title in the middle of a sentence; names of inputs and attributes keep their form."""
+    first = title.split(" ", 1)[0]
+    return title[:1].lower() + title[1:] if first.isalpha() and not first.isupper() else title
+
+
+PLAIN = {
+    ("wrong", "value"): "Wrong values",
+    ("wrong", "nonfinite"): "Infinity or NaN where a number must be",
+    ("inaccurate", "value"): "Values less accurate than they must be",
+    ("inaccurate", "nonfinite"): "Infinity or NaN that only coarser arithmetic explains",
+    ("unstable", "value"): "Two runs of the same data differ, and one is wrong",
+    ("malformed", "shape"): "An output of the wrong shape",
+    ("malformed", "type"): "An output of the wrong type",
+    ("malformed", "count"): "The wrong number of outputs",
+    ("malformed", "form"): "An output that is no array of numbers",
+    ("input-modified", "inputs-changed"): "The run changes its inputs",
+    ("crashed", ""): "The process dies",
+    ("timed-out", ""): "No answer in the time allowed",
+    ("fallback", ""): "The node runs somewhere else than asked for",
+    ("pass", "padding"): "Values past a sequence's length that break a convention",
+}
+"""What the short titles of a run mean, by verdict and reason."""
+
+
+def in_words(title: str, verdict: str, reason: str) -> str:
+    """A finding's title for people: ``wrong (value) with clip`` is ``Wrong values with clip``."""
+    for (name, why), words in PLAIN.items():
+        short = f"breaks a convention ({why})" if name == "pass" else f"{name} ({why})" if why else name
+        bare = title == short or title.startswith((f"{short} with ", f"{short} ("))
+        if name == verdict and bare:
+            return words + title[len(short) :]
+    if reason and title.startswith(f"{verdict} ({reason})") and (verdict, "") in PLAIN:
+        return PLAIN[verdict, ""] + title[len(f"{verdict} ({reason})") :]
+    # A name from the documents keeps its form: input_forget, Y.
+    return title[:1].upper() + title[1:] if title.split(" ", 1)[0].isalpha() else title

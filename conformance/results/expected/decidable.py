@@ -1,0 +1,25 @@
+"""Of which expected failures a run can tell whether they still happen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from ....cases import PROFILES
+from ...probes.drawn import fresh_profile
+from ...probes.selection import probes_of_profile
+from .entries import Entry
+
+__all__ = ["decidable"]
+
+_WHOLE = "core"
+"""The profile in which every expected failure shows."""
+
+
+def decidable(entries: Sequence[Entry], done: Set[str], profile: str) -> list[Entry]:
+    """The expected failures of which the cases that ran (their ids) tell whether they still happen: those of which no
+    case is missing that could show them. A small profile may have one case that an entry is about, which happens to
+    pass, where other cases still need the entry. Fresh cases tell of none."""
+    if not entries or fresh_profile(profile) is not None:
+        return []
+    telling = probes_of_profile(max(profile, _WHOLE, key=PROFILES.index))
+    return [entry for entry in entries if all(probe.id in done for probe in telling if entry.covers(probe))]

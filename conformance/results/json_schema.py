@@ -1,0 +1,47 @@
+"""The records of a run folder as JSON Schema: made from the types that they are checked against when they are read.
+
+Run as a module it writes them into a folder, as they are published in docs/schema::
+
+    python -m onnxspec.conformance.results.json_schema docs/schema
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .lines import Line
+from .records import SCHEMA, RunRecord
+from .result import Result
+
+__all__ = ["json_schemas", "write_json_schemas"]
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def json_schemas() -> dict[str, dict[str, Any]]:
+    """File name to schema, of a line of results.jsonl, a line of journal.jsonl, and run.json."""
+    kinds: dict[str, tuple[str, Any]] = {
+        "result.schema.json": ("A line of results.jsonl", Result),
+        "journal.schema.json": ("A line of journal.jsonl", Line),
+        "run.schema.json": ("run.json", RunRecord),
+    }
+    return {
+        name: {"$schema": _DIALECT, "title": f"{title} (form {SCHEMA})", **msgspec.json.schema(kind)}
+        for name, (title, kind) in kinds.items()
+    }
+
+
+def write_json_schemas(folder: Path) -> None:
+    """Write the schemas. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, schema in json_schemas().items():
+        (folder / name).write_text(json.dumps(schema, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_json_schemas(Path(sys.argv[1]))

@@ -1,0 +1,214 @@
+"""What a target did, kept beside its results: every job's outcome as a line of the journal, the bits of its outputs in
+a file beside it. With them a verdict can be reached again where the target is not at hand.
+
+The bits of a target are one file, ``recorded/TARGET.bits``, to which tensors are appended; a line says where each of
+its tensors lies, and what their SHA-256 is. Equal tensors are stored once. Bits are written before the line that speaks
+of them, so that what a kill leaves behind is at most bits that nothing speaks of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import mmap
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from ...reference import FORMATS
+from ..workers.job import Outcome
+from .evidence import slug
+from .result import Count, Quantity
+
+__all__ = [
+    "CASE",
+    "FOLDER",
+    "FRESH",
+    "JobRecord",
+    "MissingBits",
+    "Recorder",
+    "TensorRecord",
+    "bits_of",
+    "bits_path",
+    "outcome_of",
+]
+
+FOLDER = "recorded"
+
+CASE, FRESH = "case", "fresh-process"
+"""Purposes of jobs: the result of a case rests on them; they were run once more in a process of their own."""
+
+_ALIGNED = 64  # bytes
+_OTHER_TYPES = frozenset(
+    {"bool", "complex64", "complex128", *(f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64))}
+)
+"""What else a target may answer with: wrong in every case, and kept all the same."""
+
+
+class MissingBits(ValueError):
+    """The bits that a record speaks of are not there, or are others; the text says which."""
+
+
+class TensorRecord(Struct, frozen=True, kw_only=True):
+    """An output: NumPy's name of its type, and where its bits lie, little-endian and in C order."""
+
+    type: str
+    shape: tuple[Count, ...]
+    offset: Count
+    size: Count
+    sha256: str
+
+
+class JobRecord(Struct, frozen=True, kw_only=True):
+    """What became of a job. The keys are those of :class:`~..workers.job.Outcome`; ``log`` is what was printed."""
+
+    key: str
+    status: str
+    phase: str
+    message: str
+    malformed: str
+    changed: tuple[str, ...]
+    outputs: tuple[tuple[tuple[TensorRecord | None, ...], ...], ...]
+    proof: str
+    log: str
+    signal: str | None
+    seconds: Quantity
+
+
+def bits_path(folder: Path, target: str) -> Path:
+    """Where the bits of a target are kept in a run folder."""
+    return folder / FOLDER / f"{slug(target)}.bits"
+
+
+@contextlib.contextmanager
+def bits_of(folder: Path, target: str) -> Iterator[memoryview | bytes]:
+    """The bits of a target in a run folder, none where there is no file. Raises OSError."""
+    try:
+        with bits_path(folder, target).open("rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                yield b""
+                return
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
+                yield view
+    except FileNotFoundError:
+        yield b""
+
+
+class Recorder:
+    """Appends the outputs of a run's targets to their files; a context manager that owns the files while it is open."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, int] = {}
+        self._stored: dict[tuple[str, str], int] = {}
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for file in self._files.values():
+            os.close(file)
+        self._files.clear()
+
+    def jobs(self, target: str, outcomes: Sequence[Outcome]) -> tuple[JobRecord, ...]:
+        """Records of outcomes, once their outputs are on disk. Raises OSError where there is no room."""
+        return tuple(
+            JobRecord(
+                key=outcome.key,
+                status=outcome.status,
+                phase=outcome.phase,
+                message=outcome.message,
+                malformed=outcome.malformed,
+                changed=outcome.changed,
+                outputs=tuple(
+                    tuple(tuple(self._tensor(target, array) for array in arrays) for arrays in feed)
+                    for feed in outcome.outputs
+                ),
+                proof=outcome.proof,
+                log=outcome.captured,
+                signal=outcome.signal,
+                seconds=round(outcome.seconds, 6),
+            )
+            for outcome in outcomes
+        )
+
+    def adopt(self, target: str, jobs: Sequence[JobRecord], bits: memoryview | bytes) -> tuple[JobRecord, ...]:
+        """Records of another run's jobs, once their outputs are in this run's files; `bits` is the file that they speak
+        of. Raises MissingBits and OSError."""
+        return self.jobs(target, [outcome_of(job, bits) for job in jobs])
+
+    def _tensor(self, target: str, array: NDArray[np.generic] | None) -> TensorRecord | None:
+        if array is None:
+            return None
+        plain = np.ascontiguousarray(array)
+        bits = (plain if sys.byteorder == "little" else plain.byteswap()).tobytes()
+        digest = hashlib.sha256(bits).hexdigest()
+        offset = self._stored.get((target, digest))
+        if offset is None:
+            offset = self._stored[target, digest] = self._append(target, bits)
+        return TensorRecord(
+            type=array.dtype.name, shape=tuple(array.shape), offset=offset, size=len(bits), sha256=digest
+        )
+
+    def _append(self, target: str, bits: bytes) -> int:
+        """Write bits at the end of a target's file, whole or not at all, and return where they begin."""
+        file = self._files.get(target)
+        if file is None:
+            path = bits_path(self._folder, target)
+            path.parent.mkdir(exist_ok=True)
+            file = self._files[target] = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+        end = os.lseek(file, 0, os.SEEK_END)
+        start = -(-end // _ALIGNED) * _ALIGNED
+        try:
+            rest = memoryview(bytes(start - end) + bits)
+            while rest:
+                rest = rest[os.write(file, rest) :]
+        except BaseException:  # a signal as well as a full disk
+            os.ftruncate(file, end)
+            raise
+        return start
+
+
+def outcome_of(record: JobRecord, bits: memoryview | bytes) -> Outcome:
+    """The outcome that a record stands for; `bits` is the file of its target. Raises MissingBits."""
+    return Outcome(
+        key=record.key,
+        status=record.status,
+        phase=record.phase,
+        outputs=tuple(
+            tuple(tuple(None if t is None else _array(t, bits) for t in arrays) for arrays in feed)
+            for feed in record.outputs
+        ),
+        changed=record.changed,
+        malformed=record.malformed,
+        message=record.message,
+        captured=record.log,
+        signal=record.signal,
+        seconds=record.seconds,
+        proof=record.proof,
+    )
+
+
+def _array(record: TensorRecord, bits: memoryview | bytes) -> NDArray[np.generic]:
+    known = FORMATS.get(record.type)
+    if known is None and record.type not in _OTHER_TYPES:
+        raise MissingBits(f"a tensor of type {record.type[:40]!r}, which no operator has")
+    dtype = np.dtype(record.type) if known is None else np.dtype(known.dtype)
+    count = 1
+    for length in record.shape:  # Python's integers: sizes come from outside
+        count *= length
+    if count * dtype.itemsize != record.size or record.offset + record.size > len(bits):
+        raise MissingBits(f"{record.size} bytes at {record.offset} are no {record.type} of shape {list(record.shape)}")
+    piece = bytes(bits[record.offset : record.offset + record.size])
+    if hashlib.sha256(piece).hexdigest() != record.sha256:
+        raise MissingBits(f"the {record.size} bytes at {record.offset} are others than those that were recorded")
+    array = np.frombuffer(piece, dtype).reshape(record.shape)
+    return array if sys.byteorder == "little" else array.byteswap()

@@ -1,0 +1,205 @@
+"""What run.json holds, as types: they are checked wherever it is read, and published as JSON Schema.
+
+Dictionaries with declared keys, so that what is in memory is what is on disk; docs/results.md says what the keys mean.
+A reader passes over keys that it does not know.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from .result import Count, Quantity
+
+__all__ = ["SCHEMA", "Bias", "ClauseRecord", "DisagreementRecord", "EnvironmentRecord", "EvidenceRecord"]
+__all__ += ["Finding", "MergedRecord", "NeedRecord", "RunRecord", "SelectionRecord", "StaleRecord", "TargetRecord"]
+
+SCHEMA = 2
+"""The version of the run folder's form; 1 is that of onnxspec 0.2 and before, which had no journal.jsonl."""
+
+
+class NeedRecord(TypedDict):
+    """A thing that the smallest case of a finding cannot do without, with what was tried in its place."""
+
+    field: str
+    value: str
+    instead: list[str]
+    verdict: str
+
+
+class Finding(TypedDict):
+    """Results that belong together, said once."""
+
+    title: str
+    what: str
+    kind: str
+    clauses: list[str]
+    statuses: list[str]
+    verdict: str
+    fault: str
+    conditions: str
+    tried: bool
+    tries: Count
+    needs: list[NeedRecord]
+    types: list[str]
+    versions: list[Count]
+    operators: list[str]
+    cases: list[str]
+    smallest: str
+    expected: bool
+    new: Count
+    why: str
+    message: str
+    repeat: str
+
+
+class Bias(TypedDict):
+    """The mean signed errors of one type, in u."""
+
+    shift: float
+    scale: float
+    error: Quantity
+    elements: Count
+    biased: bool
+
+
+class DisagreementRecord(TypedDict):
+    """Where an operator's document and its kernel part, with what a run shows of it."""
+
+    id: str
+    kind: str
+    clause: str
+    status: str
+    document: str
+    where: str
+    kernel: str
+    source: list[str]
+    when: str
+    size: str
+    foundation: str
+    seen: str
+    verdicts: list[str]
+    cases: Count
+    smallest: str
+    message: str
+    units: float | None
+    error: float | None
+    repeat: str
+    script: str
+
+
+class EvidenceRecord(TypedDict):
+    """Folders of the evidence by case, larger cases beside the smallest, and why there is none."""
+
+    folders: dict[str, str]
+    larger: dict[str, str]
+    missing: dict[str, str]
+
+
+class StaleRecord(TypedDict):
+    """An expected failure that no longer fails."""
+
+    reason: str
+    cases: list[str]
+    features: list[str]
+
+
+_AsAsked = TypedDict(  # "class" is a key, and a word of Python
+    "_AsAsked",
+    {
+        "name": str,
+        "adapter": str,
+        "options": dict[str, Any],
+        "class": str,
+        "wrap": str,
+        "expected_file": str,
+    },
+)
+
+
+class _TargetAlways(_AsAsked):
+    description: dict[str, Any]
+    unavailable: str
+    grade: dict[str, str]
+    counts: dict[str, Count]
+    unexpected: Count
+    seconds: Quantity
+    bias: dict[str, Bias]
+    findings: list[Finding]
+    evidence: EvidenceRecord
+    stale: list[StaleRecord]
+
+
+class TargetRecord(_TargetAlways, total=False):
+    """A target of a run: as it was asked for, what it says of itself, and what came of it."""
+
+    passing_grade: dict[str, str]
+    disagreements: list[DisagreementRecord]
+
+
+class _SelectionAlways(TypedDict):
+    op: list[str]
+    since_version: list[Count]
+    type: list[str]
+    case: list[str]
+
+
+class SelectionRecord(_SelectionAlways, total=False):
+    """What a profile was narrowed to; empty lists mean all."""
+
+    directories: list[str]
+
+
+class EnvironmentRecord(TypedDict):
+    """What the parent process ran on."""
+
+    python: str
+    platform: str
+    machine: str
+    processors: Count | None
+    packages: dict[str, str]
+
+
+class ClauseRecord(TypedDict):
+    """A clause that results name."""
+
+    status: str
+    text: str
+    source: str
+
+
+class MergedRecord(TypedDict):
+    """A run that went into a merged one."""
+
+    folder: str
+    command: list[str]
+    started: str
+    shard: str | None
+    complete: bool
+    environment: EnvironmentRecord
+
+
+class _RunAlways(TypedDict):
+    schema: int
+    onnxspec: str
+    started: str
+    seconds: Quantity
+    complete: bool
+    command: list[str]
+    profile: str
+    selection: SelectionRecord
+    shard: str | None
+    expected_failures: bool
+    cases: Count
+    digests: dict[str, str]
+    environment: EnvironmentRecord
+    counts: dict[str, Count]
+    targets: list[TargetRecord]
+    clauses: dict[str, ClauseRecord]
+
+
+class RunRecord(_RunAlways, total=False):
+    """run.json. ``keeps_outputs`` is there where all that the targets did is kept."""
+
+    keeps_outputs: bool
+    skipped: list[str]
+    merged: list[MergedRecord]

@@ -1,0 +1,171 @@
+"""A result: one case on one target, as a line of results.jsonl."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, TypedDict, cast
+
+from msgspec import Meta
+
+from ...reference import clause_named
+from ..border.strict_json import decode, encode
+from ..judging.judgement import FAILING, Judgement, Verdict
+from ..probes.probe import Probe
+
+__all__ = ["Count", "Place", "Quantity", "Result", "not_of", "place_of", "result_of"]
+
+_PRINTED = 2000  # characters of what a target printed: a thousand chatty cases stay a journal that can be looked at
+
+Count = Annotated[int, Meta(ge=0)]
+Quantity = Annotated[float, Meta(ge=0)]
+
+
+class Place(TypedDict, total=False):
+    """The worst element of a case: the output's name, its index, and the step in processing order.
+
+    For ExtendedLSTM also the largest error of the case, as a number and in units of y_scale.
+    """
+
+    output: str
+    index: list[int] | None
+    step: int | None
+    error: float | None
+    units: float | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of results.jsonl; the keys are documented in docs/results.md.
+
+    ``expected`` holds for a failing result that the target's expected-failure file names; ``why`` is the reason there.
+    ``printed`` is what the target printed meanwhile.
+    """
+
+    case: str
+    op: str
+    domain: str
+    version: Count
+    type: str
+    target: str
+    verdict: Verdict
+    expected: bool
+    clauses: tuple[str, ...]
+    features: tuple[str, ...]
+    worst: Quantity | None
+    reason: str | None
+    where: Place | None
+    message: str
+    flags: tuple[str, ...]
+    diagnosis: tuple[str, ...]
+    seconds: Quantity
+    clause: str | None
+    accuracy: str | None
+    interpretations: Mapping[str, str]
+    judged: Count
+    elements: Count
+    repeat: str
+    why: str = ""
+    error_sums: tuple[float, ...] = ()
+    strict: bool | None = None
+    printed: str = ""
+
+    @property
+    def failing(self) -> bool:
+        return self.verdict in FAILING
+
+    def to_line(self) -> str:
+        """The line, without its end."""
+        return encode(self)
+
+    @staticmethod
+    def from_line(line: str | bytes) -> Result:
+        """The result of a line. Raises MalformedJson, a ValueError, for a line that holds none."""
+        return decode(line, Result)
+
+
+def place_of(where: Mapping[str, Any] | None) -> Place | None:
+    """A place as it can be written: what JSON has no number for is null."""
+    if where is None:
+        return None
+    finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in where.items()}
+    return cast(Place, finite)
+
+
+def not_of(result: Result, probe: Probe) -> str:
+    """In what a result that was read is not one of the case that it names; empty where it is."""
+    own = {
+        "op": probe.op,
+        "domain": probe.domain,
+        "version": probe.version,
+        "type": probe.type,
+        "clauses": probe.clauses,
+        "features": probe.groups,
+    }
+    wrong = [name for name, value in own.items() if getattr(result, name) != value]
+    if result.clause is not None and not _is_clause(result.clause):
+        wrong.append("clause")
+    if len(result.error_sums) not in (0, 4):
+        wrong.append("error_sums")
+    return ", ".join(wrong)
+
+
+def _is_clause(id: str) -> bool:
+    try:
+        clause_named(id)
+    except KeyError:
+        return False
+    return True
+
+
+def result_of(
+    probe: Probe,
+    target: str,
+    judgement: Judgement,
+    seconds: float,
+    why: str | None,
+    repeat: str = "",
+    printed: str = "",
+) -> Result:
+    """The result of a judgement.
+
+    why
+        The reason of an expected-failure entry, None where none applies.
+    repeat
+        The command that shows this case on this target.
+    printed
+        What the target printed meanwhile; its end is kept.
+    """
+    failing = judgement.verdict in FAILING
+    # What is so wrong that its squares overflow has no part in a mean error.
+    telling = probe.graded and all(map(math.isfinite, judgement.error_sums))
+    return Result(
+        case=probe.id,
+        op=probe.op,
+        domain=probe.domain,
+        version=probe.version,
+        type=probe.type,
+        target=target,
+        verdict=judgement.verdict,
+        expected=failing and why is not None,
+        clauses=probe.clauses,
+        features=probe.groups,
+        worst=judgement.worst if judgement.judged and math.isfinite(judgement.worst) else None,
+        reason=judgement.reason,
+        where=place_of(judgement.where),
+        message=judgement.message,
+        flags=judgement.flags,
+        diagnosis=(),
+        seconds=round(seconds, 6),
+        clause=judgement.clause,
+        accuracy=judgement.accuracy,
+        interpretations=dict(judgement.interpretations or {}),
+        judged=judgement.judged,
+        elements=judgement.elements,
+        repeat=repeat,
+        why=(why or "") if failing else "",
+        error_sums=judgement.error_sums if telling else (),
+        strict=judgement.strict,
+        printed=printed[-_PRINTED:],
+    )

@@ -1,0 +1,151 @@
+"""What a target supports, and what it does not, as its results show: operators, types and versions, and whatever else
+the findings on refusals name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...reference import FORMATS
+from ..judging.judgement import DECLINED, Verdict
+
+__all__ = ["DECLINED", "Lack", "Problem", "Tried", "listed", "support_of"]
+
+# Nothing came back, or the model was none that anybody need support.
+_SAYS_NOTHING = frozenset(
+    verdict.value
+    for verdict in (Verdict.UNAVAILABLE, Verdict.NOT_RUN, Verdict.CRASHED, Verdict.TIMED_OUT, Verdict.NOT_REJECTED)
+)
+
+
+class Tried(NamedTuple):
+    """Results that are alike in all that is told of them at first; ``times`` says how many."""
+
+    op: str
+    version: int | None
+    type: str
+    verdict: str
+    reason: str
+    expected: bool
+    times: int = 1
+
+
+class Problem(NamedTuple):
+    """A finding, as far as is told of it at first; ``cases`` is how many it has, ``why`` the reason to expect it."""
+
+    title: str
+    kind: str
+    verdict: str
+    reason: str
+    conditions: str
+    clauses: tuple[str, ...]
+    operators: tuple[str, ...]
+    types: tuple[str, ...]
+    cases: int
+    expected: bool
+    why: str
+    smallest: str
+
+
+@dataclass(frozen=True)
+class Lack:
+    """What is not supported; ``problem`` is the place of the finding that says so, None where there is none."""
+
+    what: str
+    problem: int | None
+
+
+class _Place(NamedTuple):
+    op: str
+    type: str
+    version: int
+
+
+def support_of(tried: Iterable[Tried], problems: Sequence[Problem]) -> tuple[tuple[str, ...], tuple[Lack, ...]]:
+    """(what runs, in parts: operators, types, versions; what does not)."""
+    ran: set[_Place] = set()
+    declined: set[_Place] = set()
+    for some in tried:
+        place = _Place(some.op, some.type, some.version or 0)
+        if some.verdict in DECLINED:
+            declined.add(place)
+        # What becomes of a forbidden model, or of one that may be, says nothing of what is supported.
+        elif some.verdict not in _SAYS_NOTHING and some.reason not in ("unsupported", "open"):
+            ran.add(place)
+    places = ran | declined
+    alive = sorted({place.op for place in ran})
+    without = sorted({place.op for place in places} - set(alive))
+    types = {t: _operators(t, alive, ran, places, "type") for t in _by_width(place.type for place in places)}
+    versions = {v: _operators(v, alive, ran, places, "version") for v in sorted({place.version for place in places})}
+    lacks = [(op, op) for op in without]
+    lacks += [(t, _narrowed(t, *found)) for t, found in types.items() if found[1]]
+    lacks += [(f"version {v}", _narrowed(f"version {v}", *found)) for v, found in versions.items() if found[1]]
+    parts = (
+        listed(alive),
+        ", ".join(t for t, (running, _) in types.items() if running),
+        _span([v for v, (running, _) in versions.items() if running and v], list(versions)),
+    )
+    plain = [Lack(words, _problem_about(name, problems)) for name, words in lacks]
+    running = {*types, *(f"version {v}" for v in versions)} - {name for name, _ in lacks}
+    return tuple(filter(None, parts)), (*plain, *_others(problems, {name for name, _ in lacks}, running, alive))
+
+
+def _operators(
+    value: object, alive: Sequence[str], ran: set[_Place], places: set[_Place], axis: str
+) -> tuple[list[str], list[str]]:
+    """(operators that run with a value of an axis, those that were tried with it and do not)."""
+    running = {place.op for place in ran if getattr(place, axis) == value}
+    asked = {place.op for place in places if getattr(place, axis) == value}
+    return [op for op in alive if op in running], [op for op in alive if op in asked - running]
+
+
+def _by_width(types: Iterable[str]) -> list[str]:
+    order = list(FORMATS)
+    return sorted(set(types), key=lambda t: (order.index(t) if t in order else len(order), t))
+
+
+def _narrowed(words: str, running: Sequence[str], missing: Sequence[str]) -> str:
+    """What is lacking, with the operators that lack it where others have it."""
+    return f"{words} in {listed(missing)}" if running else words
+
+
+def _span(running: Sequence[int], tried: Sequence[int]) -> str:
+    """``versions 7 to 22`` where all that were tried in between run; else one by one."""
+    if len(running) < 2:
+        return f"version {running[0]}" if running else ""
+    whole = [v for v in tried if running[0] <= v <= running[-1]] == list(running)
+    return f"versions {running[0]} to {running[-1]}" if whole else f"versions {listed([str(v) for v in running])}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as a list in a sentence: ``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def _problem_about(name: str, problems: Sequence[Problem]) -> int | None:
+    names = (name, f"{name} altogether")
+    return next((k for k, p in enumerate(problems) if p.verdict in DECLINED and p.conditions in names), None)
+
+
+def _others(problems: Sequence[Problem], named: set[str], running: set[str], alive: Sequence[str]) -> Iterable[Lack]:
+    """What else is not supported, in the words of the findings that say under which condition; the rest as a number.
+
+    ``named`` has what is said to be lacking already, ``running`` the types and versions that do run.
+    """
+    rest, places, told = 0, [], set()
+    for place, problem in enumerate(problems):
+        if problem.verdict not in DECLINED or problem.conditions.removesuffix(" altogether") in named:
+            continue
+        if problem.conditions:
+            some = "some " if problem.conditions in running else ""
+            others = [op for op in alive if op not in problem.operators]
+            what = some + _narrowed(problem.conditions, others, problem.operators)
+            if what not in told:  # refused here and left to another provider there is one lack
+                told.add(what)
+                yield Lack(what, place)
+        elif not (set(problem.types) <= named or set(problem.operators) <= named):
+            rest += problem.cases
+            places.append(place)
+    if rest:
+        yield Lack(f"{rest:,} other case{'' if rest == 1 else 's'}", places[0] if len(places) == 1 else None)

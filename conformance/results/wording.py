@@ -1,0 +1,128 @@
+"""A failure in words: what a person needs who sees it in a log and has nothing else open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx
+from numpy.typing import NDArray
+
+from ...reference import clause_named, fault_named
+from ..judging.divergence import ratio_text
+from ..judging.judgement import Judgement, Verdict
+from ..probes.probe import Prepared
+from ..targets.target import Target
+from ..workers.process import Outcome, TargetUnavailable
+from ..workers.worker import one_line
+
+__all__ = ["failure_text", "headline", "how_to_mend", "node_text"]
+
+_BY_NUMBERS = (Verdict.WRONG, Verdict.INACCURATE, Verdict.UNSTABLE)
+_LINES_SHOWN = 10  # of what the runtime printed, the last ones
+_NAMES_SHOWN = 6
+
+
+def headline(judgement: Judgement) -> str:
+    """The verdict in one line."""
+    reason = f" ({judgement.reason})" if judgement.reason else ""
+    said = f": {one_line(judgement.message)}" if judgement.message else ""
+    return f"{judgement.verdict.value}{reason}{said}"
+
+
+def failure_text(
+    prepared: Prepared,
+    outcomes: Sequence[Outcome],
+    judgement: Judgement,
+    *,
+    accuracy: str = "standard",
+    clauses: Sequence[str] = (),
+    diagnosis: Sequence[str] = (),
+    repeat: str = "",
+) -> str:
+    """What went wrong, line by line: verdict, where it shows first, how far beyond its radius, clause, diagnosis, node,
+    and the command that repeats it.
+
+    outcomes
+        What became of the jobs that were prepared.
+    accuracy
+        Name of the accuracy class that it was judged by.
+    clauses
+        Ids of those that are exercised, for verdicts that blame none.
+    diagnosis
+        Ids of faults that explain it.
+    """
+    said: list[tuple[str, str]] = []
+    if judgement.verdict in _BY_NUMBERS:
+        # `worst` is infinite where no radius allows what is there.
+        ratio = f"|error| / radius is {ratio_text(judgement.worst)} at worst, by class {accuracy}"
+        said.append(("radius", f"{ratio}; {judgement.judged} of {judgement.elements} elements judged"))
+    if judgement.clause is not None:
+        clause = clause_named(judgement.clause)
+        said.append(("clause", f"{clause.id} ({clause.status}, {clause.source}): {clause.text}"))
+    elif clauses:
+        more = f", and {len(clauses) - _NAMES_SHOWN} more" if len(clauses) > _NAMES_SHOWN else ""
+        said.append(("clauses", ", ".join(clauses[:_NAMES_SHOWN]) + more))
+    for id in diagnosis:
+        fault = fault_named(id)
+        said.append(("diagnosis", id if fault is None else f"{id}: {fault.summary}"))
+    said.append(("node", node_text(prepared)))
+    said.append(("flags", ", ".join(judgement.flags)))
+    said.append(("signal", f"the worker ended by {outcomes[0].signal}" if outcomes[0].signal else ""))
+    said += (("printed", line) for line in _last_lines(outcomes[0].captured))
+    said.append(("repeat", repeat))
+    return "\n".join([headline(judgement), *(f"  {name:<9} {text}" for name, text in said if text)])
+
+
+def _last_lines(captured: str) -> list[str]:
+    """The last of what a runtime printed."""
+    return [one_line(line, 200) for line in captured.splitlines() if line.strip()][-_LINES_SHOWN:]
+
+
+def node_text(prepared: Prepared) -> str:
+    """The node in one line: inputs with their shapes, outputs, attributes; and what its session ran before."""
+    job = prepared.jobs[0]
+    if prepared.trials:
+        node, feeds = prepared.trials[0].node, [feed.inputs for feed in prepared.trials[0].feeds]
+        name, order, outputs, attributes = node.operator.name, node.operator.inputs, node.outputs, node.attributes
+    else:
+        graph = onnx.load_model_from_string(job.model).graph
+        proto, constants = graph.node[0], {c.name: onnx.numpy_helper.to_array(c) for c in graph.initializer}
+        name, order, outputs = proto.op_type, tuple(proto.input), tuple(proto.output)
+        feeds = [{**constants, **feed} for feed in job.feeds]
+        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in proto.attribute}
+    inputs = feeds[-1]
+    given = ", ".join(f"{each}{_shape(each, inputs)}" for each in dict.fromkeys([*order, *inputs]) if each in inputs)
+    listed = ", ".join(f"{name}={value!r}" for name, value in sorted(attributes.items()))
+    text = f"{name}({given}) -> {', '.join(outputs)}, {inputs['X'].dtype.name}"
+    before = ", ".join(_shape("X", feed) for feed in feeds[:-1])
+    return f"{text}{f'; {listed}' if listed else ''}{f'; after other data of shape {before}' if before else ''}"
+
+
+def _shape(name: str, inputs: Mapping[str, NDArray[Any]]) -> str:
+    array = inputs[name]
+    if name == "sequence_lens" and array.size <= _NAMES_SHOWN:
+        return f"={array.tolist()}"
+    return f"[{','.join(map(str, array.shape))}]"
+
+
+def how_to_mend(target: Target, error: TargetUnavailable) -> str:
+    """Why a target did not start, and what to do about it."""
+    lines = [f"the target {target.name} cannot start: {error}"]
+    if target.command:
+        lines.append(f"Its worker is started with: {' '.join(part for part in target.command if part != '{source}')}")
+    elif target.adapter == "backend" and "No module named" in str(error):
+        lines.append(
+            "It runs in a process of its own, which knows no conftest.py: name the module's folder in the ini value "
+            "pythonpath or in the environment variable PYTHONPATH, or install it."
+        )
+    elif target.adapter == "onnxruntime" and "No module named" in str(error):
+        lines.append("Install the runtime into this environment: pip install onnxruntime")
+    elif target.adapter == "onnxruntime":
+        lines.append(
+            "Install the onnxruntime package that has this provider, or name the interpreter that has it in a "
+            "targets.toml beside the ini-file, and give that table's name as --onnxspec-target."
+        )
+    else:
+        lines.append("Mend what it says, or choose another --onnxspec-target.")
+    return "\n".join([*lines, *(f"  printed   {line}" for line in _last_lines(error.captured))])

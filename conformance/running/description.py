@@ -1,0 +1,98 @@
+"""What run.json holds of a run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+
+from ...cases import digests_for
+from ...reference import clause_named, operator_names
+from ..probes.drawn import fresh_profile
+from ..results.environment import environment, version_of
+from ..results.records import SCHEMA, RunRecord, SelectionRecord, TargetRecord
+from ..results.signed_errors import biases, grades, passing_grades
+from .run import Plan, Run, TargetRun
+
+__all__ = ["description_of"]
+
+
+def description_of(run: Run) -> RunRecord:
+    """run.json."""
+    selection, plan = run.plan.selection, run.plan
+    targets = [_target_description(target) for target in run.targets]
+    named = {c for t in run.targets for r in t.results for c in (*r.clauses, r.clause) if c}
+    named |= {c for target in targets for finding in target["findings"] for c in finding["clauses"]}
+    clauses = {id: clause_named(id) for id in sorted(named)}
+    narrowed: SelectionRecord = {
+        "op": sorted(set(selection.ops)),
+        "since_version": sorted(set(selection.versions)),
+        "type": sorted(set(selection.types)),
+        "case": sorted(set(selection.cases)),
+    }
+    if selection.directories:
+        narrowed["directories"] = list(selection.directories)
+    record: RunRecord = {
+        "schema": SCHEMA,
+        "onnxspec": version_of("onnxspec") or "",
+        "started": run.started.isoformat(timespec="seconds"),
+        "seconds": round(run.seconds, 3),
+        "complete": run.complete,
+        "command": list(plan.command),
+        "profile": selection.profile,
+        "selection": narrowed,
+        "shard": str(plan.shard) if plan.shard is not None else None,
+        "expected_failures": plan.expected,
+        "cases": len(plan.probes),
+        "digests": _digests(plan),
+        "environment": environment(),
+        "counts": dict(sum((t.counts for t in run.targets), Counter[str]())),
+        "targets": targets,
+        "clauses": {id: {"status": c.status, "text": c.text, "source": c.source} for id, c in clauses.items()},
+    }
+    if plan.record:
+        record["keeps_outputs"] = True
+    if plan.skipped:
+        record["skipped"] = list(plan.skipped)
+    return record
+
+
+def _digests(plan: Plan) -> dict[str, str]:
+    """What was run, so that the same names can be known to mean the same cases."""
+    directories = {"directories": plan.digest} if plan.digest else {}
+    if plan.selection.directories:
+        return directories
+    if fresh_profile(plan.selection.profile) is not None:
+        drawn = hashlib.sha256("\n".join(probe.text for probe in plan.everything).encode()).hexdigest()
+        return {"random": drawn}
+    known = operator_names()
+    versions = sorted({(p.op, p.version) for p in plan.everything if p.op in known})
+    return {**digests_for(plan.selection.profile, versions), **directories}
+
+
+def _target_description(run: TargetRun) -> TargetRecord:
+    record: TargetRecord = {
+        "name": run.target.name,
+        "adapter": run.target.adapter,
+        "description": run.description,
+        "unavailable": run.unavailable,
+        "class": run.target.accuracy,
+        "wrap": run.target.wrap,
+        "expected_file": run.target.expected,
+        "grade": grades(run.results, run.target.accuracy),
+        "passing_grade": passing_grades(run.results, run.target.accuracy),
+        "options": dict(run.target.options),
+        "counts": dict(run.counts),
+        "unexpected": len(run.unexpected),
+        "seconds": round(run.seconds, 3),
+        "bias": biases(run.results),
+        "findings": run.findings,
+        "evidence": {
+            "folders": dict(run.evidence.folders),
+            "larger": dict(run.evidence.larger),
+            "missing": dict(run.evidence.missing),
+        },
+        "stale": [{"reason": e.reason, "cases": list(e.cases), "features": list(e.features)} for e in run.stale],
+    }
+    if run.disagreements:
+        record["disagreements"] = run.disagreements
+    return record

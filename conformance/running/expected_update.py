@@ -1,0 +1,176 @@
+"""A file of expected failures brought up to date with a run: what is no longer needed goes, what is new comes.
+
+Entries that stay, stay as they stand, with their reasons and the comments above them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...reference import FORMATS, operator_names
+from ..probes.probe import Probe
+from ..results.expected.entries import Entry, ExpectedFailureError, Failure, applying, matching, parse_expected
+from ..results.result import Result
+from ..targets.target import Target
+from ..targets.toml_lines import line_of
+from .run import Run
+
+__all__ = ["Update", "require_lists", "update_expected", "update_lists", "updated_text"]
+
+MOST_CASES = 30  # named one by one; beyond that an entry says what they have in common
+
+_HEADER = "# Failures that are known. Each entry gives its reason; docs/targets.md has the keys.\n"
+
+
+@dataclass(frozen=True)
+class Update:
+    """What became of a file: how many entries stayed, the reasons of those that went, the titles of those that came."""
+
+    kept: int
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+def require_lists(targets: Iterable[Target]) -> None:
+    """Have a list for every target to be written to, an empty one where there is none yet.
+
+    Raises ExpectedFailureError where a target has none of its own or two have the same, OSError where none can be made.
+    """
+    files: dict[str, str] = {}
+    for target in targets:
+        if not target.expected:
+            told = f"target {target.name!r} has no list of its own; name one with --expected-file"
+            raise ExpectedFailureError(f"--update-expected: {told}")
+        if (other := files.setdefault(target.expected, target.name)) != target.name:
+            told = f"targets {other!r} and {target.name!r} have one list; give each its own"
+            raise ExpectedFailureError(f"--update-expected: {told}")
+        Path(target.expected).touch()
+
+
+def update_lists(run: Run) -> Iterator[str]:
+    """Bring the lists of all targets of a run up to date, and say in lines what has changed. Raises as
+    :func:`update_expected`."""
+    for each in run.targets:
+        path = Path(each.target.expected)
+        if each.unavailable:
+            yield f"{path}: left as it is, since {each.target.name} was not there"
+            continue
+        probes = {probe.id: probe for probe in run.plan.probes_of(each.target)}
+        update = update_expected(path, each.results, probes, each.stale, each.description)
+        yield f"{path}: {update.kept} kept, {len(update.removed)} removed, {len(update.added)} added"
+        yield from (f"  removed: {reason}" for reason in update.removed)
+        yield from (f"  added: {title}" for title in update.added)
+
+
+def update_expected(
+    path: Path,
+    results: Sequence[Result],
+    probes: Mapping[str, Probe],
+    stale: Collection[Entry],
+    description: Mapping[str, Any],
+) -> Update:
+    """Write the file anew, as :func:`updated_text` has it; one that is not there is made.
+
+    Raises ExpectedFailureError for a file that is wrong, OSError where it cannot be read or written.
+    """
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    new, update = updated_text(text, str(path), results, probes, stale, description)
+    if new != text:
+        beside = path.with_name(f"{path.name}.new")
+        try:
+            beside.write_text(new, encoding="utf-8")
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+    return update
+
+
+def updated_text(
+    text: str,
+    place: str,
+    results: Sequence[Result],
+    probes: Mapping[str, Probe],
+    stale: Collection[Entry],
+    description: Mapping[str, Any],
+) -> tuple[str, Update]:
+    """The text of a file after a run, and what is other in it.
+
+    results, probes
+        All of one target, and what they are of.
+    stale
+        The entries that the run showed to be needed no more.
+    description
+        What the target says of itself.
+    """
+    runtime = f"{description.get('runtime') or ''} {description.get('version') or ''}".strip()
+    text = text or _HEADER
+    entries = parse_expected(text, place)
+    head, blocks = _blocks(text, len(entries))
+    kept = [(entry, block) for entry, block in zip(entries, blocks, strict=True) if entry not in stale]
+    left = applying((entry for entry, _ in kept), description)
+    unknown = [r for r in results if r.failing and not matching(left, probes[r.case], Failure.of(r))]
+    groups: dict[tuple[Any, ...], list[Result]] = defaultdict(list)
+    for result in unknown:
+        # Where it is known what a runtime does, it matters little which clause it shows in.
+        alike = (result.diagnosis,) if result.diagnosis else (result.reason, result.clause)
+        groups[(result.op, result.verdict.value, *alike)].append(result)
+    added = [_new_entry(members, runtime) for members in groups.values()]
+    parts = [head, *(block for _, block in kept), *(block for _, block in added)]
+    removed = tuple(entry.reason for entry in entries if entry in stale)
+    joined = "\n\n".join(part for part in (part.strip("\n") for part in parts) if part)
+    return joined + "\n", Update(len(kept), removed, tuple(title for title, _ in added))
+
+
+def _blocks(text: str, count: int) -> tuple[str, list[str]]:
+    """What stands before the first entry, and each entry with the comments directly above it."""
+    lines = text.split("\n")
+    begins = []
+    for number in range(count):
+        line = (line_of(text, ("expected", number)) or 1) - 1
+        while line > 0 and lines[line - 1].lstrip().startswith("#"):
+            line -= 1
+        begins.append(line)
+    if not begins:
+        return text, []
+    ends = [*begins[1:], len(lines)]
+    head = "\n".join(lines[: begins[0]])
+    return head, ["\n".join(lines[begin:end]) for begin, end in zip(begins, ends, strict=True)]
+
+
+def _new_entry(members: Sequence[Result], runtime: str) -> tuple[str, str]:
+    """Title and text of an entry for failures of one kind; the reason says what is known without knowing why."""
+    first = members[0]
+    kind = f"{first.verdict.value}{f' ({first.reason})' if first.reason else ''}"
+    against = f" against {first.clause}" if first.clause and not first.diagnosis else ""
+    title = kind + (f": {', '.join(first.diagnosis)}" if first.diagnosis else against)
+    unknown = "" if first.diagnosis else "; not explained yet"
+    fields: dict[str, Any] = {
+        "op": first.op,
+        "versions": sorted({r.version for r in members}),
+        "types": sorted({r.type for r in members} & set(FORMATS)),
+        "verdicts": [first.verdict.value],
+    }
+    if first.diagnosis:
+        fields["faults"] = list(first.diagnosis)
+    elif first.clause:
+        fields["clauses"] = [first.clause]
+    # A graph that is no operator is known by its cases alone.
+    if len(members) <= MOST_CASES or first.op not in operator_names():
+        fields["cases"] = sorted(r.case for r in members)
+    count = f"{len(members)} case{'' if len(members) == 1 else 's'}"
+    fields["reason"] = f"{title} in {count} with {runtime or 'this runtime'}{unknown}."
+    return title, "\n".join(["[[expected]]", *(f"{key} = {_toml(value)}" for key, value in fields.items() if value)])
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list) and len(value) > 4:
+        return "[\n" + "".join(f"    {_toml(item)},\n" for item in value) + "]"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    # A JSON text is a TOML text, but for the one control character that JSON leaves as it is.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") if isinstance(value, str) else str(value)

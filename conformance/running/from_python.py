@@ -1,0 +1,233 @@
+"""A run from Python: ``onnxspec.conformance.run``, for notebooks and other tools.
+
+::
+
+    from onnxspec.conformance import run
+
+    print(run("onnxruntime", op="LSTM", profile="smoke"))
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...cases import Spec
+from ...cases.portable import case_text
+from ..diagnosis.explainer import explained
+from ..diagnosis.findings import findings_of
+from ..probes.naming import expanded
+from ..probes.probe import Probe
+from ..probes.selection import Selection, UnknownName, select_probes, version_numbers
+from ..probes.stream import Tried
+from ..probes.wrapped import named_target
+from ..results.evidence import Kept
+from ..results.journal import Journal
+from ..results.records import Finding
+from ..results.result import Result
+from ..targets.target import ACCURACY, Target
+from ..workers.in_process import Runner, is_runner, run_job
+from ..workers.process import Job, Outcome, TargetUnavailable
+from ..workers.worker import one_line
+from .engine import execute, run_events
+from .events import CaseJudged
+from .loop import judged_result
+from .run import Plan, Run, TargetRun
+
+__all__ = ["RunOutcome", "run"]
+
+Named = str | int | Spec
+"""An operator, a version, a type, or a case: its id, its JSON, a directory, or its spec."""
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What became of a run on one target.
+
+    target
+        Its name.
+    runtime
+        What it says of itself: ``runtime``, ``version``, ``device``, ...; empty for a function.
+    results
+        One of every case, in the order in which they ran; docs/results.md has the fields.
+    findings
+        What failed, was refused or is remarkable, each thing said once, as run.json holds it.
+    seconds
+        How long it took.
+    folder
+        The run folder, where one was asked for.
+    """
+
+    target: str
+    runtime: Mapping[str, Any]
+    results: tuple[Result, ...]
+    findings: tuple[Finding, ...]
+    seconds: float
+    folder: Path | None = None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Cases by verdict, the most frequent first."""
+        return dict(Counter(result.verdict.value for result in self.results).most_common())
+
+    @property
+    def unexpected(self) -> tuple[Result, ...]:
+        """The failing results that no list of known failures names."""
+        return tuple(result for result in self.results if result.failing and not result.expected)
+
+    @property
+    def conforms(self) -> bool:
+        """Whether nothing failed, expected or not."""
+        return not any(result.failing for result in self.results)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The results as dictionaries of plain values, as lines of results.jsonl have them: rows of a table."""
+        rows: list[dict[str, Any]] = msgspec.to_builtins(self.results)
+        return rows
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())
+        titles = [f"  {finding['verdict']}  {finding['title']}" for finding in self.findings]
+        return "\n".join([f"{self.target}: {counts}", *titles])
+
+
+def run(
+    target: str | Target | Runner = "onnxruntime",
+    *,
+    profile: str = "core",
+    op: Named | Iterable[Named] = (),
+    since_version: Named | Iterable[Named] = (),
+    type: Named | Iterable[Named] = (),
+    case: Named | Iterable[Named] = (),
+    expected: bool = True,
+    accuracy: str = ACCURACY,
+    targets_file: str | Path | None = None,
+    out: str | Path | None = None,
+    each: Callable[[Result], None] = lambda result: None,
+) -> RunOutcome:
+    """Run cases on a target, and judge and explain what comes back, as ``onnxspec run`` does.
+
+    target
+        The name of one, a :class:`Target`, or what computes outputs: a function of a serialized model and a dictionary
+        of its inputs, which returns the outputs by name or in the graph's order; or a class or module with the
+        functions of ``onnx.backend.base.Backend``. A named target works in a process of its own, where a crash costs
+        one case. A function works in this process: what it raises counts as a refusal, and a crash ends Python.
+    profile, op, since_version, type, case
+        Which cases, as the options of those names; each but the profile may be one or several.
+    expected
+        Whether to use the target's list of known failures. A function has none.
+    accuracy
+        The accuracy class to judge a function by. A named target has its own.
+    targets_file
+        Where named targets are defined.
+    out
+        A new folder for results.jsonl, run.json and evidence. Without it nothing is written that stays. Not for a
+        function, whose results no command could repeat.
+    each
+        Called with every result as it comes; some are amended at the end, when all failures are explained together.
+
+    Raises UnknownName and TargetError, both ValueErrors, for what there is not; OccupiedFolder for a folder that holds
+    a run; and TargetUnavailable where the target does not start.
+    """
+    cases, origins = expanded(str(c) if isinstance(c, (str, int)) else case_text(c) for c in _several(case))
+    versions = version_numbers(map(str, _several(since_version)))
+    ops, types = tuple(map(str, _several(op))), tuple(map(str, _several(type)))
+    selection = Selection(profile, ops, versions, types, cases, origins=origins)
+    if isinstance(target, str):
+        file = Path(targets_file) if targets_file is not None else None
+        return _on_target(named_target(target, file), selection, expected, file, out, each)
+    if isinstance(target, Target):
+        return _on_target(target, selection, expected, None, out, each)
+    if not is_runner(target):
+        raise TypeError(f"target is a name, a Target, a function or an ONNX backend, not {target!r}")
+    if out is not None:
+        raise ValueError(
+            "out is for named targets: results of a function in this process cannot be repeated from a folder"
+        )
+    return _on_function(target, selection, accuracy, each)
+
+
+def _several(given: Named | Iterable[Named]) -> tuple[Named, ...]:
+    return (given,) if isinstance(given, (str, int)) or hasattr(given, "to_json") else tuple(given)  # type: ignore[return-value]
+
+
+def _on_target(
+    target: Target,
+    selection: Selection,
+    expected: bool,
+    targets_file: Path | None,
+    out: str | Path | None,
+    each: Callable[[Result], None],
+) -> RunOutcome:
+    probes = tuple(select_probes(selection, target.operators))
+    plan = Plan(
+        selection, probes, (target,), ("onnxspec.conformance.run",), expected=expected, targets_file=targets_file
+    )
+    if not plan.probes_of(target):
+        raise UnknownName("combination", selection.narrowed or selection.profile, (), f" of cases for {target.name}")
+
+    def observe(event: object) -> None:
+        if isinstance(event, CaseJudged):
+            each(event.result)
+
+    if out is not None:
+        with Journal(Path(out)) as journal:
+            finished = execute(plan, journal, observe)
+    else:
+        with tempfile.TemporaryDirectory(prefix="onnxspec-") as folder:
+            finished = Run(plan, Path(folder), datetime.now(timezone.utc), [])
+            finished.targets += [TargetRun(target)]
+            with closing(run_events(finished)) as events:
+                for event in events:
+                    observe(event)
+    (one,) = finished.targets
+    if one.unavailable and not one.description:
+        raise TargetUnavailable(f"{target.name} cannot start: {one.unavailable}")
+    return RunOutcome(
+        target.name,
+        one.description,
+        tuple(one.results),
+        tuple(one.findings),
+        one.seconds,
+        Path(out) if out is not None else None,
+    )
+
+
+def _on_function(runner: Runner, selection: Selection, accuracy: str, each: Callable[[Result], None]) -> RunOutcome:
+    clock = time.monotonic()
+    name = getattr(runner, "__name__", runner.__class__.__name__)
+    target = Target(name, "backend", accuracy=accuracy)
+    probes = {probe.id: probe for probe in select_probes(selection, target.operators)}
+    kept, results = Kept(), []
+
+    def repeat(probe: Probe) -> str:
+        return f"assert_conforms({probe.text!r}, {name})"
+
+    for probe in probes.values():
+        prepared = probe.prepare()
+        outcomes = tuple(_outcome(runner, job) for job in prepared.jobs)
+        one = Tried(probe, prepared, outcomes, prepared.judge(outcomes, accuracy))
+        kept.offer(one)
+        results.append(judged_result(probe, target, one.judgement, (), repeat, one.seconds))
+        each(results[-1])
+    causes = explained(results, probes, kept, accuracy)
+    results = [replace(result, diagnosis=causes.get(result.case, ())) for result in results]
+    return RunOutcome(name, {}, tuple(results), tuple(findings_of(results, probes)), time.monotonic() - clock)
+
+
+def _outcome(runner: Runner, job: Job) -> Outcome:
+    """What becomes of a job in this process: what is raised is a refusal, as on any target."""
+    clock = time.monotonic()
+    try:
+        return replace(run_job(runner, job), seconds=time.monotonic() - clock)
+    except Exception as error:
+        return Outcome(job.key, "refused", "run", message=one_line(f"{error.__class__.__name__}: {error}", 300))

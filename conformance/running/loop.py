@@ -1,0 +1,56 @@
+"""The loop that every run goes through: cases into a target, verdicts out of it, one by one.
+
+``onnxspec run`` sends it all that there is to run; items of pytest send cases as they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from ..judging.judgement import Judgement
+from ..probes.probe import Probe
+from ..probes.stream import tried
+from ..results.expected.entries import Entry, matching
+from ..results.result import Result, result_of
+from ..targets.target import Target
+from ..workers.process import TargetProcess
+from .events import CaseJudged
+
+__all__ = ["cases_judged", "judged_result"]
+
+
+def cases_judged(
+    process: TargetProcess,
+    probes: Iterable[Probe],
+    target: Target,
+    entries: Sequence[Entry],
+    repeat: Callable[[Probe], str],
+) -> Iterator[CaseJudged]:
+    """Every case on a target that is at work, in order, as it is judged.
+
+    probes
+        Read ahead, as far as the target takes jobs.
+    entries
+        The expected failures that apply to this runtime.
+    repeat
+        The command that shows a case on the target.
+    """
+    for one in tried(process, probes, target.accuracy):
+        printed = "\n".join(outcome.captured for outcome in one.outcomes if outcome.captured)
+        result = judged_result(one.probe, target, one.judgement, entries, repeat, one.seconds, printed)
+        yield CaseJudged(result, one)
+
+
+def judged_result(
+    probe: Probe,
+    target: Target,
+    judgement: Judgement,
+    entries: Sequence[Entry],
+    repeat: Callable[[Probe], str],
+    seconds: float = 0.0,
+    printed: str = "",
+) -> Result:
+    """The result of a verdict on a case, with the reason why it was expected, if it was."""
+    entry = matching(entries, probe, judgement)
+    why = entry.reason if entry else None
+    return result_of(probe, target.name, judgement, seconds, why, repeat(probe), printed)

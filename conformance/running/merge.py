@@ -1,0 +1,301 @@
+"""Several run folders made one: shards of a run, or runs of several targets over the same cases.
+
+Results are taken as they are; findings, grades and counts are worked out anew from all of them. Nothing is merged that
+does not belong together: every refusal says what differs and in which folders.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ..diagnosis.disagreements import disagreements_of, write_reproducers
+from ..diagnosis.findings import findings_of
+from ..judging.judgement import UNTRIED, Verdict
+from ..probes.directory import digest_of_directories, probe_directories
+from ..probes.selection import Selection, UnknownName, narrow, select_probes
+from ..results import lines
+from ..results.evidence import FOLDER, Evidence, forget_evidence
+from ..results.expected.entries import expectations_of
+from ..results.folder import NoRun, gist, read_folder, recorded_in
+from ..results.journal import SAME_RUNTIME, SAME_TARGET, Journal
+from ..results.recorded import MissingBits, Recorder, bits_of
+from ..results.records import EvidenceRecord, MergedRecord, RunRecord, TargetRecord
+from ..results.result import Result
+from ..targets.target import Target
+from .description import description_of
+from .engine import no_longer_needed
+from .run import Plan, Run, TargetRun, stranger_among
+
+__all__ = ["MergeError", "merge"]
+
+_SAME = ("onnxspec", "profile")
+
+
+class MergeError(ValueError):
+    """The runs cannot be merged; the text says why, in one line."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A run folder as it was read."""
+
+    folder: Path
+    info: RunRecord
+    results: tuple[Result, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def targets(self) -> dict[str, TargetRecord]:
+        return {target["name"]: target for target in self.info["targets"]}
+
+
+def merge(folders: Sequence[Path], to: Path, *, overwrite: bool = False, command: Sequence[str] = ()) -> Run:
+    """Merge run folders into the folder `to`, which becomes a run like any other, and can be gone on with.
+
+    What is amiss with a folder (a damaged line, a doubled result) is in ``problems`` of the run that is returned.
+
+    Raises MergeError where they do not belong together or one cannot be read, OccupiedFolder where `to` holds a run,
+    and OSError where it cannot be written.
+    """
+    parts = [_read(folder) for folder in folders]
+    for part in parts[1:]:
+        _compare(parts[0], part)
+    plan = _plan(parts, command)
+    results = _joined(parts)
+    if any(to.resolve() == part.folder.resolve() for part in parts):
+        raise MergeError(f"{to} is one of the runs that are to be merged: give a new folder")
+    for part in parts:
+        if strange := stranger_among(part.results, plan):
+            raise MergeError(f"{part.folder}: {strange}; was the folder edited?")
+    run = Run(plan, to, min(datetime.fromisoformat(part.info["started"]) for part in parts), [])
+    run.problems = [f"{part.folder}: {problem}" for part in parts for problem in part.problems]
+    if not plan.record and any(part.info.get("keeps_outputs") for part in parts):
+        run.problems.append("not all of the runs kept what the targets did, so the merged one does not keep it either")
+    for name in dict.fromkeys(name for part in parts for name in part.targets):
+        entry = _entry(parts, name)
+        target = next(target for target in plan.targets if target.name == name)
+        order = {probe.id: number for number, probe in enumerate(plan.probes_of(target))}
+        of_target = [result for (of, _), result in results.items() if of == name]
+        of_target.sort(key=lambda r: order[r.case])
+        run.targets.append(TargetRun(target, dict(entry["description"]), entry["unavailable"], of_target))
+        run.targets[-1].seconds = sum(part.targets[name]["seconds"] for part in parts if name in part.targets)
+    run.seconds = sum(part.info["seconds"] for part in parts)
+    run.complete = not run.lacking
+    with Journal(to, overwrite=overwrite) as journal, Recorder(to) as recorder:
+        forget_evidence(to)
+        journal.begin(lines.begun_of(description_of(run)))
+        for target_run in run.targets:
+            name = target_run.target.name
+            _finish(run, target_run, parts)
+            if plan.record:
+                _adopt(parts, name, journal, recorder)
+            journal.append(
+                lines.TargetStarted(target=name, description=target_run.description),
+                *(lines.Observed(result=result) for result in target_run.results),
+                lines.TargetFinished(target=name, seconds=target_run.seconds),
+            )
+        journal.append(lines.Ended(complete=run.complete, seconds=run.seconds))
+        journal.publish()
+        record = description_of(run)
+        record["environment"] = parts[0].info["environment"]
+        record["merged"] = _origins(parts)
+        journal.describe(record)
+    return run
+
+
+def _read(folder: Path) -> _Part:
+    try:
+        read = read_folder(folder)
+    except NoRun as error:
+        raise MergeError(str(error)) from None
+    if read.info is None:
+        raise MergeError(f"{folder}: {read.problems[0]}")
+    return _Part(folder, read.info, read.results, read.problems)
+
+
+def _compare(first: _Part, other: _Part) -> None:
+    """Raise MergeError unless two runs asked the same questions of the same targets."""
+    where = f"{first.folder} and {other.folder}"
+    if first.info["expected_failures"] != other.info["expected_failures"]:
+        without, used = (other, first) if first.info["expected_failures"] else (first, other)
+        raise MergeError(f"{without.folder} was run with --no-expected, {used.folder} was not: run both alike")
+    for key in _SAME:
+        a, b = dict(first.info)[key], dict(other.info)[key]
+        if a != b:
+            raise MergeError(f"{where} differ in {key}: {a!r} and {b!r}")
+    digests = first.info["digests"], other.info["digests"]
+    changed = sorted(key for key in digests[0] if key in digests[1] and digests[0][key] != digests[1][key])
+    if changed:
+        raise MergeError(f"{where} have other cases by the same names (digests) for {', '.join(changed)}")
+    if first.info["selection"].get("directories") != other.info["selection"].get("directories"):
+        raise MergeError(f"{where} are about other test-case directories")
+    for name in first.targets.keys() & other.targets.keys():
+        targets = first.targets[name], other.targets[name]
+        for key in SAME_TARGET:
+            if dict(targets[0])[key] != dict(targets[1])[key]:
+                raise MergeError(f"{where} have other targets by the name {name!r}: their {key} differs")
+        described = targets[0]["description"], targets[1]["description"]
+        for key in SAME_RUNTIME if all(described) else ():
+            a, b = described[0].get(key), described[1].get(key)
+            if a != b:
+                raise MergeError(f"{where} have other runtimes by the name {name!r}: {key} is {a!r} and {b!r}")
+
+
+def _joined(parts: Sequence[_Part]) -> dict[tuple[str, str], Result]:
+    """The one result of every target and case."""
+    found: dict[tuple[str, str], tuple[Result, _Part]] = {}
+    for part in parts:
+        for result in part.results:
+            key = result.target, result.case
+            there = found.setdefault(key, (result, part))
+            if there[0].verdict in UNTRIED:
+                found[key] = result, part
+            elif result.verdict not in UNTRIED and gist(there[0]) != gist(result):
+                both = f"{there[0].verdict.value} in {there[1].folder}, {result.verdict.value} in {part.folder}"
+                raise MergeError(f"case {result.case} on {result.target} has two results that differ: {both}")
+    return {key: result for key, (result, _) in found.items()}
+
+
+def _plan(parts: Sequence[_Part], command: Sequence[str]) -> Plan:
+    """What all the runs together were to run."""
+    info = parts[0].info
+    chosen = [_selection(part) for part in parts]
+    ops, versions, types, cases = (
+        _union([getattr(c, n) for c in chosen]) for n in ("ops", "versions", "types", "cases")
+    )
+    names = dict.fromkeys(name for part in parts for name in part.targets)
+    targets = tuple(_target(_entry(parts, name)) for name in names)
+    whole = Selection(info["profile"], ops, versions, types, cases, chosen[0].directories)
+    digest = ""
+    try:
+        if whole.directories:
+            there = probe_directories([Path(root) for root in whole.directories], lambda line: None)
+            digest = digest_of_directories(there)
+            probes = narrow(whole, there)
+        else:
+            about = tuple(dict.fromkeys(op for target in targets for op in target.operators))
+            several = (select_probes(each, about) for each in dict.fromkeys(chosen))
+            probes = list({probe.id: probe for some in several for probe in some}.values())
+    except (UnknownName, OSError, ValueError) as error:
+        raise MergeError(f"{parts[0].folder}: its cases cannot be had again: {error}") from None
+    if whole.directories and digest != info["digests"].get("directories"):
+        raise MergeError(f"the directories of {parts[0].folder} are not there any more as they were run")
+    plan = Plan(whole, tuple(probes), targets, tuple(command), frozenset(), bool(info["expected_failures"]))
+    record = all(part.info.get("keeps_outputs", False) for part in parts)
+    return replace(plan, digest=digest, skipped=tuple(info.get("skipped", ())), record=record)
+
+
+def _selection(part: _Part) -> Selection:
+    given = part.info["selection"]
+    return Selection(
+        part.info["profile"],
+        tuple(given["op"]),
+        tuple(given["since_version"]),
+        tuple(given["type"]),
+        tuple(given["case"]),
+        tuple(given.get("directories", ())),
+    )
+
+
+def _union(lists: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """All that is in any list; an empty one stands for everything."""
+    return tuple(dict.fromkeys(item for each in lists for item in each)) if all(lists) else ()
+
+
+def _entry(parts: Sequence[_Part], name: str) -> TargetRecord:
+    """What the runs say of a target, one that it started in before one that it did not."""
+    entries = [part.targets[name] for part in parts if name in part.targets]
+    return next((entry for entry in entries if entry["description"] and not entry["unavailable"]), entries[0])
+
+
+def _target(entry: TargetRecord) -> Target:
+    return Target(
+        entry["name"],
+        entry["adapter"],
+        entry["options"],
+        accuracy=entry["class"],
+        expected=entry["expected_file"],
+        wrap=entry["wrap"],
+    )
+
+
+def _finish(run: Run, target_run: TargetRun, parts: Sequence[_Part]) -> None:
+    """What can be said of a target only now that all its results are together."""
+    if run.plan.expected:
+        target_run.stale = no_longer_needed(run.plan, _listed(target_run.target), target_run)
+    target_run.unavailable = target_run.unavailable and next(
+        (r.message for r in target_run.results if r.verdict is Verdict.UNAVAILABLE), ""
+    )
+    probes = {probe.id: probe for probe in run.plan.probes_of(target_run.target)}
+    target_run.disagreements = disagreements_of(target_run.results, probes)
+    write_reproducers(run.folder, target_run.target, target_run.disagreements, probes)
+    target_run.findings = findings_of(target_run.results, probes)
+    wanted = {finding["smallest"] for finding in target_run.findings}
+    target_run.evidence = _evidence(run.folder, target_run.target.name, wanted, parts)
+
+
+def _adopt(parts: Sequence[_Part], name: str, journal: Journal, recorder: Recorder) -> None:
+    """Take over what a target did. Raises MergeError where a folder does not hold the bits that it speaks of."""
+    there: set[tuple[str, str]] = set()
+    for part in parts:
+        with bits_of(part.folder, name) as bits:
+            for line in recorded_in(part.folder):
+                if line.target != name or (line.purpose, line.case) in there:
+                    continue
+                there.add((line.purpose, line.case))
+                try:
+                    jobs = recorder.adopt(name, line.jobs, bits)
+                except MissingBits as error:
+                    raise MergeError(f"{part.folder}: case {line.case} on {name}: {error}") from None
+                journal.append(lines.Recorded(purpose=line.purpose, target=name, case=line.case, jobs=jobs))
+
+
+def _listed(target: Target) -> tuple[Any, ...]:
+    try:
+        return expectations_of(target)
+    except ValueError:  # the list was on the machine of the run: what it said is in the results
+        return ()
+
+
+def _evidence(to: Path, name: str, wanted: set[str], parts: Sequence[_Part]) -> Evidence:
+    """Take over the evidence of the cases that stand for findings."""
+    folders: dict[str, str] = {}
+    larger: dict[str, str] = {}
+    for part, evidence in _evidences(parts, name):
+        for small, large in evidence["larger"].items():
+            if small in wanted:
+                larger.setdefault(small, large)
+        for case, place in evidence["folders"].items():
+            if case in folders or case not in wanted | set(larger.values()):
+                continue
+            source = part.folder / place
+            if source.resolve().is_relative_to((part.folder / FOLDER).resolve()) and source.is_dir():
+                shutil.copytree(source, to / place, dirs_exist_ok=True)
+                folders[case] = place
+    missing = dict.fromkeys(sorted(wanted - set(folders)), "no run that was merged has it")
+    return Evidence(folders, {small: large for small, large in larger.items() if large in folders}, missing)
+
+
+def _evidences(parts: Sequence[_Part], name: str) -> Iterator[tuple[_Part, EvidenceRecord]]:
+    for part in parts:
+        if name in part.targets:
+            yield part, part.targets[name]["evidence"]
+
+
+def _origins(parts: Sequence[_Part]) -> list[MergedRecord]:
+    return [
+        {
+            "folder": str(part.folder),
+            "command": part.info["command"],
+            "started": part.info["started"],
+            "shard": part.info["shard"],
+            "complete": part.info["complete"],
+            "environment": part.info["environment"],
+        }
+        for part in parts
+    ]

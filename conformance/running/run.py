@@ -1,0 +1,154 @@
+"""A run: what is to be run, and what has become of it so far."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..judging.judgement import DECLINED
+from ..probes.probe import Probe
+from ..probes.selection import Selection, meant_for
+from ..probes.shard import Shard
+from ..probes.wrapped import wrapped_probes
+from ..results.evidence import Evidence
+from ..results.expected.entries import Entry
+from ..results.records import DisagreementRecord, Finding
+from ..results.result import Result, not_of
+from ..targets.target import Target
+from ..workers.hangs import HANGS, HangBudget
+
+__all__ = ["Plan", "Run", "TargetRun", "stranger_among"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run.
+
+    require
+        (operator version, type) pairs, like ``("LSTM-14", "float32")``, for which a refusal counts as a failure.
+    expected
+        Whether files of expected failures are used: a target's own, or those that come with this release.
+    targets_file
+        The file of named targets, where it was given by name: commands that repeat a case must name it too.
+    digest, skipped
+        Where directories are run: the SHA-256 of all of them, and in a line each what cannot be run.
+    shard
+        The part of all this that is run; None for all of it.
+    record
+        Whether everything that the targets did is kept, bit for bit.
+    hang_budget
+        Hangs that are waited for on each target.
+    shrinks
+        Whether each target is asked, by experiments, for the smallest case of each of its failures.
+    fail_fast
+        Whether the run ends with the first failing result that no list names.
+    """
+
+    selection: Selection
+    everything: tuple[Probe, ...]
+    targets: tuple[Target, ...]
+    command: tuple[str, ...] = ()
+    require: frozenset[tuple[str, str]] = frozenset()
+    expected: bool = True
+    targets_file: Path | None = None
+    digest: str = ""
+    skipped: tuple[str, ...] = ()
+    shard: Shard | None = None
+    record: bool = False
+    hang_budget: int = HANGS
+    shrinks: bool = True
+    fail_fast: bool = False
+
+    @cached_property
+    def probes(self) -> tuple[Probe, ...]:
+        """All that is run, in order."""
+        return self.shard.of(self.everything) if self.shard is not None else self.everything
+
+    def probes_of(self, target: Target) -> tuple[Probe, ...]:
+        """What is run on a target: what is meant for it, in the lane of a wrap what can be wrapped."""
+        due = tuple(meant_for(target.operators, self.selection, self.probes))
+        return wrapped_probes(due, target.wrap) if target.wrap else due
+
+
+def stranger_among(results: Iterable[Result], plan: Plan) -> str:
+    """What is wrong with the first of the results that cannot be one of a plan's, in words; empty where none is.
+
+    Results that were read have the right types, and may still be of nothing that there is: somebody has edited them.
+    """
+    planned = {(target.name, probe.id): probe for target in plan.targets for probe in plan.probes_of(target)}
+    for result in results:
+        name = f"case {result.case[:200]!a} on {result.target[:200]!a}"
+        probe = planned.get((result.target, result.case))
+        if probe is None:
+            return f"{name} is not among what was to be run"
+        if wrong := not_of(result, probe):
+            return f"the result of {name} does not fit the case: {wrong}"
+    return ""
+
+
+@dataclass
+class TargetRun:
+    """What became of one target.
+
+    unavailable
+        Why it could not start, or not again after a crash; empty where it could.
+    findings
+        What was found in the results, as run.json holds it.
+    """
+
+    target: Target
+    description: dict[str, Any] = field(default_factory=dict)
+    unavailable: str = ""
+    results: list[Result] = field(default_factory=list)
+    stale: list[Entry] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    evidence: Evidence = field(default_factory=Evidence)
+    disagreements: list[DisagreementRecord] = field(default_factory=list)
+    seconds: float = 0.0
+    hangs: HangBudget = field(default_factory=HangBudget)
+
+    @property
+    def counts(self) -> Counter[str]:
+        return Counter(result.verdict.value for result in self.results)
+
+    @property
+    def unexpected(self) -> list[Result]:
+        return [result for result in self.results if result.failing and not result.expected]
+
+    def missing(self, require: frozenset[tuple[str, str]]) -> list[Result]:
+        """What is required, and refused or left to another provider."""
+        return [r for r in self.results if r.verdict in DECLINED and (f"{r.op}-{r.version}", r.type) in require]
+
+
+@dataclass
+class Run:
+    """A run as far as it has come. ``problems`` are of the folders that it was read from, a line each."""
+
+    plan: Plan
+    folder: Path
+    started: datetime
+    targets: list[TargetRun]
+    complete: bool = False
+    seconds: float = 0.0
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def lacking(self) -> bool:
+        """Whether something that was planned has no result, or nothing was planned at all."""
+        return not any(t.results for t in self.targets) or any(
+            len(t.results) < len(self.plan.probes_of(t.target)) for t in self.targets
+        )
+
+    @property
+    def exit_code(self) -> int:
+        """3: a target could not start; 1: a failing result that nobody expected, a refusal of what is required, a case
+        that was not run, or no result of what was planned."""
+        if any(t.unavailable for t in self.targets):
+            return 3
+        fails = any(t.unexpected or t.missing(self.plan.require) or t.counts["not-run"] for t in self.targets)
+        return int(fails or self.lacking)

@@ -1,0 +1,325 @@
+"""What a reader must see of one case to believe its verdict: the node, what went in, what must come out, what came out.
+
+All of it is plain values that JSON can hold, of bounded size, and computed as the verdict is. Numbers that JSON lacks
+are the texts ``nan``, ``inf`` and ``-inf``; what is not judged, or was not reported, is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.printer
+from numpy.typing import NDArray
+
+from ...cases import Trial
+from ...reference import Expectation, Interpretations, fault_named
+from ...reference.recurrent.expectation import ratios
+from ..judging.judgement import Judgement
+from ..workers.process import Outcome
+from .stepwise import Checked, Comparison, check, comparison_of, focus_of, parting_of, place_of, step_of
+
+__all__ = ["SCHEMA", "exhibit_of", "plain", "window"]
+
+SCHEMA = 1
+
+Array = NDArray[Any]
+
+# How much of a case is kept: what a page can show, and a person look at.
+_STEPS, _UNITS, _ROWS = 64, 64, 64
+_ELEMENTS = 4096
+_VALUES = 24
+_TEXT = 4000
+
+
+def exhibit_of(
+    model: bytes,
+    feeds: Sequence[Mapping[str, Array]],
+    trials: Sequence[Trial],
+    judgement: Judgement,
+    outcomes: Sequence[Outcome],
+    accuracy: str,
+    diagnosis: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The exhibit of one case on one target; docs/results.md explains its keys.
+
+    feeds
+        What the model is fed in each run.
+    trials
+        The case's own trial, and its twin where it has one; none where no document speaks of the model.
+    outcomes
+        What the target did with each of them.
+    accuracy
+        Name of the accuracy class by which the target is judged.
+    diagnosis
+        Ids of the faults that explain it.
+    """
+    outcome = outcomes[0]
+    found: dict[str, Any] = {
+        "schema": SCHEMA,
+        "verdict": judgement.verdict.value,
+        "reason": judgement.reason,
+        "message": _short(judgement.message),
+        "class": accuracy,
+        "interpretations": dict(judgement.interpretations or {}),
+        "diagnosis": [{"id": d, "text": m.summary if (m := fault_named(d)) else ""} for d in diagnosis],
+        "process": {
+            "status": outcome.status,
+            "phase": outcome.phase,
+            "signal": outcome.signal,
+            "captured": outcome.captured[-_TEXT:],
+        },
+        **_node(model),
+        "inputs": _inputs(model, feeds, trials),
+        "runs_before": [list(feed["X"].shape) for feed in feeds[:-1] if "X" in feed],
+    }
+    if trials and trials[0].violation is None and outcome.status == "ran" and not outcome.malformed:
+        interpretations = Interpretations(**dict(judgement.interpretations or {}))
+        found["numbers"] = _numbers(comparison_of(trials, outcomes, accuracy, interpretations))
+    return found
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _TEXT else f"{text[:_TEXT]} ..."
+
+
+def _node(model: bytes) -> dict[str, Any]:
+    """The model as text, and what it says of itself."""
+    read = onnx.load_model_from_string(model)
+    nodes = read.graph.node
+    try:
+        text = onnx.printer.to_text(nodes[0] if len(nodes) == 1 else read.graph).strip()
+    except Exception:  # the printer knows few types; the model itself is beside this
+        text = ", ".join(node.op_type for node in nodes)
+    asked = [name for name in nodes[0].output if name] if len(nodes) == 1 else [v.name for v in read.graph.output]
+    return {
+        "node": _short(text),
+        "nodes": len(nodes),
+        "opset": max((o.version for o in read.opset_import), default=None),
+        "ir_version": read.ir_version,
+        "asked": asked,
+    }
+
+
+def _inputs(model: bytes, feeds: Sequence[Mapping[str, Array]], trials: Sequence[Trial]) -> list[dict[str, Any]]:
+    """The inputs of the last run, one after the other; absent ones as such."""
+    if not trials:
+        return [_input(name, array, "graph input") for name, array in feeds[-1].items()]
+    trial = trials[0]
+    constants = {tensor.name for tensor in onnx.load_model_from_string(model).graph.initializer}
+    found = []
+    for name in dict.fromkeys([*trial.node.operator.inputs, *trial.feeds[-1].inputs]):
+        array = trial.feeds[-1].inputs.get(name)
+        how = "initializer" if name in constants else "graph input"
+        found.append({"name": name, "given": "absent"} if array is None else _input(name, array, how))
+    return found
+
+
+def _input(name: str, array: Array, given: str) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": name, "given": given, "type": array.dtype.name, "shape": list(array.shape)}
+    if array.dtype.kind in "OSUc":
+        return entry
+    numbers = array.astype(np.float64)
+    finite = numbers[np.isfinite(numbers)]
+    entry["values"] = plain(numbers.ravel()[:_VALUES], 6)
+    if finite.size:
+        entry["low"], entry["high"] = plain(finite.min(), 6), plain(finite.max(), 6)
+    if finite.size < numbers.size:
+        entry["nonfinite"] = int(numbers.size - finite.size)
+    return entry
+
+
+def _numbers(comparison: Comparison) -> dict[str, Any]:
+    """Where target and expectation part, the gates there, and error against radius all around."""
+    c = comparison.configuration
+    parting = parting_of(comparison)
+    direction, row, unit = parting[1][-3:] if parting is not None else focus_of(comparison)
+    place = direction, row, unit
+    found: dict[str, Any] = {
+        "title": comparison.run.title,
+        "from_reported": "Y" in comparison.outputs,
+        "direction": c.directions[direction],
+        "row": row,
+        "unit": unit,
+        "parting": None if parting is None else _parting(comparison, *parting),
+        "outputs": [_output(comparison, name) for name in comparison.run.node.outputs if name in comparison.outputs],
+    }
+    if c.T and c.N and c.H:
+        view = _View(comparison, place)
+        found["gates"] = view.gates()
+        if "Y" in comparison.outputs:
+            found["plane"], found["rows"] = view.plane(), view.rows()
+    if c.N and c.H:
+        found["states"] = [
+            {"name": name, "place": place_of(c, name, place), **_checked(check(comparison, name, place), c.format.name)}
+            for name in comparison.run.node.outputs
+            if name != "Y"
+        ]
+    return found
+
+
+def _parting(comparison: Comparison, e: Expectation, index: tuple[int, ...]) -> dict[str, Any]:
+    c = comparison.configuration
+    return {
+        "output": e.output,
+        "place": place_of(c, e.output, index),
+        "clause": e.clause,
+        "step": step_of(comparison, index) if e.output == "Y" else None,
+        **_checked(check(comparison, e.output, index), c.format.name),
+    }
+
+
+def _checked(found: Checked, type: str) -> dict[str, Any]:
+    digits = _digits(type)
+    return {
+        "must": None if found.doubtful else plain(found.value, digits),
+        "within": None if found.doubtful else plain(found.radius, 3),
+        "got": plain(found.got, digits),
+        "ratio": plain(found.ratio, 3),
+    }
+
+
+def window(size: int, most: int, centre: int) -> range:
+    """`most` of `size` places, around one of them."""
+    start = min(max(centre - most // 2, 0), max(size - most, 0))
+    return range(start, min(start + most, size))
+
+
+class _View:
+    """What surrounds one direction, row and unit of a comparison."""
+
+    def __init__(self, comparison: Comparison, place: tuple[int, int, int]) -> None:
+        self.comparison = comparison
+        self.direction, self.row, self.unit = place
+        self.ratio = _ratios(comparison)
+        c = comparison.configuration
+        self.length = int(comparison.steps[self.direction].lengths[self.row])
+        self.shown = window(c.T, _STEPS, self._step())
+
+    def _step(self) -> int:
+        """The step, in processing order, on which the eye is to rest: where they part, else the worst one."""
+        parting = parting_of(self.comparison)
+        if parting is not None and parting[0].output == "Y":
+            return step_of(self.comparison, parting[1])
+        ratio = np.nan_to_num(self._of_row(self.direction, self.row), nan=0.0)
+        return int(ratio.max(axis=1).argmax())
+
+    def _of_row(self, direction: int, row: int) -> Array:
+        """Error over radius of one row in processing order, (T, H)."""
+        picked: Array = self.ratio[self.comparison.steps[direction].positions[:, row], direction, row]
+        return picked
+
+    def plane(self) -> dict[str, Any]:
+        """Error over radius of the row over steps and units."""
+        c, positions = self.comparison.configuration, self.comparison.steps[self.direction].positions
+        ratio = self._of_row(self.direction, self.row)
+        units = window(c.H, _UNITS, self.unit)
+        return {
+            "steps": list(self.shown),
+            "positions": [int(positions[s, self.row]) for s in self.shown],
+            "of_steps": c.T,
+            "units": list(units),
+            "of_units": c.H,
+            "length": self.length,
+            "ratio": [[_judged(ratio[s, u]) for u in units] for s in self.shown],
+        }
+
+    def rows(self) -> dict[str, Any]:
+        """The largest error over radius of every row of the batch at every step."""
+        c = self.comparison.configuration
+        mine, total = self.direction * c.N + self.row, len(c.directions) * c.N
+        around = window(total, _ROWS, mine)
+        places = [divmod(number, c.N) for number in around]
+        planes = [self._of_row(d, n) for d, n in places]
+        steps = self.comparison.steps
+        return {
+            "names": [f"{c.directions[d]} {n}" if len(c.directions) > 1 else str(n) for d, n in places],
+            "of_rows": total,
+            "lengths": [int(steps[d].lengths[n]) for d, n in places],
+            "here": mine - around.start,
+            "steps": list(self.shown),
+            "of_steps": c.T,
+            "ratio": [[_judged(_largest(plane[s])) for s in self.shown] for plane in planes],
+        }
+
+    def gates(self) -> dict[str, Any]:
+        """The gates and states of the unit at every step, beside the Y that was reported for it."""
+        c, steps = self.comparison.configuration, self.comparison.steps[self.direction]
+        at = (self.direction, self.row, self.unit)
+        lines = []
+        for s in self.shown:
+            padding, position = s >= self.length, int(steps.positions[s, self.row])
+            values = {
+                name: None if padding else plain(numbers[s, self.row, self.unit], 6)
+                for name, numbers in steps.numbers.items()
+            }
+            y = _checked(check(self.comparison, "Y", (position, *at)), c.format.name)
+            lines.append({"step": s, "position": position, "padding": padding, "values": values, **y})
+        return {"names": list(steps.numbers), "of_steps": c.T, "lines": lines}
+
+
+def _ratios(comparison: Comparison) -> Array:
+    """Error over radius of Y, (T, D, N, H), each element as its own expectation has it; NaN where nothing is judged."""
+    c = comparison.configuration
+    result = np.full((c.T, len(c.directions), c.N, c.H), np.nan)
+    if "Y" in comparison.outputs:
+        for e in comparison.expectations:
+            if e.output == "Y":
+                mine = ratios(e, comparison.outputs["Y"])
+                result = np.where(np.isnan(mine), result, mine)
+    return result
+
+
+def _judged(ratio: float) -> Any:
+    """A ratio as it is kept: null where nothing is judged."""
+    return None if np.isnan(ratio) else plain(ratio, 3)
+
+
+def _largest(values: Array) -> float:
+    judged = values[~np.isnan(values)]
+    return float(judged.max()) if judged.size else float("nan")
+
+
+def _output(comparison: Comparison, name: str) -> dict[str, Any]:
+    """An output element by element, in the order of the node's own layout, where it is of a size to be looked at."""
+    c, got = comparison.configuration, comparison.outputs[name]
+    expected, radius = np.zeros(got.shape), np.zeros(got.shape)
+    judged = np.zeros(got.shape, bool)
+    for e in comparison.expectations:
+        if e.output == name:
+            about = np.ones(got.shape, bool) if e.about is None else e.about
+            expected = np.where(about, e.number.value, expected)
+            radius = np.where(about, e.number.radius, radius)
+            judged |= about if e.number.doubt is None else about & ~e.number.doubt
+    axes = ((2, 0, 1, 3) if name == "Y" else (1, 0, 2)) if c.layout == 1 else tuple(range(got.ndim))
+    shape = list(got.transpose(axes).shape)
+    entry: dict[str, Any] = {"name": name, "shape": shape, "inconclusive": int((~judged).sum())}
+    if got.size > _ELEMENTS:
+        entry["left_out"] = f"{got.size} elements are more than are kept here; see numbers.plane"
+        return entry
+    digits = _digits(c.format.name)
+    return {
+        **entry,
+        "got": plain(got.transpose(axes).astype(np.float64), digits),
+        "expected": plain(expected.transpose(axes), digits),
+        "radius": plain(radius.transpose(axes), 3),
+    }
+
+
+def _digits(type: str) -> int:
+    """So many that the number of the tensor can be read back."""
+    return 17 if type == "float64" else 9
+
+
+def plain(value: Any, digits: int) -> Any:
+    """Numbers as JSON has them, with so many digits."""
+    if value is None:
+        return None
+    if isinstance(value, np.ndarray) and value.ndim:
+        return [plain(inner, digits) for inner in value]
+    number = float(value)
+    if np.isnan(number):
+        return "nan"
+    return float(f"{number:.{digits}g}") if np.isfinite(number) else f"{number:+g}".replace("+", "")

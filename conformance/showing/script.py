@@ -1,0 +1,344 @@
+"""A case as a script of its own, for people who have no onnxspec: only onnx, NumPy and the runtime.
+
+It holds the node, the inputs and what the outputs must be, and exits 1 where one of them is not. The numbers are those
+of a free run: a script must pass on a runtime that was repaired, so it cannot start from states that a faulty one
+reported.
+"""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import itertools
+import shlex
+import textwrap
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from ...cases import Case, Spec, Violation, family_of
+from ...reference import FORMATS, Interpretations, expect, operator_for
+from ...reference.numbers.bounded import RADIUS_SLACK
+from ..targets.target import Target, usual_target
+from .script_parts import COMPARISON, LACKING, Runtime, bits, drawn, numbers, ratios, runtime_of, unpacked
+
+__all__ = ["script_of"]
+
+_WIDTH = 120
+_LITERAL = 12  # tensors of up to so many elements are written out
+
+
+def script_of(case: Case, target: Target | None = None) -> str:
+    """The text of a Python script that runs a case on a target and says what is outside its radius.
+
+    target
+        Its provider, options and accuracy class go into the script; without it onnxruntime's CPU provider.
+
+    The script accepts every interpretation that the case leaves open, and judges nothing that is only convention. That
+    of a forbidden model exits 1 where the model runs.
+    """
+    target = target or usual_target(case.trial.node.domain)
+    if case.trial.violation is not None:
+        return _forbidden(case, case.trial.violation, target)
+    half = case.spec.type == "bfloat16"
+    tensors = list(_tensors(case))
+    runtime = runtime_of(case, target)
+    expected = list(_expected(case, target.accuracy))
+    needs: dict[Callable[..., Any], set[str]] = {drawn: {"hashlib"}, unpacked: {"base64", "zlib"}}
+    text = "\n".join([*tensors, *expected])
+    functions = [f for f in needs if f"{f.__name__}(" in text] + ([bits, numbers] if half else []) + [ratios]
+    standard = {"sys"}.union(*(needs.get(f, set()) for f in functions), runtime.standard)
+    type_name = FORMATS[case.spec.type].dtype.name
+    may_lack = "sequence_output" in case.trial.touched
+    end = COMPARISON.format(
+        lacking=LACKING if may_lack else "",
+        dtype=type_name,
+        types=f'"{type_name}", "uint16"' if half else f'"{type_name}",',
+        got="numbers(got)" if half else "got.astype(np.float64)",
+        largest=repr(FORMATS[case.spec.type].largest),
+    )
+    lines = [
+        *_heading(
+            case,
+            "Each output is compared with a computation in float64. Its radius is what arithmetic of the class",
+            f"{target.accuracy!r} may be off by; exits 1 where an output is outside of it.",
+        ),
+        *_started(target),
+        *_imports(standard, runtime),
+        *(line for f in functions for line in ("", "", *inspect.getsource(f).splitlines())),
+        "",
+        "",
+        *tensors,
+        "",
+        *_model(case),
+        "",
+        *expected,
+        "",
+        *runtime.lines.strip().splitlines(),
+        "",
+        *end.splitlines(),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _forbidden(case: Case, violation: Violation, target: Target) -> str:
+    """The script of a forbidden model."""
+    tensors = list(_tensors(case))
+    runtime = runtime_of(case, target)
+    needs: dict[Callable[..., Any], set[str]] = {drawn: {"hashlib"}, unpacked: {"base64", "zlib"}}
+    functions = [f for f in needs if f"{f.__name__}(" in "\n".join(tensors)]
+    standard = {"sys"}.union(*(needs[f] for f in functions), runtime.standard)
+    lines = [
+        *_heading(
+            case,
+            f"The document forbids this model: {violation.summary}.",
+            f"It must be refused, due at {violation.due}; exits 1 where it runs.",
+        ),
+        *_started(target),
+        *_imports(standard, runtime),
+        *(line for f in functions for line in ("", "", *inspect.getsource(f).splitlines())),
+        "",
+        "",
+        *tensors,
+        "",
+        *_model(case),
+        "",
+        "",
+        "def attempt() -> None:",
+        *textwrap.indent(runtime.lines.strip().replace("\n\n\n", "\n\n"), "    ").splitlines(),
+        "",
+        "    for k in range(len(FEEDS)):",
+        "        run(k)",
+        "",
+        "",
+        "try:",
+        "    attempt()",
+        "except Exception as error:",
+        '    print(f"refused, as it must be: {type(error).__name__}: {error}")',
+        "    sys.exit(0)",
+        *_wrapped(f"print({_text(f'ran, and must be refused: {violation.summary}')})"),
+        "sys.exit(1)",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+# What differs from case to case.
+
+
+def _heading(case: Case, *sentences: str) -> Iterator[str]:
+    """The script's docstring. An id cannot be broken, however long it is, and linters are told so."""
+    lines = [f'"""{case.trial.node.operator.name}: {case.spec.id}', "", *sentences]
+    yield from lines
+    yield '"""  # noqa: E501' if max(map(len, lines)) > _WIDTH else '"""'
+
+
+def _imports(standard: Iterable[str], runtime: Runtime) -> Iterator[str]:
+    yield ""
+    yield "from __future__ import annotations"
+    yield ""
+    yield from (f"import {name}" for name in sorted(standard))
+    yield ""
+    yield from sorted(["import numpy as np", *(line for line in runtime.imports if line.startswith("import "))])
+    yield from sorted(["from onnx import TensorProto, helper", *(i for i in runtime.imports if i.startswith("from "))])
+
+
+def _started(target: Target) -> Iterator[str]:
+    # What starts the worker of a target tells how to start this.
+    command = [part for part in target.command if part not in ("{worker}", "{source}")]
+    words = [*(f"{name}={value}" for name, value in target.environment.items()), *command]
+    if words:
+        text = "The target is started with: " + " ".join(shlex.join(words).split())
+        yield ""
+        yield from textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# ")
+
+
+def _array(values: NDArray[Any], dtype: str) -> str:
+    """An expression for a tensor of few elements, without line breaks."""
+    if not values.size:
+        return f'np.zeros({values.shape}, "{dtype}")'
+    words = (repr(v) if np.isfinite(v) else f"np.{v}".replace("np.-", "-np.") for v in values.ravel().tolist())
+    return f'np.array([{", ".join(words)}], "{dtype}").reshape({values.shape})'
+
+
+def _wrapped(line: str) -> Iterator[str]:
+    """A statement in lines of bounded length; one that holds packed numbers stays one line."""
+    if len(line) <= _WIDTH:
+        yield line
+    elif "unpacked(" in line:
+        yield f"{line}  # noqa: E501"
+    else:
+        indent = " " * (len(line) - len(line.lstrip()) + 4)
+        yield from textwrap.wrap(line, _WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+
+
+def _packed(values: NDArray[np.float64]) -> str:
+    """An expression for many float64 numbers: see `unpacked`."""
+    planes = np.ascontiguousarray(values, "<f8").view(np.uint8).reshape(-1, 8).T
+    text = base64.b85encode(zlib.compress(planes.tobytes(), 9)).decode()
+    return f'unpacked("{text}", {values.shape})'
+
+
+def _tensors(case: Case) -> Iterator[str]:
+    """The inputs of all runs as assignments, each tensor once, and ``FEEDS``, what every run is fed."""
+    feeds = case.trial.feeds
+    variables: list[dict[str, str]] = [{} for _ in feeds]
+    for name in dict.fromkeys([*case.trial.node.operator.inputs, *feeds[-1].inputs]):
+        arrays = {run: feed.inputs[name] for run, feed in enumerate(feeds) if name in feed.inputs}
+        distinct = list(dict.fromkeys((a.shape, a.tobytes()) for a in arrays.values()))
+        for run, array in arrays.items():
+            number = distinct.index((array.shape, array.tobytes())) + 1
+            variable = name if len(distinct) == 1 else f"{name}_{number}"
+            if not any(variable in seen.values() for seen in variables):
+                yield from _wrapped(f"{variable} = {_tensor(case.spec, name, array)}")
+            variables[run][name] = variable
+    fed = [{name: held[name] for name in feed.fed} for feed, held in zip(feeds, variables, strict=True)]
+    runs = ["{" + ", ".join(f'"{name}": {variable}' for name, variable in run.items()) + "}" for run in fed]
+    yield from _wrapped(f"FEEDS = [{', '.join(runs)}]")
+
+
+def _tensor(spec: Spec, name: str, array: NDArray[Any]) -> str:
+    """An expression for an input: written out where it is small, else the generator that it came from, else bytes."""
+    # NumPy has no bfloat16; float32 holds it exactly.
+    dtype = "float32" if array.dtype.name == "bfloat16" else array.dtype.name
+    if array.dtype.kind == "i":
+        return _array(array, dtype)
+    if array.size <= _LITERAL:
+        return _array(_shortest(array.astype(dtype)), dtype)
+    return family_of(spec.op).formula(spec, name, array) or f'{_packed(array.astype(np.float64))}.astype("{dtype}")'
+
+
+def _shortest(array: NDArray[Any]) -> NDArray[Any]:
+    """The numbers as float64 with the fewest digits that give the same tensor."""
+    short = np.array([float(str(v)) for v in array.ravel()], np.float64).reshape(array.shape)
+    same: bool = short.astype(array.dtype).tobytes() == array.tobytes()
+    return short if same else array.astype(np.float64)
+
+
+def _model(case: Case) -> Iterator[str]:
+    """The same model as the case's, made by onnx.helper."""
+    model = onnx.load_model_from_string(case.trial.model)
+    graph = model.graph
+    (node,) = graph.node
+    kind = onnx.TensorProto.DataType.Name
+
+    def info(value: onnx.ValueInfoProto) -> str:
+        tensor = value.type.tensor_type
+        dims = [f'"{d.dim_param}"' if d.dim_param else str(d.dim_value) for d in tensor.shape.dim]
+        shape = f"[{', '.join(dims)}]" if tensor.HasField("shape") else "None"
+        words = f'"{value.name}", TensorProto.{kind(tensor.elem_type)}, {shape}'
+        return f"helper.make_tensor_value_info({words})"
+
+    attributes = "".join(f", {name}={_plain(value)}" for name, value in sorted(case.trial.node.attributes.items()))
+    domain = f', domain="{node.domain}"' if node.domain else ""
+    words = f'"{node.op_type}", {_quoted(node.input)}, {_quoted(node.output)}, name="{node.name}"{domain}{attributes}'
+    yield from _wrapped(f"node = helper.make_node({words})")
+    for name, values in (("inputs", graph.input), ("outputs", graph.output)):
+        yield f"{name} = ["
+        yield from (f"    {info(value)}," for value in values)
+        yield "]"
+    constants = ", ".join(f'"{tensor.name}": {tensor.name}' for tensor in graph.initializer)
+    raw = "bits(array)" if case.spec.type == "bfloat16" else "array"
+    if constants:
+        type_ = kind(graph.initializer[0].data_type)
+        made = f"helper.make_tensor(name, TensorProto.{type_}, array.shape, {raw}.tobytes(), raw=True)"
+        yield from ("weights = [", f"    {made}", f"    for name, array in {{{constants}}}.items()", "]")
+    yield f'graph = helper.make_graph([node], "{graph.name}", inputs, outputs{", weights" * bool(constants)})'
+    opsets = ", ".join(f'helper.make_opsetid("{opset.domain}", {opset.version})' for opset in model.opset_import)
+    yield f"opsets = [{opsets}]"
+    made = f"graph, opset_imports=opsets, ir_version={model.ir_version}, producer_name={_plain(model.producer_name)}"
+    yield f"model = helper.make_model({made})"
+    yield f"NAMES = {_quoted([value.name for value in graph.output])}"
+
+
+def _text(words: str) -> str:
+    """A text as Python has it."""
+    return f'"{words}"' if '"' not in words else repr(words)
+
+
+def _quoted(names: Any) -> str:
+    return "[" + ", ".join(f'"{name}"' for name in names) + "]"
+
+
+def _plain(value: Any) -> str:
+    """An attribute's value as Python has it."""
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, float) and not np.isfinite(value):
+        return f'float("{value}")'
+    return _quoted(value) if isinstance(value, list) and value and isinstance(value[0], str) else repr(value)
+
+
+def _expected(case: Case, accuracy: str) -> Iterator[str]:
+    """What the outputs of every run must be: for each interpretation that makes a difference (value, radius) by name.
+
+    The radius is infinite where nothing can be said, or nothing but what convention says.
+    """
+    trial = case.trial
+    touched, type_name = trial.touched, case.spec.type
+    right = operator_for(trial.node).classes(accuracy, type_name).right
+    yield "# What each output must be, and its radius (infinite: nothing is demanded), run by run."
+    yield "EXPECTED = {"
+    seen: set[bytes] = set()
+    for name, interpretations in itertools.product(right, Interpretations().alternatives(touched)):
+        runs = [_numbers_of(case, feed.inputs, name, interpretations) for feed in trial.feeds]
+        content = b"".join(number.tobytes() for run in runs for number in run.values())
+        if content in seen:
+            continue
+        seen.add(content)
+        words = [name] if len(right) > 1 else []
+        label = (
+            ", ".join(words + [f"{each} {getattr(interpretations, each)}" for each in sorted(touched)]) or "expected"
+        )
+        start = f'    "{label}": ['
+        yield start if len(start) <= _WIDTH else f"{start}  # noqa: E501"
+        for run in runs:
+            yield "        {"
+            for name, number in run.items():
+                yield from _wrapped(f'            "{name}": {_pair(number)},')
+            yield "        },"
+        yield "    ],"
+    yield "}"
+
+
+def _numbers_of(
+    case: Case, inputs: Mapping[str, NDArray[Any]], accuracy: str, interpretations: Interpretations
+) -> dict[str, NDArray[np.float64]]:
+    """Value and radius of each output, stacked."""
+    found: dict[str, NDArray[np.float64]] = {}
+    for e in expect(case.trial.node, inputs, {}, accuracy, interpretations):
+        value, radius = e.number.value, np.broadcast_to(e.number.radius, e.number.value.shape) * RADIUS_SLACK
+        if e.number.doubt is not None:
+            radius = np.where(e.number.doubt, np.inf, radius)
+        if e.conventional:
+            radius = np.full_like(radius, np.inf)
+        number = np.stack([value, radius])
+        # What a later expectation is about replaces what was there.
+        found[e.output] = (
+            number
+            if e.output not in found
+            else np.where(e.about if e.about is not None else True, number, found[e.output])
+        )
+    return found
+
+
+def _pair(number: NDArray[np.float64]) -> str:
+    """An expression for value and radius, the latter rounded up to few digits."""
+    value, radius = number
+    if value.size <= _LITERAL:
+        return _array(
+            np.stack([value, np.array([_rounded_up(r) for r in radius.flat]).reshape(value.shape)]), "float64"
+        )
+    # Eight bits compress well.
+    finite = np.isfinite(radius)
+    fraction, exponent = np.frexp(np.where(finite, radius, 1.0))
+    return _packed(np.stack([value, np.where(finite, np.ldexp(np.ceil(fraction * 256), exponent - 8), np.inf)]))
+
+
+def _rounded_up(radius: float) -> float:
+    """Three digits, upwards."""
+    short = float(f"{radius:.2e}")
+    return short if short >= radius or not np.isfinite(radius) else float(f"{radius * 1.005:.2e}")

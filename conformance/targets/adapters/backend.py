@@ -1,0 +1,143 @@
+"""Adapter for any module that implements the interface of ``onnx.backend.base.Backend``.
+
+Options: ``module`` (its dotted name), ``device`` (default "CPU"). The functions may stand in the module itself, as
+onnx's convention has it, or in the one subclass of ``Backend`` that the module holds.
+
+Tested: onnxruntime.backend of onnxruntime 1.31.1.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import platform
+import sys
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.backend.base import Backend
+
+DEFAULTS = {"module": "", "device": "CPU"}
+
+
+class Adapter:
+    """One ONNX backend."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        settings = _settled(options)
+        self.name: str = settings["module"]
+        self.device: str = settings["device"]
+        if not self.name:
+            raise ValueError("option 'module' is missing")
+        # A module that is not installed is looked for where the command was given, behind everything that is.
+        if os.getcwd() not in sys.path:
+            sys.path.append(os.getcwd())
+        module = importlib.import_module(self.name)
+        self.backend = _find_backend(module)
+        supports = getattr(self.backend, "supports_device", None)
+        if supports is not None and not supports(self.device):
+            raise RuntimeError(f"{self.name} does not support device {self.device}")
+        self.version = str(getattr(importlib.import_module(self.name.split(".")[0]), "__version__", ""))
+
+    def describe(self) -> dict[str, Any]:
+        """What runs here; JSON values only."""
+        return {
+            "runtime": self.name,
+            "version": self.version,
+            "provider": "",
+            "device": self.device,
+            "onnx": onnx.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "machine": platform.machine(),
+        }
+
+    def prepare(self, model: bytes) -> Session:
+        """Prepare `model`; where the backend has no `prepare` that works, every run goes through `run_model`."""
+        proto = onnx.load_model_from_string(model)
+        prepare = _own(self.backend, "prepare")
+        prepared = failure = None
+        if prepare is not None:
+            try:
+                prepared = prepare(proto, self.device)
+            except (NotImplementedError, AttributeError) as error:
+                failure = error
+        if prepared is not None:
+            return Session(proto, prepared.run)
+        run_model = _own(self.backend, "run_model")
+        if run_model is None:
+            raise failure or NotImplementedError(self.name + " has neither prepare nor run_model")
+        return Session(proto, lambda inputs: run_model(proto, inputs, self.device), failure)
+
+
+class Session:
+    """A model in the hands of a backend."""
+
+    def __init__(self, model: Any, run: Any, failure: Exception | None = None) -> None:
+        self._inputs = [value.name for value in model.graph.input]
+        self._outputs = [value.name for value in model.graph.output]
+        self._run = run
+        self._failure = failure
+
+    def run(self, feeds: dict[str, np.ndarray]) -> Any:
+        """What the backend returned; a mapping is put into the graph's order."""
+        inputs = [_native(feeds[name]) for name in self._inputs if name in feeds]
+        try:
+            results = self._run(inputs)
+        except Exception:
+            if self._failure is not None:
+                # Both ways are closed: what `prepare` said about the model counts, and where it said so.
+                self._failure.phase = "load"  # type: ignore[attr-defined]
+                raise self._failure from None
+            raise
+        self._failure = None
+        return [results.get(name) for name in self._outputs] if isinstance(results, dict) else results
+
+
+def _settled(options: dict[str, Any]) -> dict[str, Any]:
+    """All options, those that are not given at their defaults. Raises ValueError for one that there is not, and for one
+    that is no text."""
+    for name, value in options.items():
+        if name not in DEFAULTS:
+            raise ValueError("unknown option {!r}; known: {}".format(name, ", ".join(sorted(DEFAULTS))))
+        if not isinstance(value, str):
+            raise ValueError(f"option {name!r} must be a text, is {value!r}")
+    return dict(DEFAULTS, **options)
+
+
+def _find_backend(module: Any) -> Any:
+    if callable(getattr(module, "prepare", None)) or callable(getattr(module, "run_model", None)):
+        return module
+    classes = {
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, Backend) and value is not Backend
+    }
+    if len(classes) != 1:
+        raise RuntimeError(
+            "{} has neither prepare nor run_model, and {} classes derived from onnx.backend.base.Backend".format(
+                module.__name__, len(classes) or "no"
+            )
+        )
+    return classes.pop()
+
+
+def _own(backend: Any, name: str) -> Any:
+    """A function of the backend, unless it is only inherited from onnx's base class, whose own do nothing."""
+    function = getattr(backend, name, None)
+    if not callable(function):
+        return None
+    inherited = getattr(getattr(Backend, name), "__func__", None)
+    return None if getattr(function, "__func__", function) is inherited else function
+
+
+def _native(array: np.ndarray) -> np.ndarray:
+    """bfloat16 bits as ml_dtypes' type, which backends that know bfloat16 take."""
+    if getattr(array, "element", None) != "bfloat16":
+        return array
+    import ml_dtypes
+
+    return array.view(np.ndarray).view(ml_dtypes.bfloat16)

@@ -1,0 +1,336 @@
+"""Adapter for onnxruntime with any of its execution providers. Package: onnxruntime.
+
+Options:
+
+``provider`` (default CPUExecutionProvider), ``provider_options`` (table)
+    ``{digest}`` in a value stands for the SHA-256 of the model: providers that keep compiled models under a name of the
+    user's choice (``cache_key`` of VitisAIExecutionProvider, ``migraphx_save_model_path``) would otherwise run one
+    case's with the next.
+``session_options`` (table of session config entries), ``custom_op_libraries`` (list of paths)
+``threads`` (default 1, both within and between operators)
+``optimize`` (default false: graph optimizations off; true: all of them)
+``provider_library``, ``provider_library_name``, ``device``
+    A provider that is a plug-in (onnxruntime 1.23 and later): path of its library, or name of the Python package that
+    brings one (it has ``get_library_path``); the name to register it under (default: the provider's; one that ends in
+    ``.virtual`` lets it offer devices that are not there); "CPU", "GPU" or "NPU" where not its first device is meant.
+``surroundings`` (default false)
+    The model has other nodes around the one under test (a *wrap* lane), and the provider need not take those.
+
+With a provider other than the CPU's named, nothing counts as run without proof that every node ran there:
+``get_providers()`` only tells what was registered. The proof is the session's own record of the assignment (onnxruntime
+1.24 and later) or, before that and where the record has none of the nodes, the profile of the runs.
+
+Tested: onnxruntime 1.19.0, 1.24.4 and 1.31.1; onnxruntime-openvino 1.22.0 (profile) and 1.24.1 (record);
+onnxruntime-ep-openvino 1.8.1 (plug-in; registered, no device of Intel's at hand).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import difflib
+import hashlib
+import importlib
+import json
+import os
+import platform
+import shutil
+import tempfile
+from typing import Any
+
+import numpy as np
+
+ort: Any = importlib.import_module("onnxruntime")
+
+CPU = "CPUExecutionProvider"
+BFLOAT16 = 16  # TensorProto.BFLOAT16
+SURROUNDINGS = ("Cast", "QuantizeLinear", "DequantizeLinear", "Neg", "Add", "Squeeze")
+"""Operators that a wrap lane puts around a node, and what they are when nothing else is said of them."""
+DEFAULTS: dict[str, Any] = {
+    "provider": CPU,
+    "provider_options": {},
+    "session_options": {},
+    "custom_op_libraries": [],
+    "threads": 1,
+    "optimize": False,
+    "provider_library": "",
+    "provider_library_name": "",
+    "device": "",
+    "surroundings": False,
+}
+KINDS: dict[type, str] = {bool: "true or false", int: "a whole number", str: "a text", list: "a list", dict: "a table"}
+
+
+class FellBackError(Exception):
+    """The model would run, or cannot be shown not to run, somewhere else than on the provider asked for."""
+
+    status = "fell-back"
+
+    def __init__(self, message: str, proof: str = "") -> None:
+        super().__init__(message)
+        self.proof = proof
+
+
+class Bits(np.ndarray):
+    """bfloat16 results as uint16 bits."""
+
+    element = "bfloat16"
+
+
+class Adapter:
+    """onnxruntime in one configuration."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        settings = settled(options, DEFAULTS)
+        self.provider: str = settings["provider"]
+        self.provider_options = {key: _text(value) for key, value in settings["provider_options"].items()}
+        self.entries = {key: _text(value) for key, value in settings["session_options"].items()}
+        self.threads: int = settings["threads"]
+        self.optimize: bool = settings["optimize"]
+        self.custom_op_libraries = [str(path) for path in settings["custom_op_libraries"]]
+        self.apart = SURROUNDINGS if settings["surroundings"] else ()
+        self.devices: list[Any] = []
+        available = ort.get_available_providers()
+        if settings["provider_library"]:
+            self.devices = _plug_in(self.provider, settings)
+        elif self.provider not in available:
+            near = difflib.get_close_matches(self.provider, available, 1, 0.8)
+            raise RuntimeError(
+                "this onnxruntime {} has no {}; it has {}{}".format(
+                    ort.__version__, self.provider, ", ".join(available), "; meant: " + near[0] if near else ""
+                )
+            )
+        self.recorded = hasattr(ort.InferenceSession, "get_provider_graph_assignment_info")
+        if self.provider in ("CUDAExecutionProvider", "TensorrtExecutionProvider") and hasattr(ort, "preload_dlls"):
+            ort.preload_dlls()  # CUDA's libraries may come from Python packages, where no loader looks
+        self._session_options = self._make_session_options()
+
+    def describe(self) -> dict[str, Any]:
+        """What runs here; JSON values only."""
+        return {
+            "runtime": "onnxruntime",
+            "version": ort.__version__,
+            "build": ort.get_build_info() if hasattr(ort, "get_build_info") else "",
+            "device": ort.get_device(),
+            "provider": self.provider,
+            "provider_options": self.provider_options,
+            "session_options": self.entries,
+            "custom_op_libraries": self.custom_op_libraries,
+            "devices": [_device_text(device) for device in self.devices],
+            "available_providers": list(ort.get_available_providers()),
+            "threads": self.threads,
+            "optimize": self.optimize,
+            "placement": self._placement(),
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "machine": platform.machine(),
+        }
+
+    def prepare(self, model: bytes) -> Session:
+        """Create a session on the provider asked for, and on nothing else."""
+        if self.provider == CPU:
+            return Session(self._create(model, self._session_options))
+        if self.recorded:
+            session = Session(self._create(model, self._session_options))
+            if session.recorded_nodes(self.apart):
+                return session.prove_by_record(self.provider, self.apart)
+            del session  # some providers leave no record of what they have compiled, and the profile shows it
+        folder = tempfile.mkdtemp(prefix="onnxspec-")
+        try:
+            options = self._make_session_options()
+            options.enable_profiling = True
+            options.profile_file_prefix = os.path.join(folder, "profile")
+            return ProfiledSession(self._create(model, options), self.provider, folder, self.apart)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    def _create(self, model: bytes, options: Any) -> Any:
+        chosen = self.provider_options
+        if any("{digest}" in value for value in chosen.values()):
+            digest = hashlib.sha256(model).hexdigest()
+            chosen = {key: value.replace("{digest}", digest) for key, value in chosen.items()}
+        try:
+            if self.devices:
+                options = self._make_session_options()
+                options.add_provider_for_devices(self.devices, chosen)
+                session = ort.InferenceSession(model, options)
+            else:
+                # enable_fallback=0: otherwise a provider that fails is replaced by the CPU's without a word.
+                session = ort.InferenceSession(model, options, providers=[(self.provider, chosen)], enable_fallback=0)
+        except Exception as error:
+            if "fallback to CPU EP has been explicitly disabled" in str(error):
+                raise FellBackError(f"some node is not taken by {self.provider}: {error}", str(error)) from None
+            raise
+        session.disable_fallback()
+        if self.provider not in session.get_providers():
+            raise FellBackError(
+                "{} did not start; the session has {}".format(self.provider, ", ".join(session.get_providers()))
+            )
+        return session
+
+    def _make_session_options(self) -> Any:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = self.threads
+        options.inter_op_num_threads = self.threads
+        options.log_severity_level = 4
+        level = ort.GraphOptimizationLevel
+        options.graph_optimization_level = level.ORT_ENABLE_ALL if self.optimize else level.ORT_DISABLE_ALL
+        for key, value in self.entries.items():
+            options.add_session_config_entry(key, value)
+        for path in self.custom_op_libraries:
+            options.register_custom_ops_library(path)
+        if self.provider != CPU:
+            # Even what stands around the node would make the session fail; then the record alone has to prove it.
+            if not self.apart:
+                options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+            if self.recorded:
+                options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+        return options
+
+    def _placement(self) -> str:
+        if self.provider == CPU:
+            return "no proof needed"
+        record = "proved by the graph assignment record, by the profile where that is empty"
+        return record if self.recorded else "proved by the profile"
+
+
+def settled(options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """All options, those that are not given at their defaults. Raises ValueError for one that there is not, and for one
+    of another kind than its default: "false" is no switch."""
+    for name, value in options.items():
+        if name not in defaults:
+            raise ValueError("unknown option {!r}; known: {}".format(name, ", ".join(sorted(defaults))))
+        if type(value) is not type(defaults[name]):
+            raise ValueError(f"option {name!r} must be {KINDS[type(defaults[name])]}, is {value!r}")
+    return dict(defaults, **options)
+
+
+def _plug_in(provider: str, settings: dict[str, Any]) -> list[Any]:
+    """Register the library of a plug-in and choose the device to use. Raises RuntimeError where there is none."""
+    if not hasattr(ort, "register_execution_provider_library"):
+        raise RuntimeError(f"this onnxruntime {ort.__version__} has no plug-in providers; 1.23 and later have")
+    library = settings["provider_library"]
+    if not any(mark in library for mark in ("/", "\\", ".")):
+        library = importlib.import_module(library).get_library_path()
+    ort.register_execution_provider_library(settings["provider_library_name"] or provider, library)
+    every = ort.get_ep_devices()
+    own = [device for device in every if device.ep_name == provider]
+    kind = settings["device"].upper()
+    fitting = [device for device in own if kind in ("", device.device.type.name)]
+    if not fitting:
+        there = ", ".join(_device_text(device) for device in own or every)
+        raise RuntimeError("{} offers no {}device here; there is {}".format(provider, kind and kind + " ", there))
+    return fitting[:1]
+
+
+def _device_text(device: Any) -> str:
+    return f"{device.ep_name} on {device.device.type.name}"
+
+
+def _text(value: Any) -> str:
+    """An option as onnxruntime takes it: switches are "0" and "1"."""
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+class Session:
+    """A model loaded by onnxruntime."""
+
+    def __init__(self, session: Any) -> None:
+        self.proof = ""
+        self._session = session
+        self._inputs = {value.name: value.type for value in session.get_inputs()}
+        self._outputs = [value.name for value in session.get_outputs()]
+        types = list(self._inputs.values()) + [value.type for value in session.get_outputs()]
+        self._raw = "tensor(bfloat16)" in types
+        if self._raw and not hasattr(ort.OrtValue, "ortvalue_from_numpy_with_onnx_type"):
+            raise RuntimeError(f"onnxruntime {ort.__version__} cannot be handed bfloat16 from Python")
+
+    def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
+        """Outputs in the graph's order."""
+        if self._raw:
+            return self._run_raw(feeds)
+        outputs: list[Any] = self._session.run(None, feeds)
+        return outputs
+
+    def recorded_nodes(self, apart: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
+        """Provider, operator and name of every node of which the session has recorded where it is, but for those of the
+        operators in `apart`."""
+        return [node for node in self._assigned() if node[1] not in apart]
+
+    def _assigned(self) -> list[tuple[str, str, str]]:
+        return [
+            (part.ep_name, node.op_type, node.name)
+            for part in self._session.get_provider_graph_assignment_info()
+            for node in part.get_nodes()
+        ]
+
+    def prove_by_record(self, provider: str, apart: tuple[str, ...] = ()) -> Session:
+        """Keep the assignment that the session recorded; `FellBackError` unless it gives every node to `provider`.
+
+        Nodes of the operators in `apart` may be anywhere.
+        """
+        self.proof = _judge_placement(provider, self._assigned(), "assignment record", apart)
+        return self
+
+    def _run_raw(self, feeds: dict[str, np.ndarray]) -> list[Any]:
+        """Run with bound values: NumPy has no bfloat16, and `run` would refuse the bits."""
+        binding = self._session.io_binding()
+        for name, array in feeds.items():
+            if self._inputs.get(name) == "tensor(bfloat16)":
+                value = ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(np.ndarray), BFLOAT16)
+            else:
+                value = ort.OrtValue.ortvalue_from_numpy(array)
+            binding.bind_ortvalue_input(name, value)
+        for name in self._outputs:
+            binding.bind_output(name, "cpu")
+        self._session.run_with_iobinding(binding)
+        return [_array(value) for value in binding.get_outputs()]
+
+
+class ProfiledSession(Session):
+    """A session whose profile, once the runs are over, shows which provider ran each node."""
+
+    def __init__(self, session: Any, provider: str, folder: str, apart: tuple[str, ...] = ()) -> None:
+        super().__init__(session)
+        self._provider = provider
+        self._apart = apart
+        self._folder = folder
+
+    def finish(self) -> None:
+        """Read the profile; `FellBackError` unless every node ran on the provider asked for."""
+        try:
+            with open(self._session.end_profiling(), encoding="utf-8") as file:
+                events = json.load(file)
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        ran = {
+            (event["args"]["provider"], str(event["args"].get("op_name", "")), str(event.get("name", "")))
+            for event in events
+            if event.get("cat") == "Node" and event.get("args", {}).get("provider")
+        }
+        self.proof = _judge_placement(self._provider, sorted(ran), "profile", self._apart)
+
+
+def _judge_placement(provider: str, nodes: list[tuple[str, str, str]], source: str, apart: tuple[str, ...] = ()) -> str:
+    """What (provider, operator, name) of nodes proves; a part that a provider has compiled is one node of a profile."""
+    shown = "; ".join(f"{where}: {operator} {name}".strip() for where, operator, name in nodes)
+    proof = "{}: {}".format(source, shown or "no node")
+    counting = [(where, operator) for where, operator, _ in nodes if operator not in apart]
+    elsewhere = sorted({where for where, _ in counting} - {provider})
+    if elsewhere:
+        raise FellBackError("not all on {}: some node ran on {}".format(provider, ", ".join(elsewhere)), proof)
+    if not counting:
+        raise FellBackError(f"nothing shows that a node ran on {provider}", proof)
+    return proof
+
+
+def _array(value: Any) -> Any:
+    """A result as an array of its own; bfloat16 is read from memory, since `OrtValue.numpy` does not know it."""
+    if value.data_type() != "tensor(bfloat16)":
+        return value.numpy()
+    shape = tuple(value.shape())
+    bits = np.empty(shape, np.uint16)
+    if bits.size:
+        ctypes.memmove(bits.ctypes.data, value.data_ptr(), bits.nbytes)
+    return bits.view(Bits)

@@ -1,0 +1,1 @@
+"""Processes in which targets run."""

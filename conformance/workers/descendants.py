@@ -1,0 +1,41 @@
+"""Processes that a worker left behind and that nobody watches over any more, found by a mark in their environment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+__all__ = ["end_marked"]
+
+_LIMIT = 3.0  # seconds; what starts anew as fast as it is ended is not to be had this way
+
+
+def end_marked(mark: str) -> None:
+    """End every process whose environment, as it was started with, holds the line `mark`. Needs /proc.
+
+    A target that empties the environment of what it starts, after it has ended its watcher, gets away with it.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    deadline = time.monotonic() + _LIMIT
+    while time.monotonic() < deadline:
+        found = [pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if _is_marked(pid, mark)]
+        if not found:
+            return
+        for pid in found:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _is_marked(pid: int, mark: str) -> bool:
+    if pid == os.getpid():
+        return False
+    try:
+        return mark.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:  # gone, or somebody else's
+        return False

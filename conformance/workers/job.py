@@ -1,0 +1,78 @@
+"""A job for a target, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+__all__ = ["Array", "Job", "Outcome", "TargetUnavailable"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model and the feeds to run it with.
+
+    Attributes:
+        key: the caller's name for it.
+        model: a serialized ModelProto.
+        feeds: for each run, input arrays by name; NumPy's numeric types and ml_dtypes' bfloat16.
+        alone: whether it may spoil the memory of the process that it runs in, and so gets one of its own.
+        traits: what can be said of it, to tell what the jobs have in common on which a target hangs.
+    """
+
+    key: str
+    model: bytes
+    feeds: tuple[Mapping[str, Array], ...]
+    alone: bool = False
+    traits: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one job.
+
+    Attributes:
+        key: that of the job.
+        status: "ran", "refused", "crashed", "timed-out", "fell-back", "unavailable", or "not-run" where the target's
+            budget for hangs does not allow it.
+        phase: "load" or "run", where it ended; empty when the worker could not say.
+        outputs: for each feed, the distinct lists of outputs seen over the repeats (one when all agree bit for bit),
+            each in the graph's order; None stands for an output that is no array of numbers.
+        changed: names of inputs that the runtime changed.
+        malformed: what is wrong with the form of the outputs, empty if nothing.
+        message: the reason in one line, empty if it ran.
+        captured: what the runtime printed meanwhile, bounded.
+        signal: name of the signal that ended the worker, or None.
+        seconds: time spent on the job in the worker; in the parent if the worker was lost.
+        proof: what shows where the model ran, empty when nothing was asked for.
+        again: why the job was run a second time, empty where it was not.
+    """
+
+    key: str
+    status: str
+    phase: str = ""
+    outputs: tuple[tuple[tuple[Array | None, ...], ...], ...] = ()
+    changed: tuple[str, ...] = ()
+    malformed: str = ""
+    message: str = ""
+    captured: str = ""
+    signal: str | None = None
+    seconds: float = 0.0
+    proof: str = ""
+    again: str = ""
+
+
+class TargetUnavailable(Exception):
+    """The target could not be started; the text says why in one line.
+
+    `captured` holds what it printed.
+    """
+
+    def __init__(self, message: str, captured: str = "") -> None:
+        super().__init__(message)
+        self.captured = captured

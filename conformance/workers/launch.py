@@ -1,0 +1,79 @@
+"""How a worker is started: the command, and what is told to an interpreter that has no file to run.
+
+A command names where the worker file goes. ``{worker}`` is its path, for interpreters that see this machine's files.
+``{source}`` is its text, for ``python3 -c`` in a container. ``{stdin}`` is for everything behind a shell, that is ssh,
+whose far end takes the words apart again: it becomes the plain words ``-m code``, with which an interpreter takes a
+line of Python from its standard input, and the worker is that line. Nothing in it needs quotes, whatever the shell.
+A command with none of them starts a program that speaks the protocol itself.
+
+Whatever a command starts on this machine is watched over by the worker file, which ends what is left behind.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import sys
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..targets.target import Target
+from . import worker
+from .job import TargetUnavailable
+
+__all__ = ["PLACEHOLDERS", "Launch", "launch_of"]
+
+PLACEHOLDERS = ("{worker}", "{source}", "{stdin}")
+_CONSOLE = ("-m", "code")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A command, and the bytes that are to be written to it before anything else.
+
+    Where there are such bytes, nothing may follow them until the worker has spoken: what reads them may read on.
+    """
+
+    command: tuple[str, ...]
+    opening: bytes = b""
+
+
+def launch_of(target: Target) -> Launch:
+    """How the worker of a target is started. Raises TargetUnavailable for a placeholder that stands for nothing."""
+    path = Path(worker.__file__)
+    source = path.read_text(encoding="utf-8")
+    words: list[str] = []
+    for part in target.command or (sys.executable, "{worker}"):
+        if part == "{stdin}":
+            words += _CONSOLE
+            continue
+        if re.fullmatch(r"\{[a-z]+\}", part) and part not in PLACEHOLDERS:
+            known = ", ".join(PLACEHOLDERS)
+            raise TargetUnavailable(f"the command has {part}, which stands for nothing: there are {known}")
+        part = part.replace("{stdin}", " ".join(_CONSOLE))
+        words.append({"{worker}": str(path), "{source}": source}.get(part, part))
+    if _wants_watcher(target):
+        words = [sys.executable, "-I", "-S", str(path), "--watch", *words]
+    return Launch(tuple(words), _line(source) if reads_its_source(target.command) else b"")
+
+
+def _wants_watcher(target: Target) -> bool:
+    """Whether a process has to stand between this one and what a command starts, which may start more and leave it
+    behind. A worker that an interpreter runs from its file brings its own."""
+    own = target.command[1:] == ("{worker}",) and len(target.command) == 2
+    return bool(target.command) and not own and os.name == "posix" and bool(sys.executable)
+
+
+def reads_its_source(command: Sequence[str]) -> bool:
+    """Whether the worker travels over the standard input of a command."""
+    return any("{stdin}" in part for part in command)
+
+
+def _line(source: str) -> bytes:
+    """One line of Python that runs `source` as a program."""
+    packed = base64.b64encode(zlib.compress(source.encode("utf-8"), 9)).decode("ascii")
+    unpacked = f"__import__('zlib').decompress(__import__('base64').b64decode('{packed}'))"
+    return f"exec(compile({unpacked},'<worker>','exec'),{{'__name__':'__main__'}})\n".encode("ascii")

@@ -1,0 +1,167 @@
+"""What a worker may say: every header that comes from one becomes a typed message here, or costs the job under way.
+
+A worker is a target's process, and what it sends is as foreign as a file of unknown origin. What does not fit the
+types is refused; texts are shortened and made printable, so that nothing behind this border needs to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import ml_dtypes
+from msgspec import Meta, Struct
+
+from ..border.strict_json import MalformedJson, decode
+from . import worker
+from .job import Array, Job, Outcome
+
+__all__ = ["HEADER_LIMIT", "Began", "Died", "Hello", "Message", "Ready", "Report", "Unavailable", "message_of"]
+__all__ += ["OUTPUTS_LIMIT", "legible", "outcome_of", "printed_lines"]
+
+HEADER_LIMIT = 4 << 20
+"""Bytes of a header: a report of a thousand feeds with three outputs, run twice, takes 300 KB, its texts 30."""
+
+OUTPUTS_LIMIT = 1024
+"""Outputs of one run: what the worker looks at."""
+
+_DESCRIPTION_LIMIT = 1 << 16  # bytes of JSON; onnxruntime's has 3 KB
+_CAPTURED_LIMIT = 8000  # characters: twice what the worker sends, of which some become escapes
+_TEXT_LIMIT = 500
+_PROOF_LIMIT = 2000
+_NAME_LIMIT = 200
+
+_Index = Annotated[int, Meta(ge=0)]
+_Seconds = Annotated[float, Meta(ge=0, le=1e9)]
+_Arrays = list[tuple[str, Annotated[list[_Index], Meta(max_length=64)]]]  # NumPy's most dimensions
+
+
+class Hello(Struct, tag_field="type", tag="hello"):
+    protocol: Any
+    arrays: _Arrays = []
+
+
+class Ready(Struct, tag_field="type", tag="ready"):
+    description: dict[str, Any]
+    captured: str = ""
+    arrays: _Arrays = []
+
+
+class Unavailable(Struct, tag_field="type", tag="unavailable"):
+    message: str
+    captured: str = ""
+    arrays: _Arrays = []
+
+
+class Began(Struct, tag_field="type", tag="began"):
+    jobs: list[int]
+    arrays: _Arrays = []
+
+
+class Report(Struct, tag_field="type", tag="report"):
+    number: int
+    status: Literal["ran", "refused", "crashed", "fell-back", "unavailable"]
+    phase: Literal["load", "run"]
+    outputs: list[list[Annotated[list[_Index | None], Meta(max_length=OUTPUTS_LIMIT)]]]
+    seconds: _Seconds
+    message: str = ""
+    changed: list[str] = []
+    malformed: str = ""
+    captured: str = ""
+    proof: str = ""
+    arrays: _Arrays = []
+
+
+class Died(Struct, tag_field="type", tag="died"):
+    signal: str | None = None
+    code: int | None = None
+    captured: str | None = None
+    arrays: _Arrays = []
+
+
+Message = Hello | Ready | Unavailable | Began | Report | Died
+_MESSAGE: Any = Message
+
+
+def message_of(header: bytes) -> Message:
+    """The message that a header holds. Raises worker.ProtocolError, which says what does not fit."""
+    try:
+        message: Message = decode(header, _MESSAGE)
+    except MalformedJson as error:
+        raise worker.ProtocolError(f"a frame that makes no sense: {worker.one_line(str(error), 300)}") from None
+    if isinstance(message, Ready):
+        _require_description(message.description, len(header))
+    return message
+
+
+def _require_description(description: Mapping[str, Any], size: int) -> None:
+    if size > _DESCRIPTION_LIMIT:
+        raise worker.ProtocolError(
+            f"a description of {size} bytes, more than the {_DESCRIPTION_LIMIT} that it may have"
+        )
+    for key in ("runtime", "version"):
+        if not isinstance(description.get(key, ""), str):
+            raise worker.ProtocolError(f"a description whose {key} is no text")
+
+
+def legible(value: Any) -> Any:
+    """A JSON value whose texts are printable and no longer than anybody reads."""
+    if isinstance(value, str):
+        return worker.one_line(value, _PROOF_LIMIT)
+    if isinstance(value, list):
+        return [legible(item) for item in value]
+    if isinstance(value, dict):
+        return {worker.one_line(key, _NAME_LIMIT): legible(item) for key, item in value.items()}
+    return value
+
+
+def outcome_of(job: Job, repeats: int, report: Report, body: bytes) -> Outcome:
+    """What a report says of a job. Raises worker.ProtocolError where it cannot be about it."""
+    names = {name for feed in job.feeds for name in feed}
+    if not names.issuperset(report.changed):
+        raise worker.ProtocolError("a report of a change of inputs that there are none of")
+    if len(report.outputs) != len(job.feeds):
+        raise worker.ProtocolError(f"a report of outputs for {len(report.outputs)} of {len(job.feeds)} feeds")
+    fewest = 1 if report.status == "ran" else 0
+    for distinct in report.outputs:
+        if not fewest <= len(distinct) <= repeats:
+            raise worker.ProtocolError(
+                f"a report of {len(distinct)} distinct results of a feed that runs {repeats} times"
+            )
+    arrays = _arrays(report, body)
+    return Outcome(
+        job.key,
+        report.status,
+        report.phase,
+        tuple(tuple(_outputs(outputs, arrays) for outputs in distinct) for distinct in report.outputs),
+        tuple(sorted(set(report.changed))),
+        worker.one_line(report.malformed, _TEXT_LIMIT),
+        worker.one_line(report.message, _TEXT_LIMIT),
+        printed_lines(report.captured),
+        None,
+        report.seconds,
+        worker.one_line(report.proof, _PROOF_LIMIT),
+    )
+
+
+def _arrays(report: Report, body: bytes) -> list[Array]:
+    found = worker.unpack_arrays({"arrays": report.arrays}, body)
+    return [array.view(ml_dtypes.bfloat16) if element == "bfloat16" else array for element, array in found]
+
+
+def _outputs(indices: Sequence[int | None], arrays: Sequence[Array]) -> tuple[Array | None, ...]:
+    if any(index is not None and index >= len(arrays) for index in indices):
+        raise worker.ProtocolError(
+            f"a report that names array {max(i for i in indices if i is not None)} of {len(arrays)}"
+        )
+    return tuple(None if index is None else arrays[index] for index in indices)
+
+
+def printed_lines(text: str) -> str:
+    """What a target printed, its beginning and its end where it is long, unprintable characters escaped."""
+    if len(text) > _CAPTURED_LIMIT:
+        half = _CAPTURED_LIMIT // 2
+        text = f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
+    if text.isprintable():
+        return text
+    return "".join(c if c in "\n\t" or c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -1,0 +1,282 @@
+"""The parent's side of a target: a worker process, and exactly one outcome for every job given to it.
+
+`TargetProcess.run` keeps two batches on their way, so the worker computes while the caller judges. Reports come one
+per job and in order: when a worker dies, hangs or talks nonsense, the first job without a report is the one that was
+under way, and it alone is blamed; a new worker goes on with the next. Only when a worker is lost before it said that it
+had begun a batch is nobody to blame; then its jobs are sent again one by one. And where a connection to another machine
+may have been lost rather than the worker, or a worker speaks of an earlier job a second time, the job gets a second
+chance, and its outcome says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from types import TracebackType
+from typing import Any
+
+from ..targets.target import Target
+from . import worker
+from .hangs import HangBudget
+from .job import Array, Job, Outcome, TargetUnavailable
+from .messages import Began, Report, outcome_of
+from .worker_process import START_LIMIT, WorkerLost, WorkerProcess
+
+__all__ = ["BATCH_JOBS", "REPEATS", "START_LIMIT", "Array", "Job", "Outcome", "TargetProcess", "TargetUnavailable"]
+
+BATCH_JOBS = 48
+"""Jobs in one message: enough to spread its cost, few enough that the first results come soon."""
+
+BATCH_BYTES = 4 << 20
+"""Bytes after which a message is sent though it holds fewer jobs, so that large cases do not pile up in memory."""
+
+REPEATS = 2
+"""Runs of every feed: a second run of the same session shows what depends on chance or on the run before."""
+
+_BATCHES_UNDER_WAY = 2
+
+
+@dataclass
+class _Numbered:
+    """A job under way: `begun` once the worker has decoded its batch, `last` if it is the last one of that; `refused`
+    says why it is not run and only keeps its place."""
+
+    number: int
+    job: Job
+    begun: bool = False
+    last: bool = False
+    refused: str = ""
+
+
+class _Flight:
+    """The jobs sent and not yet reported, in order, and how many batches they belong to."""
+
+    def __init__(self) -> None:
+        self.jobs: deque[_Numbered] = deque()
+        self.batches = 0
+
+    def add(self, batch: list[_Numbered]) -> None:
+        batch[-1].last = True
+        self.jobs.extend(batch)
+        self.batches += 1
+
+    def begin(self, numbers: Iterable[int]) -> None:
+        begun = set(numbers)
+        for entry in self.jobs:
+            entry.begun = entry.begun or entry.number in begun
+
+    def pop(self) -> _Numbered:
+        entry = self.jobs.popleft()
+        self.batches -= entry.last
+        return entry
+
+    def clear(self) -> list[Job]:
+        jobs = [entry.job for entry in self.jobs]
+        self.jobs.clear()
+        self.batches = 0
+        return jobs
+
+
+class TargetProcess:
+    """A target at work; a context manager that leaves no process behind."""
+
+    def __init__(
+        self,
+        target: Target,
+        repeats: int = REPEATS,
+        batch_jobs: int = BATCH_JOBS,
+        hangs: HangBudget | None = None,
+    ) -> None:
+        """`repeats` is the number of runs of every feed, `batch_jobs` the most jobs in one message. `hangs` is the
+        target's budget for hangs, which it shares with other processes of the same run; without it this one has one of
+        its own."""
+        self.hangs = hangs or HangBudget()
+        self._target = target
+        self._repeats = repeats
+        self._batch_jobs = batch_jobs
+        self._worker: WorkerProcess | None = None
+        self._spare: WorkerProcess | None = None
+        self._number = 0
+        self._losses = 0
+
+    def __enter__(self) -> TargetProcess:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the worker; the next `run` starts another."""
+        if self._spare is not None:
+            self._spare.kill()
+        for process in (self._worker, self._spare):
+            if process is not None:
+                process.close()
+        self._worker = self._spare = None
+
+    def start(self) -> dict[str, Any]:
+        """Start a worker and return the adapter's description; raises `TargetUnavailable` with the reason."""
+        self.close()
+        process = WorkerProcess(self._target, self._repeats)
+        description = process.await_ready()
+        self._worker = process
+        return description
+
+    def run(self, jobs: Iterable[Job]) -> Generator[Outcome, None, None]:
+        """Outcomes of `jobs`, in order, one for each whatever happens; `jobs` is read ahead by up to two batches.
+
+        Never raises for the target's own faults. If no worker can be started any more, the rest is "unavailable".
+        """
+        source = iter(jobs)
+        again: deque[Job] = deque()  # to be sent before what is left in `source`
+        flight = _Flight()
+        singly = 0  # so many of the next jobs go one by one
+        why = ""  # the next job is given a second chance
+        try:
+            while True:
+                try:
+                    self._fill(source, again, flight, singly)
+                    if not flight.jobs:
+                        return
+                    if flight.jobs[0].refused:
+                        refused = flight.pop()
+                        singly = max(0, singly - 1)
+                        yield Outcome(refused.job.key, "not-run", message=refused.refused)
+                        continue
+                    job = flight.jobs[0].job
+                    outcome = self._next_report(flight)
+                    if job.alone:
+                        self._discard()
+                except TargetUnavailable as error:
+                    message = f"no worker starts any more: {error}"
+                    for job in chain(flight.clear(), again, source):
+                        yield Outcome(job.key, "unavailable", message=message, captured=error.captured)
+                    return
+                except WorkerLost as lost:
+                    begun = flight.jobs[0].begun
+                    outcome = self._blame(flight.jobs[0].job, lost)
+                    lost_jobs = flight.clear()
+                    unclear = not begun and singly == 0
+                    if unclear or (lost.doubtful and not why):
+                        why = str(lost)
+                        again.extendleft(reversed(lost_jobs))
+                        singly = max(singly, len(lost_jobs) if unclear else 1)
+                        continue
+                    again.extendleft(reversed(lost_jobs[1:]))
+                singly = max(0, singly - 1)
+                (self.hangs.hung if outcome.status == "timed-out" else self.hangs.worked)(job.traits)
+                yield replace(outcome, again=why) if why else outcome
+                why = ""
+        finally:
+            if flight.jobs:
+                self._discard()
+
+    def _fill(self, source: Iterator[Job], again: deque[Job], flight: _Flight, singly: int) -> None:
+        """Have two batches under way, or one job where it is uncertain which one to blame."""
+        most, batches = (1, 1) if singly else (self._batch_jobs, _BATCHES_UNDER_WAY)
+        while flight.batches < batches:
+            batch: list[_Numbered] = []
+            payload = worker.Payload()
+            headers = []
+            while len(batch) < most and payload.size < BATCH_BYTES:
+                job = again.popleft() if again else next(source, None)
+                if job is None:
+                    break
+                refused = self.hangs.refuses(job.traits)
+                if refused:
+                    batch.append(_Numbered(0, job, refused=refused))
+                    continue
+                if job.alone and (batch or flight.jobs):
+                    again.appendleft(job)
+                    break
+                self._number += 1
+                batch.append(_Numbered(self._number, job))
+                headers.append(_job_header(self._number, job, payload))
+                if job.alone:
+                    break
+            if not batch:
+                return
+            alone = batch[0].job.alone and not batch[0].refused
+            if alone:
+                self._discard()
+            flight.add(batch)
+            if headers:
+                process = self._ready()
+                process.first = process.first or headers[0]["number"]
+                process.send({"type": "run", "jobs": headers}, payload)
+            if alone:
+                return
+
+    def _ready(self) -> WorkerProcess:
+        """The worker, a new one if need be."""
+        if self._worker is None:
+            process = self._spare or WorkerProcess(self._target, self._repeats)
+            self._spare = None
+            try:
+                process.await_ready()
+            except TargetUnavailable:
+                # Once may be bad luck, on a machine that is short of memory for instance.
+                process = WorkerProcess(self._target, self._repeats)
+                process.await_ready()
+            self._worker = process
+            if self._losses:
+                # Where one was lost more may be: the next one loads its runtime meanwhile.
+                with contextlib.suppress(TargetUnavailable):
+                    self._spare = WorkerProcess(self._target, self._repeats)
+        return self._worker
+
+    def _next_report(self, flight: _Flight) -> Outcome:
+        process = self._ready()
+        while True:
+            message, body = process.receive(self._target.time_limit)
+            expected = flight.jobs[0]
+            if isinstance(message, Began):
+                flight.begin(message.jobs)
+                continue
+            if isinstance(message, Report) and message.number == expected.number:
+                try:
+                    outcome = outcome_of(expected.job, self._repeats, message, body)
+                except worker.ProtocolError as error:
+                    raise WorkerLost("crashed", f"the worker sent {error}") from None
+                process.begin_wait()
+                flight.pop()
+                return outcome
+            if isinstance(message, Report) and process.first <= message.number < expected.number:
+                # That one is done, and this one has nothing to do with it; a fresh worker knows no earlier job.
+                raise WorkerLost("crashed", "the worker reported an earlier case a second time", doubtful=True)
+            raise WorkerLost("crashed", "the worker sent a frame out of turn")
+
+    def _blame(self, job: Job, lost: WorkerLost) -> Outcome:
+        assert self._worker is not None
+        seconds = self._worker.waited()
+        captured = self._worker.last_words() if lost.captured is None else lost.captured
+        self._losses += 1
+        self._discard()
+        return Outcome(
+            job.key,
+            lost.status,
+            message=str(lost),
+            captured=captured,
+            signal=lost.signal,
+            seconds=seconds,
+        )
+
+    def _discard(self) -> None:
+        """End a worker that has jobs left or is lost."""
+        if self._worker is not None:
+            self._worker.kill()
+            self._worker.close()
+            self._worker = None
+
+
+def _job_header(number: int, job: Job, payload: worker.Payload) -> dict[str, Any]:
+    return {
+        "number": number,
+        "model": payload.add(worker.Tensor("uint8", (len(job.model),), job.model)),
+        "feeds": [{name: payload.add(worker.tensor_of(array)) for name, array in feed.items()} for feed in job.feeds],
+    }

@@ -1,0 +1,175 @@
+"""What targets there are, and whether each can be started: the adapters shipped here, those of other packages, and the
+tables of a targets.toml."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..targets.adapters import ADAPTERS, ADAPTERS_FOLDER, EXTERNAL, adapter_source
+from ..targets.target import Target, TargetError, parse_target, table_names
+from ..targets.third_party import ThirdPartyError, third_party
+from .job import TargetUnavailable
+from .process import TargetProcess
+
+__all__ = ["Facts", "Finding", "facts_of", "is_command", "providers_of", "survey", "way_to_install"]
+
+_TOGETHER = 4  # workers that are started at a time
+
+_PACKAGES = {
+    "CUDAExecutionProvider": "onnxruntime-gpu",
+    "TensorrtExecutionProvider": "onnxruntime-gpu",
+    "OpenVINOExecutionProvider": "onnxruntime-openvino",
+    "DmlExecutionProvider": "onnxruntime-directml",
+    "QNNExecutionProvider": "onnxruntime-qnn",
+}
+"""Packages with a provider. All claim the import name onnxruntime, so each needs an environment of its own."""
+
+_AMD = {"ROCM": "rocm.toml", "MIGraphX": "migraphx.toml", "VitisAI": "vitisai.toml"}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What an adapter's docstring says: the package that pip installs for it, and the versions that it was tested with;
+    empty where it does not say."""
+
+    package: str = ""
+    tested: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A target and what became of the attempt to start it.
+
+    kind
+        "adapter", "package" or "table".
+    described
+        What the adapter says of itself; empty where it did not start.
+    trouble
+        Why it did not start; empty where it did, or where nobody tried.
+    """
+
+    name: str
+    kind: str
+    adapter: str
+    target: Target | None = None
+    facts: Facts = field(default_factory=Facts)
+    described: Mapping[str, Any] = field(default_factory=dict)
+    trouble: str = ""
+
+
+def facts_of(source: str) -> Facts:
+    """What the docstring of an adapter's source says behind ``Package:`` and ``Tested:``."""
+    try:
+        told = ast.get_docstring(ast.parse(source)) or ""
+    except SyntaxError:
+        return Facts()
+    package = re.search(r"\bPackage:\s+([\w-]+)", told)
+    tested = re.search(r"^Tested:\s+(.+?)(?=\n\n|\Z)", told, re.MULTILINE | re.DOTALL)
+    return Facts(package[1] if package else "", " ".join(tested[1].split()).rstrip(".") if tested else "")
+
+
+def survey(targets_file: Path | None = None, *, commands: bool = False) -> list[Finding]:
+    """Everything that is known, started where that costs no more than a process on this machine.
+
+    commands
+        Whether to start what a table has a command for, too: that may be another machine.
+
+    Raises TargetError for a file that cannot be read.
+    """
+    found = [_known(name, "adapter") for name in ADAPTERS if name != "backend"]
+    found += [_known(name, "package") for name in third_party() if name not in ADAPTERS]
+    if targets_file is not None:
+        found += [_table(name, targets_file) for name in table_names(targets_file)]
+    with ThreadPoolExecutor(_TOGETHER) as pool:
+        return list(pool.map(lambda each: _started(each, commands), found))
+
+
+def _known(name: str, kind: str) -> Finding:
+    try:
+        return Finding(name, kind, name, parse_target(name), _facts(name))
+    except TargetError as error:
+        return Finding(name, kind, name, trouble=str(error))
+
+
+def _table(name: str, file: Path) -> Finding:
+    try:
+        target = parse_target(name, file)
+    except TargetError as error:
+        return Finding(name, "table", "", trouble=str(error))
+    return Finding(name, "table", target.adapter, target, _facts(target.adapter))
+
+
+def _facts(adapter: str) -> Facts:
+    try:
+        return facts_of(_own_source(adapter))
+    except (OSError, ThirdPartyError):
+        return Facts()
+
+
+def _own_source(adapter: str) -> str:
+    """The adapter's own text, without the parts that travel with it."""
+    if adapter in ADAPTERS:
+        return (ADAPTERS_FOLDER / ADAPTERS[adapter]).read_text(encoding="utf-8")
+    return adapter_source(adapter)
+
+
+def _started(finding: Finding, commands: bool) -> Finding:
+    target = finding.target
+    if target is None or (not commands and is_command(target)):
+        return finding
+    described: dict[str, Any] = {}
+    trouble = ""
+    try:
+        with TargetProcess(target) as process:
+            described = process.start()
+    except TargetUnavailable as error:
+        trouble = str(error)
+    return Finding(finding.name, finding.kind, finding.adapter, target, finding.facts, described, trouble)
+
+
+def is_command(target: Target) -> bool:
+    """Whether a target is started by a command, which may lead anywhere, rather than by an interpreter of its own."""
+    return bool(target.command) and (len(target.command) != 2 or target.command[1] != "{worker}")
+
+
+def way_to_install(finding: Finding) -> str:
+    """What to do about a target whose runtime is not there; empty where nothing is known that would help."""
+    target, package = finding.target, finding.facts.package
+    if target is None or finding.adapter == EXTERNAL or is_command(target):
+        return ""
+    provider = str(target.options.get("provider", ""))
+    if finding.adapter == "onnxruntime" and provider not in ("", "CPUExecutionProvider"):
+        for name, file in _AMD.items():
+            if provider == f"{name}ExecutionProvider":
+                return f"AMD's containers and installers bring it: examples/targets/{file}"
+        package = _PACKAGES.get(provider, "")
+    missing = re.search(r"No module named '([\w.]+)'", finding.trouble)
+    if missing and missing[1].split(".")[0] == "numpy":
+        package = f"numpy {package}"
+    if not package or not (missing or provider or "cannot start" in finding.trouble):
+        return ""
+    if not target.command:
+        if provider in _PACKAGES:
+            return f"in an environment of its own, and `interpreter` in targets.toml: pip install numpy {package}"
+        return f"{shlex.quote(sys.executable)} -m pip install {package}"
+    interpreter = Path(os.path.normpath(target.command[0]))
+    python = shlex.quote(str(interpreter))
+    if interpreter.exists() or len(interpreter.parts) == 1:
+        return f"{python} -m pip install {package}"
+    folder = shlex.quote(str(interpreter.parents[1]))
+    return f"python3 -m venv {folder} && {python} -m pip install numpy {package}"
+
+
+def providers_of(finding: Finding) -> Iterable[str]:
+    """The execution providers that a runtime says it has."""
+    listed = finding.described.get("available_providers", ())
+    return [str(name) for name in listed] if isinstance(listed, (list, tuple)) else ()

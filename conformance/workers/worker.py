@@ -1,0 +1,807 @@
+"""The worker: the one file that runs in a target's process.
+
+It needs only the standard library, NumPy and the runtime itself, and Python 3.8, so that any interpreter can run it,
+also one on another machine or in a container where nothing of this project is installed: ``INTERPRETER worker.py``, or
+its source over ``python -c``.
+
+It speaks frames on the standard input and output it was started with. A frame is a fixed prefix (magic, header length,
+body length, little-endian), a JSON header and a body of raw array buffers; the header's ``arrays`` lists element type
+and shape of each buffer, in order. bfloat16 travels under that name as 16 raw bits. The conversation:
+
+=============  =================================================================================================
+worker          ``hello`` (protocol, python)
+parent          ``start`` (adapter source, options, environment, time_limit, memory_limit, repeats)
+worker          ``ready`` (description), or ``unavailable`` (message, captured)
+parent          ``run`` (jobs: number, model, feeds), any number of times, also before earlier jobs are done
+worker          ``began`` once the message is decoded, then one ``report`` per job as soon as that job is done
+worker          ``died`` (signal, code, captured) in place of anything that was still due
+parent          end of file: the worker ends, whatever it is at
+=============  =================================================================================================
+
+Where there is ``fork``, two processes share the work. The one that was started forks before anything else is loaded and
+then only watches: it tells the parent how the other one died, with its last words, also from a machine far away; and it
+ends the other one as soon as the parent is gone or asks for it (SIGTERM), however stuck that one is. On Linux it adopts
+whatever the other one has started and left behind, in sessions of their own too, and ends all of that before itself.
+``worker.py --watch COMMAND ...`` does the same for a program that speaks the protocol by itself.
+
+Descriptors 1 and 2 are pointed at a capture file before anything of the runtime is loaded, so what it prints cannot be
+taken for protocol and stays with the job that printed it. The parent imports the framing from here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import json
+import os
+import stat
+import struct
+import sys
+from time import monotonic, perf_counter, sleep  # by themselves: a runtime may put something else into `time`
+from types import ModuleType
+from typing import Any, NamedTuple
+
+PROTOCOL = 1
+MAGIC = b"ONXSPEC1"
+CAPTURE_VARIABLE = "ONNXSPEC_CAPTURE"  # names the capture file (device:inode) that the parent handed over as stderr
+
+_PREFIX = struct.Struct("<8sIQ")
+_ALIGNMENT = 16  # of each buffer in a body: the widest element, complex128
+_HEADER_LIMIT = 1 << 28
+_BODY_LIMIT = 1 << 36
+_OUTPUTS_LIMIT = (
+    1024  # outputs of one run that are looked at: no operator has more than three, a whole model some dozens
+)
+_GREETING_LIMIT = 1 << 16  # bytes that a login shell may print before the first frame
+_CHUNK = 1 << 16  # bytes read at once
+_WRITE_AT_ONCE = 1 << 20  # frames up to this size are joined and written in one call
+_FILE_LIMIT = 1 << 30  # bytes in any file: a runtime that prints without end must not fill the disk
+_MESSAGE_LIMIT = 500
+_OUT_OF_MEMORY = ("bad_alloc", "Failed to allocate memory")  # how C++ and onnxruntime's arenas say it
+_CAPTURE_LIMIT = 4000
+_GRACE = 1.0  # seconds to end by itself for a process whose parent is gone
+_PROGRAM_GRACE = 6.0  # for a program: the way to another machine and back, for the last words of a worker there
+_END_LIMIT = 3.0  # seconds for ending all that a runtime has started: what starts anew as fast is left to the parent
+
+
+class Tensor(NamedTuple):
+    """One array on the wire: name of the element type, shape, C-ordered little-endian bytes."""
+
+    element: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
+class Payload:
+    """The arrays of one frame; `add` returns the number by which the header refers to each."""
+
+    def __init__(self) -> None:
+        self.table: list[Any] = []
+        self.parts: list[bytes] = []
+        self.size = 0
+
+    def add(self, tensor: Tensor) -> int:
+        """Append `tensor`, padded so that the next one is aligned."""
+        self.table.append((tensor.element, tensor.shape))
+        padding = -len(tensor.data) % _ALIGNMENT
+        self.parts.append(tensor.data)
+        if padding:
+            self.parts.append(bytes(padding))
+        self.size += len(tensor.data) + padding
+        return len(self.table) - 1
+
+
+def pack_frame(header: dict[str, Any], payload: Payload | None = None) -> list[bytes]:
+    """A frame, as pieces to be written one after the other; few and large enough to be written as they are."""
+    payload = payload or Payload()
+    text = json.dumps(dict(header, arrays=payload.table), separators=(",", ":")).encode("ascii")
+    text += b" " * (-(len(text) + _PREFIX.size) % _ALIGNMENT)
+    pieces = [_PREFIX.pack(MAGIC, len(text), payload.size), text, *payload.parts]
+    return [b"".join(pieces)] if payload.size <= _WRITE_AT_ONCE else pieces
+
+
+def write_frame(descriptor: int, header: dict[str, Any], payload: Payload | None = None) -> None:
+    """Write one frame, all of it."""
+    for piece in pack_frame(header, payload):
+        view = memoryview(piece)
+        while view:
+            view = view[os.write(descriptor, view) :]
+
+
+def one_line(text: str, limit: int = _MESSAGE_LIMIT) -> str:
+    """`text` as one line of at most `limit` characters (and a mark where it was cut), unprintable ones escaped."""
+    words = " ".join(text[: 4 * limit].split())
+    safe = words if words.isprintable() else "".join(map(_escape, words))
+    return safe if len(safe) <= limit and len(text) <= 4 * limit else safe[:limit] + " ..."
+
+
+def printed_text(descriptor: int) -> str:
+    """What stands in the open file `descriptor`: its beginning and its end, bounded, unprintable characters escaped."""
+    size = os.fstat(descriptor).st_size
+    half = _CAPTURE_LIMIT // 2
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    if size <= _CAPTURE_LIMIT:
+        raw = os.read(descriptor, _CAPTURE_LIMIT)
+    else:
+        raw = os.read(descriptor, half) + f"\n... {size - 2 * half} bytes left out ...\n".encode("ascii")
+        os.lseek(descriptor, size - half, os.SEEK_SET)
+        raw += os.read(descriptor, half)
+    text = raw.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
+    return "".join(c if c in "\n\t" else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+
+
+class Capture:
+    """Descriptors 1 and 2 as a file, emptied after every job; a runtime that closes them gets them back."""
+
+    def __init__(self) -> None:
+        status = os.fstat(2)
+        mine = f"{status.st_dev}:{status.st_ino}"
+        if not stat.S_ISREG(status.st_mode) or os.environ.get(CAPTURE_VARIABLE) != mine:
+            # Not started by a parent on this machine: what stderr leads to is not ours to empty.
+            import tempfile
+
+            with tempfile.TemporaryFile() as file:
+                os.dup2(file.fileno(), 2)
+        self._file = os.dup(2)
+        os.dup2(2, 1)
+        self.forget()
+        for name, descriptor in (("stdout", 1), ("stderr", 2)):
+            raw: Any = io.FileIO(descriptor, "w", closefd=False)
+            setattr(sys, name, io.TextIOWrapper(raw, "utf-8", "backslashreplace", write_through=True))
+
+    def take(self) -> str:
+        """What was printed since the last call; nothing where a runtime has closed even our own descriptor."""
+        try:
+            for descriptor in (1, 2):
+                self._reopen(descriptor)
+            if os.fstat(self._file).st_size == 0:
+                return ""
+            text = printed_text(self._file)
+            self.forget()
+            return text
+        except OSError:
+            return ""
+
+    def _reopen(self, descriptor: int) -> None:
+        try:
+            os.fstat(descriptor)
+        except OSError:  # it is closed, and the next file of the runtime's own would be printed into
+            os.dup2(self._file, descriptor)
+
+    def forget(self) -> None:
+        """Empty the file."""
+        os.ftruncate(self._file, 0)
+        os.lseek(self._file, 0, os.SEEK_SET)
+
+
+class Station(NamedTuple):
+    """What the conversation goes over, and what is printed meanwhile."""
+
+    incoming: int
+    outgoing: int
+    capture: Capture
+
+
+def take_station() -> Station:
+    """Move the conversation to descriptors of its own and point 0, 1 and 2 elsewhere; from here on another watches."""
+    incoming, outgoing = os.dup(0), os.dup(1)
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.setmode(incoming, os.O_BINARY)
+        msvcrt.setmode(outgoing, os.O_BINARY)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    station = Station(incoming, outgoing, Capture())
+    if sys.platform != "win32":
+        _stand_guard(incoming, outgoing)
+    return station
+
+
+def _stand_guard(incoming: int, outgoing: int) -> None:
+    """Go on in a process of its own, which this one watches until it has died; returns in the new one only."""
+    status = _watched(incoming, _GRACE)
+    if status is None:
+        return
+    by = status & 0x7F
+    header = {"type": "died", "signal": signal_name(by), "code": None if by else status >> 8, "captured": ""}
+    with contextlib.suppress(OSError):
+        header["captured"] = printed_text(2)
+    with contextlib.suppress(OSError):  # the parent is gone
+        write_frame(outgoing, header)
+    _end_like(status)
+
+
+def _watch_program(command: list[str]) -> None:
+    """Run a program on the standard streams of this process, watch it, and end as it did."""
+    status = _watched(0, _PROGRAM_GRACE)
+    if status is None:
+        try:
+            os.execvp(command[0], command)
+        except OSError as error:
+            os.write(2, f"cannot start {command[0]!r}: {error.strerror or error}\n".encode("utf-8", "backslashreplace"))
+        os._exit(127)
+    _end_like(status)
+
+
+def signal_name(number: int) -> str | None:
+    import signal
+
+    return next((s.name for s in signal.Signals if s == number), f"signal {number}") if number else None
+
+
+def _end_like(status: int) -> None:
+    """End this process as another one has ended."""
+    import signal
+
+    by = status & 0x7F
+    if by:
+        if by != signal.SIGKILL:
+            signal.signal(by, signal.SIG_DFL)
+        os.kill(os.getpid(), by)
+    os._exit(status >> 8)
+
+
+def _watched(incoming: int, grace: float) -> int | None:
+    """Fork. In the new process None; in this one, once the new one and all that it has started are gone, its status.
+
+    incoming
+        The descriptor by whose hang-up this process learns that its parent is gone.
+    grace
+        Seconds for the new process to end by itself then. If the parent asks (SIGTERM) it is ended at once.
+    """
+    import select
+    import signal
+
+    asked: list[int] = []
+    wake, waker = os.pipe()  # a byte comes with every signal
+    os.set_blocking(waker, False)
+    _adopt_orphans()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair, which closes our input
+    before = signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    _limit_resource("RLIMIT_CORE", 0)
+    watcher = os.getpid()
+    child = os.fork()
+    if child == 0:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.close(wake)
+        os.close(waker)
+        _die_with(watcher)
+        return None
+    if incoming == 0:  # a program has the standard streams to itself
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 1)
+    poller = select.poll()
+    poller.register(wake, select.POLLIN)
+    poller.register(incoming, getattr(select, "POLLRDHUP", 0))
+    pause, deadline = 500, 0.0
+    while True:
+        status = _reaped(child)
+        if status is not None:
+            break
+        if asked or (deadline and monotonic() > deadline):
+            os.kill(child, signal.SIGKILL)
+        for descriptor, _ in poller.poll(pause):
+            if descriptor == wake:
+                os.read(wake, 512)
+            else:
+                poller.unregister(descriptor)
+                pause, deadline = 50, monotonic() + grace  # the parent is gone, so it should go by itself
+    _end_descendants()
+    if asked:
+        os._exit(0)
+    return status
+
+
+def _reaped(child: int) -> int | None:
+    """The status of a child if it has ended; whatever else has ended is forgotten."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return 0
+        if pid in (0, child):
+            return status if pid else None
+
+
+def _end_descendants() -> None:
+    """End what is left of all that was started here: what loses its parent becomes a child of this process."""
+    import signal
+
+    if not sys.platform.startswith("linux"):
+        return
+    own, deadline = os.getpid(), monotonic() + _END_LIMIT
+    while monotonic() < deadline:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):
+            if _parent_of(pid) == own:
+                with contextlib.suppress(OSError):  # it is gone already, or somebody else's by now
+                    os.kill(pid, signal.SIGKILL)
+        sleep(0.001)
+
+
+def _parent_of(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def _adopt_orphans() -> None:
+    """Have what descendants leave behind become children of this process, where the system can do that."""
+    if sys.platform.startswith("linux"):
+        with contextlib.suppress(ImportError, OSError, AttributeError):
+            import ctypes
+
+            ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def _die_with(parent: int) -> None:
+    """Have the system end this process when `parent` ends, where it can do that."""
+    if sys.platform.startswith("linux"):
+        try:
+            import ctypes
+
+            ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
+        except (ImportError, OSError, AttributeError):
+            return
+        if os.getppid() != parent:
+            os._exit(0)
+
+
+def _limit_resource(kind: str, limit: int) -> None:
+    """Lower one of the limits of :mod:`resource`, where there is such a thing."""
+    try:
+        import resource
+    except ImportError:
+        return
+    number = getattr(resource, kind)
+    hard = resource.getrlimit(number)[1]
+    resource.setrlimit(number, (limit if hard < 0 else min(limit, hard), hard))
+
+
+if __name__ == "__main__":
+    # The interpreter put this file's folder, or with -c and -m the current one, in front of all that can be imported.
+    _HERE = os.path.dirname(os.path.abspath(__file__)) if "__file__" in globals() else os.getcwd()
+    if sys.path and sys.path[0] in ("", _HERE):
+        del sys.path[0]
+    if sys.argv[1:2] == ["--watch"]:
+        _watch_program(sys.argv[2:])
+    _STATION = take_station()  # before NumPy, whose threads would not come along
+
+import numpy as np  # noqa: E402
+
+_ELEMENTS = {
+    name: np.dtype(np.uint16 if name == "bfloat16" else name).newbyteorder("=" if sys.byteorder == "little" else "<")
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+    )
+}
+
+
+# `dtype.name` builds its answer anew each time; looking a type up costs a thirtieth of that.
+_NAMES = {dtype: name for name, dtype in _ELEMENTS.items() if name != "bfloat16"}
+
+
+class ProtocolError(Exception):
+    """What arrived is no frame of this protocol."""
+
+
+class Bfloat16Bits(np.ndarray):
+    """bfloat16 values as uint16 bits: what an adapter gets, since NumPy has no such type.
+
+    Both directions are marked by the attribute ``element``, so that an adapter can declare its own class.
+    """
+
+    element = "bfloat16"
+
+
+def tensor_of(value: Any) -> Tensor:
+    """Turn an array, or whatever NumPy makes an array of, into a `Tensor`.
+
+    Raises `TypeError` when the elements are not numbers (objects, strings, records), and whatever NumPy raises when
+    `value` is nothing like an array.
+    """
+    marked = getattr(value, "element", None) == "bfloat16"
+    array = np.asarray(value)
+    name = _NAMES.get(array.dtype)
+    if name is None or marked:
+        name = array.dtype.name
+        # ml_dtypes calls its type bfloat16; onnx before 1.19 used a uint16 with one field of that name.
+        if (marked and name == "uint16") or name == "bfloat16" or array.dtype.names == ("bfloat16",):
+            return Tensor("bfloat16", array.shape, array.view(np.uint16).tobytes())
+        if name not in _ELEMENTS:
+            raise TypeError(f"element type {name}")
+        array = array.astype(_ELEMENTS[name])  # to this byte order
+    return Tensor(name, array.shape, array.tobytes())
+
+
+def unpack_arrays(header: dict[str, Any], body: bytes) -> list[tuple[str, np.ndarray]]:
+    """Element type and array of each buffer of a frame; the arrays are read-only views of `body`.
+
+    Raises `ProtocolError` when the table and the body do not fit together.
+    """
+    arrays = []
+    offset = 0
+    try:
+        for element, shape in header["arrays"]:
+            count = 1
+            for extent in shape:
+                count *= extent
+            dtype = _ELEMENTS[element]
+            array = np.frombuffer(body, dtype, count, offset).reshape(shape)
+            arrays.append((element, array))
+            size = count * dtype.itemsize
+            offset += size + -size % _ALIGNMENT
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ProtocolError(f"array table: {error}") from None
+    if offset != len(body):
+        raise ProtocolError(f"array table covers {offset} of {len(body)} bytes")
+    return arrays
+
+
+class FrameReader:
+    """Finds frames in a stream of bytes that arrives in pieces of any size.
+
+    Text before the first frame is skipped and kept in `greeting`: login shells of remote machines print some.
+    """
+
+    def __init__(self, header_limit: int = _HEADER_LIMIT, body_limit: int = _BODY_LIMIT) -> None:
+        """The limits are those in bytes of what a frame may claim to hold: it is refused before it is read."""
+        self.greeting = b""
+        self._header_limit = header_limit
+        self._body_limit = body_limit
+        self._buffer = bytearray()
+        self._begun = False
+
+    def feed(self, data: bytes) -> None:
+        """Take the next piece of the stream."""
+        self._buffer += data
+
+    def next(self) -> tuple[dict[str, Any], bytes] | None:
+        """Header and body of the next whole frame, or None while it is incomplete; `ProtocolError` on garbage."""
+        frame = self.next_raw()
+        if frame is None:
+            return None
+        try:
+            header = json.loads(frame[0].decode("utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise ProtocolError(f"header is not JSON: {error}") from None
+        if not isinstance(header, dict):
+            raise ProtocolError("header is no JSON object")
+        return header, frame[1]
+
+    def next_raw(self) -> tuple[bytes, bytes] | None:
+        """The same, with the header as it came."""
+        buffer = self._buffer
+        if not self._begun:
+            self._skip_greeting()
+        if len(buffer) < _PREFIX.size:
+            if not MAGIC.startswith(bytes(buffer[: len(MAGIC)])):
+                self._refuse()
+            return None
+        magic, header_size, body_size = _PREFIX.unpack_from(buffer)
+        if magic != MAGIC:
+            self._refuse()
+        for what, size, limit in (("header", header_size, self._header_limit), ("body", body_size, self._body_limit)):
+            if size > limit:
+                raise ProtocolError(f"a frame whose {what} is to have {size} bytes, more than the {limit} that it may")
+        start = _PREFIX.size + header_size
+        if len(buffer) < start + body_size:
+            return None
+        with memoryview(buffer) as view:
+            header, body = bytes(view[_PREFIX.size : start]), bytes(view[start : start + body_size])
+        del buffer[: start + body_size]
+        self._begun = True
+        return header, body
+
+    def _skip_greeting(self) -> None:
+        start = self._buffer.find(MAGIC)
+        if start < 0:
+            # Keep what may be the beginning of a magic that is cut in two.
+            start = max(0, len(self._buffer) - len(MAGIC) + 1)
+        self.greeting += bytes(self._buffer[:start])
+        del self._buffer[:start]
+        if len(self.greeting) > _GREETING_LIMIT:
+            raise ProtocolError(f"no frame in the first {_GREETING_LIMIT} bytes")
+
+    def _refuse(self) -> None:
+        if self._begun:
+            shown = one_line(bytes(self._buffer[:80]).decode("utf-8", "backslashreplace"), 100)
+            raise ProtocolError("bytes that are no frame: " + shown)
+
+
+def _unbuffer_c_output() -> None:
+    """Have C's stdout write at once: into a file it would buffer, and an abort would lose the last words."""
+    try:
+        import ctypes
+
+        libc = ctypes.CDLL(None)
+        libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, 2 if sys.platform != "win32" else 4, 0)
+    except (ImportError, OSError, TypeError, ValueError, AttributeError):
+        pass  # another C library: its output may come late, nothing else changes
+
+
+def _fill_memory() -> None:
+    """Have the GNU C library fill what it hands out, so that memory shows that a runtime returns without having
+    written it. It uses the complement of the byte: 0x7F7F is NaN in float16 and enormous in the other types."""
+    if sys.platform.startswith("linux"):
+        try:
+            import ctypes
+
+            ctypes.CDLL(None).mallopt(-6, int(os.environ.get("MALLOC_PERTURB_", 0x80)))  # M_PERTURB
+        except (ImportError, OSError, AttributeError, ValueError):
+            pass  # another C library
+
+
+def _offer_to_the_killer() -> None:
+    """When the machine runs out of memory it is this process that has to go, and nothing else on it."""
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+
+
+class Alarm:
+    """Ends this process when a job takes far longer than the parent would wait.
+
+    The parent's own limit comes first; this one also works when the parent has died or is behind ssh, and when the
+    runtime holds the interpreter lock for ever.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        import signal
+
+        self._seconds = 2 * seconds + 5
+        self._set: Any = getattr(signal, "setitimer", None)
+        if self._set is not None:
+            self._timer = signal.ITIMER_REAL
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+    def start(self) -> None:
+        if self._set is not None:
+            self._set(self._timer, self._seconds)
+
+    def stop(self) -> None:
+        if self._set is not None:
+            self._set(self._timer, 0)
+
+
+def _limit_memory(limit: int) -> None:
+    """Let the jobs take `limit` bytes of address space beyond what the loaded runtime already holds."""
+    try:
+        import resource
+    except ImportError:
+        return
+    try:
+        with open("/proc/self/statm") as file:
+            held = int(file.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        held = 0
+    _limit_resource("RLIMIT_AS", held + limit)
+
+
+def load_adapter(source: str, options: dict[str, Any]) -> Any:
+    """Execute an adapter's source as a module of its own and return its ``Adapter(options)``."""
+    module = ModuleType("onnxspec_adapter")
+    sys.modules[module.__name__] = module
+    exec(compile(source, "<adapter>", "exec"), module.__dict__)
+    return module.Adapter(options)
+
+
+def describe_error(error: BaseException) -> str:
+    """Type and text of an exception in one bounded line, also when its own ``__str__`` fails."""
+    try:
+        text = str(error)
+    except Exception as second:
+        text = f"(its text cannot be had: {type(second).__name__})"
+    name = type(error).__name__
+    return one_line(name + ": " + text if text else name)
+
+
+def run_job(
+    adapter: Any, model: bytes, feeds: list[dict[str, tuple[str, np.ndarray]]], repeats: int, most: int = _BODY_LIMIT
+) -> tuple[dict[str, Any], Payload]:
+    """Prepare `model` once, run every feed `repeats` times in turn, and report; never raises.
+
+    Of outputs that are larger than `most` bytes, all of them together, only that is reported.
+
+    Every run gets fresh copies of its inputs, which are compared with the originals afterwards. The session is gone
+    when this returns, so that a runtime which dies while it tears down is blamed for this job.
+    """
+    report: dict[str, Any] = {"status": "ran"}
+    seen: list[list[list[Tensor | None]]] = [[] for _ in feeds]
+    originals = [{name: array.tobytes() for name, (_, array) in feed.items()} for feed in feeds]
+    changed = set()
+    phase = "load"
+    began = perf_counter()
+    kept = 0
+    try:
+        session = adapter.prepare(model)
+        phase = "run"
+        for _ in range(repeats):
+            for number, feed in enumerate(feeds):
+                given = {name: _fresh(element, array) for name, (element, array) in feed.items()}
+                outputs, complaint = plain_outputs(session.run(dict(given)), most - kept)
+                if complaint:
+                    report.setdefault("malformed", complaint)
+                for name, array in given.items():
+                    if array.shape != feed[name][1].shape or array.tobytes() != originals[number][name]:
+                        changed.add(name)
+                if outputs not in seen[number]:
+                    seen[number].append(outputs)
+                    kept += sum(_padded(len(tensor.data)) for tensor in outputs if tensor is not None)
+        finish = getattr(session, "finish", None)
+        if finish is not None:
+            finish()
+        proof = getattr(session, "proof", "")
+        if proof:
+            report["proof"] = one_line(str(proof), 4 * _MESSAGE_LIMIT)
+        del finish, session
+    except BaseException as error:
+        report.update(_failure(error))
+        phase = report.get("phase", phase)
+    report["phase"] = phase
+    report["seconds"] = round(perf_counter() - began, 7)
+    if changed:
+        report["changed"] = sorted(changed)
+    payload = Payload()
+    report["outputs"] = [
+        [[None if tensor is None else payload.add(tensor) for tensor in outputs] for outputs in distinct]
+        for distinct in seen
+    ]
+    return report, payload
+
+
+def _fresh(element: str, array: np.ndarray) -> np.ndarray:
+    return array.copy().view(Bfloat16Bits) if element == "bfloat16" else array.copy()
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    """How an exception is reported: an adapter's exceptions may carry ``status``, ``phase`` and ``proof``."""
+    failure = {"status": "refused", "message": describe_error(error)}
+    if isinstance(error, MemoryError) or any(text in failure["message"] for text in _OUT_OF_MEMORY):
+        failure["status"] = "crashed"  # running out of memory says nothing about whether the model is supported
+    elif isinstance(error, OSError) and error.errno == errno.EFBIG:
+        failure["status"] = "crashed"  # it wrote or printed without end
+    elif not isinstance(error, Exception):
+        failure["status"] = "crashed"  # SystemExit and its like: without this worker the process would have ended
+    elif getattr(error, "status", None) in ("fell-back", "unavailable"):
+        failure["status"] = getattr(error, "status", "")
+    if getattr(error, "phase", None) in ("load", "run"):
+        failure["phase"] = getattr(error, "phase", "")
+    proof = getattr(error, "proof", None)
+    if isinstance(proof, str):
+        failure["proof"] = one_line(proof, 4 * _MESSAGE_LIMIT)
+    return failure
+
+
+def plain_outputs(results: Any, most: int = _BODY_LIMIT) -> tuple[list[Tensor | None], str]:
+    """What a runtime returned as tensors, None for each that is none, and what is wrong ("" if nothing).
+
+    That an output was left out (None) is nothing wrong as such: some may be, so it is for the verdict to say. None of
+    them is copied if all together have more than `most` bytes.
+    """
+    complaint = ""
+    if not isinstance(results, (list, tuple)):
+        complaint = f"returned {type(results).__name__} instead of a list of outputs"
+        results = [results] if isinstance(results, np.ndarray) else []
+    if len(results) > _OUTPUTS_LIMIT:
+        complaint = complaint or f"returned {len(results)} outputs"
+        results = results[:_OUTPUTS_LIMIT]
+    size = sum(_padded(value.nbytes) for value in results if isinstance(value, np.ndarray))
+    if size > most:
+        return [None] * len(results), f"returned outputs of {size} bytes, and there is room for {max(most, 0)} more"
+    outputs: list[Tensor | None] = []
+    for number, value in enumerate(results):
+        try:
+            outputs.append(None if value is None else tensor_of(value))
+        except Exception as error:
+            outputs.append(None)
+            complaint = complaint or one_line(
+                f"output {number} is no array of numbers: {error} ({type(value).__name__})"
+            )
+    return outputs, complaint
+
+
+def _padded(size: int) -> int:
+    return size + -size % _ALIGNMENT
+
+
+class Channel:
+    """Frames on two descriptors, read and written until done."""
+
+    def __init__(self, incoming: int, outgoing: int) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._reader = FrameReader()
+
+    def receive(self) -> tuple[dict[str, Any], bytes] | None:
+        """The next frame, or None at the end of the stream."""
+        while True:
+            frame = self._reader.next()
+            if frame is not None:
+                return frame
+            data = os.read(self._incoming, _CHUNK)
+            if not data:
+                return None
+            self._reader.feed(data)
+
+    def send(self, header: dict[str, Any], payload: Payload | None = None) -> None:
+        """Write one frame."""
+        write_frame(self._outgoing, header, payload)
+
+
+def _converse(channel: Channel, capture: Capture) -> None:
+    channel.send({"type": "hello", "protocol": PROTOCOL, "python": sys.version.split()[0]})
+    first = channel.receive()
+    if first is None or first[0].get("type") != "start":
+        return
+    start = first[0]
+    try:
+        os.environ.update(start.get("environment", {}))
+        _fill_memory()
+        adapter = load_adapter(start["adapter"], start["options"])
+        description = adapter.describe()
+        json.dumps(description)
+        if start.get("memory_limit"):
+            _limit_memory(start["memory_limit"])
+    except BaseException as error:
+        channel.send({"type": "unavailable", "message": describe_error(error), "captured": capture.take()})
+        return
+    alarm = Alarm(start["time_limit"])
+    channel.send({"type": "ready", "description": description, "captured": capture.take()})
+    own = os.getpid()
+    while True:
+        frame = channel.receive()
+        if frame is None:
+            return
+        header, body = frame
+        arrays = unpack_arrays(header, body)
+        channel.send({"type": "began", "jobs": [job["number"] for job in header["jobs"]]})
+        for job in header["jobs"]:
+            model = arrays[job["model"]][1].tobytes()
+            feeds = [{name: arrays[index] for name, index in feed.items()} for feed in job["feeds"]]
+            alarm.start()
+            report, payload = run_job(adapter, model, feeds, start["repeats"], start.get("output_limit", _BODY_LIMIT))
+            alarm.stop()
+            if os.getpid() != own:
+                os._exit(0)  # the runtime has forked and both sides came back: this one has nobody to report to
+            report["type"] = "report"
+            report["number"] = job["number"]
+            printed = capture.take()
+            if printed:
+                report["captured"] = printed
+            channel.send(report, payload)
+
+
+def main() -> None:
+    """Serve one parent until it closes the input."""
+    import faulthandler
+
+    _limit_resource("RLIMIT_FSIZE", _FILE_LIMIT)
+    _offer_to_the_killer()
+    _unbuffer_c_output()
+    faulthandler.enable()
+    incoming, outgoing, capture = _STATION
+    with contextlib.suppress(OSError):  # the parent is gone
+        _converse(Channel(incoming, outgoing), capture)
+    os._exit(0)  # without the runtime's own teardown, which may hang or die when there is no job left to blame
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,366 @@
+"""One running worker and the pipes to it.
+
+One thread writes and one reads, hence neither side ever waits for the other to empty a pipe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import queue
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from typing import Any
+
+from ..targets.adapters import adapter_source
+from ..targets.target import Target
+from . import worker
+from .descendants import end_marked
+from .job import TargetUnavailable
+from .launch import launch_of
+from .messages import HEADER_LIMIT, Died, Hello, Message, Ready, Unavailable, legible, message_of, printed_lines
+
+__all__ = ["START_LIMIT", "WorkerLost", "WorkerProcess"]
+
+START_LIMIT = 120.0
+"""Seconds that a worker may take to load its runtime; containers and other machines are slow the first time."""
+
+_CHUNK = 1 << 16
+_CHUNKS_WAITING = 256  # the reader stops there: a target that floods its output must not fill the memory
+_PIPE_SIZE = 1 << 20
+_MARGIN = 1 << 20  # bytes in a body beside the outputs: what aligns them
+# Waking the reader for every report of a tiny job would cost both sides more than the report. So after a small piece it
+# rests; the pipe holds what comes meanwhile.
+_SMALL = 1 << 14
+_PAUSE = 0.001
+_GRACE = 1.0  # seconds beyond a limit for a report that is already on its way
+_TICK = 0.5  # seconds between looks at the clock while nothing comes
+_ASLEEP = 1.0  # a look that comes so much late shows that this process did not run: stopped, or starved by the machine
+_END_LIMIT = 5.0  # seconds for the watcher to end all that a target has started
+_CONNECTION = 255  # what ssh ends with when it is the connection that failed
+_LAST_WORDS = 4.0  # seconds for a worker far away to tell how it was ended
+
+
+class WorkerLost(Exception):
+    """A worker that can no longer be used.
+
+    Attributes:
+        status: that of the outcome.
+        signal: name of the signal that ended it, or None.
+        captured: what it printed last, None where it could not say.
+        doubtful: whether it may be that only the connection was lost, and nothing is wrong with the job.
+    """
+
+    def __init__(
+        self,
+        status: str,
+        message: str,
+        signal: str | None = None,
+        captured: str | None = None,
+        doubtful: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.signal = signal
+        self.captured = captured
+        self.doubtful = doubtful
+
+
+class WorkerProcess:
+    """One running worker and the pipes to it.
+
+    since
+        When what is waited for began: the last thing that was sent, or the last that was accepted.
+    first
+        Number of the first job that it was sent, 0 for none.
+    """
+
+    def __init__(self, target: Target, repeats: int) -> None:
+        source = adapter_source(target.adapter)  # what raises does so before anything is started
+        self.since = self._heard = time.monotonic()  # the latter is when the last bytes came
+        self.first = 0
+        self._looked = 0.0 if os.name == "posix" else math.inf  # when the reading thread last looked
+        self._away = 0.0  # seconds that the reading thread could not read: no room, or no time on the processor
+        self._ended = self._killed = False
+        self._capture = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
+        self._frames = worker.FrameReader(HEADER_LIMIT, target.output_limit + _MARGIN)
+        self._remote = bool(target.command)
+        self._external = not source
+        self._spoken = threading.Event()  # set once the worker has sent its first frame, or can no longer do so
+        self._outgoing: queue.SimpleQueue[list[bytes] | None] = queue.SimpleQueue()
+        self._incoming: queue.Queue[tuple[float, bytes]] = queue.Queue(_CHUNKS_WAITING)
+        status = os.fstat(self._capture.fileno())
+        self._mark = f"{worker.CAPTURE_VARIABLE}={status.st_dev}:{status.st_ino}"
+        name, _, mark = self._mark.partition("=")
+        environment = {**os.environ, **target.environment, name: mark}
+        launch = launch_of(target)
+        self._opening = launch.opening
+        try:
+            self._process = subprocess.Popen(
+                launch.command,
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._capture,
+                env=environment,
+                cwd=target.folder or None,
+                start_new_session=True,  # out of reach of Ctrl-C; and it can be ended with all that it started
+            )
+        except OSError as error:
+            self._capture.close()
+            raise TargetUnavailable(f"cannot start {launch.command[0]!r}: {error.strerror or error}") from None
+        for pipe in (self._process.stdin, self._process.stdout):
+            _widen(pipe)
+        for task in (self._write, self._read):
+            threading.Thread(target=task, name=f"onnxspec {target.name}", daemon=True).start()
+        start = {
+            "type": "start",
+            "adapter": source,
+            "options": dict(target.options),
+            "environment": dict(target.environment),  # once more: ssh and docker do not pass it on
+            "time_limit": target.time_limit,
+            "memory_limit": target.memory_limit,
+            "output_limit": target.output_limit,
+            "repeats": repeats,
+        }
+        self.send(start)
+
+    def _write(self) -> None:
+        stream: Any = self._process.stdin
+        with stream, contextlib.suppress(OSError):  # a worker that is gone shows at the interpretation end
+            if self._opening:
+                stream.write(self._opening)
+                self._spoken.wait()
+            while (pieces := self._outgoing.get()) is not None:
+                for piece in pieces:
+                    view = memoryview(piece)
+                    while view:
+                        view = view[stream.write(view) :]
+
+    def _read(self) -> None:
+        stream: Any = self._process.stdout
+        data = b"first"
+        heard = b""
+        with stream:
+            while data:
+                self._await_bytes(stream.fileno())
+                data = os.read(stream.fileno(), _CHUNK)
+                if not self._spoken.is_set():
+                    heard += data
+                    if not data or worker.MAGIC in heard:
+                        self._spoken.set()
+                came = time.monotonic()
+                self._incoming.put((came - self._away, data))
+                self._away += time.monotonic() - came
+                if len(data) < _SMALL:
+                    time.sleep(_PAUSE)
+
+    def _await_bytes(self, descriptor: int) -> None:
+        """Wait until there is something to read, and see whether this process was kept from looking meanwhile."""
+        if os.name != "posix":
+            return
+        import select
+
+        poller = select.poll()
+        poller.register(descriptor, select.POLLIN)
+        while True:
+            before = time.monotonic()
+            ready = poller.poll(_TICK * 1000)
+            took = time.monotonic() - before
+            if took > _TICK + _ASLEEP:
+                self._away += took
+            self._looked = before + took
+            if ready:
+                return
+
+    def _clock(self) -> float:
+        """A clock that stands while nobody here could have read what the worker says."""
+        return time.monotonic() - self._away
+
+    def waited(self) -> float:
+        """Seconds since what is waited for began."""
+        return self._clock() - self.since
+
+    def begin_wait(self) -> None:
+        """Count the time that the worker may take from its last word on."""
+        self.since = max(self.since, self._heard)  # what came before the last thing was sent restarts nothing
+
+    def send(self, header: dict[str, Any], payload: worker.Payload | None = None) -> None:
+        """Hand one frame to the writing thread. The worker may have waited for it all the time before."""
+        self.since = self._clock()
+        self._outgoing.put(worker.pack_frame(header, payload))
+
+    def receive(self, seconds: float) -> tuple[Message, bytes]:
+        """The next message; raises `WorkerLost` if none is complete `seconds` after `since`: however much comes
+        meanwhile, nothing but what was waited for restarts that time."""
+        deadline = self.since + seconds
+        expired = math.inf
+        while True:
+            try:
+                frame = self._frames.next_raw()
+                message = message_of(frame[0]) if frame is not None else None
+            except worker.ProtocolError as error:
+                raise self._lost(f"the worker sent {error}") from None
+            if frame is not None and message is not None:
+                if isinstance(message, Died):
+                    raise _how_it_died(message)
+                return message, frame[1]
+            try:
+                # The caller may come back long after the deadline: what has come in meanwhile counts all the same.
+                self._heard, data = self._incoming.get(timeout=max(deadline - self._clock(), 0.1))
+            except queue.Empty:
+                expired = min(expired, time.monotonic())
+                # Where this process stood still, the reading thread may not have found out yet.
+                if self._clock() < deadline or self._looked < expired:
+                    continue
+                raise WorkerLost("timed-out", f"no answer within {seconds:g} s") from None
+            if not data:
+                self._ended = True
+                raise self._why_ended()
+            if self._heard > deadline + _GRACE:
+                raise WorkerLost("timed-out", f"no whole answer within {seconds:g} s")
+            self._frames.feed(data)
+
+    def await_ready(self) -> dict[str, Any]:
+        """What the adapter says about itself; raises `TargetUnavailable`."""
+        try:
+            message, _ = self.receive(START_LIMIT)
+            if isinstance(message, Hello) and message.protocol == worker.PROTOCOL:
+                self.begin_wait()
+                message, _ = self.receive(START_LIMIT)
+        except WorkerLost as lost:
+            self.kill()
+            captured = printed_lines(lost.captured or self.printed())
+            greeting = worker.one_line(self._frames.greeting.decode("utf-8", "backslashreplace"), 200)
+            said = _telling_line(captured) or greeting
+            if said.startswith("cannot start "):  # the words of the watcher, of a program that is not there
+                raise TargetUnavailable(said, captured) from None
+            more = f": {said}" if not str(lost).endswith(said) else ""
+            raise TargetUnavailable(f"the worker did not start: {lost}{more}", captured) from None
+        if isinstance(message, Ready):
+            if self._remote:  # what ssh, a login or an interactive interpreter had to say
+                os.ftruncate(self._capture.fileno(), 0)
+                os.lseek(self._capture.fileno(), 0, os.SEEK_SET)
+            description: dict[str, Any] = legible(message.description)
+            return description
+        self.kill()
+        if isinstance(message, Unavailable):
+            raise TargetUnavailable(worker.one_line(message.message), printed_lines(message.captured))
+        raise TargetUnavailable(f"the worker speaks another protocol: {worker.one_line(str(message), 200)}")
+
+    def _why_ended(self) -> WorkerLost:
+        """Why the stream ended."""
+        try:
+            code = self._process.wait(2)
+        except subprocess.TimeoutExpired:
+            return self._lost("the worker closed its output")
+        by = -code if code < 0 else code - 128  # a shell's way to say that what it ran died of a signal
+        if by in signal.valid_signals():
+            return _how_it_died(Died(signal=worker.signal_name(by)))
+        said = _telling_line(self.printed()) if self._remote else ""
+        ended = f"the process ended by itself with exit code {code}{': ' + said if said else ''}"
+        # A worker's watcher would have said how it died: who did not hear of it has lost the connection. A program has
+        # no watcher there, so its end is its own, unless it is ssh that says otherwise.
+        return WorkerLost("crashed", ended, doubtful=self._remote and (not self._external or code == _CONNECTION))
+
+    def _lost(self, message: str) -> WorkerLost:
+        return WorkerLost("crashed", worker.one_line(message))
+
+    def printed(self) -> str:
+        """What the runtime printed since the last report; for a worker that has ended, and on this machine only."""
+        return worker.printed_text(self._capture.fileno())
+
+    def last_words(self) -> str:
+        """What the runtime printed since the last report, from a worker that is to end, wherever it is.
+
+        Hanging up makes the watcher on the other side end it and tell; a worker on this machine is simply killed.
+        """
+        if self._remote and not self._ended:
+            self._outgoing.put(None)
+            self.since = self._clock()
+            try:
+                while True:
+                    self.receive(_LAST_WORDS)
+            except WorkerLost as lost:
+                if lost.captured is not None:
+                    self.kill()
+                    return lost.captured
+        self.kill()
+        return self.printed()
+
+    def close(self) -> None:
+        """Let the worker end by itself for a moment, then end it."""
+        self._outgoing.put(None)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)
+        self.kill()
+        self._capture.close()
+
+    def kill(self) -> None:
+        """End the worker and whatever it has started."""
+        if self._killed:
+            return
+        self._killed = True
+        self._spoken.set()
+        if os.name == "posix":
+            self._end_group()
+        else:
+            self._process.kill()
+            self._process.wait()
+        self._outgoing.put(None)
+        # The reading thread may wait for room; it ends with the stream.
+        with contextlib.suppress(queue.Empty):
+            while not self._ended:
+                self._ended = not self._incoming.get(timeout=0.5)[1]
+
+    def _end_group(self) -> None:
+        """Ask the watcher to end everything, and see to it where there is none left to ask."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            for number in (signal.SIGTERM, signal.SIGCONT):
+                os.kill(self._process.pid, number)
+        try:
+            code = self._process.wait(_END_LIMIT)
+        except subprocess.TimeoutExpired:
+            code = -signal.SIGKILL
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        if code == -signal.SIGKILL:
+            end_marked(self._mark)
+
+
+def _how_it_died(message: Died) -> WorkerLost:
+    """What a worker's watcher says of its end."""
+    captured = printed_lines(message.captured) if message.captured is not None else None
+    if message.signal is None:
+        ended = f"the process ended by itself with exit code {message.code}"
+        return WorkerLost("crashed", ended, captured=captured)
+    name = worker.one_line(message.signal, 40)
+    if name == "SIGALRM":
+        return WorkerLost("timed-out", "the worker's own alarm ended it", name, captured)
+    hint = " (from outside, perhaps for want of memory)" if name == "SIGKILL" else ""
+    return WorkerLost("crashed", f"the process died of {name}{hint}", name, captured)
+
+
+def _widen(pipe: Any) -> None:
+    """Have a pipe hold a whole message, where the system can: the fewer the changes of context."""
+    with contextlib.suppress(ImportError, AttributeError, OSError):
+        import fcntl
+
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
+
+
+_ERROR = re.compile(r"\s*(?:[\w.-]+: )?[\w.]*(?:error|exception|fatal|panic)\b[^:]*: *\S", re.IGNORECASE)
+"""A line that says what went wrong, like ``Error: ...``, ``docker: Error response from daemon: ...``."""
+
+
+def _telling_line(text: str) -> str:
+    """The last line that looks like an error message, below which some put a trace or a greeting; else the last."""
+    lines = text.strip().splitlines()
+    telling = next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1] if lines else "")
+    return worker.one_line(telling, 200)

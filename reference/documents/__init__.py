@@ -1,0 +1,1 @@
+"""What the documents say in tables: operator versions, errata, clauses, interpretations."""

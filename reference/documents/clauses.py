@@ -1,0 +1,194 @@
+"""Clauses: what the documents say, statement by statement, in our own words, as tables that are loaded and checked."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
+from typing import Any
+
+from .interpretations import OPTIONS
+from .operators import document_of, operator_names, versions_of
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["ILLEGAL", "STATUSES", "Clause", "ClauseError", "clause_named", "clauses_of", "parse_clauses"]
+
+STATUSES = ("stated", "implied", "convention", "undefined", "arithmetic")
+
+# How the feature of a model begins that breaks a clause and must be refused: `illegal:layout` breaks <op>.layout.
+ILLEGAL = "illegal:"
+
+_TEXTS, _LISTS = ("id", "text", "status", "source", "interpretation"), ("needs", "or_needs", "implementers")
+_KEYS = {*_TEXTS, *_LISTS, "versions"}
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+")
+
+
+class ClauseError(ValueError):
+    """A clause table says something that cannot be: the message names the table, its line, the clause and the key."""
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One statement about an operator.
+
+    status
+        ``stated``: the document says it; ``implied``: it follows from its equations; ``convention``: the document is
+        silent and implementers agree; ``undefined``: it leaves it open; ``arithmetic``: it follows from the format of
+        numbers, as what NaN, infinity and overflow come to does, and no document speaks of it.
+    versions
+        since_versions for which it holds.
+    source
+        Where it stands.
+    needs
+        Features (see onnxspec.cases) that a case must have to exercise it.
+    or_needs
+        Features that exercise it as well, all together; empty where there is no second way. So a clause that says both
+        what is computed and what is illegal knows its negative cases.
+    interpretation
+        The field of Interpretations that holds its meanings, where there is more than one to compute with.
+    implementers
+        For a convention: who follows it.
+    """
+
+    id: str
+    text: str
+    status: str
+    versions: tuple[int, ...]
+    source: str
+    needs: frozenset[str]
+    or_needs: frozenset[str] = frozenset()
+    interpretation: str | None = None
+    implementers: tuple[str, ...] = ()
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether a target that breaks it fails. Conventions are findings of their own kind."""
+        return self.status in ("stated", "implied")
+
+    def exercised_by(self, features: frozenset[str]) -> bool:
+        """Whether a case with these features tries it. A model that must be refused tries only what it breaks."""
+        illegal = _broken(features)
+        ways = (self.needs, self.or_needs) if self.or_needs else (self.needs,)
+        return any(way <= features and (not illegal or way & illegal) for way in ways)
+
+
+@lru_cache(maxsize=1024)  # asked for every clause of a case, and the same for all of them
+def _broken(features: frozenset[str]) -> frozenset[str]:
+    """The features that say what a model breaks."""
+    return frozenset(feature for feature in features if feature.startswith(ILLEGAL))
+
+
+def parse_clauses(text: str, op_type: str, place: str) -> tuple[Clause, ...]:
+    """The clauses of a TOML table. Raises ClauseError, naming `place` and the line, for anything unknown, missing,
+    repeated or of the wrong type."""
+    try:
+        table: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ClauseError(f"{place}: {error}") from None
+    if unknown := set(table) - {"clause"}:
+        raise ClauseError(f"{place}: unknown key {', '.join(sorted(unknown))}; every clause is a [[clause]]")
+    rows = table.get("clause", [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ClauseError(f"{place}: every clause is a [[clause]]")
+    lines = _Lines(text, place)
+    found: dict[str, Clause] = {}
+    for number, row in enumerate(rows):
+        clause = _clause(row, op_type, partial(lines.error, number, row))
+        if clause.id in found:
+            raise lines.error(number, row, "id", "stands there twice")
+        found[clause.id] = clause
+    return tuple(found.values())
+
+
+def _clause(row: dict[str, Any], op_type: str, wrong: Callable[[str, str], ClauseError]) -> Clause:
+    """One clause from its row. `wrong` makes the error about a key."""
+    if unknown := set(row) - _KEYS:
+        raise wrong(min(unknown), f"unknown key {', '.join(sorted(unknown))}")
+    if missing := {"id", "text", "status", "source"} - set(row):
+        raise wrong("id", f"missing key {', '.join(sorted(missing))}")
+    for key in row:
+        if key in _TEXTS and not (isinstance(row[key], str) and row[key].strip()):
+            raise wrong(key, f"{key} is a text, not {row[key]!r}")
+        if key in _LISTS and not (isinstance(row[key], list) and all(isinstance(v, str) for v in row[key])):
+            raise wrong(key, f"{key} is a list of texts, not {row[key]!r}")
+    if not row["id"].startswith(f"{op_type.lower()}.") or not _ID.fullmatch(row["id"]):
+        raise wrong("id", f"an id starts with {op_type.lower()}. and is of small letters, digits, hyphens and dots")
+    if row["status"] not in STATUSES:
+        raise wrong("status", f"status is one of {', '.join(STATUSES)}, not {row['status']!r}")
+    known = versions_of(op_type)
+    versions = row.get("versions", list(known))
+    if not isinstance(versions, list) or not versions or not all(type(v) is int for v in versions):
+        raise wrong("versions", f"versions is a list of numbers, not {versions!r}")
+    if strange := set(versions) - set(known):
+        raise wrong("versions", f"there is no {op_type} version {', '.join(map(str, sorted(strange)))}")
+    interpretation = row.get("interpretation")
+    if interpretation is not None and interpretation not in OPTIONS:
+        raise wrong("interpretation", f"unknown interpretation {interpretation!r}; there are: {', '.join(OPTIONS)}")
+    if interpretation is not None and row["status"] != "undefined":
+        raise wrong("interpretation", f"what has interpretations is undefined, not {row['status']}")
+    if row["status"] == "convention" and len(set(row.get("implementers", ()))) < 2:
+        raise wrong("status", "a convention names two implementers at least")
+    return Clause(
+        id=row["id"],
+        text=" ".join(row["text"].split()),
+        status=row["status"],
+        versions=tuple(sorted(set(versions))),
+        source=row["source"],
+        needs=frozenset(row.get("needs", ())),
+        or_needs=frozenset(row.get("or_needs", ())),
+        interpretation=interpretation,
+        implementers=tuple(row.get("implementers", ())),
+    )
+
+
+class _Lines:
+    """Where the keys of a table stand: a TOML parser does not say."""
+
+    def __init__(self, text: str, place: str) -> None:
+        self._lines = text.splitlines()
+        self._starts = [n for n, line in enumerate(self._lines, 1) if re.match(r"\s*\[\[\s*clause\s*\]\]", line)]
+        self._place = place
+
+    def error(self, number: int, row: dict[str, Any], key: str, message: str) -> ClauseError:
+        """The error about a key of the clause of that number, from 0, or about the clause where it has no such key."""
+        who = row["id"] if isinstance(row.get("id"), str) else f"number {number + 1}"
+        if number >= len(self._starts):  # written as an inline table: legal, and of unknown place
+            return ClauseError(f"{self._place}: clause {who}: {message}")
+        start, end = (*self._starts, len(self._lines) + 1)[number : number + 2]
+        within = (n for n in range(start + 1, end) if re.match(rf"\s*{re.escape(key)}\s*=", self._lines[n - 1]))
+        return ClauseError(f"{self._place}:{next(within, start)}: clause {who}: {message}")
+
+
+@cache
+def _table(op_type: str) -> dict[str, Clause]:
+    path = document_of(op_type).clauses
+    place = "/".join(path.parts[-3:])
+    return {clause.id: clause for clause in parse_clauses(path.read_text(encoding="utf-8"), op_type, place)}
+
+
+def clauses_of(op_type: str, since_version: int | None = None, features: Iterable[str] | None = None) -> list[Clause]:
+    """The clauses of an operator: all, those of one version, those that a case with these features exercises."""
+    return list(_chosen(op_type, since_version, None if features is None else frozenset(features)))
+
+
+@lru_cache(maxsize=4096)  # few cases of a profile have features that no other has
+def _chosen(op_type: str, since_version: int | None, has: frozenset[str] | None) -> tuple[Clause, ...]:
+    return tuple(
+        clause
+        for clause in _table(op_type).values()
+        if (since_version is None or since_version in clause.versions) and (has is None or clause.exercised_by(has))
+    )
+
+
+def clause_named(id: str) -> Clause:
+    """The clause of that id. Raises KeyError."""
+    for op_type in operator_names():
+        if id.startswith(f"{op_type.lower()}."):
+            return _table(op_type)[id]
+    raise KeyError(id)

@@ -1,0 +1,203 @@
+"""Documents of operators: what each version defines, and where its clauses stand.
+
+Those of ONNX are read from the schemas that ``onnx`` registers; an operator of another domain brings its own versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import onnx.defs
+import onnx.helper
+
+from ..numbers.formats import FORMATS
+from .errata import Default, corrected
+
+__all__ = [
+    "Document",
+    "OperatorVersion",
+    "UnknownOperator",
+    "declare",
+    "document_meant",
+    "document_of",
+    "operator_names",
+    "operator_version",
+    "versions_of",
+]
+
+
+class UnknownOperator(ValueError):
+    """No such operator, or no such version of it."""
+
+
+@dataclass(frozen=True)
+class OperatorVersion:
+    """(domain, op_type, since_version), and what that version defines.
+
+    attributes
+        Name to kind: ``INT``, ``FLOAT``, ``FLOATS``, ``STRING`` or ``STRINGS``.
+    defaults
+        Name to value, for attributes that have one: what the schema registers, errata corrected.
+    inputs, outputs
+        Formal names in order; ``required`` holds those inputs that must be there, ``required_outputs`` those outputs.
+    types
+        NumPy's names of the types that T may be.
+    """
+
+    domain: str
+    op_type: str
+    since_version: int
+    attributes: Mapping[str, str] = field(hash=False)
+    defaults: Mapping[str, Default] = field(hash=False)
+    inputs: tuple[str, ...]
+    required: frozenset[str]
+    outputs: tuple[str, ...]
+    required_outputs: frozenset[str]
+    types: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """``LSTM-14``; with its domain in front where that is not ONNX's own."""
+        prefix = f"{self.domain}::" if self.domain else ""
+        return f"{prefix}{self.op_type}-{self.since_version}"
+
+    @property
+    def last_opset(self) -> int:
+        """The last opset before the operator's next version; for the newest version its own, since what onnx adds later
+        must not change what is built here."""
+        later = [v for v in versions_of(self.op_type, self.domain) if v > self.since_version]
+        return later[0] - 1 if later else self.since_version
+
+
+@dataclass(frozen=True)
+class Document:
+    """What is written about one operator.
+
+    versions
+        Every version by its since_version, ascending; None where ``onnx`` has their schemas.
+    clauses
+        The file of its clause table.
+    former
+        Domain and name by which older models have the same operator, with the same versions.
+    """
+
+    op_type: str
+    domain: str
+    clauses: Path
+    versions: Mapping[int, OperatorVersion] | None = field(default=None, hash=False)
+    former: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def title(self) -> str:
+        """``GRU``; with its domain in front where that is not ONNX's own."""
+        return f"{self.domain}::{self.op_type}" if self.domain else self.op_type
+
+
+_DOCUMENTS: dict[str, Document] = {}
+
+
+def declare(document: Document) -> Document:
+    """Make an operator known; once is enough. Raises ValueError where another one has its name: results, options and
+    the ids of clauses call an operator by its name alone, small and large letters alike."""
+    known = {name.lower(): other for name, other in _DOCUMENTS.items()}.get(document.op_type.lower())
+    if known not in (None, document):
+        raise ValueError(f"{document.title}: the name is that of {known.title}")
+    _DOCUMENTS[document.op_type] = document
+    for cached in (versions_of, operator_version):
+        cached.cache_clear()
+    return document
+
+
+def operator_names(domain: str | None = None) -> tuple[str, ...]:
+    """The operators that are known, or those of one domain, in the order in which they were declared."""
+    return tuple(name for name, document in _DOCUMENTS.items() if domain in (None, document.domain))
+
+
+def document_of(op_type: str, domain: str = "") -> Document:
+    """The document of an operator, whether or not its domain is named. Raises UnknownOperator."""
+    document = _DOCUMENTS.get(op_type)
+    if document is None or domain not in ("", document.domain):
+        names = ", ".join(document.title for document in _DOCUMENTS.values())
+        raise UnknownOperator(f"no operator {op_type!r} in domain {domain!r}; there are: {names}")
+    return document
+
+
+def document_meant(op_type: str, domain: str) -> Document:
+    """The document of a node's operator, also of one that has its former name. Raises UnknownOperator."""
+    for document in _DOCUMENTS.values():
+        if (domain, op_type) in ((document.domain, document.op_type), *document.former):
+            return document
+    title = f"{domain}::{op_type}" if domain else op_type
+    raise UnknownOperator(f"{title} is no operator that is judged here: {', '.join(operator_names())}")
+
+
+@cache
+def versions_of(op_type: str, domain: str = "") -> tuple[int, ...]:
+    """Every since_version of an operator, ascending; of one that only another domain has, whether or not that is named.
+
+    Raises UnknownOperator.
+    """
+    document = document_of(op_type, domain)
+    if document.versions is not None:
+        return tuple(sorted(document.versions))
+    found = {
+        schema.since_version
+        for schema in onnx.defs.get_all_schemas_with_history()
+        if schema.name == op_type and schema.domain == document.domain
+    }
+    return tuple(sorted(found))
+
+
+@cache
+def operator_version(op_type: str, since_version: int, domain: str = "") -> OperatorVersion:
+    """One version of an operator. Raises UnknownOperator where there is none of exactly that since_version."""
+    known = versions_of(op_type, domain)
+    if since_version not in known:
+        raise UnknownOperator(f"no {op_type}-{since_version}; versions are {', '.join(map(str, known))}")
+    own = document_of(op_type, domain).versions
+    if own is not None:
+        return own[since_version]
+    schema = onnx.defs.get_schema(op_type, since_version, domain)
+    names = {FORMATS[n].onnx_type: n for n in FORMATS}
+    strings = {"tensor(float16)": 10, "tensor(bfloat16)": 16, "tensor(float)": 1, "tensor(double)": 11}
+    allowed = next(c.allowed_type_strs for c in schema.type_constraints if c.type_param_str == "T")
+    optional = onnx.defs.OpSchema.FormalParameterOption.Optional
+    return OperatorVersion(
+        domain=domain,
+        op_type=op_type,
+        since_version=since_version,
+        attributes=MappingProxyType({n: str(a.type).rpartition(".")[2] for n, a in schema.attributes.items()}),
+        defaults=MappingProxyType(_defaults(schema)),
+        inputs=tuple(i.name for i in schema.inputs),
+        required=frozenset(i.name for i in schema.inputs if i.option != optional),
+        outputs=tuple(o.name for o in schema.outputs),
+        required_outputs=frozenset(o.name for o in schema.outputs if o.option != optional),
+        types=tuple(n for t, n in names.items() if t in {strings.get(s) for s in allowed}),
+    )
+
+
+def _defaults(schema: onnx.defs.OpSchema) -> dict[str, Default]:
+    """The default values of a schema's attributes, errata corrected."""
+    found = {}
+    for name, attribute in schema.attributes.items():
+        given = attribute.default_value
+        registered = _plain(onnx.helper.get_attribute_value(given) if given.type else None)
+        if registered is not None:
+            value = corrected(schema.name, schema.since_version, name, registered)
+            if value is not None:
+                found[name] = value
+    return found
+
+
+def _plain(value: Any) -> Default | None:
+    """An attribute's value as Python holds it; None where it is empty."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8")
+    if value is None or isinstance(value, (int, float)):
+        return value
+    return tuple(v.decode("utf-8") for v in value) or None

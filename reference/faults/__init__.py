@@ -1,0 +1,1 @@
+"""Named, executable faults, and what they explain or show."""

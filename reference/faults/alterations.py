@@ -1,0 +1,195 @@
+"""Alterations of a computation: what faults are made of.
+
+Whatever the node's layout, functions that are given here to change a tensor see it in one form: X as (T, N, I), initial
+and last states as (D, N, H), Y as (T, D, N, H). Walks that are given use the computation's arithmetic, so that a
+fault can be computed with numbers that carry radii too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numbers.activations import Activation, ActivationKind
+from ..numbers.bounded import Bounded, Sum
+from ..recurrent.cell import Gates, Number, Parameters, Recurrent, States
+from ..recurrent.recurrence import Computation
+from .fault import Compute, Outputs
+
+__all__ = [
+    "by_direction",
+    "clipped",
+    "configured",
+    "merged",
+    "reordered",
+    "revalued",
+    "rounded_state",
+    "settled",
+    "with_functions",
+    "with_inputs",
+    "with_lengths",
+    "with_outputs",
+    "with_recurrent_state",
+    "with_states",
+    "with_steps",
+    "with_tensors",
+    "with_walk",
+]
+
+Array = NDArray[Any]
+Walk = Callable[[Parameters, Gates, Recurrent, tuple[Number, ...]], States]
+
+
+def with_inputs(c: Computation, **changed: Array | None) -> Computation:
+    """The computation with some inputs replaced; None takes one away."""
+    inputs = {**c.inputs, **changed}
+    return replace(c, inputs={n: a for n, a in inputs.items() if a is not None})
+
+
+def with_tensors(c: Computation, names: str, change: Callable[[Array], Array]) -> Computation:
+    """The computation with those of W, R, B and P that are named (by letter) and there changed; axis 0 of each is the
+    direction."""
+    return with_inputs(c, **{n: change(c.inputs[n]) for n in names if n in c.inputs})
+
+
+def with_states(c: Computation, change: Callable[[Array], Array], names: tuple[str, ...] = ()) -> Computation:
+    """The computation with its initial states changed, those that are there: all, or those named (``h``, ``c``)."""
+    chosen = [f"initial_{name}" for name in names or ("h", *c.configuration.cell.inner)]
+    return with_inputs(c, **{n: _turned(c, change(_turned(c, c.inputs[n]))) for n in chosen if n in c.inputs})
+
+
+def with_steps(c: Computation, change: Callable[[Array], Array]) -> Computation:
+    """The computation with X changed."""
+    return with_inputs(c, X=_turned(c, change(_turned(c, c.inputs["X"]))))
+
+
+def _turned(c: Computation, tensor: Array) -> Array:
+    """A tensor whose batch is the first axis with layout 1 and the second with layout 0, from one form to the other."""
+    return tensor.swapaxes(0, 1) if c.configuration.layout == 1 else tensor
+
+
+def configured(c: Computation, **changed: Any) -> Computation:
+    """The computation with fields of its configuration replaced."""
+    return replace(c, configuration=replace(c.configuration, **changed))
+
+
+def with_lengths(c: Computation, lengths: Any) -> Computation:
+    """The computation with other lengths of its rows."""
+    return configured(c, lengths=np.broadcast_to(np.asarray(lengths, np.int64), (c.configuration.N,)))
+
+
+def with_walk(c: Computation, walk: Walk) -> Computation:
+    """The computation with other equations."""
+    return configured(c, cell=replace(c.configuration.cell, walk=walk))
+
+
+def with_recurrent_state(c: Computation, change: Callable[[Number], Number]) -> Computation:
+    """The computation in which Ht-1 is changed before it is multiplied by R, and there alone."""
+    cell = c.configuration.cell
+
+    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
+        state = change(H.state)
+        sums = [settled(H.through(state, letter)) for letter in cell.gates]
+        return cell.walk(p, X, replace(H, number=_joined(p, sums)), inner)
+
+    return with_walk(c, walk)
+
+
+def _joined(p: Parameters, blocks: list[Number]) -> Number:
+    if isinstance(blocks[0], np.ndarray):
+        return np.concatenate(blocks, axis=-1)
+    return p.arithmetic.concatenate(blocks, blocks[0].value.ndim - 1)
+
+
+def with_functions(c: Computation, change: Callable[[Activation, int, int], Activation]) -> Computation:
+    """The computation with its activation functions replaced: change(function, position in its direction, d)."""
+    functions = tuple(
+        tuple(change(f, position, d) for position, f in enumerate(fs))
+        for d, fs in enumerate(c.configuration.activations)
+    )
+    return configured(c, activations=functions)
+
+
+def revalued(function: Activation, value: Callable[[Array, float, float], Array]) -> Activation:
+    """The activation function with another value(x, alpha, beta)."""
+    # What bounds its image by its slope holds no longer.
+    return replace(function, kind=replace(function.kind, value=value, slope=None))
+
+
+_BOUND = ActivationKind(
+    "Bound", False, False, lambda x, a, b: x, lambda low, high, image, a, b, w: np.zeros_like(image)
+)
+
+
+def clipped(p: Parameters, number: Number, threshold: float) -> Number:
+    """A number bounded to [-threshold, threshold]."""
+    return p.arithmetic.activate(Activation(_BOUND), number, threshold)
+
+
+def rounded_state(number: Number, rounding: Callable[[Array], Array]) -> Number:
+    """A state with its value rounded somehow."""
+    return replace(number, value=rounding(number.value)) if isinstance(number, Bounded) else rounding(number)
+
+
+def settled(number: Number) -> Number:
+    """A number that may be a sum whose terms are still apart, added up."""
+    return number.settled() if isinstance(number, Sum) else number
+
+
+def reordered(c: Computation, tensor: Array, order: str, letters: str) -> Array:
+    """A tensor whose axis 1 holds blocks of `letters`, read as if they stood in `order`."""
+    H = c.configuration.H
+    groups = tensor.shape[1] // (len(letters) * H)
+    shape = (tensor.shape[0], groups, len(letters), H, *tensor.shape[2:])
+    return tensor.reshape(shape)[:, :, [order.index(x) for x in letters]].reshape(tensor.shape)
+
+
+def with_outputs(
+    c: Computation,
+    outputs: Outputs,
+    *,
+    Y: Callable[[Array], Array] | None = None,
+    states: Callable[[Array], Array] | None = None,
+    names: tuple[str, ...] = (),
+) -> Outputs:
+    """The outputs with Y changed, and all states or the named ones (``Y_h``, ``Y_c``)."""
+    batch_first = c.configuration.layout == 1
+    changed = dict(outputs)
+    for name, array in outputs.items():
+        if name == "Y" and Y is not None:
+            plain = array.transpose(1, 2, 0, 3) if batch_first else array
+            new = Y(plain.copy())
+            changed[name] = new.transpose(2, 0, 1, 3) if batch_first else new
+        if name != "Y" and states is not None and (not names or name in names):
+            new = states((array.swapaxes(0, 1) if batch_first else array).copy())
+            changed[name] = new.swapaxes(0, 1) if batch_first else new
+    return changed
+
+
+def by_direction(compute: Compute, c: Computation, other: Computation, direction: str | int) -> Outputs:
+    """The outputs, those of one direction as another computation has them.
+
+    direction
+        ``forward``, ``reverse``, or the index of a direction.
+    """
+    directions = c.configuration.directions
+    chosen = [d for d, name in enumerate(directions) if direction in (d, name)]
+    right = compute(c)
+    return merged(c, right, compute(other), chosen) if chosen else right
+
+
+def merged(c: Computation, outputs: Outputs, others: Outputs, directions: Sequence[int]) -> Outputs:
+    """The outputs, those of some directions as the others have them, as far as shapes agree."""
+    batch_first = c.configuration.layout == 1
+    joined = dict(outputs)
+    for name, array in others.items():
+        if name in joined and joined[name].shape == array.shape:
+            axis = (2 if batch_first else 1) if name == "Y" else 1 if batch_first else 0
+            place = (slice(None),) * axis + (list(directions),)
+            joined[name] = joined[name].copy()
+            joined[name][place] = array[place]
+    return joined

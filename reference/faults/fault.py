@@ -1,0 +1,260 @@
+"""Faults: the reference with one thing wrong, each a named violation of a clause.
+
+They prove the suite (each must be caught) and diagnose targets (which one explains this failure?). A fault is a
+function of the conforming :class:`Compute` and a :class:`~.recurrence.Computation`: it may change what is computed
+from, put other equations into the cell, or spoil the outputs. Tables of them register themselves with :func:`fault`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..documents.clauses import clause_named, clauses_of
+from ..documents.interpretations import Interpretations
+from ..documents.operators import versions_of
+from ..numbers.formats import FORMATS
+from ..numbers.plain import Plain
+from ..recurrent.cell import CELLS
+from ..recurrent.evaluation import computation_of
+from ..recurrent.node import Node
+from ..recurrent.recurrence import Computation, collect, trace
+from .summary import summary_of
+
+__all__ = [
+    "ALL_BUT_BFLOAT16",
+    "FAULTS",
+    "UNINITIALIZED",
+    "WIDE",
+    "Compute",
+    "Fault",
+    "FaultError",
+    "Outputs",
+    "Wrong",
+    "fault",
+    "faults_of",
+    "reported",
+    "run_recurrent_fault",
+]
+
+Outputs = dict[str, NDArray[Any]]
+
+# Types in which something can show: roundings of the others may be as large.
+WIDE = ("float32", "float64")
+ALL_BUT_BFLOAT16 = (*WIDE, "float16")
+
+# What stands in memory that nobody has written to: a number like any other, the same on every machine, but no result's.
+UNINITIALIZED = 0.5 + 2.0**-40
+
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+")
+
+
+class FaultError(ValueError):
+    """A fault is registered that cannot be: the message names its place, its id and what is wrong."""
+
+
+@dataclass
+class Compute:
+    """The conforming computation of all outputs, called with what to compute from; and what an implementation can get
+    at.
+
+    observed
+        The Y that a target reported, (T, D, N, H) in float64. Then each step starts from the reported state of the step
+        before; without it from the computed one.
+    fed
+        The arrays that the caller handed over, which must not be changed.
+    memory
+        What an implementation keeps from one run of a session to the next.
+    attributes
+        The node's, as they are written down: an absent one may be taken for something else than its default.
+    """
+
+    observed: NDArray[Any] | None = None
+    fed: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    memory: dict[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+
+    def __call__(self, computation: Computation) -> Outputs:
+        arithmetic = Plain()
+        return collect(
+            computation.configuration, trace(computation, arithmetic, reported(computation, self.observed)), arithmetic
+        )
+
+
+def reported(computation: Computation, observed: NDArray[Any] | None) -> NDArray[Any] | None:
+    """The states that a target reported, where the computation is of their sizes: one that takes other axes for steps
+    and rows starts from its own."""
+    c = computation.configuration
+    fits = observed is not None and observed.shape == (c.T, len(c.directions), c.N, c.H)
+    return observed if fits else None
+
+
+Wrong = Callable[[Compute, Computation], Outputs]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One plausible fault.
+
+    id
+        ``gates.order-ifoc``: stable, readable.
+    topic
+        The clause that it violates, without the operator: ``gates.order`` stands for ``lstm.gates.order``.
+    summary
+        The fault in words, as a report would say it of a runtime.
+    operators, versions
+        Operators that it applies to, and their versions; all of them that the clause holds for where that is None.
+    types
+        Types that it can show in.
+    structural
+        Whether it changes what is computed. The others hide in roundings.
+    drifts
+        Whether it stays within what every single result may be off by, and only the mean over a run shows it.
+    accepts
+        Whether it consists in computing something where the clause makes a model illegal, and in nothing else.
+    bounded
+        Whether its equations compute with numbers that carry error bounds, too. Those of the others ask for what plain
+        numbers alone can do, and what they predict has rough bounds.
+    wrong
+        What is wrong, in the operator's own form: the operator applies it.
+    fine
+        Whether it changes outputs by about one radius, which no single number is eight radii away from.
+    needs
+        What a case must contain, as a feature, for the fault to be made; empty for nothing.
+    disagreements
+        Ids of what a shipped kernel is known to do that it shows by; empty where it is known of none.
+    """
+
+    id: str
+    topic: str
+    summary: str
+    operators: tuple[str, ...]
+    versions: frozenset[int] | None
+    types: tuple[str, ...]
+    structural: bool
+    drifts: bool
+    accepts: bool
+    wrong: Any = field(hash=False, compare=False)
+    bounded: bool = True
+    fine: bool = False
+    needs: str = ""
+    disagreements: tuple[str, ...] = ()
+
+    def applies(self, op_type: str, since_version: int, type_name: str | None = None) -> bool:
+        """Whether an implementation of that operator version can make this fault, and show it in that type."""
+        return (
+            op_type in self.operators
+            and (self.versions is None or since_version in self.versions)
+            and since_version in clause_named(self.clause(op_type)).versions
+            and (type_name is None or type_name in self.types)
+        )
+
+    def clause(self, op_type: str) -> str:
+        """The id of the clause that an implementation of that operator violates with it."""
+        return f"{op_type.lower()}.{self.topic}"
+
+
+FAULTS: dict[str, Fault] = {}
+
+
+def fault(
+    id: str,
+    *,
+    clause: str,
+    operators: tuple[str, ...] | None = None,
+    versions: tuple[int, ...] | None = None,
+    types: tuple[str, ...] = tuple(FORMATS),
+    structural: bool = True,
+    drifts: bool = False,
+    accepts: bool = False,
+    bounded: bool = True,
+) -> Callable[[Wrong], Wrong]:
+    """Register a function as a fault of recurrent cells; its docstring's first line says the fault, as a report
+    says it of a runtime.
+
+    clause
+        Without the operator; every one of the operators has it.
+    operators
+        All that have a cell without it.
+
+    Raises FaultError for an id that is taken or begins with an operator that is not the only one, for an operator,
+    a version, a type or a clause that does not exist, and for a function without a docstring.
+    """
+
+    of = tuple(CELLS) if operators is None else operators
+
+    def register(wrong: Wrong) -> Wrong:
+        place = f"{inspect.getsourcefile(wrong)}:{wrong.__code__.co_firstlineno}: fault {id}"
+        if id in FAULTS:
+            raise FaultError(f"{place}: the id is taken")
+        if not _ID.fullmatch(id):
+            raise FaultError(f"{place}: an id is words in small letters, joined by dots and hyphens")
+        for op_type in of:
+            if op_type not in CELLS:
+                raise FaultError(f"{place}: there is no operator {op_type!r}; one of {', '.join(CELLS)}")
+            if f"{op_type.lower()}.{clause}" not in {c.id for c in clauses_of(op_type)}:
+                raise FaultError(f"{place}: there is no clause {op_type.lower()}.{clause}")
+        own = id.partition(".")[0].upper()
+        if own in CELLS and of != (own,):
+            raise FaultError(f"{place}: an id that begins so is about {own} alone")
+        known = {v for op_type in of for v in versions_of(op_type)}
+        if unknown := set(versions or ()) - known:
+            raise FaultError(f"{place}: there is no version {', '.join(map(str, sorted(unknown)))}")
+        if strange := [name for name in types if name not in FORMATS]:
+            raise FaultError(f"{place}: there is no type {', '.join(strange)}; one of {', '.join(FORMATS)}")
+        summary = summary_of(wrong)
+        if not summary:
+            raise FaultError(f"{place}: a docstring must say the fault")
+        chosen = None if versions is None else frozenset(versions)
+        FAULTS[id] = Fault(id, clause, summary, of, chosen, types, structural, drifts, accepts, wrong, bounded=bounded)
+        return wrong
+
+    return register
+
+
+def faults_of(op_type: str, since_version: int, type_name: str | None = None) -> Iterator[Fault]:
+    """The faults that apply to an operator version, those that can show in a type where one is named."""
+    return (d for d in FAULTS.values() if d.applies(op_type, since_version, type_name))
+
+
+def run_recurrent_fault(
+    chosen: Fault,
+    node: Node,
+    inputs: Mapping[str, NDArray[Any]],
+    interpretations: Interpretations | None = None,
+    *,
+    observed: NDArray[Any] | None = None,
+    fed: Mapping[str, NDArray[Any]] | None = None,
+    memory: dict[str, Any] | None = None,
+) -> Outputs:
+    """The outputs that the node asks for, as an implementation with this fault computes them: rounded to its type,
+    except for what the fault gives in another one than float64. What it leaves out is missing.
+
+    observed
+        A target's Y, in the node's layout and any type. Then each step starts from its state of the step before.
+    fed
+        Those arrays that the caller hands over, which the fault may be to change: all inputs without it. What cannot
+        be written to is left as it is.
+    memory
+        The session's, the same dictionary for each of its runs.
+
+    Raises IllegalNode.
+    """
+    computation = computation_of(node, inputs, interpretations)
+    dtype = computation.configuration.format.dtype
+    Y = None
+    if observed is not None:
+        Y = observed.astype(np.float64)
+        Y = Y.transpose(1, 2, 0, 3) if computation.configuration.layout == 1 else Y
+    handed = inputs if fed is None else fed
+    compute = Compute(Y, handed, {} if memory is None else memory, attributes=node.attributes)
+    with np.errstate(all="ignore"):
+        found = chosen.wrong(compute, computation)
+        outputs = {name: found[name] for name in node.outputs if name in found}
+        return {name: a.astype(dtype) if a.dtype == np.float64 else a for name, a in outputs.items()}

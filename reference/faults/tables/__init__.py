@@ -1,0 +1,1 @@
+"""Faults that several operators can have, by subject."""

@@ -1,0 +1,149 @@
+"""What is got wrong about the contract of a session: inputs changed, runs that depend on each other, illegal models
+that are computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...recurrent.recurrence import Computation
+from ..alterations import with_inputs, with_lengths
+from ..fault import Compute, Outputs, fault
+
+__all__: list[str] = []
+
+Array = NDArray[Any]
+
+
+def _overwrite(compute: Compute, name: str, value: Array) -> None:
+    """Change an array of the caller's, where there is one that can be written to."""
+    array = compute.fed.get(name)
+    if array is not None and array.flags.writeable:
+        array[...] = value.astype(array.dtype)
+
+
+@fault("inputs.x-overwritten", clause="session.inputs-unchanged")
+def x_overwritten(compute: Compute, c: Computation) -> Outputs:
+    """Uses the memory of X for results of its own."""
+    outputs = compute(c)
+    _overwrite(compute, "X", np.zeros(c.inputs["X"].shape))
+    return outputs
+
+
+@fault("inputs.initial-h-overwritten", clause="session.inputs-unchanged")
+def initial_h_overwritten(compute: Compute, c: Computation) -> Outputs:
+    """Keeps the running state in the memory of initial_h."""
+    outputs = compute(c)
+    _overwrite(compute, "initial_h", outputs["Y_h"])
+    return outputs
+
+
+@fault("inputs.lengths-sorted", clause="session.inputs-unchanged")
+def lengths_sorted_in_place(compute: Compute, c: Computation) -> Outputs:
+    """Sorts sequence_lens where it stands."""
+    _overwrite(compute, "sequence_lens", np.sort(c.configuration.lengths)[::-1])
+    return compute(c)
+
+
+@fault("inputs.weights-repacked", clause="session.inputs-unchanged")
+def weights_repacked(compute: Compute, c: Computation) -> Outputs:
+    """Reorders R in the caller's memory."""
+    R = c.inputs["R"]
+    _overwrite(compute, "R", np.ascontiguousarray(R.swapaxes(1, 2)).reshape(R.shape))
+    return compute(c)
+
+
+@fault("session.state-kept", clause="session.stateless")
+def state_kept(compute: Compute, c: Computation) -> Outputs:
+    """Without initial states starts from those in which the run before ended."""
+    known = {n: a for n, a in compute.memory.items() if n not in c.inputs}
+    k = c.configuration
+    outputs = compute(with_inputs(c, **{n: a for n, a in known.items() if a.shape == k.shape_of("Y_h")}))
+    compute.memory.update({f"initial_{name}": outputs[f"Y_{name}"] for name in ("h", *k.cell.inner)})
+    return outputs
+
+
+@fault("session.lengths-kept", clause="session.stateless")
+def lengths_kept(compute: Compute, c: Computation) -> Outputs:
+    """Computes every run with the lengths of the first, where the batch has as many rows."""
+    lengths = compute.memory.setdefault("lengths", c.configuration.lengths)
+    fits = len(lengths) == c.configuration.N and lengths.max(initial=0) <= c.configuration.T
+    return compute(with_lengths(c, lengths) if fits else c)
+
+
+@fault("session.initial-h-kept", clause="session.stateless")
+def initial_h_kept(compute: Compute, c: Computation) -> Outputs:
+    """Starts every run from the initial_h of the first, where it has that shape."""
+    given = c.inputs.get("initial_h")
+    kept = compute.memory.setdefault("initial_h", given)
+    fits = given is not None and kept is not None and kept.shape == given.shape
+    return compute(with_inputs(c, initial_h=kept) if fits else c)
+
+
+@fault("session.bias-once", clause="session.repeatable")
+def bias_once(compute: Compute, c: Computation) -> Outputs:
+    """Adds B in the first run only."""
+    run = compute.memory["runs"] = compute.memory.get("runs", 0) + 1
+    return compute(c if run == 1 else with_inputs(c, B=None))
+
+
+@fault("session.varies", clause="session.repeatable")
+def results_vary(compute: Compute, c: Computation) -> Outputs:
+    """Returns other numbers every second time, as a race between threads does."""
+    run = compute.memory["runs"] = compute.memory.get("runs", 0) + 1
+    outputs = compute(c)
+    return outputs if run % 2 else {name: 1.25 * array for name, array in outputs.items()}
+
+
+@fault("session.sizes-kept", clause="dimensions")
+def sizes_kept(compute: Compute, c: Computation) -> Outputs:
+    """Gives outputs of the sizes of the first run in all later ones."""
+    outputs = compute(c)
+    shapes = compute.memory.setdefault("shapes", {name: array.shape for name, array in outputs.items()})
+    return {name: np.resize(array, shapes[name]) for name, array in outputs.items()}
+
+
+@fault("constants.bias-ignored", clause="constants")
+def constant_bias_ignored(compute: Compute, c: Computation) -> Outputs:
+    """Ignores B where it is a constant of the model."""
+    return compute(c if "B" in compute.fed else with_inputs(c, B=None))
+
+
+@fault("constants.recurrent-transposed", clause="constants", versions=(7, 14, 22))
+def constant_weights_transposed(compute: Compute, c: Computation) -> Outputs:
+    """Transposes R once too often where it is a constant of the model and can be packed ahead."""
+    R, H = c.inputs["R"], c.configuration.H
+    if "R" in compute.fed:
+        return compute(c)
+    return compute(with_inputs(c, R=R.reshape(len(R), -1, H, H).swapaxes(2, 3).reshape(R.shape)))
+
+
+_ACCEPTED = {
+    "activations": "Takes activations that no document defines, or too few or too many, without a word.",
+    "attributes": "Takes attributes that its version does not define, or that are of another type, without a word.",
+    "direction": "Takes any direction without a word.",
+    "hidden-size": "Takes a hidden_size that R contradicts without a word.",
+    "inputs": "Takes too few inputs, or too many, without a word.",
+    "layout": "Takes any layout without a word.",
+    "lengths": "Takes lengths below 0 or above seq_length without a word.",
+    "outputs": "Takes nodes with more outputs than there are without a word.",
+    "shapes": "Takes inputs of other shapes without a word.",
+    "types": "Takes types that the document does not allow, or several at once, without a word.",
+}
+
+
+def _accepting(topic: str, summary: str) -> None:
+    """Register the fault that computes something where the clause makes a model illegal. What it returns nobody
+    looks at; all that is legal it computes as it should."""
+
+    def accepting(compute: Compute, c: Computation) -> Outputs:
+        return compute(c)
+
+    accepting.__doc__ = summary
+    fault(f"accepts.{topic}", clause=topic, accepts=True)(accepting)
+
+
+for _topic, _summary in _ACCEPTED.items():
+    _accepting(_topic, _summary)

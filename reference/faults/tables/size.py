@@ -1,0 +1,120 @@
+"""What goes wrong at some sizes only: beside and past the blocks that a kernel works in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
+from ...recurrent.recurrence import Computation
+from ..alterations import with_inputs, with_lengths, with_states, with_steps, with_tensors, with_walk
+from ..fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault
+
+__all__: list[str] = []
+
+Array = NDArray[Any]
+
+
+def _without_columns(tensor: Array, columns: slice) -> Array:
+    """Weights (D, rows, columns) with some columns zero."""
+    tensor = tensor.copy()
+    tensor[:, :, columns] = 0
+    return tensor
+
+
+def _tail(size: int, block: int) -> slice:
+    """What is left over after whole blocks, where there is one at least."""
+    return slice(size - size % block, None) if size > block else slice(size, None)
+
+
+@fault("sizes.hidden-tail-of-8", clause="equations", types=ALL_BUT_BFLOAT16)
+def hidden_tail_of_8(compute: Compute, c: Computation) -> Outputs:
+    """Leaves out of the product with R what is left over of hidden_size after whole blocks of 8."""
+    return compute(with_tensors(c, "R", lambda R: _without_columns(R, _tail(R.shape[2], 8))))
+
+
+@fault("sizes.hidden-tail-of-16", clause="equations", types=ALL_BUT_BFLOAT16)
+def hidden_tail_of_16(compute: Compute, c: Computation) -> Outputs:
+    """Leaves out of the product with R what is left over of hidden_size after whole blocks of 16."""
+    return compute(with_tensors(c, "R", lambda R: _without_columns(R, _tail(R.shape[2], 16))))
+
+
+@fault("sizes.input-tail-of-4", clause="equations")
+def input_tail_of_4(compute: Compute, c: Computation) -> Outputs:
+    """Leaves out of the product with W what is left over of input_size after whole blocks of 4."""
+    return compute(with_tensors(c, "W", lambda W: _without_columns(W, _tail(W.shape[2], 4))))
+
+
+@fault("sizes.input-past-64", clause="equations", types=ALL_BUT_BFLOAT16)
+def input_past_64(compute: Compute, c: Computation) -> Outputs:
+    """Takes no more than 64 inputs into the product with W."""
+    return compute(with_tensors(c, "W", lambda W: _without_columns(W, slice(64, None))))
+
+
+@fault("sizes.hidden-past-64", clause="equations", types=ALL_BUT_BFLOAT16)
+def hidden_past_64(compute: Compute, c: Computation) -> Outputs:
+    """Takes no more than 64 units into the product with R."""
+    return compute(with_tensors(c, "R", lambda R: _without_columns(R, slice(64, None))))
+
+
+@fault("sizes.last-unit-odd", clause="equations")
+def last_unit_odd(compute: Compute, c: Computation) -> Outputs:
+    """Leaves the last unit out where hidden_size is odd: it stays zero."""
+    H, cell = c.configuration.H, c.configuration.cell
+    if not H % 2 or H == 1:
+        return compute(c)
+    there = np.ones(H)
+    there[-1] = 0.0
+
+    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
+        hidden, *rest = cell.walk(p, X, H, inner)
+        return (hidden * p.arithmetic.given(there), *rest)
+
+    return compute(with_walk(c, walk))
+
+
+@fault("sizes.steps-past-64", clause="equations")
+def steps_past_64(compute: Compute, c: Computation) -> Outputs:
+    """Reads zeros for X from step 64 on."""
+
+    def read(X: Array) -> Array:
+        X = X.copy()
+        X[64:] = 0
+        return X
+
+    return compute(with_steps(c, read))
+
+
+@fault("sizes.rows-past-16", clause="rows.independent")
+def rows_past_16(compute: Compute, c: Computation) -> Outputs:
+    """Reads X of the first rows again for rows from 16 on."""
+    return compute(with_steps(c, lambda X: X[:, np.arange(X.shape[1]) % 16]))
+
+
+@fault("sizes.rows-past-4", clause="initial-states")
+def states_of_rows_past_4(compute: Compute, c: Computation) -> Outputs:
+    """Starts rows from 4 on from the initial states of the first rows."""
+    return compute(with_states(c, lambda states: states[:, np.arange(states.shape[1]) % 4]))
+
+
+@fault("sizes.lengths-past-8", clause="lengths")
+def lengths_past_8(compute: Compute, c: Computation) -> Outputs:
+    """Gives rows from 8 on the lengths of the first rows."""
+    lengths = c.configuration.lengths
+    return compute(with_lengths(c, lengths[np.arange(len(lengths)) % 8]))
+
+
+@fault("sizes.time-and-batch-confused", clause="equations")
+def time_and_batch_confused(compute: Compute, c: Computation) -> Outputs:
+    """Takes X for batch first where seq_length and batch_size are equal."""
+    k = c.configuration
+    return compute(with_inputs(c, X=c.inputs["X"].swapaxes(0, 1)) if k.T == k.N else c)
+
+
+@fault("sizes.input-and-hidden-confused", clause="equations")
+def input_and_hidden_confused(compute: Compute, c: Computation) -> Outputs:
+    """Takes R for W and W for R where input_size and hidden_size are equal."""
+    same = c.configuration.I == c.configuration.H
+    return compute(with_inputs(c, W=c.inputs["R"], R=c.inputs["W"]) if same else c)

@@ -1,0 +1,1 @@
+"""Conforming kernels: the same equations with the roundings and orders of real implementations."""

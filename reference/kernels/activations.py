@@ -1,0 +1,187 @@
+"""How conforming variants compute activation functions: by the documents' formulas, by other ones, by fractions and
+tables.
+
+Each evaluation maps (activation, argument in the work format, tensor format) to a result in the work format. All of
+them stay within the activation envelope of the standard class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numbers.activations import Activation
+from ..numbers.formats import Format
+
+__all__ = ["EVALUATIONS", "Evaluation"]
+
+Array = NDArray[Any]
+Evaluation = Callable[[Activation, Array, Format], Array]
+
+
+def _exact(activation: Activation, x: Array, form: Format) -> Array:
+    """The function itself, rounded once."""
+    return activation(x.astype(np.float64)).astype(x.dtype)
+
+
+def _formulas(activation: Activation, x: Array) -> dict[str, Callable[[], Array]]:
+    """The documents' formulas, every operation rounded to the work format, coefficients too."""
+    kind = x.dtype.type
+    a, b, one = kind(activation.alpha.value), kind(activation.beta.value), kind(1)
+    return {
+        "Tanh": lambda: np.tanh(x),
+        "Sigmoid": lambda: one / (one + np.exp(-x)),
+        "Affine": lambda: a * x + b,
+        "LeakyRelu": lambda: np.where(x >= 0, x, a * x),
+        "ThresholdedRelu": lambda: activation.kind.value(x, a, b),
+        "ScaledTanh": lambda: a * np.tanh(b * x),
+        "HardSigmoid": lambda: np.minimum(np.maximum(a * x + b, kind(0)), one),
+        "Elu": lambda: np.where(x >= 0, x, a * (np.exp(x) - one)),
+        "Softsign": lambda: x / (one + np.abs(x)),
+        "Softplus": lambda: np.log(one + np.exp(x)),
+    }
+
+
+def _formula(activation: Activation, x: Array, form: Format) -> Array:
+    formula = _formulas(activation, x).get(activation.name)
+    return formula().astype(x.dtype) if formula else _exact(activation, x, form)
+
+
+def _careful(activation: Activation, x: Array, form: Format) -> Array:
+    """Formulas that neither overflow nor cancel: Sigmoid from tanh, expm1, log1p."""
+    kind = x.dtype.type
+    a, half = kind(activation.alpha.value), kind(0.5)
+    formulas: dict[str, Callable[[], Array]] = {
+        "Sigmoid": lambda: half * np.tanh(half * x) + half,
+        "Elu": lambda: np.maximum(x, kind(0)) + a * np.expm1(np.minimum(x, kind(0))),
+        "Softplus": lambda: np.maximum(x, kind(0)) + np.log1p(np.exp(-np.abs(x))),
+        "HardSigmoid": lambda: np.clip(a * x + kind(activation.beta.value), kind(0), kind(1)),
+        "LeakyRelu": lambda: np.maximum(x, kind(0)) + a * np.minimum(x, kind(0)),
+    }
+    formula = formulas.get(activation.name)
+    return formula().astype(x.dtype) if formula else _formula(activation, x, form)
+
+
+def _logistic(activation: Activation, x: Array, form: Format) -> Array:
+    """Tanh as 2 sigmoid(2x) - 1: it cancels near zero, where the envelope is absolute."""
+    one, two = x.dtype.type(1), x.dtype.type(2)
+    if activation.name == "Tanh":
+        return np.asarray(two * (one / (one + np.exp(-(two * x)))) - one)
+    return _formula(activation, x, form)
+
+
+def _exponential(activation: Activation, x: Array, form: Format) -> Array:
+    """Tanh as 1 - 2/(e^2x + 1), and Sigmoid as e^x/(1 + e^x) for negative x."""
+    one, two = x.dtype.type(1), x.dtype.type(2)
+    if activation.name == "Tanh":
+        return np.asarray(one - two / (np.exp(two * x) + one))
+    if activation.name == "Sigmoid":
+        small = np.exp(-np.abs(x))
+        return np.asarray(np.where(x >= 0, one, small) / (one + small))
+    if activation.name == "Softplus":  # the logarithm of the other side, where that is the shorter way
+        below = np.log1p(np.exp(np.minimum(x, x.dtype.type(0))))
+        return np.asarray(np.where(x > 0, x + np.log(one + np.exp(-np.abs(x))), below))
+    return _formula(activation, x, form)
+
+
+def _fraction(x: Array) -> Array:
+    """tanh from Lambert's continued fraction x/(1 + x^2/(3 + x^2/(5 + ...))) at x/2, doubled: tanh 2y = 2t/(1 + t^2).
+
+    21 terms leave less than 2^-60 for |x/2| <= 10; beyond, tanh is 1 to the last bit of every format.
+    """
+    y = np.clip(x, -20, 20) * x.dtype.type(0.5)
+    square, tail = y * y, np.full_like(y, 41)
+    for odd in range(39, 0, -2):
+        tail = odd + square / tail
+    t = y / tail
+    doubled: Array = (2 * t) / (1 + t * t)
+    return doubled.astype(x.dtype)
+
+
+def _rational(activation: Activation, x: Array, form: Format) -> Array:
+    # A kernel for half types evaluates its fraction in float32.
+    wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+    half = wide.dtype.type(0.5)
+    if activation.name == "Tanh":
+        return _fraction(wide).astype(x.dtype)
+    if activation.name == "Sigmoid":
+        return (half * _fraction(half * wide) + half).astype(x.dtype)
+    return _formula(activation, x, form)
+
+
+@lru_cache(maxsize=8)
+def _table(name: str, intervals: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Places and the numbers of a table for linear interpolation.
+
+    Between two places of the function itself, s apart, a chord is off by f''/2 (x - a)(b - x), on average f'' s^2/12.
+    The table's numbers are lower by that, so its error has mean zero: -f'' s^2/12 at the places, f'' s^2/24 between.
+    """
+    places = np.linspace(-20.0, 20.0, intervals + 1)
+    tanh = np.tanh(places if name == "Tanh" else 0.5 * places)
+    values = tanh if name == "Tanh" else 0.5 * tanh + 0.5
+    bend = -2 * tanh * (1 - tanh**2) if name == "Tanh" else -0.25 * tanh * (1 - tanh**2)
+    return places, values - bend * (40.0 / intervals) ** 2 / 12
+
+
+def _interpolated(activation: Activation, x: Array, form: Format) -> Array:
+    # |f''| <= 0.77, so steps of s err by at most 0.77 s^2/12; 2u of it needs s = sqrt(30u).
+    if activation.name not in ("Tanh", "Sigmoid") or form.name == "float64":
+        return _exact(activation, x, form)
+    places, values = _table(activation.name, int(np.ceil(40 / np.sqrt(30 * form.unit))))
+    return np.interp(x.astype(np.float64), places, values).astype(x.dtype)
+
+
+def _noise(x: Array) -> NDArray[np.float64]:
+    """Numbers in [-1, 1) with mean zero that depend on every bit of x: the finalizer of splitmix64."""
+    with np.errstate(over="ignore"):
+        z = x.astype(np.float64).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+    return (z >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1
+
+
+def _off(activation: Activation, x: Array, form: Format, noise: NDArray[np.float64]) -> Array:
+    """Primitives that are off by `noise` times three quarters of the standard envelope, roundings on top."""
+    kind = x.dtype.type
+    unit = 3 * form.unit * noise
+
+    def primitive(exact: NDArray[np.float64]) -> Array:
+        off: Array = exact + unit * (np.abs(exact) + 1)
+        return off.astype(x.dtype)
+
+    a, b, wide = kind(activation.alpha.value), kind(activation.beta.value), x.astype(np.float64)
+    if activation.name in ("Tanh", "Sigmoid"):
+        return primitive(activation(wide))
+    if activation.name == "ScaledTanh":
+        return np.asarray(a * primitive(np.tanh((b * x).astype(np.float64))))
+    if activation.name == "Elu":
+        return np.asarray(np.where(x >= 0, x, a * (primitive(np.exp(np.minimum(wide, 0))) - kind(1))))
+    if activation.name == "Softplus":
+        return primitive(np.log((kind(1) + primitive(np.exp(wide))).astype(np.float64)))
+    return _formula(activation, x, form)
+
+
+def _loose(activation: Activation, x: Array, form: Format) -> Array:
+    return _off(activation, x, form, _noise(x))
+
+
+def _edge(activation: Activation, x: Array, form: Format) -> Array:
+    return _off(activation, x, form, np.where(_noise(x) < 0, -1.0, 1.0))
+
+
+EVALUATIONS: dict[str, Evaluation] = {
+    "exact": _exact,
+    "formula": _formula,
+    "careful": _careful,
+    "logistic": _logistic,
+    "exponential": _exponential,
+    "rational": _rational,
+    "table": _interpolated,
+    "loose": _loose,
+    "edge": _edge,
+}

@@ -1,0 +1,389 @@
+"""Conforming implementations: kernels that are right, with the roundings that real ones have.
+
+None of them may ever be accused, whatever the case: that is what makes a radius sound. Each is the reference's own scan
+and cell in another arithmetic, one that rounds as a *style* says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..documents.interpretations import Interpretations
+from ..numbers.activations import Activation
+from ..numbers.formats import FORMATS, Format
+from ..numbers.plain import Joining
+from ..recurrent.evaluation import computation_of
+from ..recurrent.node import Node
+from ..recurrent.recurrence import collect, trace
+from .activations import EVALUATIONS
+
+__all__ = ["INTERPOLATIONS", "ORDERS", "RESETS", "STYLES", "Kernel", "Style", "rounded", "run_kernel"]
+
+Array = NDArray[Any]
+
+ORDERS = ("library", "forward", "backward", "blocks", "lanes", "fused", "chained")
+INTERPOLATIONS = ("complement", "difference", "from-old", "in-turn", "in-turn-from-old")
+RESETS = ("rounded", "fused", "apart")
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a kernel computes.
+
+    work
+        Format of elementwise arithmetic; None: the tensor's own.
+    accumulator
+        Format in which products are summed; None: the tensor's own, float32 for half types.
+    operands
+        Format to which operands of matrix products are rounded first; ``tf32`` too; None: as they are.
+    order
+        Of a sum: ``library`` (NumPy's), ``forward``, ``backward``, ``blocks`` of 16 added in pairs, ``lanes`` (eight
+        sums over every eighth term), ``fused`` (multiply-add, one rounding a term, in the cell state too), ``chained``
+        (one sum over inputs, states and biases).
+    bias_first
+        Whether biases are added to each other before anything else.
+    stores_sums
+        Whether XW, HR and each of their sums with a bias is stored in the tensor's type.
+    stores_inputs
+        Whether XW with all biases is stored in the tensor's type, as kernels do that compute it for all steps ahead.
+    stores_gates
+        Whether results of activations are stored in the tensor's type.
+    stores_state
+        Whether states are rounded to the tensor's type between steps.
+    stores_hidden
+        Whether H is, before it is multiplied, even where the other states are not; and what a reset gate leaves of it.
+    activation
+        ``exact`` (rounded once), ``formula`` (the document's, in the work format), ``careful`` (others, which neither
+        overflow nor cancel), ``logistic`` (tanh from sigmoid), ``exponential`` (tanh from e^2x), ``rational`` (a
+        continued fraction), ``table`` (interpolated), ``loose`` (anywhere in three quarters of the standard envelope),
+        ``edge`` (at those three quarters).
+    flushes
+        Whether subnormal numbers become zero; conforming in the class ``flushing`` alone.
+    swallows_nan
+        Whether Relu and clip turn NaN into a number.
+    interpolation
+        Of two states by a gate z: ``complement``, (1 - z)h + zH; ``difference``, h + z(H - h); ``from-old``,
+        H + (1 - z)(h - H); ``in-turn``, h - zh + zH; ``in-turn-from-old``, H - (1 - z)H + (1 - z)h.
+    own_complement
+        Whether 1 - Sigmoid(x) is evaluated as Sigmoid(-x), as inaccurate as another.
+    reset
+        How a gate is applied to a sum that takes part in another: ``rounded``, product and sum; ``fused``,
+        multiply-add; ``apart``, multiplied out, each of its terms alone.
+    saturates
+        Whether numbers too large for the tensor's type are stored as its largest one instead of infinity.
+    truncates
+        Whether storing in the tensor's type cuts digits off. No class allows that: IEEE 754's default is rounding to
+        nearest, and what is cut off adds up, since it is always missing.
+    """
+
+    name: str
+    work: str | None = None
+    accumulator: str | None = None
+    operands: str | None = None
+    order: str = "library"
+    bias_first: bool = False
+    stores_sums: bool = False
+    stores_inputs: bool = False
+    stores_gates: bool = False
+    stores_state: bool = True
+    stores_hidden: bool = False
+    activation: str = "exact"
+    flushes: bool = False
+    swallows_nan: bool = False
+    interpolation: str = "complement"
+    own_complement: bool = False
+    reset: str = "rounded"
+    saturates: bool = False
+    truncates: bool = False
+
+
+STYLES: dict[str, Style] = {
+    s.name: s
+    for s in (
+        Style("library"),
+        Style("forward", order="forward", activation="formula"),
+        Style("backward", order="backward", bias_first=True, activation="careful", interpolation="difference"),
+        Style("blocks", order="blocks", activation="rational", interpolation="from-old", reset="apart"),
+        Style("lanes", order="lanes", activation="logistic", swallows_nan=True, interpolation="in-turn"),
+        Style("fused", order="fused", activation="loose", interpolation="difference", reset="fused"),
+        Style("chained", order="chained", activation="table", interpolation="in-turn-from-old", own_complement=True),
+        Style("stored-sums", stores_sums=True, activation="formula"),
+        Style(
+            "stored-sums-edge",
+            stores_sums=True,
+            order="backward",
+            activation="edge",
+            swallows_nan=True,
+            interpolation="from-old",
+            own_complement=True,
+            reset="apart",
+        ),
+        Style("stored-inputs", stores_inputs=True, bias_first=True, order="lanes", activation="exponential"),
+        Style("wide", work="float64", accumulator="float64"),
+        Style("wide-state", work="float32", stores_state=False, activation="loose"),
+        Style("wide-cell", work="float32", stores_state=False, stores_hidden=True, stores_gates=True, order="blocks"),
+        Style("single-inside", work="float32", activation="rational"),
+        Style("saturating", work="float32", stores_state=False, saturates=True, activation="edge"),
+    )
+}
+
+
+def rounded(x: Array, form: Format | str) -> Array:
+    """float64 numbers rounded to nearest in a format, ``tf32`` included, and given back as float64."""
+    if form == "tf32":
+        # 11 bits of precision with float32's exponents: add half a unit of the 13 bits that go, then cut them.
+        with np.errstate(over="ignore"):
+            single = x.astype(np.float32)
+            bits = single.view(np.uint32)
+            bits = (bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))) & np.uint32(0xFFFFE000)
+            return np.where(np.isfinite(single), bits.view(np.float32), single).astype(np.float64)
+    form = FORMATS[form] if isinstance(form, str) else form
+    with np.errstate(over="ignore", invalid="ignore"):
+        return x.astype(form.dtype).astype(np.float64)
+
+
+def _cut(x: Array, form: Format) -> Array:
+    """float64 numbers with the digits cut off that a format has no place for."""
+    fraction, exponent = np.frexp(x)
+    return np.asarray(np.ldexp(np.trunc(np.ldexp(fraction, form.precision)), exponent - form.precision))
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix product not yet summed: x (..., K) and weights (K, G)."""
+
+    x: Array
+    weights: Array
+
+
+@dataclass(frozen=True)
+class Groups:
+    """A sum whose groups are still apart; the kernel decides the order when it needs the number."""
+
+    parts: tuple[Any, ...]
+    kernel: Kernel
+
+    # NumPy then leaves `array * Groups` alone.
+    __array_ufunc__ = None
+
+    def __add__(self, other: Any) -> Groups:
+        if isinstance(other, Groups):
+            return Groups(self.parts + other.parts, self.kernel)
+        if isinstance(other, np.ndarray):
+            return Groups((*self.parts, other), self.kernel)
+        return NotImplemented
+
+    __radd__ = __add__
+
+    def __rmul__(self, other: Any) -> Any:
+        return self.kernel.reset(other, self)
+
+    def __getitem__(self, index: Any) -> Groups:
+        if isinstance(index, tuple):  # a gate's block: the last axis
+            block = index[-1]
+            return Groups(
+                tuple(
+                    Product(p.x, p.weights[:, block]) if isinstance(p, Product) else p[..., block] for p in self.parts
+                ),
+                self.kernel,
+            )
+        # Steps: products have them, biases do not.
+        return Groups(
+            tuple(Product(p.x[index], p.weights) if isinstance(p, Product) else p for p in self.parts), self.kernel
+        )
+
+    def __len__(self) -> int:
+        return len(self.parts[0].x)
+
+
+class Kernel(Joining):
+    """The arithmetic of one style for one tensor type. Numbers are arrays of the work format's dtype."""
+
+    def __init__(self, style: Style, form: Format) -> None:
+        self.style, self.form = style, form
+        half = form.precision < 24
+        self.work = FORMATS[style.work] if style.work else form
+        if self.work.precision < form.precision:
+            self.work = form
+        self.accumulator = FORMATS[style.accumulator or ("float32" if half else form.name)]
+        if self.accumulator.precision < form.precision:
+            self.accumulator = form
+        # The last gates, each with its complement: what interpolates knows only the gate.
+        self._complements: list[tuple[Array, Array]] = []
+
+    def _flushed(self, x: Array, form: Format | None = None) -> Array:
+        if not self.style.flushes:
+            return x
+        return np.where(np.abs(x) < (form or self.form).least_normal, np.zeros_like(x), x)
+
+    def stored(self, x: Array) -> Array:
+        """Numbers as the tensor's type holds them, in that type."""
+        if self.style.truncates:
+            x = _cut(x.astype(np.float64), self.form)
+        if self.style.saturates:
+            x = np.clip(x.astype(np.float64), -self.form.largest, self.form.largest)
+        return self._flushed(x.astype(self.form.dtype))
+
+    def given(self, value: Array) -> Array:
+        return self._flushed(value.astype(self.work.dtype))
+
+    def shown(self, value: Array) -> Array:
+        return self.given(value)
+
+    def kept(self, state: Array) -> Array:
+        return self.stored(state).astype(self.work.dtype) if self.style.stores_state else state
+
+    def weights(self, matrix: Array) -> Array:
+        return self._operand(matrix.astype(np.float64).T)
+
+    def _operand(self, x: Array) -> Array:
+        x = self._flushed(x)
+        return rounded(x, self.style.operands) if self.style.operands else x
+
+    def product(self, x: Array, weights: Array) -> Groups:
+        if self.style.stores_hidden:
+            x = self.stored(x)
+        return Groups((Product(self._operand(x.astype(np.float64)), weights),), self)
+
+    def activate(self, activation: Activation, argument: Groups | Array, clip: float | None) -> Array:
+        x = self.summed(argument) if isinstance(argument, Groups) else argument
+        if clip is not None:
+            threshold = self.work.dtype.type(clip)
+            if self.style.swallows_nan:
+                x = np.fmin(np.fmax(x, -threshold), threshold)
+            else:
+                x = np.clip(x, -threshold, threshold)
+        result = self._evaluated(activation, x)
+        if self.style.own_complement and activation.name == "Sigmoid":
+            self._complements = [*self._complements[-1:], (result, self._evaluated(activation, -x))]
+        return result
+
+    def _evaluated(self, activation: Activation, x: Array) -> Array:
+        if self.style.swallows_nan and activation.name == "Relu":
+            result = np.fmax(x, x.dtype.type(0))
+        else:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+                result = EVALUATIONS[self.style.activation](activation, x, self.form)
+        return self.stored(result).astype(self.work.dtype) if self.style.stores_gates else self._flushed(result)
+
+    @property
+    def _fuses(self) -> bool:
+        """Whether multiply-adds round once; float64 has no wider type here in which to compute them."""
+        return self.style.order == "fused" and self.work.name != "float64"
+
+    def reset(self, gate: Array, groups: Groups) -> Array | Groups:
+        """A gate times a sum, to be added to another one."""
+        if self.style.reset == "apart":
+            each = [self.summed(Groups((part,), self)) if isinstance(part, Product) else part for part in groups.parts]
+            return Groups(tuple(self._flushed(gate * part) for part in each), self)
+        total = self.summed(groups)
+        if self.style.reset == "fused" and self.work.name != "float64":
+            return gate.astype(np.float64) * total  # not rounded: the sum that it is added to rounds
+        return self._flushed(gate * total)
+
+    def interpolation(self, share: Array, new: Array, old: Array) -> Array:
+        way = self.style.interpolation
+        rest = next((other for gate, other in self._complements if gate is share), self._flushed(1 - share))
+        if way == "difference":
+            first, factor, second = new, share, self._flushed(old - new)
+        elif way == "from-old":
+            first, factor, second = old, rest, self._flushed(new - old)
+        elif way == "in-turn":
+            first, factor, second = self._flushed(new - self._flushed(share * new)), share, old
+        elif way == "in-turn-from-old":
+            first, factor, second = self._flushed(old - self._flushed(rest * old)), rest, new
+        else:
+            first, factor, second = self._flushed(rest * new), share, old
+        if self._fuses:
+            return self._flushed((factor.astype(np.float64) * second + first).astype(self.work.dtype))
+        return self._flushed(first + self._flushed(factor * second))
+
+    def recurrence(self, factor: Array, term: Array, start: Array) -> Array:
+        states = []
+        for t in range(len(term)):
+            if self._fuses:
+                exact = factor[t].astype(np.float64) * start + term[t]
+                start = self.kept(self._flushed(exact.astype(self.work.dtype)))
+            else:
+                start = self.kept(self._flushed(factor[t] * start) + term[t])
+            states.append(start)
+        return np.stack(states)
+
+    def summed(self, groups: Groups) -> Array:
+        """The number that a sum comes to, in the work format."""
+        style, acc = self.style, self.accumulator
+        products = [p for p in groups.parts if isinstance(p, Product)]
+        biases = [p.astype(np.float64) for p in groups.parts if not isinstance(p, Product)]
+        if style.order == "chained":
+            x = np.concatenate([p.x for p in products], axis=-1)
+            total = self._dot(Product(x, np.concatenate([p.weights for p in products])))
+            for bias in biases:
+                total = rounded(total + bias, acc)
+            return self._flushed(total, acc).astype(self.work.dtype)
+        if style.bias_first and len(biases) > 1:
+            joined = biases[0]
+            for bias in biases[1:]:
+                joined = rounded(joined + bias, self.work)
+            biases = [joined]
+        sums = [self._flushed(self._dot(p)) for p in products]
+        between = acc
+        if style.stores_inputs:
+            ahead = self.stored(sums[0]).astype(np.float64)
+            for bias in biases:
+                ahead = self.stored(ahead + bias).astype(np.float64)
+            sums[0], biases = ahead, []
+        if style.stores_sums:
+            between = self.form
+            sums = [self.stored(s).astype(np.float64) for s in sums]
+            both = zip(sums, biases, strict=False)
+            sums = [self.stored(s + b).astype(np.float64) for s, b in both] + sums[len(biases) :]
+            biases = biases[len(products) :]
+        total = sums[0]
+        for part in sums[1:] + biases:
+            total = rounded(total + part, between)
+        return self._flushed(total).astype(self.work.dtype)
+
+    def _dot(self, product: Product) -> Array:
+        """x @ weights with every rounding of the style's order."""
+        x, weights, acc, order = product.x, product.weights, self.accumulator, self.style.order
+        terms = x.shape[-1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            if order == "library" or acc.name == "float64":
+                total: Array = x.astype(acc.dtype) @ weights.astype(acc.dtype)
+                return total.astype(np.float64)
+            if order == "blocks":
+                return self._paired([self._chain(x, weights, range(terms)[k : k + 16]) for k in range(0, terms, 16)])
+            if order == "lanes":
+                return self._paired([self._chain(x, weights, range(terms)[k::8]) for k in range(min(8, terms))])
+            return self._chain(x, weights, range(terms) if order != "backward" else range(terms - 1, -1, -1))
+
+    def _paired(self, parts: list[Array]) -> Array:
+        while len(parts) > 1:
+            parts = [rounded(sum(parts[j : j + 2], np.zeros(())), self.accumulator) for j in range(0, len(parts), 2)]
+        (total,) = parts
+        return total
+
+    def _chain(self, x: Array, weights: Array, steps: range) -> Array:
+        total = np.zeros((*x.shape[:-1], weights.shape[1]))
+        fused = self.style.order in ("fused", "chained")
+        for k in steps:
+            term = x[..., k : k + 1] * weights[k]
+            total = rounded(total + (term if fused else rounded(term, self.accumulator)), self.accumulator)
+        return total
+
+
+def run_kernel(
+    node: Node, inputs: Mapping[str, Array], style: Style, interpretations: Interpretations | None = None
+) -> dict[str, Array]:
+    """All outputs that the node asks for, in its type, as a kernel of that style computes them."""
+    computation = computation_of(node, inputs, interpretations)
+    configuration = computation.configuration
+    kernel = Kernel(style, configuration.format)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        outputs = collect(configuration, trace(computation, kernel), kernel)
+        return {name: kernel.stored(outputs[name]) for name in node.outputs}

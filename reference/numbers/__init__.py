@@ -1,0 +1,1 @@
+"""Formats, accuracy classes, activation functions, and the arithmetics that a computation can run in."""

@@ -1,0 +1,177 @@
+"""Accuracy classes: the arithmetic that a target is judged by, and what its every operation may cost.
+
+A class says which roundings a conforming implementation may make. A *budget* is a class applied to one tensor type: the
+plain numbers that :mod:`.bounded` computes with.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+from .formats import FORMATS, Format
+
+__all__ = ["ACCURACY_CLASSES", "WIDER_PRESETS", "AccuracyClass", "Budget", "accuracy_class", "budget"]
+
+
+@dataclass(frozen=True)
+class AccuracyClass:
+    """(operands, accumulator, storage, activation envelope, subnormals) of an arithmetic.
+
+    operands, accumulator, storage
+        Names of formats, or None: the tensor's own type, except that half types accumulate in float32. ``tf32`` is
+        allowed for operands. A format finer than the tensor's never tightens anything.
+    activation
+        (a, b): a primitive function (tanh, exp, sigmoid) with exact value f may be off by (a|f| + b)u.
+    flushes
+        Whether subnormal numbers may be taken for zero.
+    """
+
+    name: str
+    activation: tuple[int, int] = (4, 4)
+    operands: str | None = None
+    accumulator: str | None = None
+    storage: str | None = None
+    flushes: bool = False
+    summary: str = ""
+
+
+ACCURACY_CLASSES: dict[str, AccuracyClass] = {
+    c.name: c
+    for c in (
+        AccuracyClass("strict", (4, 0), summary="activations within 2 units in the last place"),
+        AccuracyClass("standard", summary="activations within (4|f|+4)u; half types accumulate in float32"),
+        AccuracyClass("flushing", flushes=True, summary="standard, with subnormal numbers taken for zero"),
+        AccuracyClass("f32-math", operands="float32", storage="float32", summary="float64 tensors computed in float32"),
+        AccuracyClass("tf32", operands="tf32", summary="operands of matrix products rounded to 11 bits"),
+        AccuracyClass("f16-math", operands="float16", summary="operands of matrix products rounded to float16"),
+        AccuracyClass("bf16-math", operands="bfloat16", summary="operands of matrix products rounded to bfloat16"),
+        AccuracyClass("f16-storage", operands="float16", storage="float16", summary="all but sums in float16"),
+        AccuracyClass("bf16-storage", operands="bfloat16", storage="bfloat16", summary="all but sums in bfloat16"),
+        AccuracyClass("fast", accumulator="storage", summary="half types accumulate in the tensor's own type"),
+    )
+}
+
+# For each tensor type the classes by which a result outside its declared class is tried, narrowest first, so that the
+# name says the most. Each is an arithmetic that devices really use for that type: nobody computes float64 tensors in
+# half types, and so wide a radius would only take wrong structure for inaccuracy.
+WIDER_PRESETS: dict[str, tuple[str, ...]] = {
+    "float64": ("flushing", "f32-math"),
+    "float32": ("flushing", "tf32", "f16-math", "bf16-math", "f16-storage", "bf16-storage"),
+    "float16": ("flushing", "bf16-math", "bf16-storage"),
+    "bfloat16": ("flushing",),
+}
+
+# Rounding of the oracle's own float64 arithmetic, which is part of every radius so that float64 targets can be judged.
+ORACLE_UNIT = 2.0**-53
+# NumPy documents its float64 transcendental functions as within 4 units in the last place: 4 ulp <= 8u of the result.
+ORACLE_ACTIVATION = 8 * ORACLE_UNIT
+
+_TF32 = Format("tf32", 11, -126, FORMATS["float32"].largest, 0)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one operation may cost in one accuracy class and one tensor type; all plain floats.
+
+    unit, floor
+        One storage rounding of v costs at most unit*|v| + floor.
+    operand_unit, operand_floor
+        What rounding an operand of a matrix product costs before it is multiplied; 0 where operands are taken as
+        they are.
+    accumulator_unit, accumulator_floor
+        One rounding inside a sum of products.
+    input_floor
+        What a flushing target may take from every input, weight and stored state.
+    a, b
+        The activation envelope.
+    largest
+        Beyond this, a sum or product may have become infinite.
+    coefficient_unit
+        How a kernel may round a coefficient or a clip threshold, which are float32 attributes.
+    exact_possible
+        Whether what the tensors' own format holds exactly is never rounded in this class.
+    tensor
+        The format of the tensors themselves, in which results are shown.
+    """
+
+    name: str
+    tensor: Format
+    unit: float
+    floor: float
+    operand_unit: float
+    operand_floor: float
+    accumulator_unit: float
+    accumulator_floor: float
+    input_floor: float
+    operand_largest: float
+    a: float
+    b: float
+    largest: float
+    least_normal: float
+    coefficient_unit: float
+    exact_possible: bool
+
+    def gamma(self, terms: int) -> float:
+        """gamma_n = nu/(1-nu): the relative cost of a sum of n products in any order, plus the oracle's own.
+
+        Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., lemma 3.1; each term passes through one
+        product rounding and at most n-1 additions. A fused multiply-add only removes roundings.
+
+        Infinity where n*u > 1/8: no useful bound exists there.
+        """
+        grown = terms * self.accumulator_unit
+        if grown > 1 / 8:
+            return math.inf
+        own = terms * ORACLE_UNIT
+        return grown / (1 - grown) + own / (1 - own)
+
+
+def accuracy_class(name: str) -> AccuracyClass:
+    """The class of that name. Raises ValueError naming the classes there are."""
+    try:
+        return ACCURACY_CLASSES[name]
+    except KeyError:
+        raise ValueError(f"no accuracy class {name!r}; there are: {', '.join(ACCURACY_CLASSES)}") from None
+
+
+def _coarser(first: Format, second: Format | None) -> Format:
+    return second if second is not None and second.precision < first.precision else first
+
+
+@cache
+def budget(class_name: str, type_name: str) -> Budget:
+    """The budget of an accuracy class for a tensor type (``float32``, ...). Raises ValueError for an unknown class."""
+    chosen = accuracy_class(class_name)
+    tensor = FORMATS[type_name]
+    storage = _coarser(tensor, FORMATS[chosen.storage] if chosen.storage else None)
+    if chosen.accumulator == "storage":
+        accumulator = storage
+    else:
+        accumulator = FORMATS["float32"] if storage.precision <= 24 else tensor
+    operands = _TF32 if chosen.operands == "tf32" else FORMATS[chosen.operands] if chosen.operands else None
+    rounds_operands = operands is not None and operands.precision < tensor.precision
+
+    def floor(form: Format) -> float:
+        return form.least_normal if chosen.flushes else form.least_subnormal / 2
+
+    return Budget(
+        name=chosen.name,
+        tensor=tensor,
+        unit=storage.unit + ORACLE_UNIT,
+        floor=floor(storage),
+        operand_unit=operands.unit if operands and rounds_operands else 0.0,
+        operand_floor=operands.least_normal if operands and rounds_operands else 0.0,
+        accumulator_unit=accumulator.unit,
+        accumulator_floor=floor(accumulator),
+        input_floor=storage.least_normal if chosen.flushes else 0.0,
+        operand_largest=operands.largest if operands and rounds_operands else tensor.largest,
+        a=float(chosen.activation[0]),
+        b=float(chosen.activation[1]),
+        largest=min(storage.largest, tensor.largest),
+        least_normal=storage.least_normal,
+        # A coefficient is a float32 attribute; kernels of narrower storage round it.
+        coefficient_unit=storage.unit if storage.precision < 24 else 0.0,
+        exact_possible=not rounds_operands and storage == tensor and not chosen.flushes,
+    )

@@ -1,0 +1,315 @@
+"""The eleven activation functions of the recurrent operators, and what each may cost.
+
+One class per function: its value in float64, the places where it is not monotone, and a bound on what a conforming
+kernel's own evaluation of it may add. Names, equations: the operators' documents, section "Activation functions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .accuracy import ORACLE_ACTIVATION, ORACLE_UNIT, Budget
+
+__all__ = ["ACTIVATIONS", "THRESHOLDED_RELU_ABOVE", "Activation", "ActivationKind", "Coefficient", "kind_named"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """An alpha or a beta: its value, and how far a conforming kernel's copy may be from it."""
+
+    value: float
+    radius: float = 0.0
+
+    @staticmethod
+    def of(value: float) -> Coefficient:
+        """A default as documents print it. 0.01 has no exact float32: kernels hold either neighbour of it."""
+        single = float(np.float32(value))
+        return Coefficient(single, abs(single - value))
+
+
+@dataclass(frozen=True)
+class ActivationKind:
+    """One function of the documents' list.
+
+    value(x, alpha, beta)
+        The function, on float64 arrays.
+    cost(low, high, image, alpha, beta, budget)
+        Bound on a conforming kernel's own error, given exact input in [low, high] whose image is within +-image;
+        alpha and beta are Coefficients.
+    corners(alpha)
+        (place, value) pairs that belong to the image of an interval around `place`, for functions that are not
+        monotone or not continuous.
+    slope, curvature
+        For smooth functions: |f'| from the function's own value, and a bound on |f''|. They bound the image of an
+        interval without two more evaluations.
+    overflows
+        True where the document's own formula has an intermediate (e^x) that overflows before its result does.
+    """
+
+    name: str
+    uses_alpha: bool
+    uses_beta: bool
+    value: Callable[[Array, float, float], Array]
+    cost: Callable[..., Array]
+    default_alpha: float | None = None
+    default_beta: float | None = None
+    corners: Callable[[float], tuple[tuple[float, float], ...]] = lambda alpha: ()
+    slope: Callable[[Array], Array] | None = None
+    curvature: float = 0.0
+    overflows: bool = False
+
+
+def _tanh(x: Array, alpha: float, beta: float) -> Array:
+    return np.tanh(x)
+
+
+def _sigmoid(x: Array, alpha: float, beta: float) -> Array:
+    # 1/(1 + e^-x) without overflow; absolute error at most 2 * 2^-53 beside the relative one of tanh.
+    half: Array = np.tanh(0.5 * x)
+    half *= 0.5
+    half += 0.5
+    return half
+
+
+def _relu(x: Array, alpha: float, beta: float) -> Array:
+    return np.maximum(x, 0.0)
+
+
+def _affine(x: Array, alpha: float, beta: float) -> Array:
+    return alpha * x + beta
+
+
+def _leaky_relu(x: Array, alpha: float, beta: float) -> Array:
+    return np.where(x >= 0, x, alpha * x)
+
+
+def _thresholded_relu(x: Array, alpha: float, beta: float) -> Array:
+    return np.where(x >= alpha, x, np.zeros_like(x))
+
+
+def _scaled_tanh(x: Array, alpha: float, beta: float) -> Array:
+    return alpha * np.tanh(beta * x)
+
+
+def _hard_sigmoid(x: Array, alpha: float, beta: float) -> Array:
+    return np.minimum(np.maximum(alpha * x + beta, 0.0), 1.0)
+
+
+def _elu(x: Array, alpha: float, beta: float) -> Array:
+    return np.where(x >= 0, x, alpha * np.expm1(np.minimum(x, 0.0)))
+
+
+def _softsign(x: Array, alpha: float, beta: float) -> Array:
+    signed: Array = x / (1 + np.abs(x))
+    return signed
+
+
+def _softplus(x: Array, alpha: float, beta: float) -> Array:
+    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+
+
+# Costs. u is one storage rounding (the oracle's own included); F is a bound on |f|, X one on |x|.
+
+
+def _reach(low: Array, high: Array) -> Array:
+    return np.maximum(np.abs(low), np.abs(high))
+
+
+def _primitive(magnitude: Array, w: Budget) -> Array:
+    """(a|f| + b)u, a flushed subnormal result, and the oracle's own error."""
+    return (w.a * w.unit + ORACLE_ACTIVATION) * magnitude + (w.b * w.unit + 2 * ORACLE_UNIT + w.least_normal)
+
+
+def _primitive_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
+    return _primitive(image, w)
+
+
+def _free(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
+    # Selecting one of two numbers rounds nothing.
+    return np.zeros_like(image)
+
+
+def _rounded(error: Array, magnitude: Array, w: Budget) -> Array:
+    """The error after one more rounding of a number that is `magnitude` at most, and `error` off already."""
+    return error + w.unit * (magnitude + error) + w.floor
+
+
+def _affine_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
+    # The product is rounded, then the sum; each coefficient may be a rounded copy. HardSigmoid clamps afterwards,
+    # which moves no two numbers apart; the rounding of the sum is that of the unclamped one.
+    reach = _reach(low, high)
+    product = _rounded(reach * alpha.radius, reach * abs(alpha.value), w)
+    return _rounded(product + beta.radius, reach * abs(alpha.value) + abs(beta.value), w)
+
+
+def _unclamped_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
+    # alpha*x may leave the range where alpha*x + beta would not; HardSigmoid's clamp brings that back.
+    product = _reach(low, high) * (abs(alpha.value) + alpha.radius)
+    return np.where(product < w.largest, _affine_cost(low, high, image, alpha, beta, w), np.inf)
+
+
+def _leaky_relu_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
+    below = np.maximum(-low, 0.0)
+    return below * (alpha.radius + w.unit * (abs(alpha.value) + alpha.radius)) + w.floor
+
+
+def _thresholded_relu_cost(
+    low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget
+) -> Array:
+    # Near the threshold x and 0 are both right when the kernel's copy of alpha is not exact.
+    near = (low <= alpha.value + alpha.radius) & (high >= alpha.value - alpha.radius)
+    return np.where(near, _reach(low, high) if alpha.radius else 0.0, 0.0)
+
+
+def _scaled_tanh_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
+    # beta*x is rounded and beta may be a copy; |tanh'| <= 1 carries that on, at most across tanh's whole height. The
+    # primitive is tanh: alpha multiplies its error, and the product is rounded once more.
+    reach = _reach(low, high)
+    moved = np.minimum(_rounded(reach * beta.radius, reach * abs(beta.value), w), 2.0)
+    tanh = np.minimum(image / abs(alpha.value), 1.0) if alpha.value else np.zeros_like(image)
+    off = moved + _primitive(np.minimum(tanh + moved, 1.0), w)
+    return _rounded((abs(alpha.value) + alpha.radius) * off + alpha.radius * tanh, abs(alpha.value) * tanh, w)
+
+
+def _elu_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
+    # For x < 0: e^x within (a e^x + b)u, minus 1 (one rounding), times alpha (one rounding, maybe of a copy of alpha).
+    depth = -np.expm1(np.minimum(low, 0.0))
+    off = _rounded(_primitive(np.exp(np.minimum(high, 0.0)), w), depth, w)
+    cost = _rounded((abs(alpha.value) + alpha.radius) * off + alpha.radius * depth, abs(alpha.value) * depth, w)
+    return np.where(low < 0, cost, 0.0)
+
+
+def _softsign_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
+    return 3 * w.unit * image + 2 * w.floor
+
+
+def _softplus_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
+    # log(1 + e^x): the error of e^x and the rounding of the sum are divided by 1 + e^x on their way through log:
+    # ((a e^x + b)u + u(1 + e^x)) / (1 + e^x) <= (max(a, b) + 1)u, and 1 + 8u for the terms in u squared (max(a, b) is
+    # 4 at most); then log's own envelope.
+    return (max(w.a, w.b) + 1) * w.unit * (1 + 8 * w.unit) + _primitive(image, w)
+
+
+ACTIVATIONS: dict[str, ActivationKind] = {
+    k.name: k
+    for k in (
+        ActivationKind("Relu", False, False, _relu, _free),
+        # tanh' = 1 - tanh^2, and |tanh''| is 4/(3 sqrt 3) at most; s' = s(1 - s), and |s''| is 1/(6 sqrt 3) at most.
+        # The clamps keep slopes right where the value itself is a rounding beyond its range.
+        ActivationKind(
+            "Tanh",
+            False,
+            False,
+            _tanh,
+            _primitive_cost,
+            slope=lambda f: np.maximum(1 - f * f, 0.0),
+            curvature=0.76981,
+        ),
+        ActivationKind(
+            "Sigmoid",
+            False,
+            False,
+            _sigmoid,
+            _primitive_cost,
+            slope=lambda f: np.maximum(f * (1 - f), 0.0),
+            curvature=0.09623,
+        ),
+        # Affine and ScaledTanh have no ONNX operator with defaults any more: see the interpretation `defaults`.
+        ActivationKind("Affine", True, True, _affine, _unclamped_cost),
+        ActivationKind(
+            "LeakyRelu", True, False, _leaky_relu, _leaky_relu_cost, 0.01, corners=lambda alpha: ((0.0, 0.0),)
+        ),
+        ActivationKind(
+            "ThresholdedRelu",
+            True,
+            False,
+            _thresholded_relu,
+            _thresholded_relu_cost,
+            1.0,
+            corners=lambda alpha: ((alpha, alpha), (alpha, 0.0)),
+        ),
+        ActivationKind("ScaledTanh", True, True, _scaled_tanh, _scaled_tanh_cost),
+        ActivationKind("HardSigmoid", True, True, _hard_sigmoid, _affine_cost, 0.2, 0.5),
+        ActivationKind("Elu", True, False, _elu, _elu_cost, 1.0, corners=lambda alpha: ((0.0, 0.0),)),
+        ActivationKind("Softsign", False, False, _softsign, _softsign_cost),
+        ActivationKind("Softplus", False, False, _softplus, _softplus_cost, overflows=True),
+    )
+}
+
+
+# The interpretation of ThresholdedRelu in which x == alpha gives 0.
+THRESHOLDED_RELU_ABOVE = replace(
+    ACTIVATIONS["ThresholdedRelu"], value=lambda x, alpha, beta: np.where(x > alpha, x, np.zeros_like(x))
+)
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An activation function with the coefficients it uses."""
+
+    kind: ActivationKind
+    alpha: Coefficient = Coefficient(0.0)
+    beta: Coefficient = Coefficient(0.0)
+
+    @property
+    def name(self) -> str:
+        return self.kind.name
+
+    def __call__(self, x: Array) -> Array:
+        """The function's value on a float64 array of any shape."""
+        return self.kind.value(x, self.alpha.value, self.beta.value)
+
+    def widen(self, w: Budget) -> Activation:
+        """The same function with coefficients that a kernel of this budget may have rounded."""
+        unit = w.coefficient_unit
+        if not unit or not (self.kind.uses_alpha or self.kind.uses_beta):
+            return self
+        alpha, beta = (
+            Coefficient(c.value, c.radius + (unit * abs(c.value) + w.floor if c.value else 0.0))
+            for c in (self.alpha, self.beta)
+        )
+        return Activation(self.kind, alpha, beta)
+
+    def hull(self, low: Array, value: Array, high: Array, w: Budget) -> tuple[Array, Array]:
+        """Value and radius of the function on [low, high]: the image of the interval, and a conforming kernel's
+        error."""
+        if self.kind.slope is not None:
+            return self._smooth_hull(low, value, high, w)
+        image = self(np.stack((low, value, high)))
+        bottom, centre, top = image.min(axis=0), image[1], image.max(axis=0)
+        for place, corner in self.kind.corners(self.alpha.value):
+            inside = (low <= place) & (place <= high)
+            if inside.any():
+                bottom = np.where(inside, np.minimum(bottom, corner), bottom)
+                top = np.where(inside, np.maximum(top, corner), top)
+        radius = np.maximum(top - centre, centre - bottom)
+        radius += self.kind.cost(low, high, np.maximum(np.abs(bottom), np.abs(top)), self.alpha, self.beta, w)
+        return centre, radius
+
+    def _smooth_hull(self, low: Array, value: Array, high: Array, w: Budget) -> tuple[Array, Array]:
+        """By Taylor: |f(x + d) - f(x)| <= d (|f'(x)| + d max|f''|/2), here without the half; both functions that have
+        a slope are at most 1 apart from any of their values, or 2 for tanh, which no bound needs to exceed."""
+        assert self.kind.slope is not None
+        centre = self(value)
+        reach = np.maximum(high - value, value - low)
+        # 2^-50: what the slope is off for a value that is itself off by a rounding.
+        steepest = self.kind.slope(centre)
+        steepest += self.kind.curvature * reach + 2.0**-50
+        radius = np.minimum(reach * steepest, 1 + np.abs(centre))
+        top = np.minimum(np.abs(centre) + radius, 1.0)
+        radius += self.kind.cost(low, high, top, self.alpha, self.beta, w)
+        return centre, radius
+
+
+def kind_named(name: str) -> ActivationKind | None:
+    """The function of that name in any letter case (see the interpretation `letter-case`), or None."""
+    return _BY_LOWER_CASE.get(name.lower()) if isinstance(name, str) else None
+
+
+_BY_LOWER_CASE: dict[str, ActivationKind] = {name.lower(): kind for name, kind in ACTIVATIONS.items()}

@@ -1,0 +1,197 @@
+"""Numbers that carry their error.
+
+A :class:`Bounded` is a float64 array of values, each with a *radius*: every conforming implementation of the class in
+the :class:`~.accuracy.Budget` holds a number within that radius. A :class:`Sum` is a sum whose terms an implementation
+may add in any order; it becomes a Bounded when something is done with it. Where a conforming implementation may hold
+anything at all (overflow inside a sum, inf - inf, NaN), the element is *in doubt*: its value and radius are finite
+numbers without meaning and the mask ``doubt`` says so. So a radius is never NaN.
+
+The cells know nothing of this: ``+``, ``*`` and an activation mean here what they mean for plain arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .accuracy import ORACLE_UNIT, Budget
+
+__all__ = ["RADIUS_SLACK", "Array", "Bounded", "Mask", "Sum", "either"]
+
+Array = NDArray[np.float64]
+Mask: TypeAlias = "NDArray[np.bool_] | None"
+
+
+def either(first: Mask, second: Mask) -> Mask:
+    """Elements in doubt by one mask or the other."""
+    return second if first is None else first if second is None else first | second
+
+
+def _spread(doubt: Mask, value: Array) -> Mask:
+    """The mask with an entry for every element: a bias has fewer axes than the sum that it takes part in."""
+    return doubt if doubt is None or doubt.shape == value.shape else np.broadcast_to(doubt, value.shape)
+
+
+# The radius itself is computed in float64, every operation of it with a relative error of 2^-53. Chains of it are far
+# shorter than 2^20 operations, so this factor, applied once where a radius is used, covers them.
+RADIUS_SLACK = 1 + 2.0**20 * ORACLE_UNIT
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """Values with radii, elementwise: shapes broadcast as NumPy's do."""
+
+    value: Array
+    radius: Array
+    budget: Budget
+    doubt: Mask = None
+    # Where radius is share * |value| + rest, share and rest constant along the last axis: (..., 1) each. A product then
+    # need not multiply the radius by the weights again.
+    proportion: tuple[Array, Array] | None = None
+
+    @staticmethod
+    def in_range(value: Array, radius: Array, doubt: Mask, reach: Array, budget: Budget) -> Bounded:
+        """A number with those elements in doubt whose `reach` may have left the class's range; their value and radius
+        then mean nothing, and are zero."""
+        if reach.size and not reach.max() < budget.largest:
+            beyond = ~(reach < budget.largest)
+            value, radius = np.where(beyond, 0.0, value), np.where(beyond, 0.0, radius)
+            doubt = either(doubt, beyond)
+        return Bounded(value, radius, budget, _spread(doubt, value))
+
+    def __getitem__(self, index: Any) -> Bounded:
+        doubt = None if self.doubt is None else self.doubt[index]
+        proportion = None
+        if self.proportion is not None and (index is None or isinstance(index, slice)):
+            # A new first axis, or some of the first axis: the lines stay what they are.
+            share, rest = self.proportion
+            proportion = share[index], rest[index]
+        return Bounded(self.value[index], self.radius[index], self.budget, doubt, proportion)
+
+    def transpose(self, *axes: int) -> Bounded:
+        """The number with its axes in another order, as NumPy's."""
+        doubt = None if self.doubt is None else self.doubt.transpose(*axes)
+        return Bounded(self.value.transpose(*axes), self.radius.transpose(*axes), self.budget, doubt)
+
+    def __mul__(self, other: Bounded | Sum) -> Any:
+        if isinstance(other, Sum):
+            return other.scaled(self)
+        # (v + r)(w + s) = vw + |v|s + r(|w| + s) and one rounding.
+        value = self.value * other.value
+        radius = np.abs(self.value) * other.radius
+        radius += self.radius * (np.abs(other.value) + other.radius)
+        return self._rounded(value, radius, either(self.doubt, other.doubt))
+
+    def __add__(self, other: Bounded | Sum) -> Any:
+        if isinstance(other, Sum):
+            return other + self
+        doubt = either(self.doubt, other.doubt)
+        return self._rounded(self.value + other.value, self.radius + other.radius, doubt)
+
+    def __rsub__(self, number: float) -> Bounded:
+        return self._rounded(number - self.value, self.radius.copy(), self.doubt)
+
+    def _rounded(self, value: Array, radius: Array, doubt: Mask) -> Bounded:
+        """One storage rounding; whatever may have left the range is in doubt."""
+        w = self.budget
+        magnitude = np.abs(value)
+        magnitude += radius
+        radius += w.unit * magnitude
+        radius += w.floor
+        return Bounded.in_range(value, radius, doubt, magnitude, w)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum of groups (matrix products, biases, peepholes) that may be added in any order, and partly stored.
+
+    value
+        The sum.
+    error
+        What the terms' own radii amount to.
+    magnitude
+        The sum of the absolute values of all single terms; ``terms`` counts those of one element.
+    spread
+        The sum of the absolute values of the groups; ``groups`` counts them. Every partial sum of whole groups lies
+        within it.
+    """
+
+    value: Array
+    error: Array
+    magnitude: Array
+    spread: Array
+    terms: int
+    groups: int
+    budget: Budget
+    doubt: Mask = None
+
+    def __getitem__(self, index: Any) -> Sum:
+        doubt = None if self.doubt is None else self.doubt[index]
+        return Sum(
+            self.value[index],
+            self.error[index],
+            self.magnitude[index],
+            self.spread[index],
+            self.terms,
+            self.groups,
+            self.budget,
+            doubt,
+        )
+
+    def __add__(self, other: Sum | Bounded) -> Sum:
+        if isinstance(other, Bounded):
+            size = np.abs(other.value)
+            other = Sum(other.value, other.radius, size, size, 1, 1, self.budget, other.doubt)
+        elif not isinstance(other, Sum):
+            return NotImplemented
+        value = self.value + other.value
+        return Sum(
+            value,
+            self.error + other.error,
+            self.magnitude + other.magnitude,
+            self.spread + other.spread,
+            self.terms + other.terms,
+            self.groups + other.groups,
+            self.budget,
+            _spread(either(self.doubt, other.doubt), value),
+        )
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def scaled(self, factor: Bounded) -> Sum:
+        """factor * sum, multiplied out or not: kernels may store each group, multiply it, and store the product.
+
+        With groups g_k' for g_k and r' for r: sum(r' g_k') - r sum(g_k) = r sum(g_k' - g_k) + (r' - r) sum(g_k'), of
+        which the first is |r| times the radius of the settled sum at most; and one rounding of each product.
+        """
+        w, number = self.budget, self.settled()
+        spread = (np.abs(factor.value) + factor.radius) * (self.spread + number.radius)
+        error = np.abs(factor.value) * number.radius + factor.radius * (np.abs(number.value) + number.radius)
+        error += w.unit * spread + self.groups * w.floor
+        value = factor.value * number.value
+        doubt = _spread(either(factor.doubt, number.doubt), value)
+        return Sum(value, error, spread, spread, self.groups, self.groups, w, doubt)
+
+    def settled(self) -> Bounded:
+        """The sum as a number.
+
+        Any order of n terms costs gamma_n of the sum of their absolute values in the accumulator. Kernels also store:
+        each group once, and each of the partial sums of whole groups, that is 2m - 1 roundings for m groups, of which
+        those of the groups themselves amount to u * spread and the m - 1 others to u * spread each, at most.
+        """
+        w = self.budget
+        gamma = w.gamma(self.terms)
+        if gamma == np.inf:
+            zero = np.zeros_like(self.value)
+            return Bounded(zero, zero.copy(), w, np.ones(self.value.shape, bool))
+        radius = gamma * self.magnitude
+        radius += self.error
+        reach = self.magnitude + radius
+        radius += (self.groups * w.unit) * (self.spread + radius)
+        # What underflow adds: one floor for each rounding, of which products and sums have two a term.
+        radius += 2 * self.terms * w.accumulator_floor + 2 * self.groups * w.floor
+        return Bounded.in_range(self.value, radius, self.doubt, reach, w)

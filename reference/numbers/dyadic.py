@@ -1,0 +1,210 @@
+"""The exact tier: numbers of which it is proved that no conforming implementation rounds them.
+
+A number m * 2^e is held exactly by every format with enough digits. Where all terms of a sum are multiples of 2^e and
+their absolute values add up to no more than 2^(p + e), every partial sum in every order is such a number too, so a
+format of p digits rounds nothing: not in the sum, and not where parts of it are stored. Dyadic data with
+piecewise-linear activations stays in that state for some steps; as long as it does, the tolerance is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .activations import Activation
+from .formats import Format
+
+__all__ = ["LINEAR", "Dyadic", "Proving", "provable"]
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# Activations that compute nothing but a product, a sum and a choice.
+LINEAR = frozenset({"Relu", "Affine", "LeakyRelu", "ThresholdedRelu", "HardSigmoid"})
+
+# Above this many single terms the proof costs more than it tells.
+_MOST_TERMS = 1 << 18
+# The place of the last digit of zero: it is a multiple of everything.
+_NOWHERE = 1 << 12
+
+
+def provable(activations: tuple[tuple[Activation, ...], ...], terms: int) -> bool:
+    """Whether a proof is worth a try: all functions piecewise linear with exact coefficients, and few terms."""
+    functions = [f for fs in activations for f in fs]
+    exact = all(f.alpha.radius == 0 and f.beta.radius == 0 for f in functions)
+    return exact and terms <= _MOST_TERMS and all(f.name in LINEAR for f in functions)
+
+
+def _last_digit(x: Array) -> NDArray[np.int64]:
+    """The exponent of the last binary digit of each number that is finite and not zero."""
+    fraction, exponent = np.frexp(np.where(np.isfinite(x), x, 0.0))
+    digits = np.abs(np.ldexp(fraction, 53)).astype(np.int64)
+    lowest = np.log2((digits & -digits).astype(np.float64), out=np.zeros(x.shape), where=digits != 0)
+    return np.where(digits == 0, _NOWHERE, exponent.astype(np.int64) - 53 + lowest.astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Dyadic:
+    """Numbers, or sums of terms still apart, with the proof that they are exact.
+
+    exact
+        Where every conforming implementation holds exactly this value.
+    magnitude, digit
+        Of a sum: the sum of its terms' absolute values, and the exponent of their last digit.
+    """
+
+    value: Array
+    exact: Mask
+    magnitude: Array
+    digit: NDArray[np.int64]
+    form: Format
+
+    @staticmethod
+    def of(value: Array, exact: Mask, form: Format) -> Dyadic:
+        """Single numbers: exact as far as said, and as far as the format has the digits for them."""
+        return Dyadic(value, exact & np.isfinite(value), np.abs(value), _last_digit(value), form).settled()
+
+    def settled(self) -> Dyadic:
+        """The sum as a number, exact where no partial sum needs more digits than there are."""
+        form = self.form
+        last = np.maximum(self.digit, -2000).astype(np.float64)
+        fits = self.magnitude <= np.exp2(np.minimum(form.precision + last, 1000.0))
+        within = (self.magnitude <= form.largest) & (self.digit >= np.log2(form.least_subnormal))
+        exact = self.exact & fits & within
+        return Dyadic(self.value, exact, np.abs(self.value), _last_digit(self.value), form)
+
+    def __getitem__(self, index: Any) -> Dyadic:
+        return self._each(lambda array: array[index])
+
+    def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Dyadic:
+        return Dyadic(change(self.value), change(self.exact), change(self.magnitude), change(self.digit), self.form)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def transpose(self, *axes: int) -> Dyadic:
+        return self._each(lambda array: array.transpose(*axes))
+
+    def __add__(self, other: Dyadic) -> Dyadic:
+        if not isinstance(other, Dyadic):
+            return NotImplemented
+        return Dyadic(
+            self.value + other.value,
+            self.exact & other.exact,
+            self.magnitude + other.magnitude,
+            np.minimum(self.digit, other.digit),
+            self.form,
+        )
+
+    def __mul__(self, other: Dyadic) -> Dyadic:
+        if not isinstance(other, Dyadic):
+            return NotImplemented
+        first, second = self.settled(), other.settled()
+        value = first.value * second.value
+        # Of a sum, also where it is multiplied out: what is in it is then rounded product by product.
+        return Dyadic(
+            value,
+            first.exact & second.exact & np.isfinite(value),
+            self.magnitude * other.magnitude,
+            np.minimum(self.digit + other.digit, _NOWHERE),
+            self.form,
+        )
+
+    def __rsub__(self, number: float) -> Dyadic:
+        settled = self.settled()
+        one = Dyadic.of(np.asarray(number), np.asarray(True), self.form)
+        minus = Dyadic(-settled.value, settled.exact, settled.magnitude, settled.digit, self.form)
+        return (one + minus).settled()
+
+
+class Proving:
+    """The arithmetic of proofs, for one tensor type."""
+
+    def __init__(self, form: Format) -> None:
+        self.form = form
+
+    def given(self, value: Array) -> Dyadic:
+        return Dyadic.of(value, np.ones(value.shape, bool), self.form)
+
+    def kept(self, state: Dyadic) -> Dyadic:
+        return state.settled()
+
+    def weights(self, matrix: Array) -> Dyadic:
+        return self.given(matrix.T)
+
+    def product(self, x: Dyadic, weights: Dyadic) -> Dyadic:
+        """x (..., columns) times the transposed weight matrix: (..., rows); all terms at once."""
+        x = x.settled()
+        digit = (x.digit[..., np.newaxis] + weights.digit).min(axis=-2)
+        whole = x.exact.all(axis=-1, keepdims=True) & weights.exact.all(axis=0)
+        value, magnitude = x.value @ weights.value, np.abs(x.value) @ np.abs(weights.value)
+        return Dyadic(value, whole & np.isfinite(magnitude), magnitude, np.minimum(digit, _NOWHERE), self.form)
+
+    def activate(self, activation: Activation, argument: Dyadic, clip: float | None) -> Dyadic:
+        x = argument.settled()
+        if clip is not None:
+            x = Dyadic.of(np.clip(x.value, -clip, clip), x.exact, self.form)
+        if activation.name == "LeakyRelu":
+            scaled = Dyadic.of(activation.alpha.value * x.value, x.exact, self.form)
+            return self.where(x.value >= 0, x, scaled)
+        if activation.name in ("Affine", "HardSigmoid"):
+            product = Dyadic.of(activation.alpha.value * x.value, x.exact, self.form)
+            whole = (product + self.given(np.asarray(activation.beta.value))).settled()
+            return Dyadic.of(activation(x.value), whole.exact, self.form)
+        # Relu and ThresholdedRelu choose between numbers; all others were never to get here. A threshold that the
+        # format does not hold is another one in its rounded copy.
+        chosen = x.exact & (activation.name in LINEAR)
+        if activation.name == "ThresholdedRelu":
+            chosen = chosen & self.given(np.asarray(activation.alpha.value)).exact
+        return Dyadic.of(activation(x.value), chosen, self.form)
+
+    def concatenate(self, numbers: Sequence[Dyadic], axis: int = 0) -> Dyadic:
+        return Dyadic(
+            np.concatenate([n.value for n in numbers], axis),
+            np.concatenate([n.exact for n in numbers], axis),
+            np.concatenate([n.magnitude for n in numbers], axis),
+            np.concatenate([n.digit for n in numbers], axis),
+            self.form,
+        )
+
+    def stack(self, steps: Sequence[Dyadic]) -> Dyadic:
+        return self.concatenate([step[np.newaxis] for step in steps])
+
+    def where(self, mask: Mask, number: Dyadic, otherwise: Dyadic) -> Dyadic:
+        return Dyadic(
+            np.where(mask, number.value, otherwise.value),
+            np.where(mask, number.exact, otherwise.exact),
+            np.where(mask, number.magnitude, otherwise.magnitude),
+            np.where(mask, number.digit, otherwise.digit),
+            self.form,
+        )
+
+    def interpolation(self, share: Dyadic, new: Dyadic, old: Dyadic) -> Dyadic:
+        """(1 - z) * h + z * H, exact where it is so in each of the ways in which kernels compute it."""
+        z, h, H = share.settled(), new.settled(), old.settled()
+        rest = 1.0 - z
+
+        def minus(number: Dyadic) -> Dyadic:
+            return Dyadic(-number.value, number.exact, number.magnitude, number.digit, self.form)
+
+        ways = (
+            (rest * h).settled() + (z * H).settled(),
+            h + (z * (H + minus(h)).settled()).settled(),
+            H + (rest * (h + minus(H)).settled()).settled(),
+            (h + (z * minus(h)).settled()).settled() + (z * H).settled(),
+            (H + (rest * minus(H)).settled()).settled() + (rest * h).settled(),
+        )
+        proofs = [way.settled() for way in ways]
+        return Dyadic.of(proofs[0].value, np.logical_and.reduce([proof.exact for proof in proofs]), self.form)
+
+    def recurrence(self, factor: Dyadic, term: Dyadic, start: Dyadic) -> Dyadic:
+        """All C_t = factor_t * C_(t-1) + term_t, t along the first axis."""
+        steps = []
+        for t in range(len(term)):
+            start = (factor[t] * start + term[t].settled()).settled()
+            steps.append(start)
+        return self.stack(steps)

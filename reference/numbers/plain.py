@@ -1,0 +1,84 @@
+"""The arithmetic of plain float64 arrays: values without radii."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .activations import Activation
+
+__all__ = ["Joining", "Ordered", "Plain", "ordered_product"]
+
+Array = NDArray[np.float64]
+
+
+class Joining:
+    """What arithmetics whose numbers are plain arrays have in common: how numbers are put together."""
+
+    def concatenate(self, numbers: Sequence[NDArray[Any]], axis: int = 0) -> NDArray[Any]:
+        return np.concatenate(numbers, axis)
+
+    def stack(self, steps: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        return np.stack(steps)
+
+    def where(self, mask: NDArray[np.bool_], number: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:
+        return np.where(mask, number, otherwise)
+
+
+class Plain(Joining):
+    """Same operations as :class:`.bounded.Bounding`, on numbers alone. Infinities and NaN go where IEEE 754 says."""
+
+    def given(self, value: Array) -> Array:
+        return value
+
+    def shown(self, value: Array) -> Array:
+        return value
+
+    def kept(self, state: Array) -> Array:
+        return state
+
+    def weights(self, matrix: Array) -> Array:
+        return matrix.T
+
+    def product(self, x: Array, weights: Array) -> Array:
+        """x (..., columns) times the transposed weight matrix: (..., rows)."""
+        return (x.reshape(-1, x.shape[-1]) @ weights).reshape(*x.shape[:-1], weights.shape[1])
+
+    def activate(self, activation: Activation, argument: Array, clip: float | None) -> Array:
+        return activation(argument if clip is None else np.clip(argument, -clip, clip))
+
+    def interpolation(self, share: Array, new: Array, old: Array) -> Array:
+        """(1 - share) * new + share * old."""
+        result: Array = (1.0 - share) * new + share * old
+        return result
+
+    def recurrence(self, factor: Array, term: Array, start: Array) -> Any:
+        """All C_t = factor_t * C_(t-1) + term_t, t along the first axis."""
+        states = np.empty_like(term)
+        for t in range(len(term)):
+            start = factor[t] * start
+            start += term[t]
+            states[t] = start
+        return states
+
+
+class Ordered(Plain):
+    """Plain arithmetic whose products are the same on every machine: what is written into files is computed with it."""
+
+    def product(self, x: Array, weights: Array) -> Array:
+        """x (..., columns) times the transposed weight matrix, see :func:`ordered_product`."""
+        return ordered_product(x, weights)
+
+
+def ordered_product(x: Array, weights: Array) -> Array:
+    """x (..., K) times weights (K, G), the K products of each sum added from the first to the last, each rounded.
+
+    A library's matrix product adds in an order of its own, which depends on the processor and the number of threads.
+    """
+    total = np.zeros((*x.shape[:-1], weights.shape[1]))
+    for k in range(len(weights)):
+        total += x[..., k, None] * weights[k]
+    return total

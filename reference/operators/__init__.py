@@ -1,0 +1,1 @@
+"""What only one operator has: a folder each."""

@@ -1,0 +1,102 @@
+"""Faults of ExtendedLSTM: its document with one stage wrong.
+
+What is wrong is a function from stages to stages (:mod:`.stages`), so several are combined by applying one after the
+other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...documents.clauses import clause_named
+from ...faults.fault import FAULTS, Fault
+from ...faults.summary import summary_of
+from .document import OP_TYPE, ExtendedLSTM, expect_extended
+from .stages import CONFORMING, Stages
+
+__all__ = ["fault", "register", "run_extended", "stages_with"]
+
+Change = Callable[[Stages], Stages]
+
+
+def register(
+    id: str,
+    topic: str,
+    summary: str,
+    change: Change | None,
+    disagreements: Sequence[str] = (),
+    fine: bool = False,
+    feature: str = "",
+) -> None:
+    """Put a fault into the table, its id behind ``extended.``.
+
+    change
+        Puts the fault into the stages; None for what consists in accepting a forbidden model.
+    disagreements
+        Ids in disagreements.toml that the shipped kernel shows it by.
+
+    Raises ValueError for an id that is taken, KeyError for a clause that is none.
+    """
+    id = f"extended.{id}"
+    if id in FAULTS:
+        raise ValueError(f"fault {id}: the id is taken")
+    clause_named(f"{OP_TYPE.lower()}.{topic}")
+    FAULTS[id] = Fault(
+        id,
+        topic,
+        summary,
+        operators=(OP_TYPE,),
+        versions=None,
+        types=("float32",),
+        structural=True,
+        drifts=False,
+        accepts=change is None,
+        wrong=change,
+        fine=fine,
+        needs=feature,
+        disagreements=tuple(disagreements),
+    )
+
+
+def fault(
+    id: str, clause: str, *disagreements: str, fine: bool = False, feature: str = ""
+) -> Callable[[Change], Change]:
+    """Register a function from stages to stages; its docstring's first line says the fault."""
+
+    def decorate(change: Change) -> Change:
+        summary = summary_of(change)
+        if not summary:
+            raise ValueError(f"fault {id}: a docstring must say the fault")
+        register(id, clause, summary, change, disagreements, fine, feature)
+        return change
+
+    return decorate
+
+
+def stages_with(faults: Iterable[Fault]) -> Stages:
+    """The stages with all of these faults, in the order in which a computation meets them: that of the table."""
+    order = {id: place for place, id in enumerate(FAULTS)}
+    stages = CONFORMING
+    for each in sorted(faults, key=lambda fault: order[fault.id]):
+        stages = each.wrong(stages) if not each.accepts else stages
+    return stages
+
+
+def run_extended(stages: Stages, node: ExtendedLSTM, state: str = "quantized") -> NDArray[np.float32]:
+    """Y as an implementation with these stages computes it from its own states, quantized where y_scale is given.
+
+    Every step depends on the one before, so what is predicted from a Y is a Y that is right for one step more.
+    """
+    Y = np.zeros((node.T, 2, node.N, node.H), np.float32)
+    with np.errstate(all="ignore"):
+        for _ in range(node.T + 1):
+            before = Y
+            expected = expect_extended(node, before, "float32", state, stages)
+            value = expected.value if node.y is None else (np.rint(expected.value / node.y.scale) * node.y.scale)
+            Y = value.astype(np.float32)
+            if np.array_equal(Y, before):
+                break
+    return Y

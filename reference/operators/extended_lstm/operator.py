@@ -1,0 +1,239 @@
+"""ExtendedLSTM as an operator: what its document says, in the words that all operators share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...documents.disagreements import read_disagreements
+from ...documents.interpretations import Interpretations
+from ...faults.fault import Fault
+from ...faults.hypothesis import Run
+from ...numbers.bounded import RADIUS_SLACK, Bounded
+from ...recurrent.expectation import Expectation, Measure
+from ...recurrent.gates import Steps
+from ...recurrent.node import Node
+from ..operator import Classes, Conforming, Evidence, Operator
+from .document import ARITHMETICS, DOCUMENT, WIDEST, ExtendedLSTM, evaluate_extended, expect_extended, resolve
+from .fault import run_extended, stages_with
+from .free import expect_free
+from .kernel import Parameters, run_kernel
+from .stages import CONFORMING
+from .tanhf import TANHF, system_tanhf
+
+__all__ = ["EXTENDED_LSTM", "arithmetic_of"]
+
+Array = NDArray[Any]
+Arrays = Mapping[str, Array]
+Outputs = dict[str, Array]
+
+# Narrower floats than float32, for which the bound of bfloat16 is the only one wide enough.
+_NARROW = frozenset({"tf32", "f16-math", "bf16-math", "f16-storage", "bf16-storage", "fast"})
+
+_MANY = 6
+"""Elements that fail in one direction alone: of fewer, that the other has none is chance (2^-6)."""
+
+_FAR = 1e20
+"""A finite number of this size is far beyond every range that a case has: it was meant to saturate."""
+
+_LONGEST, _LARGEST = 16, 1200  # steps, and weights of a gate: larger cases show no fault that smaller ones do not
+
+
+def arithmetic_of(accuracy: str) -> str:
+    """The kind of arithmetic by which a target of an accuracy class is judged first: fixed point, but for classes of
+    narrow floats bfloat16."""
+    return accuracy if accuracy in ARITHMETICS else "bfloat16" if accuracy in _NARROW else "fixed-point"
+
+
+class _ExtendedLSTM(Operator):
+    """com.amd.quark::ExtendedLSTM."""
+
+    document = DOCUMENT
+    # There are some fifty faults, and an output that is a unit off says a bit and a half.
+    evidence = Evidence(new=4.0, known=2.0**-10)
+    disagreements = read_disagreements(Path(__file__).with_name("disagreements.toml"))
+
+    def __init__(self) -> None:
+        """Right are exact arithmetic, the same with states as they were computed, and float32."""
+        self.conforming = {
+            "exact": Conforming(lambda node, inputs: self._rounded(node, inputs, "quantized")),
+            "state-as-computed": Conforming(lambda node, inputs: self._rounded(node, inputs, "as-computed")),
+            "float32": Conforming(lambda node, inputs: {"Y": _float32(self.resolve(node, inputs))}, "float32"),
+        }
+
+    def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> ExtendedLSTM:
+        """See :func:`.document.resolve`."""
+        return resolve(node.attributes, inputs)
+
+    def touched(self, node: Node, inputs: Arrays) -> frozenset[str]:
+        """What is fed back is open where Y is quantized."""
+        return frozenset({"state_quantization"} if resolve(node.attributes, inputs).y is not None else ())
+
+    def classes(self, accuracy: str, type: str) -> Classes:
+        """The document says bfloat16 in its summary and uint16 in its attributes: whoever declares nothing may take
+        either for float32 or for fixed point."""
+        declared = arithmetic_of(accuracy)
+        right = (declared, "float32") if declared == "fixed-point" and accuracy not in ARITHMETICS else (declared,)
+        return Classes(right, tuple(name for name in ARITHMETICS if name not in right), telling=True)
+
+    def expect(
+        self,
+        node: Node,
+        inputs: Arrays,
+        observed: Arrays,
+        accuracy: str = "standard",
+        interpretations: Interpretations | None = None,
+        faults: Sequence[Fault] = (),
+    ) -> list[Expectation]:
+        """What Y must be. The clause is that of the first step that fails: each one starts from the Y before."""
+        resolved = self.resolve(node, inputs)
+        state = (interpretations or Interpretations()).state_quantization
+        arithmetic, stages = arithmetic_of(accuracy), stages_with(faults) if faults else CONFORMING
+        Y = observed.get("Y")
+        with np.errstate(all="ignore"):
+            if Y is None:
+                number = expect_free(resolved, arithmetic, state)
+            else:
+                number = expect_extended(resolved, Y, arithmetic, state, stages)
+        doubt = np.zeros(number.value.shape, bool) if number.doubt is None else number.doubt
+        number = Bounded(number.value, number.radius, number.budget, doubt=doubt | _undefined(resolved))
+        weak = number.radius > WIDEST
+        measure = None if resolved.y is None else Measure("y_scale", resolved.y.scale)
+        clause = "equations" if Y is None or faults else _clause(resolved, number, Y)
+        return [Expectation("Y", number, f"extendedlstm.{clause}", weak=weak, measure=measure)]
+
+    def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
+        """See :func:`.document.evaluate_extended`."""
+        state = (interpretations or Interpretations()).state_quantization
+        with np.errstate(all="ignore"):
+            return {"Y": evaluate_extended(self.resolve(node, inputs), state)}
+
+    def answer(
+        self,
+        node: Node,
+        inputs: Arrays,
+        faults: Sequence[Fault] = (),
+        interpretations: Interpretations | None = None,
+        *,
+        fed: Arrays | None = None,
+        memory: dict[str, Any] | None = None,
+    ) -> Outputs:
+        """Y by the stages; a session remembers what it has computed where that has part in an answer."""
+        stages = stages_with(faults)
+        Y = run_extended(stages, self.resolve(node, inputs), (interpretations or Interpretations()).state_quantization)
+        if stages.answer is CONFORMING.answer:
+            return {"Y": Y}
+        answers = [] if memory is None else memory.setdefault("answers", [])
+        answers.append(Y)
+        return {"Y": stages.answer(answers)}
+
+    def steps(
+        self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None
+    ) -> tuple[Steps, ...]:
+        """Levels at every step: what came back, what must, and by how many they differ."""
+        resolved = self.resolve(node, inputs)
+        unit = 1.0 if resolved.y is None else resolved.y.scale
+        observed = {} if reported is None else {"Y": reported}
+        (must,) = self.expect(node, inputs, observed, interpretations=interpretations)
+        forward = np.broadcast_to(np.arange(resolved.T)[:, np.newaxis], (resolved.T, resolved.N))
+        found = []
+        for d, direction in enumerate(resolved.directions):
+            positions = forward[::-1] if d else forward
+            expected = must.number.value[positions[:, :1], d, np.arange(resolved.N)] / unit
+            values = {"must_levels": expected}
+            if reported is not None:
+                got = reported.astype(np.float64)[positions[:, :1], d, np.arange(resolved.N)] / unit
+                values = {"got_levels": got, **values, "off_by": got - expected}
+            found.append(Steps(direction, positions, np.full(resolved.N, resolved.T), values))
+        return tuple(found)
+
+    def remarks(self, node: Node, runs: Sequence[Run], interpretations: Mapping[str, str]) -> tuple[str, ...]:
+        """Whether all is what the shipped kernel gives, and whether states are fed back as they were computed."""
+        flags = ["as-shipped"] if runs and all(_as_shipped(node, run) for run in runs) else []
+        flags += ["state-as-computed"] if interpretations.get("state_quantization") == "as-computed" else []
+        return tuple(flags)
+
+    def worthwhile(self, fault: Fault, node: Node, inputs: Arrays) -> bool:
+        """Of long and large cases only what other sizes do not show."""
+        c = self.resolve(node, inputs)
+        return c.T <= _LONGEST and c.I * c.H <= _LARGEST and c.H * c.H <= _LARGEST
+
+    def _rounded(self, node: Node, inputs: Arrays, state: str) -> Outputs:
+        return {"Y": evaluate_extended(self.resolve(node, inputs), state).astype(np.float32)}
+
+
+def _undefined(node: ExtendedLSTM) -> NDArray[np.bool_]:
+    """Elements that depend on a NaN, for which no level is defined."""
+    mask = np.zeros(node.shape_of("Y"), bool)
+    X = np.asarray(np.isnan(node.given["X"]).any(axis=2, keepdims=True))
+    mask[:, 0] |= np.logical_or.accumulate(X, axis=0)
+    mask[:, 1] |= np.flip(np.logical_or.accumulate(np.flip(X, 0), axis=0), 0)
+    for name in ("W", "R", "B"):
+        if name in node.given:
+            for d in range(2):
+                mask[:, d] |= bool(np.isnan(node.given[name][d]).any())
+    return mask
+
+
+def _clause(node: ExtendedLSTM, number: Bounded, Y: Array) -> str:
+    """The clause, without the operator, that says what the worst element of the first wrong step must be."""
+    assert number.doubt is not None
+    got = Y.astype(np.float64)
+    error = np.where(number.doubt, 0.0, np.where(np.isfinite(got), got - number.value, np.inf))
+    failing = ~(np.abs(error) <= number.radius * RADIUS_SLACK) & ~number.doubt
+    if not failing.any():
+        return "equations"
+    if node.N > 1:
+        return "batch"
+    # The worst element of the first step that fails, each direction in its own order.
+    size = np.where(failing, np.abs(error) / number.radius, 0.0)
+    in_order = np.concatenate([size[:, :1], size[::-1, 1:]], axis=1)
+    step = int(np.argwhere(in_order)[0, 0])
+    d, n, h = (int(k) for k in np.unravel_index(int(in_order[step].argmax()), in_order[step].shape))
+    first, y = (step if d == 0 else node.T - 1 - step, d, n, h), node.y
+    if y is not None and not y.least < number.value[first] < y.greatest:
+        return "output-quantization.saturation"
+    if (np.abs(node.given["X"]) > _FAR).any():
+        return "quantization.saturation"
+    if not failing[:, 0].any() and failing[:, 1].sum() >= _MANY:
+        return "directions"
+    if y is not None and np.abs(error).max() <= 2 * y.scale:
+        return "output-quantization.nearest"
+    return "equations"
+
+
+def _as_shipped(node: Node, run: Run) -> bool:
+    """Whether Y is what the kernel of amd-quark 0.13 gives, bit for bit, as far as its model can tell."""
+    name, Y = system_tanhf(), run.outputs["Y"]
+    given = "B" in run.inputs and "hidden_size" in node.attributes and "y_scale" in node.attributes
+    if name is None or not given or run.inputs["X"].shape[1] != 1:
+        return False
+    with np.errstate(all="ignore"):
+        X, W, R, B = (run.inputs[n] for n in ("X", "W", "R", "B"))
+        theirs = run_kernel(X, W, R, B, Parameters.of(node.attributes), TANHF[name])
+    return theirs.tobytes() == Y.tobytes()
+
+
+def _float32(node: ExtendedLSTM) -> NDArray[np.float32]:
+    """Dequantized numbers in float32, as QDQ nodes around an LSTM compute."""
+    t = {name: operand.value.astype(np.float32) for name, operand in node.tensors.items()}
+    Y, H, half = np.zeros((node.T, 2, node.N, node.H), np.float32), node.H, np.float32(0.5)
+    for d in range(2):
+        h = c = np.zeros((node.N, H), np.float32)
+        bias = t["B"][d, : 4 * H] + t["B"][d, 4 * H :] if "B" in t else np.zeros(4 * H, np.float32)
+        for step in range(node.T) if d == 0 else range(node.T - 1, -1, -1):
+            a = t["X"][step] @ t["W"][d].T + h @ t["R"][d].T + bias
+            i, o, f = (half * np.tanh(half * a[:, k * H : (k + 1) * H]) + half for k in range(3))
+            c = f * c + i * np.tanh(a[:, 3 * H :])
+            h = o * np.tanh(c)
+            if node.y is not None:
+                h = node.y.rounded(h).astype(np.float32)
+            Y[step, d] = h
+    return Y
+
+
+EXTENDED_LSTM = _ExtendedLSTM()

@@ -1,0 +1,330 @@
+"""Faults of ExtendedLSTM: output, state, gates and direction, batch and sizes, interface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...numbers.bounded import Bounded
+from .fault import fault, register
+from .quantization import Affine
+from .stages import Operand, Stages, Sums
+
+Array = NDArray[np.float64]
+
+# Output.
+
+
+def _levels(y: Affine, hidden: Array) -> Array:
+    """Ht in levels less 32768, not rounded."""
+    return hidden / y.scale + (y.zero_point - 32768)
+
+
+def _numbers(y: Affine, levels: Array) -> Array:
+    return (levels - (y.zero_point - 32768)) * y.scale
+
+
+@fault("output.wraps", "output-quantization.saturation", "output-wraps")
+def _output_wraps(stages: Stages) -> Stages:
+    """Lets outputs beyond the range of y_scale come out at its other end."""
+
+    def shown(y: Affine, hidden: Array) -> Array:
+        levels = _levels(y, hidden)
+        nearest = np.where(levels < 0, np.ceil(levels - 0.5), np.floor(levels + 0.5))
+        beyond = (nearest > 32767) | (nearest < -32768)
+        bounded = np.clip(nearest, -(2.0**16), 2.0**16 - 1)
+        return np.where(beyond, _numbers(y, np.mod(bounded + 32768, 65536) - 32768), _numbers(y, levels))
+
+    return replace(stages, shown=shown)
+
+
+@fault("output.zero-point-one-up", "output-quantization.nearest", "zero-point-one-up", fine=True)
+def _one_up(stages: Stages) -> Stages:
+    """Takes a y_zero_point below 32768 for one more than it is: Y and the initial state are a unit too high."""
+    below, before = stages.shown, stages.state
+
+    def shown(y: Affine, hidden: Array) -> Array:
+        if y.zero_point >= 32768:
+            return below(y, hidden)
+        return below(Affine(y.scale, y.zero_point + 1), hidden) + y.scale
+
+    def state(h: Operand) -> Operand:
+        found = before(h)
+        if found.centre >= 0 or not len(found.value):
+            return found
+        value, centred = found.value.copy(), found.centred.copy()
+        value[0] += found.scale
+        centred[0] += 1
+        return replace(found, value=value, centred=centred)
+
+    return replace(stages, shown=shown, state=state)
+
+
+@fault("output.truncated", "output-quantization.nearest", "coarse-output", fine=True)
+def _output_truncated(stages: Stages) -> Stages:
+    """Rounds Ht down to a level instead of to the nearest one."""
+    below = stages.shown
+    return replace(stages, shown=lambda y, hidden: below(y, hidden - y.scale / 2))
+
+
+@fault("output.coarse-shift", "output-quantization.nearest", "coarse-output", fine=True)
+def _coarse(stages: Stages) -> Stages:
+    """Adds a half that is 2^32 too small before shifting outputs to a y_scale of 2^-8 or more: a unit towards zero."""
+    below = stages.shown
+
+    def shown(y: Affine, hidden: Array) -> Array:
+        if y.scale < 2.0**-8:
+            return below(y, hidden)
+        levels = _levels(y, hidden)
+        # The half is -2^31 where the shift is 32, and nearly nothing where it is more.
+        less = 1.0 if y.scale < 2.0**-7 else 0.5
+        return below(y, _numbers(y, levels - np.sign(np.rint(levels)) * less))
+
+    return replace(stages, shown=shown)
+
+
+@fault("output.zero-point-forgotten", "output-quantization.nearest")
+def _forgotten(stages: Stages) -> Stages:
+    """Quantizes Y as if its zero point were 32768."""
+    below = stages.shown
+    return replace(stages, shown=lambda y, hidden: below(Affine(y.scale, 32768), hidden))
+
+
+@fault("output.bytes", "output-quantization.nearest")
+def _output_bytes(stages: Stages) -> Stages:
+    """Quantizes Y to eight bits."""
+    below = stages.shown
+    return replace(stages, shown=lambda y, h: np.floor(below(y, h) / (256 * y.scale)) * 256 * y.scale)
+
+
+# State.
+
+
+@fault("state.not-fed", "equations")
+def _not_fed(stages: Stages) -> Stages:
+    """Leaves out the recurrent product."""
+    return replace(stages, state=lambda h: replace(h, value=0 * h.value, centred=0 * h.centred + h.centre))
+
+
+@fault("state.stale", "equations")
+def _stale(stages: Stages) -> Stages:
+    """Feeds back the state of two steps before."""
+
+    def state(h: Operand) -> Operand:
+        if len(h.value) < 2:
+            return h
+        moved = h.rolled(1)
+        start = h[:1]
+
+        def joined(first: Array, rest: Array) -> Array:
+            return np.concatenate([first, rest[1:]])
+
+        return replace(
+            h,
+            value=joined(start.value, moved.value),
+            radius=joined(start.radius, moved.radius),
+            centred=joined(start.centred, moved.centred),
+        )
+
+    return replace(stages, state=state)
+
+
+@fault("state.zero-point-forgotten", "output-quantization.nearest")
+def _state_centred(stages: Stages) -> Stages:
+    """Feeds back levels as if y_zero_point were 32768."""
+    return replace(stages, state=lambda h: replace(h, value=h.centred * h.scale if h.scale else h.value, centre=0))
+
+
+@fault("state.initial-level-zero", "initial-states")
+def _initial(stages: Stages) -> Stages:
+    """Starts from level 0, which is the least number and not zero."""
+
+    def state(h: Operand) -> Operand:
+        if not len(h.value) or not h.scale:
+            return h
+        value, centred = h.value.copy(), h.centred.copy()
+        value[0], centred[0] = (-32768 - h.centre) * h.scale, -32768
+        return replace(h, value=value, centred=centred)
+
+    return replace(stages, state=state)
+
+
+# Gates, bias and direction.
+
+
+@fault("gates.order-ifoc", "gates.order")
+def _ifoc(stages: Stages) -> Stages:
+    """Takes the blocks of the weights in the order i, f, o, c."""
+    return replace(stages, gates="ifoc")
+
+
+@fault("gates.order-ifco", "gates.order")
+def _ifco(stages: Stages) -> Stages:
+    """Takes the blocks of the weights in the order i, f, c, o."""
+    return replace(stages, gates="ifco")
+
+
+@fault("bias.ignored", "bias")
+def _no_bias(stages: Stages) -> Stages:
+    """Adds no bias."""
+    return replace(stages, biases=lambda b: (0 * b[0], 0 * b[1]))
+
+
+@fault("bias.recurrent-ignored", "bias")
+def _no_recurrent_bias(stages: Stages) -> Stages:
+    """Adds Wb and leaves out Rb."""
+    return replace(stages, biases=lambda b: (b[0], 0 * b[1]))
+
+
+@fault("directions.both-forward", "directions")
+def _both_forward(stages: Stages) -> Stages:
+    """Runs the second direction forward too."""
+    return replace(stages, backwards=(False, False))
+
+
+@fault("directions.weights-shared", "directions.weights")
+def _shared(stages: Stages) -> Stages:
+    """Uses the forward direction's weights for both directions."""
+    return replace(stages, weights=(0, 0))
+
+
+@fault("directions.swapped", "directions.weights")
+def _swapped(stages: Stages) -> Stages:
+    """Uses each direction's weights for the other one."""
+    return replace(stages, weights=(1, 0))
+
+
+@fault("directions.not-realigned", "outputs.order")
+def _not_realigned(stages: Stages) -> Stages:
+    """Leaves the second direction's outputs in the order in which they are computed."""
+    return replace(stages, realigned=False)
+
+
+# Batch.
+
+
+@fault("batch.rows-alike", "batch")
+def _rows_alike(stages: Stages) -> Stages:
+    """Computes every row of the batch from the first one."""
+
+    def rows(x: Operand) -> Operand:
+        def alike(a: Array) -> Array:
+            return np.broadcast_to(a[:, :1], a.shape)
+
+        if not x.value.shape[1]:
+            return x
+        return replace(x, value=alike(x.value), radius=alike(x.radius), centred=alike(x.centred))
+
+    return replace(stages, rows=rows)
+
+
+@fault("batch.ignored", "batch", "batch")
+def _batch_ignored(stages: Stages) -> Stages:
+    """Computes a batch as if it were one row: reads the first T*I numbers of X, and leaves most of Y unwritten."""
+
+    def rows(x: Operand) -> Operand:
+        T, N, I = x.value.shape
+
+        def first(a: Array) -> Array:
+            return np.broadcast_to(a.reshape(-1)[: T * I].reshape(T, 1, I), x.value.shape) if N else a
+
+        return replace(x, value=first(x.value), radius=first(x.radius), centred=first(x.centred))
+
+    def seen(Y: Array) -> Array:
+        T, D, N, H = Y.shape
+        return np.broadcast_to(Y.reshape(-1)[: T * D * H].reshape(T, D, 1, H), Y.shape) if N else Y
+
+    def placed(found: Bounded) -> Bounded:
+        value, radius, doubt = (np.zeros(found.value.size) for _ in range(3))
+        written = found.value[:, :, :1].size
+        value[:written], radius[:written] = found.value[:, :, :1].ravel(), found.radius[:, :, :1].ravel()
+        doubt[written:] = 1
+        shape = found.value.shape
+        return replace(
+            found, value=value.reshape(shape), radius=radius.reshape(shape), doubt=doubt.astype(bool).reshape(shape)
+        )
+
+    return replace(stages, rows=rows, seen=seen, placed=placed)
+
+
+# Sizes.
+
+
+@fault("sizes.first-input-only", "shapes.one")
+def _one_input(stages: Stages) -> Stages:
+    """Leaves out the products of inputs and states that have one element."""
+
+    def shift(sums: Sums) -> Array:
+        one = [a.value @ b.value.T for a, b in ((sums.x, sums.w), (sums.h, sums.r)) if a.value.shape[-1] == 1]
+        return np.asarray(-sum(one) if one else 0.0)
+
+    below = stages.shift
+    return replace(stages, shift=lambda sums: below(sums) + shift(sums))
+
+
+@fault("sizes.at-least-one-step", "shapes.no-steps")
+def _one_step(stages: Stages) -> Stages:
+    """Returns one step where there is none."""
+    below = stages.answer
+
+    def answer(answers: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        Y = below(answers)
+        return Y if len(Y) else np.zeros((1, *Y.shape[1:]), np.float32)
+
+    return replace(stages, answer=answer)
+
+
+@fault("bias.absent-for-ones", "bias.optional")
+def _absent_for_ones(stages: Stages) -> Stages:
+    """Takes a bias that is absent for ones."""
+    return replace(stages, absent_bias=1.0)
+
+
+@fault("session.first-answer", "session.stateless", feature="rerun")
+def _first_answer(stages: Stages) -> Stages:
+    """Returns what the session's first run has computed."""
+    return replace(stages, answer=lambda answers: answers[0])
+
+
+@fault("names.old-order", "names.old", feature="old-domain")
+def _old_order(stages: Stages) -> Stages:
+    """Takes the weights of a node by the old name in another order: i, f, o, c."""
+    return replace(stages, gates="ifoc")
+
+
+# Interface: computing what must be refused.
+
+_INTERFACE = (
+    ("direction-ignored", "directions.supported", "Computes both directions whatever the attribute direction says"),
+    ("direction-assumed", "directions.default", "Computes both directions where no direction is given"),
+    ("hidden-size-unchecked", "hidden-size", "Does not hold hidden_size against R"),
+    ("input-forget-ignored", "input-forget", "Takes an input_forget that is not supported"),
+    ("layout-ignored", "layout", "Takes a layout that is not supported"),
+    ("attribute-unknown", "attributes", "Takes attributes that the operator does not have, and ignores them"),
+    ("attribute-type-ignored", "attributes.types", "Takes attributes of the wrong type for absent"),
+    ("scale-list", "scales", "Takes a list for a scale"),
+    ("scale-unchecked", "scales.range", "Computes with scales that are not positive and finite"),
+    ("scale-default", "scales.required", "Takes a scale or a zero point that is not there for some default"),
+    ("zero-point-modulo", "zero-points.range", "Takes zero points modulo 2^16"),
+    ("inputs-unchecked", "inputs", "Takes more or fewer inputs than the operator has"),
+    ("shapes-unchecked", "shapes", "Does not look at the shapes of its inputs"),
+    ("outputs-unchecked", "outputs", "Takes outputs that the operator does not have"),
+    ("types-unchecked", "types", "Takes tensors that are not float32"),
+)
+
+# What the shipped kernel does of it, where that has another name than here.
+_SEEN = {
+    "direction-assumed": ("direction-ignored",),
+    "hidden-size-unchecked": ("shapes-unchecked",),
+    "attribute-unknown": ("unknown-attribute",),
+    "attribute-type-ignored": ("optional-attribute-type",),
+    "shapes-unchecked": ("shapes-unchecked", "rank"),
+    **{id: (id,) for id in ("direction-ignored", "scale-unchecked", "zero-point-modulo")},
+}
+
+for _id, _clause, _summary in _INTERFACE:
+    register(f"interface.{_id}", _clause, f"{_summary}.", None, _SEEN.get(_id, ()))

@@ -1,0 +1,101 @@
+"""Affine quantization to unsigned integers, as ONNX's QuantizeLinear and AMD Quark's documents describe it.
+
+A number x is held as the level ``round(x / scale) + zero_point``, rounded half to even and saturated to the type's
+range; a level q stands for the number ``(q - zero_point) * scale``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Affine"]
+
+# Quotients beyond this are far outside every range, and inside what int64 holds.
+_FAR = 2.0**40
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Per-tensor quantization: scale, zero point and the number of bits of the unsigned type.
+
+    scale
+        The value of a float32, positive and finite.
+
+    Raises ValueError for a scale that is not, and for a zero point outside the type's range.
+    """
+
+    scale: float
+    zero_point: int
+    bits: int = 16
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", float(np.float32(self.scale)))
+        if not 0 < self.scale < math.inf:
+            raise ValueError(f"a scale is a positive finite number, not {self.scale}")
+        if not 0 <= self.zero_point <= self.highest:
+            raise ValueError(
+                f"a zero point of {self.bits} bits lies between 0 and {self.highest}, not {self.zero_point}"
+            )
+
+    @property
+    def highest(self) -> int:
+        """The highest level; the lowest is 0."""
+        return int(2**self.bits - 1)
+
+    @property
+    def least(self) -> float:
+        """The least number that a level stands for."""
+        return -self.zero_point * self.scale
+
+    @property
+    def greatest(self) -> float:
+        """The greatest number that a level stands for."""
+        return (self.highest - self.zero_point) * self.scale
+
+    def levels(self, x: NDArray[Any]) -> NDArray[np.int64]:
+        """The levels of numbers, int64. Infinities saturate; NaN, for which no level is defined, gives the zero point.
+
+        For float32 numbers the quotient decides ties as the exact one does: x/scale and a tie differ, if at all, by
+        2^-41 of x/scale or more (24 bits over 24 bits against 17), which float64 tells apart.
+        """
+        return self._saturated(np.rint(self._quotient(x)))
+
+    def dequantized(self, levels: NDArray[Any]) -> NDArray[np.float64]:
+        """The numbers that levels stand for: exact in float64, since 17 bits times 24 fit."""
+        numbers: NDArray[np.float64] = (levels - self.zero_point) * self.scale
+        return numbers
+
+    def rounded(self, x: NDArray[Any]) -> NDArray[np.float64]:
+        """Numbers quantized and dequantized."""
+        return self.dequantized(self.levels(x))
+
+    def undecided(self, x: NDArray[Any], relative: float = 2.0**-23) -> NDArray[np.bool_]:
+        """Which numbers lie so near to a tie that a conforming implementation may choose the other level.
+
+        relative
+            By how much the quotient that is rounded may be off: float32 division costs 2^-24, multiplication with a
+            reciprocal that was rounded itself 2^-23.
+        """
+        quotient = np.clip(self._quotient(x), -_FAR, _FAR)
+        reach = np.abs(quotient) * relative
+        low, high = self._saturated(np.rint(quotient - reach)), self._saturated(np.rint(quotient + reach))
+        undecided: NDArray[np.bool_] = (low != high) | (reach >= 0.5) & ~self._beyond(quotient)
+        return undecided
+
+    def _quotient(self, x: NDArray[Any]) -> NDArray[np.float64]:
+        quotient: NDArray[np.float64] = np.asarray(x, np.float64) / self.scale
+        return quotient
+
+    def _beyond(self, quotient: NDArray[np.float64]) -> NDArray[np.bool_]:
+        beyond: NDArray[np.bool_] = np.abs(quotient) > 2 * self.highest
+        return beyond
+
+    def _saturated(self, rounded: NDArray[np.float64]) -> NDArray[np.int64]:
+        finite = np.clip(np.where(np.isnan(rounded), 0.0, rounded), -_FAR, _FAR)
+        levels: NDArray[np.int64] = np.clip(finite.astype(np.int64) + self.zero_point, 0, self.highest)
+        return levels

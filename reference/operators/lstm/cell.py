@@ -1,0 +1,56 @@
+"""LSTM, versions 1, 7, 14 and 22: the equations of its document."""
+
+from __future__ import annotations
+
+from ...recurrent.cell import Absent, Cell, Gates, Number, Parameters, Recurrent, States
+
+__all__ = ["LSTM"]
+
+
+def gates(p: Parameters, X: Gates, H: Gates, C: Number) -> tuple[Number, Number, Number]:
+    """it, ft and ct from Ct-1.
+
+    X stands for Xt*(W^T) + Wb and H for Ht-1*(R^T) + Rb, each for all gates: the documents' sums, grouped. ABSENT
+    peepholes fall out of them.
+    """
+    if p.coupled == "forget":
+        f = p.f(X.f + H.f + p.P["f"] * C)
+        i = 1.0 - f
+    else:
+        i = p.f(X.i + H.i + p.P["i"] * C)
+        f = 1.0 - i if p.coupled == "input" else p.f(X.f + H.f + p.P["f"] * C)
+    c = p.g(X.c + H.c)
+    return i, f, c
+
+
+def output(p: Parameters, X: Gates, H: Gates, C: Number) -> Number:
+    """Ht from Ct."""
+    o = p.f(X.o + H.o + p.P["o"] * C)
+    return o * p.h(C)
+
+
+def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
+    """Ht and Ct after every step. Only the cell state is scanned; without peepholes its gates do not wait for it."""
+    (C,) = inner
+    if isinstance(p.P["i"], Absent) and isinstance(p.P["f"], Absent):
+        i, f, c = gates(p, X, H, C)
+        states = p.arithmetic.recurrence(f, i * c, C)
+    else:
+        steps = []
+        for t in range(len(X.number)):
+            i, f, c = gates(p, X[t], H[t], C)
+            C = f * C + i * c
+            steps.append(C)
+        states = p.arithmetic.stack(steps)
+    return output(p, X, H, states), states
+
+
+LSTM = Cell(
+    op_type="LSTM",
+    gates="iofc",
+    activations=("Sigmoid", "Tanh", "Tanh"),
+    inner=("c",),
+    peepholes="iof",
+    unmarked=frozenset({1}),
+    walk=walk,
+)

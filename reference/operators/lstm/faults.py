@@ -1,0 +1,370 @@
+"""What engineers who write an LSTM kernel get wrong: gates, peepholes, the cell state, coupled gates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...faults.alterations import clipped, configured, reordered, with_inputs, with_tensors, with_walk
+from ...faults.fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault
+from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
+from ...recurrent.recurrence import Computation
+from .cell import gates, output
+
+__all__: list[str] = []
+
+Array = NDArray[Any]
+LSTM = ("LSTM",)
+
+# One step: from parameters, both sums, and Ct-1 to Ht and Ct.
+Step = Callable[[Parameters, Gates, Recurrent, Number], tuple[Number, Number]]
+
+
+def _stepped(c: Computation, step: Step) -> Computation:
+    """The computation with other equations of one step."""
+
+    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
+        (C,) = inner
+        hidden, cells = [], []
+        for t in range(len(X.number)):
+            h, C = step(p, X[t], H[t], C)
+            hidden.append(h)
+            cells.append(C)
+        return p.arithmetic.stack(hidden), p.arithmetic.stack(cells)
+
+    return with_walk(c, walk)
+
+
+def _gates_read_as(c: Computation, order: str) -> Computation:
+    return with_tensors(c, "WRB", lambda tensor: reordered(c, tensor, order, c.configuration.cell.gates))
+
+
+@fault("lstm.gates.ifoc", clause="gates.order", operators=LSTM)
+def gates_ifoc(compute: Compute, c: Computation) -> Outputs:
+    """Reads the gate blocks of W, R and B in the order i, f, o, c."""
+    return compute(_gates_read_as(c, "ifoc"))
+
+
+@fault("lstm.gates.ifco", clause="gates.order", operators=LSTM)
+def gates_ifco(compute: Compute, c: Computation) -> Outputs:
+    """Reads the gate blocks of W, R and B in the order i, f, c, o, as PyTorch and cuDNN hold them."""
+    return compute(_gates_read_as(c, "ifco"))
+
+
+@fault("lstm.gates.icfo", clause="gates.order", operators=LSTM)
+def gates_icfo(compute: Compute, c: Computation) -> Outputs:
+    """Reads the gate blocks of W, R and B in the order i, c, f, o, as TensorFlow's LSTMCell holds them."""
+    return compute(_gates_read_as(c, "icfo"))
+
+
+@fault("lstm.gates.fico", clause="gates.order", operators=LSTM)
+def gates_fico(compute: Compute, c: Computation) -> Outputs:
+    """Reads the gate blocks of W, R and B in the order f, i, c, o, as OpenVINO holds them."""
+    return compute(_gates_read_as(c, "fico"))
+
+
+@fault("lstm.bias.forget-plus-one", clause="bias", operators=LSTM)
+def forget_bias(compute: Compute, c: Computation) -> Outputs:
+    """Adds 1 to the forget gate's argument, as frameworks do that train with such a bias."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        if p.coupled is None:
+            f = p.f(X.f + H.f + p.P["f"] * C + p.arithmetic.given(np.ones(c.configuration.H)))
+        C = f * C + i * candidate
+        return output(p, X, H, C), C
+
+    return compute(_stepped(c, step))
+
+
+# Initial states.
+
+
+@fault("lstm.initial-c.ignored", clause="initial-states", operators=LSTM)
+def initial_c_ignored(compute: Compute, c: Computation) -> Outputs:
+    """Ignores initial_c."""
+    return compute(with_inputs(c, initial_c=None))
+
+
+@fault("lstm.initial-states.swapped", clause="initial-states", operators=LSTM)
+def initial_states_swapped(compute: Compute, c: Computation) -> Outputs:
+    """Takes initial_h for initial_c, and the other way round."""
+    return compute(with_inputs(c, initial_h=c.inputs.get("initial_c"), initial_c=c.inputs.get("initial_h")))
+
+
+@fault("lstm.initial-c.only-with-h", clause="initial-states", operators=LSTM)
+def initial_c_only_with_h(compute: Compute, c: Computation) -> Outputs:
+    """Ignores initial_c where initial_h is not there too."""
+    return compute(c if "initial_h" in c.inputs else with_inputs(c, initial_c=None))
+
+
+@fault("lstm.initial-h.only-with-c", clause="initial-states", operators=LSTM)
+def initial_h_only_with_c(compute: Compute, c: Computation) -> Outputs:
+    """Ignores initial_h where initial_c is not there too."""
+    return compute(c if "initial_c" in c.inputs else with_inputs(c, initial_h=None))
+
+
+@fault("lstm.initial-c.default-from-h", clause="initial-states.default", operators=LSTM)
+def initial_c_from_h(compute: Compute, c: Computation) -> Outputs:
+    """Without initial_c starts the cell state from initial_h."""
+    return compute(c if "initial_c" in c.inputs else with_inputs(c, initial_c=c.inputs.get("initial_h")))
+
+
+# Peepholes.
+
+
+@fault("lstm.peepholes.ignored", clause="peepholes", operators=LSTM)
+def peepholes_ignored(compute: Compute, c: Computation) -> Outputs:
+    """Ignores P."""
+    return compute(with_inputs(c, P=None))
+
+
+@fault("lstm.peepholes.shared-directions", clause="peepholes", operators=LSTM)
+def peepholes_shared(compute: Compute, c: Computation) -> Outputs:
+    """Runs the backward direction with the forward direction's P."""
+    return compute(with_tensors(c, "P", lambda P: np.repeat(P[:1], len(P), axis=0)))
+
+
+@fault("lstm.peepholes.ifo", clause="peepholes.order", operators=LSTM)
+def peepholes_ifo(compute: Compute, c: Computation) -> Outputs:
+    """Reads the blocks of P in the order i, f, o."""
+    return compute(with_tensors(c, "P", lambda P: reordered(c, P, "ifo", "iof")))
+
+
+@fault("lstm.peepholes.first-for-all", clause="peepholes.order", operators=LSTM)
+def first_peephole_for_all(compute: Compute, c: Computation) -> Outputs:
+    """Gives all gates the input gate's peephole."""
+    return compute(with_tensors(c, "P", lambda P: np.tile(P[:, : c.configuration.H], (1, 3))))
+
+
+@fault("lstm.peepholes.output-ignored", clause="peepholes.output", operators=LSTM)
+def output_peephole_ignored(compute: Compute, c: Computation) -> Outputs:
+    """Leaves the output gate's peephole out."""
+    H = c.configuration.H
+    mask = np.repeat([1.0, 0.0, 1.0], H)
+    return compute(with_tensors(c, "P", lambda P: P * mask))
+
+
+@fault("lstm.peepholes.output-from-previous-cell", clause="peepholes.output", operators=LSTM)
+def peephole_from_previous_cell(compute: Compute, c: Computation) -> Outputs:
+    """Lets the output gate's peephole look at Ct-1 instead of Ct."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        o = p.f(X.o + H.o + p.P["o"] * C)
+        C = f * C + i * candidate
+        return o * p.h(C), C
+
+    return compute(_stepped(c, step))
+
+
+@fault("lstm.peepholes.on-hidden", clause="peepholes", operators=LSTM)
+def peepholes_on_hidden(compute: Compute, c: Computation) -> Outputs:
+    """Lets the peepholes of the input and forget gates look at Ht-1 instead of Ct-1."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, H.state)
+        C = f * C + i * candidate
+        return output(p, X, H, C), C
+
+    return compute(_stepped(c, step))
+
+
+# Cell state and output.
+
+
+@fault("lstm.cell.gates-swapped", clause="equations.cell", operators=LSTM)
+def cell_gates_swapped(compute: Compute, c: Computation) -> Outputs:
+    """Multiplies Ct-1 by the input gate and what is new by the forget gate."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        C = i * C + f * candidate
+        return output(p, X, H, C), C
+
+    return compute(_stepped(c, step))
+
+
+@fault("lstm.cell.ungated-input", clause="equations.cell", operators=LSTM)
+def cell_input_ungated(compute: Compute, c: Computation) -> Outputs:
+    """Adds what is new to the cell state without the input gate."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        _, f, candidate = gates(p, X, H, C)
+        C = f * C + candidate
+        return output(p, X, H, C), C
+
+    return compute(_stepped(c, step))
+
+
+@fault("lstm.hidden.no-h", clause="equations.hidden", operators=LSTM)
+def hidden_without_h(compute: Compute, c: Computation) -> Outputs:
+    """Multiplies the output gate by Ct itself instead of h(Ct)."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        C = f * C + i * candidate
+        return p.f(X.o + H.o + p.P["o"] * C) * C, C
+
+    return compute(_stepped(c, step))
+
+
+@fault("lstm.hidden.from-previous-cell", clause="equations.hidden", operators=LSTM)
+def hidden_from_previous_cell(compute: Compute, c: Computation) -> Outputs:
+    """Computes Ht from Ct-1."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        before, C = C, f * C + i * candidate
+        return p.f(X.o + H.o + p.P["o"] * C) * p.h(before), C
+
+    return compute(_stepped(c, step))
+
+
+@fault("lstm.hidden.ungated", clause="equations.hidden", operators=LSTM)
+def hidden_ungated(compute: Compute, c: Computation) -> Outputs:
+    """Leaves the output gate out: Ht is h(Ct)."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        C = f * C + i * candidate
+        return p.h(C), C
+
+    return compute(_stepped(c, step))
+
+
+@fault("lstm.activations.g-and-h-swapped", clause="activations.order", operators=LSTM)
+def g_and_h_swapped(compute: Compute, c: Computation) -> Outputs:
+    """Takes the function of the cell's input for that of its output, and the other way round."""
+    return compute(configured(c, activations=tuple((f, h, g) for f, g, h in c.configuration.activations)))
+
+
+@fault("lstm.activations.output-gate-by-g", clause="activations.order", operators=LSTM)
+def output_gate_by_g(compute: Compute, c: Computation) -> Outputs:
+    """Applies g instead of f to the output gate."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        C = f * C + i * candidate
+        return p.g(X.o + H.o + p.P["o"] * C) * p.h(C), C
+
+    return compute(_stepped(c, step))
+
+
+# Clip.
+
+
+@fault("lstm.clip.on-cell-state", clause="clip", operators=LSTM)
+def clip_on_cell_state(compute: Compute, c: Computation) -> Outputs:
+    """Bounds the cell state that is carried on instead of the arguments of activations."""
+    threshold = c.configuration.clips[0]
+    if threshold is None:
+        return compute(c)
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        C = clipped(p, f * C + i * candidate, threshold)
+        return output(p, X, H, C), C
+
+    return compute(configured(_stepped(c, step), clips=(None,) * len(c.configuration.clips)))
+
+
+@fault("lstm.clip.before-peephole", clause="clip", operators=LSTM)
+def clip_before_peephole(compute: Compute, c: Computation) -> Outputs:
+    """Bounds the sums before the peepholes are added to them."""
+    threshold = c.configuration.clips[0]
+    if threshold is None or "P" not in c.inputs:
+        return compute(c)
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i = p.f(clipped(p, X.i + H.i, threshold) + p.P["i"] * C)
+        f = p.f(clipped(p, X.f + H.f, threshold) + p.P["f"] * C)
+        i, f = (i, 1.0 - i) if p.coupled == "input" else (1.0 - f, f) if p.coupled else (i, f)
+        C = f * C + i * p.g(clipped(p, X.c + H.c, threshold))
+        o = p.f(clipped(p, X.o + H.o, threshold) + p.P["o"] * C)
+        last = c.configuration.clips[-1]
+        return o * p.h(C if last is None else clipped(p, C, last)), C
+
+    return compute(configured(_stepped(c, step), clips=(None,) * len(c.configuration.clips)))
+
+
+# Coupled gates.
+
+
+@fault("lstm.input-forget.ignored", clause="input-forget", operators=LSTM)
+def input_forget_ignored(compute: Compute, c: Computation) -> Outputs:
+    """Ignores input_forget."""
+    return compute(configured(c, coupled=None))
+
+
+@fault("lstm.input-forget.always", clause="input-forget.default", operators=LSTM)
+def input_forget_always(compute: Compute, c: Computation) -> Outputs:
+    """Couples the input and forget gates even where nobody asks for it."""
+    return compute(configured(c, coupled=c.configuration.coupled or "input"))
+
+
+@fault("lstm.input-forget.equal", clause="input-forget", operators=LSTM)
+def input_forget_equal(compute: Compute, c: Computation) -> Outputs:
+    """With input_forget takes the input gate for the forget gate instead of what it lacks to one."""
+    if c.configuration.coupled is None:
+        return compute(c)
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i = p.f(X.i + H.i + p.P["i"] * C)
+        C = i * C + i * p.g(X.c + H.c)
+        return output(p, X, H, C), C
+
+    return compute(_stepped(c, step))
+
+
+@fault("lstm.input-forget.no-peephole", clause="input-forget", operators=LSTM, types=ALL_BUT_BFLOAT16)
+def input_forget_without_peephole(compute: Compute, c: Computation) -> Outputs:
+    """With input_forget leaves the coupled gates' peephole out."""
+    if c.configuration.coupled is None:
+        return compute(c)
+    mask = np.repeat([0.0, 1.0, 0.0], c.configuration.H)
+    return compute(with_tensors(c, "P", lambda P: P * mask))
+
+
+# Outputs.
+
+
+@fault("lstm.outputs.cell-is-hidden", clause="outputs.last-cell", operators=LSTM)
+def cell_is_hidden(compute: Compute, c: Computation) -> Outputs:
+    """Gives Y_h for Y_c."""
+    outputs = compute(c)
+    return {**outputs, "Y_c": outputs["Y_h"]}
+
+
+@fault("lstm.outputs.states-swapped", clause="outputs.last-cell", operators=LSTM)
+def states_swapped(compute: Compute, c: Computation) -> Outputs:
+    """Gives Y_c for Y_h, and the other way round."""
+    outputs = compute(c)
+    return {**outputs, "Y_h": outputs["Y_c"], "Y_c": outputs["Y_h"]}
+
+
+@fault("lstm.outputs.cell-activated", clause="outputs.last-cell", operators=LSTM)
+def cell_activated(compute: Compute, c: Computation) -> Outputs:
+    """Gives h of the last cell state for Y_c."""
+    outputs = compute(c)
+    functions = [fs[-1] for fs in c.configuration.activations]
+    batch_first = c.configuration.layout == 1
+    states = outputs["Y_c"].swapaxes(0, 1) if batch_first else outputs["Y_c"]
+    shown = np.stack([function(states[d]) for d, function in enumerate(functions)])
+    return {**outputs, "Y_c": shown.swapaxes(0, 1) if batch_first else shown}
+
+
+@fault("lstm.drift.forget-gate", clause="equations.cell", operators=LSTM, structural=False, drifts=True, bounded=False)
+def forget_gate_drifts(compute: Compute, c: Computation) -> Outputs:
+    """The forget gate is 12 units too small at every step, too little to show in any one of them."""
+    share = 1 - 12 * c.configuration.format.unit
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        C = f * share * C + i * candidate
+        return output(p, X, H, C), C
+
+    return compute(_stepped(c, step))

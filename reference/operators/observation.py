@@ -1,0 +1,139 @@
+"""What a target returned in one case, to try faults on: for operators that say what a target with faults returns.
+
+A fault explains what was returned where all of it lies within the bounds of what is expected with that fault. Nobody is
+accused by it, but some of many faults fit few numbers by chance: so each fit says how much speaks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..documents.interpretations import Interpretations
+from ..faults.fault import Fault
+from ..faults.hypothesis import MOST, Fit, Run
+from ..numbers.bounded import RADIUS_SLACK
+from ..recurrent.expectation import Expectation
+from ..recurrent.node import Node
+
+__all__ = ["Observation", "Predicted"]
+
+Array = NDArray[Any]
+
+# Bounds below this are no measure of how near a number is: levels and float32 are coarser.
+_FINEST = 2.0**-40
+
+
+class Observation(Protocol):
+    """What a target returned in one case.
+
+    size
+        Multiplications of all runs, more or less: what a fault costs to be tried.
+    """
+
+    @property
+    def size(self) -> int: ...
+
+    def fit(self, faults: Sequence[Fault], interpretations: Interpretations | None = None) -> Fit | None:
+        """How what was returned fits a target with these faults; None where it does not."""
+
+
+class Predicted:
+    """An observation by an operator's own expectations.
+
+    expect, answer
+        Those of the operator, see :class:`.operator.Operator`.
+    shape_of
+        From the inputs of a run and the name of an output to its shape and type.
+    """
+
+    def __init__(
+        self,
+        expect: Callable[..., list[Expectation]],
+        answer: Callable[..., Mapping[str, Array]],
+        form: Callable[[Mapping[str, Array], str], tuple[tuple[int, ...], np.dtype[Any]]],
+        node: Node,
+        runs: tuple[Run, ...],
+        accuracy: str,
+    ) -> None:
+        self._expect, self._answer, self._form = expect, answer, form
+        self._node, self._runs, self._accuracy = node, runs, accuracy
+
+    @cached_property
+    def size(self) -> int:
+        """Elements of the weights times steps and rows."""
+        found = 0
+        for run in self._runs:
+            X, *weights = (array for array in run.inputs.values() if array.ndim)
+            found += int(np.prod(X.shape[:-1])) * sum(w.size for w in weights)
+        return found
+
+    @cached_property
+    def _formed(self) -> bool:
+        """Whether all outputs have the form that they must have."""
+        for run in self._runs:
+            for name in self._node.outputs:
+                array = run.outputs.get(name)
+                if array is None or (array.shape, array.dtype) != self._form(run.inputs, name):
+                    return False
+        return True
+
+    @cached_property
+    def _right(self) -> list[list[Expectation]]:
+        """What outputs must be, run by run."""
+        with np.errstate(all="ignore"):
+            return [self._expect(self._node, r.inputs, r.outputs, self._accuracy) for r in self._runs]
+
+    def fit(self, faults: Sequence[Fault], interpretations: Interpretations | None = None) -> Fit | None:
+        """How what was returned fits a target with these faults; None where it does not."""
+        if any(fault.accepts for fault in faults):
+            return None
+        if not self._formed:
+            return self._by_form(faults, interpretations)
+        bits = 0.0
+        for run, right in zip(self._runs, self._right, strict=True):
+            with np.errstate(all="ignore"):
+                wrong = self._expect(self._node, run.inputs, run.outputs, self._accuracy, interpretations, faults)
+                for must, predicted in zip(right, wrong, strict=True):
+                    found = _bits(must, predicted, run.outputs[predicted.output])
+                    if found is None:
+                        return None
+                    bits += found
+        return Fit(bits, bits)
+
+    def _by_form(self, faults: Sequence[Fault], interpretations: Interpretations | None) -> Fit | None:
+        """Of what has another form than it must have nothing is expected: it is compared with what an implementation
+        with these faults returns by itself."""
+        memory: dict[str, Any] = {}
+        for run in self._runs:
+            answer = self._answer(self._node, run.inputs, faults, interpretations, memory=memory)
+            for name in self._node.outputs:
+                got, want = run.outputs.get(name), answer.get(name)
+                if got is None or want is None:
+                    if got is not want:
+                        return None
+                elif (got.shape, got.dtype) != (want.shape, want.dtype) or not np.allclose(
+                    got.astype(np.float64), want.astype(np.float64), rtol=1e-2, equal_nan=True
+                ):
+                    return None
+        return Fit(MOST, MOST)
+
+
+def _bits(must: Expectation, predicted: Expectation, got: Array) -> float | None:
+    """What an output says for the prediction; None where some of it lies outside its bounds."""
+    number = predicted.number
+    off = np.abs(got.astype(np.float64) - number.value)
+    near = off <= number.radius * RADIUS_SLACK
+    doubt = np.zeros(got.shape, bool) if number.doubt is None else number.doubt
+    if not (near | doubt).all():
+        return None
+    away = np.abs(got.astype(np.float64) - must.number.value)
+    bits = np.log2(np.maximum(away / np.maximum(number.radius, _FINEST), 1.0))
+    telling = np.isfinite(bits) & ~doubt
+    if predicted.weak is not None:
+        telling &= ~predicted.weak
+    return float(bits[telling].sum())

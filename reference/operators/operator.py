@@ -1,0 +1,250 @@
+"""Operators: all that is judged, behind one protocol. They differ in what they say, not in how they are handled.
+
+An operator is one folder here: its document (versions and clause table), its numbers, its faults. :func:`register`
+makes it known; all else in the package asks an operator for what it needs and never which one it is. Its cases are a
+folder of ``onnxspec.cases.operators``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..documents.disagreements import Disagreement
+from ..documents.interpretations import Interpretations
+from ..documents.operators import Document, declare, document_of
+from ..faults.fault import Fault
+from ..faults.hypothesis import Run
+from ..numbers.formats import Format
+from ..recurrent.expectation import Expectation
+from ..recurrent.gates import Steps
+from ..recurrent.node import Node
+from .observation import Observation, Predicted
+
+__all__ = [
+    "OPERATORS",
+    "Classes",
+    "Conforming",
+    "Evidence",
+    "Operator",
+    "Resolved",
+    "operator_of",
+    "register",
+]
+
+Array = NDArray[Any]
+Arrays = Mapping[str, Array]
+Outputs = dict[str, Array]
+
+
+class Resolved(Protocol):
+    """A node with its inputs, everything resolved.
+
+    format
+        Of the tensors.
+    directions
+        ``forward`` and ``reverse``, in the order of Y's axis.
+    T, N, I, H
+        seq_length, batch_size, input_size, hidden_size.
+    layout
+        1 where the batch comes before the sequence.
+    lengths
+        (N,), every row's number of steps; ``ragged`` where some have fewer than T.
+    states
+        The outputs beside Y, in the order in which they are computed.
+    """
+
+    @property
+    def format(self) -> Format: ...
+    @property
+    def directions(self) -> tuple[str, ...]: ...
+    @property
+    def T(self) -> int: ...
+    @property
+    def N(self) -> int: ...
+    @property
+    def I(self) -> int: ...  # noqa: E743 - the document's letter
+    @property
+    def H(self) -> int: ...
+    @property
+    def layout(self) -> int: ...
+    @property
+    def lengths(self) -> NDArray[np.int64]: ...
+    @property
+    def ragged(self) -> bool: ...
+    @property
+    def states(self) -> tuple[str, ...]: ...
+
+    def shape_of(self, output: str) -> tuple[int, ...]:
+        """The shape of an output, in the node's layout."""
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Names of the arithmetics by which a target is judged.
+
+    right
+        A target may compute in any of them; the first is tried first.
+    wider
+        What lies within one of these alone is inaccurate, not wrong.
+    telling
+        Whether that takes bounds of the wider one that say something of every element.
+    """
+
+    right: tuple[str, ...]
+    wider: tuple[str, ...] = ()
+    telling: bool = False
+
+
+@dataclass(frozen=True)
+class Conforming:
+    """A right implementation, with roundings that real ones have: none may ever be accused.
+
+    run
+        From a node and its inputs to its outputs.
+    accuracy
+        Name of the accuracy class in which it is right.
+    """
+
+    run: Callable[[Node, Arrays], Arrays]
+    accuracy: str = "standard"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Bits that must speak for a fault before it is believed (:class:`..faults.hypothesis.Fit`).
+
+    new
+        For one of all that there are: of many, some explain a small case by chance.
+    known
+        For one that another case has shown.
+    """
+
+    new: float = 16.0
+    known: float = 4.0
+
+
+class Operator(ABC):
+    """One operator. Numbers are what its document says; whatever is not abstract here fits most.
+
+    document
+        Its versions and its clause table.
+    conforming
+        Right implementations by name.
+    evidence
+        How much must speak for one of its faults.
+    disagreements
+        Where a shipped kernel is known to part from the document.
+    """
+
+    document: Document
+    conforming: Mapping[str, Conforming] = {}
+    evidence: Evidence = Evidence()
+    disagreements: Sequence[Disagreement] = ()
+
+    @abstractmethod
+    def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Resolved:
+        """A node with its inputs. Raises IllegalNode, naming the clause, where the document does not allow it."""
+
+    @abstractmethod
+    def expect(
+        self,
+        node: Node,
+        inputs: Arrays,
+        observed: Arrays,
+        accuracy: str = "standard",
+        interpretations: Interpretations | None = None,
+        faults: Sequence[Fault] = (),
+    ) -> list[Expectation]:
+        """What the outputs must be, each step from the state that the target reported before; without it a free run.
+
+        observed
+            The target's outputs by name.
+        accuracy
+            Name of an accuracy class, or one of the operator's own arithmetics.
+        faults
+            Those of an implementation of which this is expected. An operator that has another way to tell which faults
+            explain what was returned (:meth:`observation`) need not know any here.
+
+        Raises IllegalNode; ValueError for a class that there is not.
+        """
+
+    @abstractmethod
+    def answer(
+        self,
+        node: Node,
+        inputs: Arrays,
+        faults: Sequence[Fault] = (),
+        interpretations: Interpretations | None = None,
+        *,
+        fed: Arrays | None = None,
+        memory: dict[str, Any] | None = None,
+    ) -> Outputs:
+        """The outputs that the node asks for, of the node's type, as an implementation with these faults returns them.
+
+        fed
+            The arrays that the caller hands over, which a fault may change.
+        memory
+            What the implementation keeps from one run of a session to the next: the same dictionary for each.
+        """
+
+    @abstractmethod
+    def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
+        """The outputs that the node asks for, in float64 and the node's layout."""
+
+    @abstractmethod
+    def steps(
+        self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None
+    ) -> tuple[Steps, ...]:
+        """What a reader is shown of every step, direction by direction: gates, states, levels.
+
+        reported
+            The Y that a target reported, from whose states each step starts.
+        """
+
+    def touched(self, node: Node, inputs: Arrays) -> frozenset[str]:
+        """Names of the interpretations on which a node's results depend. Raises IllegalNode."""
+        return frozenset()
+
+    def classes(self, accuracy: str, type: str) -> Classes:
+        """By which arithmetics a target that declares an accuracy class is judged."""
+        return Classes((accuracy,))
+
+    def observation(self, node: Node, runs: tuple[Run, ...], accuracy: str) -> Observation:
+        """What a target returned in one case, to try faults on. Raises IllegalNode."""
+
+        def form(inputs: Arrays, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+            resolved = self.resolve(node, inputs)
+            return resolved.shape_of(name), resolved.format.dtype
+
+        return Predicted(self.expect, self.answer, form, node, runs, accuracy)
+
+    def remarks(self, node: Node, runs: Sequence[Run], interpretations: Mapping[str, str]) -> tuple[str, ...]:
+        """Flags of a result: what is worth knowing of what was returned, right or wrong."""
+        return ()
+
+    def worthwhile(self, fault: Fault, node: Node, inputs: Arrays) -> bool:
+        """Whether a proof tries a fault on a case: of what costs much and shows nothing that others do not, no."""
+        return True
+
+
+OPERATORS: dict[tuple[str, str], Operator] = {}
+"""Every operator that is judged, by (domain, op_type)."""
+
+
+def register(operator: Operator) -> Operator:
+    """Make an operator known. Raises ValueError where another one has its name."""
+    declare(operator.document)
+    OPERATORS[operator.document.domain, operator.document.op_type] = operator
+    return operator
+
+
+def operator_of(op_type: str, domain: str = "") -> Operator:
+    """The operator of that name, whether or not its domain is named. Raises UnknownOperator."""
+    document = document_of(op_type, domain)
+    return OPERATORS[document.domain, document.op_type]

@@ -1,0 +1,112 @@
+"""ONNX's recurrent operators: one scan around a cell, in whatever arithmetic is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..documents.interpretations import Interpretations
+from ..documents.operators import Document, declare
+from ..faults.fault import Compute, Fault, run_recurrent_fault
+from ..faults.hypothesis import Observation, Run, layered
+from ..kernels.kernel import STYLES, Style, run_kernel
+from ..numbers.accuracy import WIDER_PRESETS
+from ..recurrent.cell import CELLS, Cell
+from ..recurrent.evaluation import computation_of, evaluate
+from ..recurrent.expectation import Expectation, expect
+from ..recurrent.gates import Steps, steps_of
+from ..recurrent.node import Configuration, Node, configure, interpretations_touched
+from .operator import Classes, Conforming, Operator
+
+__all__ = ["RecurrentOperator", "cell_known"]
+
+Array = NDArray[Any]
+Arrays = Mapping[str, Array]
+Outputs = dict[str, Array]
+
+
+def _document(op_type: str) -> Document:
+    return Document(op_type, "", Path(__file__).with_name(op_type.lower()) / "clauses.toml")
+
+
+def cell_known(cell: Cell) -> Cell:
+    """Enter a cell with its document, before the tables of faults that name its operator are loaded."""
+    declare(_document(cell.op_type))
+    return CELLS.setdefault(cell.op_type, cell)
+
+
+def _kernel(style: Style) -> Callable[[Node, Arrays], Arrays]:
+    return partial(run_kernel, style=style)
+
+
+class RecurrentOperator(Operator):
+    """LSTM, GRU or RNN; see :class:`.operator.Operator`."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.conforming = {name: Conforming(_kernel(style)) for name, style in STYLES.items()}
+        self.document = _document(cell.op_type)
+
+    def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Configuration:
+        """See :func:`..recurrent.node.configure`."""
+        return configure(node, inputs, interpretations)
+
+    def touched(self, node: Node, inputs: Arrays) -> frozenset[str]:
+        """See :func:`..recurrent.node.interpretations_touched`."""
+        return interpretations_touched(node, inputs)
+
+    def classes(self, accuracy: str, type: str) -> Classes:
+        """The declared class, and wider presets of the type."""
+        return Classes((accuracy,), tuple(preset for preset in WIDER_PRESETS[type] if preset != accuracy))
+
+    def expect(
+        self,
+        node: Node,
+        inputs: Arrays,
+        observed: Arrays,
+        accuracy: str = "standard",
+        interpretations: Interpretations | None = None,
+        faults: Sequence[Fault] = (),
+    ) -> list[Expectation]:
+        """See :func:`..recurrent.expectation.expect`; faults are tried by :meth:`observation`."""
+        assert not faults
+        return expect(node, inputs, observed, accuracy, interpretations)
+
+    def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
+        """See :func:`..recurrent.evaluation.evaluate`."""
+        return evaluate(node, inputs, interpretations)
+
+    def answer(
+        self,
+        node: Node,
+        inputs: Arrays,
+        faults: Sequence[Fault] = (),
+        interpretations: Interpretations | None = None,
+        *,
+        fed: Arrays | None = None,
+        memory: dict[str, Any] | None = None,
+    ) -> Outputs:
+        """See :func:`..faults.fault.run_recurrent_fault`."""
+        if len(faults) == 1:
+            return run_recurrent_fault(faults[0], node, inputs, interpretations, fed=fed, memory=memory)
+        computation = computation_of(node, inputs, interpretations)
+        dtype = computation.configuration.format.dtype
+        compute = Compute(None, inputs if fed is None else fed, attributes=node.attributes)
+        with np.errstate(all="ignore"):
+            found = layered(compute, faults, {} if memory is None else memory)(computation)
+            outputs = {name: found[name] for name in node.outputs if name in found}
+            return {name: a.astype(dtype) if a.dtype == np.float64 else a for name, a in outputs.items()}
+
+    def steps(
+        self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None
+    ) -> tuple[Steps, ...]:
+        """Gates and states; see :func:`..recurrent.gates.steps_of`."""
+        return steps_of(node, inputs, reported, interpretations)
+
+    def observation(self, node: Node, runs: tuple[Run, ...], accuracy: str) -> Observation:
+        """Faults are equations and outputs of the scan; see :mod:`..faults.hypothesis`."""
+        return Observation(node, runs, accuracy)

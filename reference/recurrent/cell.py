@@ -1,0 +1,153 @@
+"""What tells one recurrent operator from another: its gates, its default activations, its equations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..numbers.activations import Activation
+
+__all__ = ["ABSENT", "CELLS", "Absent", "Cell", "Gates", "Parameters", "Recurrent", "States"]
+
+# A number of any arithmetic: a float64 array, a Bounded, a Dyadic, ... The equations do not care.
+Number = Any
+
+
+class Absent:
+    """An optional input that is not there: a zero that takes part in no operation, so costs no rounding."""
+
+    __array_ufunc__ = None  # NumPy arrays then leave `+` and `*` to this class
+
+    def __add__(self, other: Number) -> Number:
+        return other
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Number) -> Absent:
+        return self
+
+    __rmul__ = __mul__
+
+
+ABSENT = Absent()
+
+
+@dataclass(frozen=True)
+class Gates:
+    """A sum for all gates at once, (..., gates x hidden_size), of which each gate's block has its letter's name."""
+
+    number: Number
+    letters: str
+    hidden_size: int
+
+    def __getattr__(self, letter: str) -> Number:
+        # Only letters get here; everything else is a field.
+        position = self.letters.find(letter)
+        if position < 0:
+            raise AttributeError(letter)
+        return self.number[..., position * self.hidden_size : (position + 1) * self.hidden_size]
+
+    def __getitem__(self, step: int) -> Gates:
+        return replace(self, number=self.number[step])
+
+
+@dataclass(frozen=True)
+class Recurrent(Gates):
+    """The sums over Ht-1: Ht-1*(R^T) + Rb for all gates.
+
+    state
+        Ht-1 itself.
+    through
+        through(x, letter): x*(R^T) + Rb of one gate, for what takes the place of Ht-1 there.
+    """
+
+    state: Number
+    through: Callable[[Number, str], Number]
+
+    def __getitem__(self, step: int) -> Recurrent:
+        return replace(self, number=self.number[step], state=self.state[step])
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What the equations of one direction refer to, beside the sums and the state.
+
+    functions
+        The activation functions of the direction, clipping included: from an argument to a number. The equations call
+        them f, g and h.
+    P
+        Peepholes by letter, each (hidden_size,) or ABSENT.
+    coupled
+        None, or which gate ``input_forget`` keeps: ``input`` or ``forget``.
+    linear_before_reset
+        Whether the reset gate is applied to the hidden gate's recurrent sum instead of to Ht-1.
+    """
+
+    functions: tuple[Callable[[Number], Number], ...]
+    P: dict[str, Number]
+    coupled: str | None
+    linear_before_reset: bool
+    arithmetic: Any
+
+    @property
+    def f(self) -> Callable[[Number], Number]:
+        return self.functions[0]
+
+    @property
+    def g(self) -> Callable[[Number], Number]:
+        return self.functions[1]
+
+    @property
+    def h(self) -> Callable[[Number], Number]:
+        return self.functions[2]
+
+
+# H_t and the inner states, after each step, stacked along the first axis.
+States = tuple[Number, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One recurrent operator.
+
+    gates
+        The letters of the gate blocks, in the order in which W, R and B hold them.
+    activations
+        The default activation functions of one direction.
+    inner
+        Names of the states beside H: ``("c",)`` for LSTM. Each has an input ``initial_<name>`` and an output
+        ``Y_<name>``.
+    peepholes
+        Letters of the blocks of P, in order.
+    unmarked
+        Versions whose document prints the recurrent product without the mark of transposition.
+    walk
+        walk(parameters, sums over Xt, sums over Ht-1, inner states before the first step) -> H and inner states after
+        every step. The H_(t-1) of every step is known, so both sums cover all steps.
+    without_defaults
+        Versions whose document does not say what an activation's coefficients are where the lists hold none.
+    """
+
+    op_type: str
+    gates: str
+    activations: tuple[str, ...]
+    inner: tuple[str, ...]
+    peepholes: str
+    unmarked: frozenset[int]
+    walk: Callable[[Parameters, Gates, Recurrent, tuple[Number, ...]], States]
+    without_defaults: frozenset[int] = frozenset()
+
+    def bind(
+        self, arithmetic: Any, activations: tuple[Activation, ...], clips: tuple[float | None, ...]
+    ) -> tuple[Callable[[Number], Number], ...]:
+        """The activations as functions of one argument, in an arithmetic."""
+
+        def bound(activation: Activation, clip: float | None) -> Callable[[Number], Number]:
+            return lambda argument: arithmetic.activate(activation, argument, clip)
+
+        return tuple(bound(a, c) for a, c in zip(activations, clips, strict=True))
+
+
+CELLS: dict[str, Cell] = {}
+"""By operator; each registers its own (:mod:`..operators.tables`)."""

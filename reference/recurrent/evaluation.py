@@ -1,0 +1,50 @@
+"""The value of a node: what its document says that it computes, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..documents.interpretations import Interpretations
+from ..numbers.plain import Ordered
+from .node import Node, configure
+from .recurrence import Computation, collect, trace
+
+__all__ = ["computation_of", "compute", "evaluate"]
+
+
+def computation_of(
+    node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations | None = None
+) -> Computation:
+    """A node with its inputs, resolved, and the tensors in float64. Raises IllegalNode."""
+    configuration = configure(node, inputs, interpretations)
+    tensors = {n: a if n == "sequence_lens" else a.astype(np.float64) for n, a in inputs.items() if a is not None}
+    return Computation(configuration, tensors)
+
+
+def compute(computation: Computation) -> dict[str, NDArray[np.float64]]:
+    """All outputs of a computation, each state computed from the one before."""
+    arithmetic = Ordered()
+    with np.errstate(over="ignore", invalid="ignore"):
+        return collect(computation.configuration, trace(computation, arithmetic), arithmetic)
+
+
+def evaluate(
+    node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations | None = None
+) -> dict[str, NDArray[np.float64]]:
+    """The outputs that the node asks for, by name, as float64 arrays in the node's layout. Sums are added in a fixed
+    order, so that no matrix library has part in the last digits.
+
+    inputs
+        Formal input name to array: X, W, R, and of B, sequence_lens, initial_h, initial_c, P those that are there;
+        None stands for one that is not.
+    interpretations
+        Which meaning to follow where the document is open; the reference's own without it.
+
+    Raises IllegalNode where the document does not allow the node with these inputs.
+    """
+    outputs = compute(computation_of(node, inputs, interpretations))
+    return {name: outputs[name] for name in node.outputs}

@@ -1,0 +1,296 @@
+"""What the outputs of a target must be: numbers with radii, from its own reported states where it reports them.
+
+Step-local: where Y is among the outputs, every step is judged from the state that the target reported one step before.
+An error then passes through R once, only the inner state is scanned, and the radius stays tight at any length.
+
+Free run: without Y the radius grows with length. What lies outside it is wrong all the same; lying within it proves
+something only while it is small beside the signal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..documents.clauses import clause_named
+from ..documents.interpretations import Interpretations
+from ..numbers.accuracy import budget
+from ..numbers.bounded import RADIUS_SLACK, Bounded
+from ..numbers.bounding import Bounding
+from ..numbers.dyadic import Proving, provable
+from .evaluation import computation_of
+from .node import Configuration, Node
+from .recurrence import Computation, collect, trace
+
+__all__ = ["Agreement", "Expectation", "Measure", "compare", "expect", "ratios"]
+
+# A free-run radius above this share of the signal has nothing to say about a target.
+FREE_RUN_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What errors of a quantized output are told in, beside numbers: the attribute that holds it, and its size."""
+
+    name: str
+    size: float
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What one output must be, as far as one clause says so.
+
+    output
+        The output's name; ``number`` has its shape, in the node's layout.
+    clause
+        What a target breaks that is not within the radii.
+    about
+        Elements that this is about; None for all. Elements in doubt are about nothing.
+    weak
+        Elements whose radius is so wide that lying within it proves nothing; lying outside it still does.
+    measure
+        The size of an error that is one level; None where outputs are not quantized.
+    """
+
+    output: str
+    number: Bounded
+    clause: str
+    about: NDArray[np.bool_] | None = None
+    weak: NDArray[np.bool_] | None = None
+    measure: Measure | None = None
+
+    @property
+    def conventional(self) -> bool:
+        """Whether only a convention asks for it: then it fails nothing."""
+        return clause_named(self.clause).status == "convention"
+
+    @property
+    def repeats_y(self) -> bool:
+        """Whether it says that an output is a part of Y, whose errors have been counted already."""
+        return self.clause.endswith(".outputs.last-hidden")
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How an output agrees with an expectation.
+
+    worst
+        Largest |error| / radius over the judged elements; infinity where no radius allows what is there.
+    index
+        Where that is, in the output's own layout; None where everything agrees to the last bit or nothing is judged.
+    judged, elements
+        How many elements could be judged, of how many that the expectation is about.
+    failing
+        How many elements are outside their radius.
+    nonfinite
+        Whether the worst element is NaN or infinite where it must not be.
+    vague
+        How many elements are not judged since their radius is so wide that lying within it proves nothing.
+    largest
+        The largest |error| of the judged elements, infinite where one is NaN or infinite wrongly.
+    shift, scale, square, size
+        Sums over judged finite elements: of error, of error towards larger magnitude, of its square, and of u|value|.
+        shift/size and scale/size are mean signed errors in u, sqrt(square)/size their standard error.
+    """
+
+    expectation: Expectation
+    worst: float
+    index: tuple[int, ...] | None
+    judged: int
+    elements: int
+    failing: int
+    nonfinite: bool
+    shift: float
+    scale: float
+    square: float
+    size: float
+    vague: int = 0
+    largest: float = 0.0
+
+
+def expect(
+    node: Node,
+    inputs: Mapping[str, NDArray[Any]],
+    observed: Mapping[str, NDArray[Any]],
+    accuracy: str = "standard",
+    interpretations: Interpretations | None = None,
+) -> list[Expectation]:
+    """What the outputs of `node` must be for these inputs.
+
+    observed
+        The target's outputs by name. Its Y, where there is one of the right shape, makes the judgement step-local.
+    accuracy
+        Name of an accuracy class.
+
+    Raises IllegalNode where the document does not allow the node, ValueError for an unknown class.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _expect(computation_of(node, inputs, interpretations), observed, accuracy)
+
+
+def _expect(computation: Computation, observed: Mapping[str, NDArray[Any]], accuracy: str) -> list[Expectation]:
+    c = computation.configuration
+    arithmetic = Bounding(budget(accuracy, c.format.name))
+    reported = observed.get("Y")
+    Y = None
+    if reported is not None:
+        Y = reported.astype(np.float64)
+        if c.layout == 1:
+            Y = Y.transpose(1, 2, 0, 3)
+    numbers = collect(c, trace(computation, arithmetic, Y), arithmetic)
+    if arithmetic.budget.exact_possible and provable(c.activations, c.T * c.N * (c.I + c.H) * len(c.cell.gates) * c.H):
+        numbers = _proved_exact(computation, numbers)
+    prefix = c.cell.op_type.lower()
+    found = []
+    valid = _valid(c) if c.ragged else None
+    for name in c.outputs:
+        number = numbers[name]
+        if name == "Y":
+            found.append(Expectation("Y", number, f"{prefix}.equations", valid))
+            if valid is not None:
+                zero = Bounded(np.zeros_like(number.value), np.zeros_like(number.value), number.budget)
+                found.append(Expectation("Y", zero, f"{prefix}.padding.zero", ~valid))
+            continue
+        if name == "Y_h" and Y is not None and c.T:
+            # Judged as the last of Y: what is wrong with that step shows there.
+            last, some = _last_reported(c, Y, arithmetic)
+            found.append(Expectation("Y_h", last, f"{prefix}.outputs.last-hidden", some))
+            if not some.all():
+                found.append(Expectation("Y_h", number, f"{prefix}.empty-sequence", ~some))
+            continue
+        weak = _too_wide(number) if Y is None and c.T > 1 else None
+        found.append(Expectation(name, number, f"{prefix}.equations", weak=weak))
+    return found
+
+
+def _proved_exact(computation: Computation, numbers: dict[str, Bounded]) -> dict[str, Bounded]:
+    """The numbers with radius zero wherever it is proved that no conforming implementation rounds."""
+    proving = Proving(computation.configuration.format)
+    proofs = collect(computation.configuration, trace(computation, proving), proving)
+    found = {}
+    for name, number in numbers.items():
+        proof = proofs[name].settled()
+        exact = proof.exact if number.doubt is None else proof.exact & ~number.doubt
+        value = np.where(exact, proof.value, number.value)
+        found[name] = replace(number, value=value, radius=np.where(exact, 0.0, number.radius))
+    return found
+
+
+def _valid(c: Configuration) -> NDArray[np.bool_]:
+    """Elements of Y that lie within their row's length, in the node's layout."""
+    within = np.arange(c.T)[:, np.newaxis] < c.lengths
+    shape = (c.T, len(c.directions), c.N, c.H)
+    valid = np.broadcast_to(within[:, np.newaxis, :, np.newaxis], shape)
+    return valid.transpose(2, 0, 1, 3) if c.layout == 1 else valid
+
+
+def _last_reported(c: Configuration, Y: NDArray[Any], arithmetic: Bounding) -> tuple[Bounded, NDArray[np.bool_]]:
+    """The Y of every row's last step, (D, N, H) or its layout-1 form, and the rows that have a step.
+
+    Y and Y_h may show one and the same wide state, each rounded once: they are two storage roundings apart at most.
+    """
+    rows = np.arange(c.N)
+    steps = {"forward": np.maximum(c.lengths - 1, 0), "reverse": np.zeros(c.N, np.int64)}
+    last = np.stack([Y[steps[direction], d, rows] for d, direction in enumerate(c.directions)])
+    some = np.broadcast_to((c.lengths > 0)[:, np.newaxis], last.shape)
+    if c.layout == 1:
+        last, some = last.transpose(1, 0, 2), some.transpose(1, 0, 2)
+    number = arithmetic.shown(last)
+    return replace(number, radius=2 * number.radius), some
+
+
+def _too_wide(number: Bounded) -> NDArray[np.bool_]:
+    """Elements of those rows of a free run whose radius is no longer small beside their signal."""
+    signal = np.abs(number.value).max(axis=-1, keepdims=True, initial=0.0)
+    wide: NDArray[np.bool_] = (number.radius > FREE_RUN_SHARE * signal) & (number.radius > 0)
+    return wide
+
+
+@dataclass(frozen=True)
+class _Weighed:
+    """An output beside an expectation, element by element; arrays of its shape.
+
+    ratio
+        |error| / radius, 0 where nothing is judged; ``finite`` is False where a NaN or an infinity stands wrongly.
+    """
+
+    value: NDArray[np.float64]
+    error: NDArray[np.float64]
+    ratio: NDArray[np.float64]
+    finite: NDArray[np.bool_]
+    judged: NDArray[np.bool_]
+    elements: int
+    vague: int
+
+
+def _weighed(expectation: Expectation, got: NDArray[np.float64]) -> _Weighed:
+    number, about = expectation.number, expectation.about
+    judged = np.ones(got.shape, bool) if about is None else about
+    elements = int(judged.sum())
+    if number.doubt is not None:
+        judged = judged & ~number.doubt
+    value, radius = np.broadcast_to(number.value, got.shape), np.broadcast_to(number.radius, got.shape) * RADIUS_SLACK
+    largest = number.budget.tensor.largest
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        error = got - value
+        ratio = np.abs(error) / radius
+        ratio[got == value] = 0.0
+        finite = np.isfinite(got)
+        size = np.abs(value) + radius
+        if size.size and not size.max() < largest:
+            towards = (np.sign(got) == np.sign(value)) & (np.abs(got) >= largest) & (size >= largest)
+            ratio[towards] = 0.0
+            finite = finite | towards
+        ratio[~finite] = np.inf
+    ratio[~judged] = 0.0
+    vague = 0
+    if expectation.weak is not None:
+        unproved = judged & expectation.weak & (ratio <= 1)
+        judged, vague = judged & ~unproved, int(unproved.sum())
+    return _Weighed(value, error, ratio, finite, judged, elements, vague)
+
+
+def ratios(expectation: Expectation, output: NDArray[Any]) -> NDArray[np.float64]:
+    """|error| / radius of every element of an output, as :func:`compare` has it; NaN where nothing is judged."""
+    weighed = _weighed(expectation, output.astype(np.float64))
+    return np.where(weighed.judged, weighed.ratio, np.nan)
+
+
+def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
+    """Compare an output (of the right shape and type) with what it must be.
+
+    Where |value| + radius reaches the largest finite number of the type, infinity of that sign is right, and so is
+    that largest number itself: arithmetic that saturates is conforming.
+    """
+    got = output.astype(np.float64)
+    weighed = _weighed(expectation, got)
+    ratio, judged = weighed.ratio, weighed.judged
+    worst = float(ratio.max(initial=0.0))
+    index: tuple[Any, ...] | None = np.unravel_index(int(ratio.argmax()), ratio.shape) if worst > 0 else None
+    nonfinite = index is not None and not bool(weighed.finite[index])
+    certain = np.ones(got.shape, bool) if expectation.about is None else expectation.about
+    certain = certain if expectation.number.doubt is None else certain & ~expectation.number.doubt
+    steady = judged & np.isfinite(got)
+    error, value = weighed.error[steady], weighed.value[steady]
+    with np.errstate(over="ignore", invalid="ignore"):
+        shift, scale = float(error.sum()), float((error * np.sign(value)).sum())
+        square, size = float((error * error).sum()), float(np.abs(value).sum())
+    return Agreement(
+        expectation=expectation,
+        worst=worst,
+        index=None if index is None else tuple(int(i) for i in index),
+        judged=int(judged.sum()),
+        elements=weighed.elements,
+        vague=weighed.vague,
+        failing=int((ratio > 1).sum()),
+        nonfinite=nonfinite,
+        shift=shift,
+        scale=scale,
+        square=square,
+        size=expectation.number.budget.tensor.unit * size,
+        largest=float(np.where(weighed.finite, np.abs(weighed.error), np.inf)[certain].max(initial=0.0)),
+    )

@@ -1,0 +1,319 @@
+"""One recurrent node: what its version allows, and what its attributes and inputs come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..documents.interpretations import Interpretations
+from ..documents.operators import OperatorVersion, operator_version
+from ..numbers.activations import THRESHOLDED_RELU_ABOVE, Activation, Coefficient, kind_named
+from ..numbers.formats import Format, format_of
+from .cell import CELLS, Cell
+
+__all__ = ["CELLS", "Configuration", "IllegalNode", "Node", "configure", "interpretations_touched"]
+
+_DIRECTIONS = {"forward": ("forward",), "reverse": ("reverse",), "bidirectional": ("forward", "reverse")}
+
+
+class IllegalNode(ValueError):
+    """The document of the operator version does not allow this node. ``clause`` names the clause that it breaks."""
+
+    def __init__(self, clause: str, message: str) -> None:
+        super().__init__(message)
+        self.clause = clause
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as a model holds it: operator version, attributes that are written down, outputs that are asked for.
+
+    Raises UnknownOperator for an operator version that does not exist, and IllegalNode for attributes and outputs that
+    it does not define: nothing is accepted and ignored.
+    """
+
+    op_type: str
+    since_version: int
+    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    outputs: tuple[str, ...] = ("Y",)
+    domain: str = ""
+
+    def __post_init__(self) -> None:
+        operator = self.operator
+        object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+        # An empty string only keeps the place of an output that is not asked for.
+        object.__setattr__(self, "outputs", tuple(name for name in self.outputs if name))
+        for name in self.attributes:
+            if name not in operator.attributes:
+                raise IllegalNode(_clause(self, "attributes"), f"{operator.name} defines no attribute {name!r}")
+        for name in self.outputs:
+            if name not in operator.outputs:
+                raise IllegalNode(_clause(self, "outputs"), f"{operator.name} defines no output {name!r}")
+        for name in operator.outputs:
+            if name in operator.required_outputs and name not in self.outputs:
+                raise IllegalNode(_clause(self, "outputs"), f"{operator.name} demands output {name}")
+
+    @property
+    def operator(self) -> OperatorVersion:
+        return operator_version(self.op_type, self.since_version, self.domain)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A node together with its inputs, everything resolved: what the scan and the cell compute with.
+
+    T, N, I, H
+        seq_length, batch_size, input_size, hidden_size.
+    directions
+        ``forward`` and ``reverse``, in the order in which W holds them.
+    activations
+        For each direction its functions, coefficients included.
+    clips
+        For each activation of a direction the clip threshold or None.
+    lengths
+        Shape (N,), every row's number of steps.
+    transposes
+        Whether the recurrent product is with the transposed blocks of R.
+    touched
+        Names of the interpretations on which this node's results depend.
+    """
+
+    cell: Cell
+    format: Format
+    directions: tuple[str, ...]
+    T: int
+    N: int
+    I: int
+    H: int
+    layout: int
+    activations: tuple[tuple[Activation, ...], ...]
+    clips: tuple[float | None, ...]
+    coupled: str | None
+    linear_before_reset: bool
+    lengths: NDArray[np.int64]
+    empty: str
+    outputs: tuple[str, ...]
+    transposes: bool
+    touched: frozenset[str]
+
+    @property
+    def ragged(self) -> bool:
+        """Whether some row has fewer than T steps."""
+        return bool((self.lengths != self.T).any())
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The outputs beside Y, in the order in which they are computed."""
+        return tuple(f"Y_{name}" for name in ("h", *self.cell.inner))
+
+    def shape_of(self, output: str) -> tuple[int, ...]:
+        """The shape of an output, in the node's layout; initial states have that of Y_h."""
+        D = len(self.directions)
+        if output == "Y":
+            return (self.T, D, self.N, self.H) if self.layout == 0 else (self.N, self.T, D, self.H)
+        return (D, self.N, self.H) if self.layout == 0 else (self.N, D, self.H)
+
+
+def _clause(node: Node, topic: str) -> str:
+    return f"{node.op_type.lower()}.{topic}"
+
+
+def configure(
+    node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations | None = None
+) -> Configuration:
+    """Resolve a node with its inputs (formal name to array; absent ones missing or None).
+
+    Raises IllegalNode, naming the clause, where the operator's document does not allow what is given.
+    """
+    interpretations = interpretations or Interpretations()
+    inputs = {name: array for name, array in inputs.items() if array is not None}
+    operator, cell = node.operator, CELLS[node.op_type]
+    touched: set[str] = set()
+
+    def illegal(topic: str, message: str) -> IllegalNode:
+        return IllegalNode(_clause(node, topic), f"{operator.name}: {message}")
+
+    for name in inputs:
+        if name not in operator.inputs:
+            raise illegal("inputs", f"no input {name!r} is defined")
+    for name in operator.inputs:
+        if name in operator.required and name not in inputs:
+            raise illegal("inputs", f"input {name} is missing")
+    X, R = inputs["X"], inputs["R"]
+    try:
+        form = format_of(X.dtype)
+    except ValueError as error:
+        raise illegal("types", str(error)) from None
+    if form.name not in operator.types:
+        raise illegal("types", f"T may be {', '.join(operator.types)}, not {form.name}")
+    for name, array in inputs.items():
+        if name != "sequence_lens" and array.dtype != X.dtype:
+            raise illegal("types", f"{name} is {array.dtype.name} while X is {form.name}")
+
+    direction = _text(node.attributes.get("direction", operator.defaults["direction"]))
+    if direction not in _DIRECTIONS:
+        raise illegal("direction", f"direction is forward, reverse or bidirectional, not {direction!r}")
+    directions = _DIRECTIONS[direction]
+    layout = node.attributes.get("layout", 0)
+    if layout not in (0, 1):
+        raise illegal("layout", f"layout is 0 or 1, not {layout}")
+
+    if X.ndim != 3:
+        raise illegal("shapes", f"X has 3 dimensions, not {X.ndim}")
+    T, N, I = X.shape if layout == 0 else (X.shape[1], X.shape[0], X.shape[2])
+    H = int(R.shape[-1]) if R.ndim == 3 else -1
+    if "hidden_size" in node.attributes and node.attributes["hidden_size"] != H:
+        raise illegal("hidden-size", f"hidden_size is {node.attributes['hidden_size']}, but R has shape {R.shape}")
+    D, G = len(directions), len(cell.gates)
+    state = (D, N, H) if layout == 0 else (N, D, H)
+    shapes = {
+        "W": (D, G * H, I),
+        "R": (D, G * H, H),
+        "B": (D, 2 * G * H),
+        "sequence_lens": (N,),
+        "P": (D, len(cell.peepholes) * H),
+        **{name: state for name in operator.inputs if name.startswith("initial_")},
+    }
+    for name, shape in shapes.items():
+        if name in inputs and inputs[name].shape != shape:
+            raise illegal("shapes", f"{name} has shape {inputs[name].shape}, not {shape}")
+
+    lengths = np.full(N, T, np.int64)
+    if "sequence_lens" in inputs:
+        given = inputs["sequence_lens"]
+        if given.dtype != np.int32:
+            raise illegal("types", f"sequence_lens is int32, not {given.dtype.name}")
+        if given.size and (given.min() < 0 or given.max() > T):
+            raise illegal("lengths", f"sequence_lens lie between 0 and {T}, not {given.tolist()}")
+        lengths = given.astype(np.int64)
+    if (lengths == 0).any():
+        touched.add("empty")
+
+    clip = node.attributes.get("clip")
+    if clip is not None:
+        if not clip >= 0:
+            raise illegal("clip", f"clip is a threshold, not {clip}")
+        clip = float(np.float32(clip))  # attributes are float32, whatever the tensors are
+        if clip == 0:
+            touched.add("zero_clip")
+            clip = None if interpretations.zero_clip == "off" else clip
+    clips: list[float | None] = [clip] * len(cell.activations)
+    if clip is not None and cell.inner:
+        touched.add("cell_output_clip")
+        if interpretations.cell_output_clip == "unclipped":
+            clips[-1] = None
+
+    if node.since_version in cell.unmarked:
+        touched.add("recurrent_product")
+    coupled = None
+    input_forget = node.attributes.get("input_forget", 0)
+    if input_forget not in (0, 1):
+        raise illegal("input-forget", f"input_forget is 0 or 1, not {input_forget}")
+    if input_forget:
+        touched.add("coupled_gate")
+        coupled = interpretations.coupled_gate
+    announced = "output_sequence" not in operator.attributes or node.attributes.get("output_sequence", 0)
+    if "Y" in node.outputs and not announced:
+        touched.add("sequence_output")
+
+    return Configuration(
+        cell=cell,
+        format=form,
+        directions=directions,
+        T=T,
+        N=N,
+        I=I,
+        H=H,
+        layout=layout,
+        activations=_activations(node, cell, D, interpretations, touched, illegal),
+        clips=tuple(clips),
+        coupled=coupled,
+        linear_before_reset=bool(node.attributes.get("linear_before_reset", 0)),
+        lengths=lengths,
+        empty=interpretations.empty,
+        outputs=node.outputs,
+        transposes=interpretations.recurrent_product == "transposed" or node.since_version not in cell.unmarked,
+        touched=frozenset(touched),
+    )
+
+
+def interpretations_touched(node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
+    """All interpretations on which a node's results depend, also those that only show when another one is followed:
+    counted by position, a coefficient list may have nothing left for a function whose default is open.
+
+    Raises IllegalNode as :func:`configure` does.
+    """
+    known: frozenset[str] = frozenset()
+    while True:
+        found = known.union(*(configure(node, inputs, r).touched for r in Interpretations().alternatives(known)))
+        if found == known:
+            return known
+        known = found
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _activations(
+    node: Node, cell: Cell, directions: int, interpretations: Interpretations, touched: set[str], illegal: Any
+) -> tuple[tuple[Activation, ...], ...]:
+    """The activation functions of each direction, with the coefficients that the attributes give them."""
+    each = len(cell.activations)
+    names = [_text(n) for n in node.attributes.get("activations", cell.activations * directions)]
+    if len(names) != each * directions:
+        raise illegal("activations", f"activations are {each * directions} names, not {len(names)}")
+    kinds = []
+    for name in names:
+        kind = kind_named(name)
+        if kind is None:
+            raise illegal("activations", f"no activation function is called {name!r}")
+        kinds.append(kind)
+
+    def consumed(attribute: str, uses: list[bool]) -> list[float | None]:
+        """The entry of a coefficient list that belongs to each activation; None where the list has none for it."""
+        values = [float(v) for v in node.attributes.get(attribute, ())]
+        if len(values) > len(kinds):
+            raise illegal(attribute.replace("_", "-"), f"{attribute} has more entries than there are activations")
+        by_use = [sum(uses[:position]) if used else len(values) for position, used in enumerate(uses)]
+        by_position = [position if used else len(values) for position, used in enumerate(uses)]
+        pick = {
+            name: [values[p] if p < len(values) else None for p in places]
+            for name, places in (("by-use", by_use), ("by-position", by_position))
+        }
+        if pick["by-use"] != pick["by-position"]:
+            touched.add("coefficients")
+        return pick[interpretations.coefficients]
+
+    alphas = consumed("activation_alpha", [k.uses_alpha for k in kinds])
+    betas = consumed("activation_beta", [k.uses_beta for k in kinds])
+
+    def coefficient(given: float | None, used: bool, default: float | None, assumed: float) -> Coefficient:
+        if not used:
+            return Coefficient(0.0)
+        if given is not None:
+            return Coefficient(float(np.float32(given)))
+        usual = Coefficient(assumed) if default is None else Coefficient.of(default)
+        if default is not None and node.since_version not in cell.without_defaults:
+            return usual
+        touched.add("defaults")
+        return usual if interpretations.defaults == "one" else Coefficient(0.0)
+
+    functions = []
+    for kind, alpha, beta in zip(kinds, alphas, betas, strict=True):
+        function = Activation(
+            kind,
+            coefficient(alpha, kind.uses_alpha, kind.default_alpha, 1.0),
+            coefficient(beta, kind.uses_beta, kind.default_beta, 0.0 if kind.name == "Affine" else 1.0),
+        )
+        if kind.name == "ThresholdedRelu":
+            touched.add("threshold")
+            if interpretations.threshold == "above":
+                function = replace(function, kind=THRESHOLDED_RELU_ABOVE)
+        functions.append(function)
+    return tuple(tuple(functions[d * each : (d + 1) * each]) for d in range(directions))

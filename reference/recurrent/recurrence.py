@@ -1,0 +1,184 @@
+"""The scan that all cells share: directions, lengths, layout, initial states and optional inputs.
+
+Everything inside works in *processing order*: step 0 is the one that a direction computes first. For a row of length L
+forward processes 0 ... L-1 and reverse L-1 ... 0; steps past the length come last in both, are computed like the others
+and then left out. One table of positions turns tensors into processing order and, being its own inverse, back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .cell import ABSENT, Gates, Number, Parameters, Recurrent
+from .node import Configuration
+
+__all__ = ["Computation", "Trace", "collect", "trace"]
+
+
+# Numbers of one array that are worked on at a time: small enough for a processor's cache, and for memory to be used
+# again instead of being asked for anew. Long sequences are taken in blocks of steps.
+_BLOCK = 1 << 17
+
+
+@dataclass(frozen=True)
+class Computation:
+    """A configuration with the float64 values of its tensors: all that the numbers depend on.
+
+    Faults are made by replacing parts of it.
+    """
+
+    configuration: Configuration
+    inputs: Mapping[str, NDArray[Any]] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What one direction held after every step, in processing order: arrays (T, N, H) of the arithmetic's numbers."""
+
+    positions: NDArray[np.int64] | slice
+    hidden: Number
+    inner: tuple[Number, ...]
+    initial: tuple[Number, ...]
+
+
+class Rows(Protocol):
+    """What there is to be walked through: T steps, of which each row has its number."""
+
+    @property
+    def T(self) -> int: ...
+    @property
+    def lengths(self) -> NDArray[np.int64]: ...
+    @property
+    def ragged(self) -> bool: ...
+
+
+def processing_order(configuration: Rows, direction: str) -> NDArray[np.int64] | slice:
+    """Which position each row processes at each step: (T, N), or a slice where that is the same for all rows."""
+    c = configuration
+    if direction == "forward":
+        return slice(None)
+    if not c.ragged:
+        return slice(None, None, -1)
+    t = np.arange(c.T)[:, np.newaxis]
+    positions: NDArray[np.int64] = np.where(t < c.lengths, c.lengths - 1 - t, t)
+    return positions
+
+
+def ordered(tensor: Any, positions: NDArray[np.int64] | slice) -> Any:
+    """A (T, N, ...) tensor with its steps in processing order, or from it back."""
+    if isinstance(positions, slice):
+        return tensor[positions]
+    return tensor[positions, np.arange(positions.shape[1])]
+
+
+def trace(computation: Computation, arithmetic: Any, observed: NDArray[Any] | None = None) -> tuple[Trace, ...]:
+    """Run every direction.
+
+    observed
+        The Y that a target reported, (T, D, N, H) in float64. Then each step starts from the reported state of the
+        step before (step-local); without it from the computed one (free run).
+    """
+    return tuple(_run(computation, arithmetic, d, observed) for d in range(len(computation.configuration.directions)))
+
+
+def _run(computation: Computation, arithmetic: Any, d: int, observed: NDArray[Any] | None) -> Trace:
+    c, inputs, cell = computation.configuration, computation.inputs, computation.configuration.cell
+    rows = len(cell.gates) * c.H
+    positions = processing_order(c, c.directions[d])
+    bias = inputs.get("B")
+    Wb, Rb = (ABSENT, ABSENT) if bias is None else (arithmetic.given(b) for b in (bias[d, :rows], bias[d, rows:]))
+    R = inputs["R"][d]
+    if not c.transposes:
+        R = R.reshape(-1, c.H, c.H).swapaxes(1, 2).reshape(R.shape)
+    all_weights = arithmetic.weights(R)
+    X = arithmetic.given(ordered(inputs["X"] if c.layout == 0 else inputs["X"].swapaxes(0, 1), positions))
+
+    prepared: dict[str, tuple[Any, Number]] = {}
+
+    def through(x: Number, letter: str) -> Number:
+        if letter not in prepared:
+            block = slice(position := cell.gates.index(letter) * c.H, position + c.H)
+            own_bias = ABSENT if bias is None else arithmetic.given(bias[d, rows:][block])
+            prepared[letter] = arithmetic.weights(R[block]), own_bias
+        weights, own_bias = prepared[letter]
+        return arithmetic.product(x, weights) + own_bias
+
+    W = arithmetic.weights(inputs["W"][d])
+    functions = cell.bind(arithmetic, c.activations[d], c.clips)
+    parameters = Parameters(
+        functions, _peepholes(c, inputs, d, arithmetic), c.coupled, c.linear_before_reset, arithmetic
+    )
+
+    initial = tuple(arithmetic.given(_initial(c, inputs, name, d)) for name in ("h", *cell.inner))
+    hidden, inner = initial[0], initial[1:]
+    if c.T == 0:
+        nothing = arithmetic.given(np.zeros((0, c.N, c.H)))
+        return Trace(positions, nothing, (nothing,) * len(inner), initial)
+    before = None
+    if observed is not None:
+        reported = arithmetic.shown(ordered(observed[:, d], positions)[:-1])
+        before = arithmetic.concatenate((hidden[np.newaxis], reported))
+    steps: list[tuple[Number, ...]] = []
+    block = max(1, _BLOCK // max(1, c.N * rows))
+    for start in range(0, c.T, block):
+        XW = Gates(arithmetic.product(X[start : start + block], W) + Wb, cell.gates, c.H)
+        # Where all states are known one walk takes all steps of the block; otherwise each waits for the one before.
+        for step in [slice(t, t + 1) for t in range(len(XW.number))] if before is None else [slice(None)]:
+            known = hidden[np.newaxis] if before is None else before[start : start + block]
+            HR = Recurrent(arithmetic.product(known, all_weights) + Rb, cell.gates, c.H, known, through)
+            stepped = cell.walk(parameters, replace(XW, number=XW.number[step]), HR, inner)
+            steps.append(stepped)
+            hidden, *rest = (arithmetic.kept(s[-1]) for s in stepped)
+            inner = tuple(rest)
+    H, *states = (arithmetic.concatenate(parts) for parts in zip(*steps, strict=True))
+    return Trace(positions, H, tuple(states), initial)
+
+
+def _peepholes(c: Configuration, inputs: Mapping[str, NDArray[Any]], d: int, arithmetic: Any) -> dict[str, Number]:
+    if "P" not in inputs:
+        return dict.fromkeys(c.cell.peepholes, ABSENT)
+    blocks = inputs["P"][d].reshape(len(c.cell.peepholes), c.H)
+    return {letter: arithmetic.given(block) for letter, block in zip(c.cell.peepholes, blocks, strict=True)}
+
+
+def _initial(c: Configuration, inputs: Mapping[str, NDArray[Any]], name: str, d: int) -> NDArray[Any]:
+    given = inputs.get(f"initial_{name}")
+    if given is None:
+        return np.zeros((c.N, c.H))
+    return given[d] if c.layout == 0 else given[:, d]
+
+
+def collect(configuration: Configuration, traces: tuple[Trace, ...], arithmetic: Any) -> dict[str, Number]:
+    """The operator's outputs, in its layout, from the traces of its directions."""
+    c = configuration
+    valid = (np.arange(c.T)[:, np.newaxis] < c.lengths)[..., np.newaxis]
+    zero = arithmetic.given(np.zeros(()))
+    outputs: dict[str, list[Number]] = {"Y": [], "Y_h": [], **{f"Y_{name}": [] for name in c.cell.inner}}
+    for run in traces:
+        Y = ordered(run.hidden, run.positions)
+        outputs["Y"].append((arithmetic.where(valid, Y, zero) if c.ragged else Y)[:, np.newaxis])
+        for name, steps, initial in zip(("h", *c.cell.inner), (run.hidden, *run.inner), run.initial, strict=True):
+            outputs[f"Y_{name}"].append(_last(c, steps, initial, arithmetic)[np.newaxis])
+    joined = {"Y": arithmetic.concatenate(outputs.pop("Y"), 1)}
+    joined.update({name: arithmetic.concatenate(parts) for name, parts in outputs.items()})
+    if c.layout == 1:
+        joined = {n: v.transpose(*((2, 0, 1, 3) if n == "Y" else (1, 0, 2))) for n, v in joined.items()}
+    return joined
+
+
+def _last(c: Configuration, steps: Number, initial: Number, arithmetic: Any) -> Number:
+    """The state after each row's last step, (N, H)."""
+    if c.T == 0:
+        last = initial
+    elif c.ragged:
+        last = steps[np.maximum(c.lengths - 1, 0), np.arange(c.N)]
+    else:
+        return steps[-1]
+    if c.empty == "zero":
+        initial = arithmetic.given(np.zeros((c.N, c.H)))
+    return arithmetic.where((c.lengths > 0)[:, np.newaxis], last, initial)

@@ -1,0 +1,79 @@
+"""The first lines on a target, as the terminal says them, each tied to the findings of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..conformance.results.answer import Answer, Hit, answer_of
+from ..conformance.results.support import Problem, Tried
+from . import fields
+from .findings import Finding, Member
+from .subject import Subject
+
+__all__ = ["Told", "told_of"]
+
+SHOWN = 8
+"""Hits and lacks on the first screen; the others are a click away."""
+
+_TONES = {
+    "conforms": ("check", "pass"),
+    "few": ("cross", "known"),
+    "departs": ("cross", "fail"),
+    "open": ("question", "quiet"),
+}
+
+
+@dataclass(frozen=True)
+class Told:
+    """The answer on one target; ``findings`` are those that the places in it mean."""
+
+    answer: Answer
+    findings: tuple[Finding, ...]
+
+    @property
+    def badge(self) -> tuple[str, str, str]:
+        """(icon, tone, words)."""
+        return (*_TONES[self.answer.state], self.answer.badge)
+
+    @property
+    def lacks(self) -> list[tuple[str, Finding | None]]:
+        """What is not supported, with the finding that says more."""
+        return [
+            (lack.what, None if lack.problem is None else self.findings[lack.problem]) for lack in self.answer.lacks
+        ]
+
+    @property
+    def hits(self) -> list[tuple[Hit, Finding]]:
+        """Whom it hits, with the finding, the first of several, that says more."""
+        return [(hit, self.findings[hit.problems[0]]) for hit in self.answer.hits]
+
+
+def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
+    """The answer on a target; ``findings`` are those of the page."""
+    own = [(finding, m) for finding in findings for m in finding.members if m.subject is subject]
+    tried = [
+        Tried(kind.op, kind.version, kind.type, kind.verdict, kind.reason, kind.expected, count)
+        for kind, count in subject.counts
+    ]
+    stale = len(fields.items(subject.info.get("stale")))
+    lists_used = subject.run.info.get("expected_failures") is not False
+    answer = answer_of(tried, [_problem(f, m) for f, m in own], stale=stale, lists_used=lists_used)
+    return Told(answer, tuple(finding for finding, _ in own))
+
+
+def _problem(finding: Finding, member: Member) -> Problem:
+    return Problem(
+        finding.title,
+        finding.kind,
+        finding.verdict or finding.kind,
+        "",
+        finding.conditions,
+        tuple(clause.id for clause in finding.clauses),
+        member.operators,
+        member.types,
+        member.count,
+        finding.section == "known",
+        member.why,
+        member.smallest,
+    )

@@ -1,0 +1,364 @@
+"""Two runs of one target: what broke between them, what was mended, and what else is no longer as it was.
+
+Cases are compared by their ids, which stand for the same model and the same bytes as long as the digests agree. What
+one run has not tried is not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..conformance.judging.judgement import UNTRIED
+from ..conformance.results.support import DECLINED
+from ..reference import ACCURACY_CLASSES
+from . import fields
+from .findings import Finding, findings_of
+from .results import Kind
+from .run import Run
+from .subject import Subject, TypeRow, subjects_of
+from .verdicts import word
+
+__all__ = ["Change", "Changes", "Comparison", "Group", "Moved", "compare"]
+
+BROKE, LOST, MENDED, GAINED, CHANGED = "broke", "lost", "mended", "gained", "changed"
+
+_NOT_THERE = frozenset(verdict.value for verdict in UNTRIED)
+"""Verdicts that say nothing of the target, so that nothing is compared with them."""
+
+_MOVED = 0.05
+"""Part of the larger one by which two largest errors among passes must differ to be told as a move. Errors of the same
+code are the same bits; other thread counts or instruction sets move them by less than that, rarely by more."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A case with its verdicts in both runs; message and command are those of the run in
+    which it does not pass, of the new one where both do not."""
+
+    case: str
+    operator: str
+    type: str
+    was: str
+    now: str
+    message: str
+    repeat: str
+
+    @property
+    def how(self) -> str:
+        """Both verdicts, in words."""
+        return f"{self.was} to {self.now}" if self.was != self.now else f"{self.was}, with another diagnosis"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Changes that one finding names, the simplest case first; ``finding`` is its title, empty for none."""
+
+    finding: str
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How accuracy moved in one element type. ``wider`` is whether the grade is one that allows more."""
+
+    type: str
+    grade_was: str
+    grade_now: str
+    worst_was: float | None
+    worst_now: float | None
+    wider: bool
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is different on one target. ``same`` counts the cases whose verdict is the same in both runs."""
+
+    name: str
+    old: Subject
+    new: Subject
+    same: int
+    groups: Mapping[str, tuple[Group, ...]]
+    only_old: tuple[str, ...]
+    only_new: tuple[str, ...]
+    accuracy: tuple[Moved, ...]
+
+    def count(self, kind: str) -> int:
+        """How many cases changed in that way."""
+        return sum(len(group.changes) for group in self.groups[kind])
+
+    @property
+    def worse(self) -> bool:
+        """Whether something got worse: a case broke, one is no longer supported, or accuracy has a wider grade."""
+        return bool(self.groups[BROKE] or self.groups[LOST] or any(moved.wider for moved in self.accuracy))
+
+    @property
+    def better(self) -> bool:
+        return bool(self.groups[MENDED] or self.groups[GAINED])
+
+    @property
+    def compared(self) -> int:
+        return self.same + sum(map(self.count, self.groups))
+
+    @property
+    def verdict(self) -> str:
+        """The answer in a line."""
+        if not self.compared:
+            return "unknown, the runs have no case in common"
+        parts = [f"{n:,} {words}" for kind, words in _WORDS if (n := self.count(kind))]
+        parts += [f"accuracy in {m.type} is down from {m.grade_was} to {m.grade_now}" for m in self.lost]
+        state = "worse" if self.worse else "better" if self.better else "changed" if parts else "the same"
+        return f"{state}: {', '.join(parts)}" if parts else f"the same in all {self.compared:,} cases"
+
+    @property
+    def lost(self) -> list[Moved]:
+        """Types whose accuracy is of a wider grade."""
+        return [moved for moved in self.accuracy if moved.wider]
+
+
+_WORDS = (
+    (BROKE, "broke"),
+    (LOST, "no longer supported"),
+    (MENDED, "mended"),
+    (GAINED, "newly supported"),
+    (CHANGED, "changed otherwise"),
+)
+
+HEADINGS = {
+    BROKE: "Broke",
+    LOST: "No longer supported",
+    MENDED: "Mended",
+    GAINED: "Newly supported",
+    CHANGED: "Changed otherwise",
+}
+"""The kinds of changes, what matters most first, and what each is called."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs, target by target. ``warnings`` say what makes them less than comparable, one line each."""
+
+    old: Run
+    new: Run
+    targets: tuple[Changes, ...]
+    only_old: tuple[str, ...]
+    only_new: tuple[str, ...]
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def worse(self) -> bool:
+        return any(changes.worse for changes in self.targets)
+
+
+def compare(old: Run, new: Run) -> Comparison:
+    """Compare two runs, target by target of the same name; where each has but one, these two, whatever their names."""
+    comparison = compare_subjects(old, new, subjects_of([old]), subjects_of([new]))
+    return replace(comparison, warnings=(*old.problems, *new.problems, *comparison.warnings))
+
+
+def compare_subjects(
+    old: Run, new: Run, olds: Sequence[Subject], news: Sequence[Subject], findings: Sequence[Finding] | None = None
+) -> Comparison:
+    """As `compare`, for runs whose targets have been read; ``findings`` are those of all of them, where known."""
+    if len(olds) == len(news) == 1:
+        pairs = [(olds[0], news[0])]
+    else:
+        by_name = {subject.name: subject for subject in news}
+        pairs = [(subject, by_name[subject.name]) for subject in olds if subject.name in by_name]
+    known = list(findings) if findings is not None else [*findings_of(olds), *findings_of(news)]
+    paired = {subject.name for pair in pairs for subject in pair}
+    return Comparison(
+        old,
+        new,
+        tuple(_changes(before, after, known) for before, after in pairs),
+        tuple(subject.name for subject in olds if subject.name not in paired),
+        tuple(subject.name for subject in news if subject.name not in paired),
+        tuple(_warnings(old, new, pairs)),
+    )
+
+
+def _warnings(old: Run, new: Run, pairs: Iterable[tuple[Subject, Subject]]) -> Iterator[str]:
+    """In what the runs differ beside their targets' answers."""
+    for key, words in (("profile", "profile"), ("onnxspec", "release of onnxspec")):
+        values = [fields.text(run.info.get(key), "unknown", 100) for run in (old, new)]
+        if values[0] != values[1]:
+            yield f"They differ in {words}: {values[0]}, then {values[1]}."
+    if not (old.info and new.info):  # that has been said
+        return
+    selections = [dict(fields.flattened(fields.mapping(run.info.get("selection")))) for run in (old, new)]
+    if selections[0] != selections[1]:
+        chosen = ["; ".join(f"{k} {v}" for k, v in each.items() if v) or "everything" for each in selections]
+        yield f"They differ in what was selected: {chosen[0]}, then {chosen[1]}."
+    digests = [fields.mapping(run.info.get("digests")) for run in (old, new)]
+    changed = sorted(key for key in digests[0] if key in digests[1] and digests[0][key] != digests[1][key])
+    if changed:
+        names = ", ".join(fields.text(key, limit=60) for key in changed[:8])
+        yield f"The cases themselves differ for {names}: those of the same id are compared, the others stand apart."
+    for before, after in pairs:
+        if before.name != after.name:
+            yield f"The targets have different names: {before.name}, then {after.name}."
+        for key, words in (("class", "accuracy class"), ("options", "options"), ("wrap", "wrap")):
+            texts = [
+                ", ".join(f"{name} {value}".strip() for name, value in fields.flattened(subject.info.get(key)))
+                for subject in (before, after)
+            ]
+            if texts[0] != texts[1]:
+                yield f"{after.name} differs in {words}: {texts[0] or 'none'}, then {texts[1] or 'none'}."
+
+
+def _changes(old: Subject, new: Subject, findings: Sequence[Finding]) -> Changes:
+    rows = [_rows(subject) for subject in (old, new)]
+    titles = [_titles(subject, findings) for subject in (old, new)]
+    found: dict[str, list[tuple[str, Change]]] = {kind: [] for kind in HEADINGS}
+    same = 0
+    for case, row in rows[1].items():
+        if case not in rows[0]:
+            continue
+        before, after = _kind(old, rows[0][case]), _kind(new, row)
+        kind = _difference(before, after)
+        if kind is None:
+            same += before.verdict not in _NOT_THERE and after.verdict not in _NOT_THERE
+            continue
+        where, title = (old, titles[0]) if kind in (MENDED, GAINED) else (new, titles[1])
+        place = rows[0][case] if where is old else row
+        note = where.run.results.notes.get(place)
+        change = Change(
+            case,
+            after.operator,
+            after.type,
+            before.verdict,
+            after.verdict,
+            note.message if note else "",
+            where.run.results.repeat(place),
+        )
+        found[kind].append((title.get(case, ""), change))
+    return Changes(
+        new.name,
+        old,
+        new,
+        same,
+        {kind: _grouped(changes) for kind, changes in found.items()},
+        tuple(case for case in rows[0] if case not in rows[1]),
+        tuple(case for case in rows[1] if case not in rows[0]),
+        tuple(_moves(old, new)),
+    )
+
+
+def _rows(subject: Subject) -> dict[str, int]:
+    """Row by case, of one target."""
+    results = subject.run.results
+    return {case: row for row, case in enumerate(results.case) if results.kind_of[row] in subject.kinds}
+
+
+def _kind(subject: Subject, row: int) -> Kind:
+    results = subject.run.results
+    return results.kinds[results.kind_of[row]]
+
+
+def _difference(before: Kind, after: Kind) -> str | None:
+    """In which way a case changed; None where it did not, or where nobody can tell."""
+    was, now = before.verdict, after.verdict
+    if was in _NOT_THERE or now in _NOT_THERE:
+        return None
+    failed, fails = word(was).failing, word(now).failing
+    if fails and not failed:
+        return BROKE
+    if fails and failed:
+        return CHANGED if was != now or before.diagnosis != after.diagnosis else None
+    if now in DECLINED and was not in DECLINED:
+        return LOST if was == "pass" else CHANGED
+    if failed:
+        return MENDED if now == "pass" else CHANGED
+    return GAINED if was in DECLINED and now == "pass" else None if was == now or was in DECLINED else CHANGED
+
+
+def _titles(subject: Subject, findings: Sequence[Finding]) -> dict[str, str]:
+    """The title of the finding that names a case, by case; of several, of the first."""
+    named: dict[str, str] = {}
+    for finding in findings:
+        for member in finding.members:
+            if member.subject is subject:
+                for case in member.cases:
+                    named.setdefault(case, finding.title)
+    return named
+
+
+def _grouped(changes: Sequence[tuple[str, Change]]) -> tuple[Group, ...]:
+    """By finding, the largest group first; in each the shortest ids first, since they have the fewest features."""
+    groups: dict[str, list[Change]] = {}
+    for title, change in changes:
+        groups.setdefault(title, []).append(change)
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    return tuple(Group(title, tuple(sorted(of, key=lambda c: (len(c.case), c.case)))) for title, of in ordered)
+
+
+def _moves(old: Subject, new: Subject) -> Iterator[Moved]:
+    """The types in which accuracy is not what it was."""
+    before: dict[str, TypeRow] = {row.type: row for row in old.types}
+    order = list(ACCURACY_CLASSES)
+    for row in new.types:
+        was = before.get(row.type)
+        if was is None:
+            continue
+        grades = was.passing_grade, row.passing_grade
+        wider = all(grade in order for grade in grades) and order.index(grades[1]) > order.index(grades[0])
+        if grades[0] != grades[1] or _apart(was.worst, row.worst):
+            yield Moved(row.type, *grades, was.worst, row.worst, wider)
+
+
+def _apart(was: float | None, now: float | None) -> bool:
+    return was is not None and now is not None and abs(was - now) > _MOVED * max(was, now)
+
+
+def as_json(comparison: Comparison) -> dict[str, Any]:
+    """The comparison as JSON holds it; the keys are in docs/results.md."""
+
+    def end(run: Run) -> dict[str, Any]:
+        return {
+            "folder": str(run.path),
+            "started": fields.text(run.info.get("started"), limit=60),
+            "onnxspec": fields.text(run.info.get("onnxspec"), limit=60),
+        }
+
+    return {
+        "schema": 1,
+        "old": end(comparison.old),
+        "new": end(comparison.new),
+        "worse": comparison.worse,
+        "warnings": list(comparison.warnings),
+        "only_old": list(comparison.only_old),
+        "only_new": list(comparison.only_new),
+        "targets": [
+            {
+                "name": changes.name,
+                "old_version": changes.old.version,
+                "new_version": changes.new.version,
+                "worse": changes.worse,
+                "same": changes.same,
+                **{
+                    kind: [
+                        {**vars(change), "finding": group.finding}
+                        for group in changes.groups[kind]
+                        for change in group.changes
+                    ]
+                    for kind in HEADINGS
+                },
+                "only_old": list(changes.only_old),
+                "only_new": list(changes.only_new),
+                "accuracy": [vars(moved) for moved in changes.accuracy],
+            }
+            for changes in comparison.targets
+        ],
+    }
+
+
+def tone(kind: str) -> tuple[str, str]:
+    """Icon and tone of a kind of change."""
+    return {
+        BROKE: ("cross", "fail"),
+        LOST: ("bar", "fail"),
+        MENDED: ("check", "pass"),
+        GAINED: ("check", "pass"),
+        CHANGED: ("wave", "known"),
+    }[kind]

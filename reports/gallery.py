@@ -1,0 +1,164 @@
+"""The gallery: what real runtimes do, a paragraph for each finding, from run folders."""
+
+from __future__ import annotations
+
+import os.path
+import shlex
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import fields
+from .answers import told_of
+from .findings import ASIDE, KNOWN, NEW, Finding, Member, findings_of
+from .markdown import code, plain
+from .run import Run
+from .subject import Subject, subjects_of
+
+__all__ = ["Entry", "entries_of", "gallery_markdown"]
+
+_VERSIONS_NAMED = 6
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One finding on one target."""
+
+    subject: Subject
+    finding: Finding
+    member: Member
+
+    @property
+    def verdict(self) -> str:
+        """The verdict of its smallest case; of one that the run made up itself, which has no result, the finding's."""
+        results = self.subject.run.results
+        for row in self.member.rows:
+            if results.case[row] == self.member.smallest:
+                return results.kinds[results.kind_of[row]].verdict
+        return self.finding.verdict
+
+    @property
+    def case(self) -> str:
+        """What names its smallest case on a command line: its id, or for one that is in no profile its text."""
+        words = shlex.split(self.member.repeat)
+        return words[2] if words[:2] == ["onnxspec", "explain"] and len(words) > 2 else self.member.smallest
+
+
+def entries_of(runs: Sequence[Run]) -> list[Entry]:
+    """All findings of the runs that rest on a case, target by target; what is unsupported is no entry."""
+    subjects = subjects_of(runs)
+    findings = [finding for finding in findings_of(subjects) if finding.section in (NEW, KNOWN, ASIDE)]
+    found = [
+        Entry(subject, finding, member)
+        for subject in subjects
+        for finding in findings
+        for member in finding.members
+        if member.subject is subject
+    ]
+    return [entry for entry in found if entry.verdict and entry.member.smallest]
+
+
+def gallery_markdown(
+    runs: Sequence[Run], entries: Sequence[Entry], command: str, cases: Path | None = None, out: Path | None = None
+) -> str:
+    """The page.
+
+    entries
+        Those that are shown, of `entries_of`.
+    command
+        The command that makes it, which the page names.
+    cases
+        A folder to copy the smallest case of each entry to, as an ONNX test-case directory; it is linked to from
+        ``out``, the page's own file. Raises OSError where that cannot be written.
+    """
+    subjects = [subject for subject in subjects_of(runs) if subject.tally.total]
+    findings = findings_of(subjects)
+    lines = [
+        "# Gallery",
+        "",
+        "What real runtimes do with recurrent operators where that is not what the documents say. Each entry was run;",
+        "its smallest case was run once more, in a process of its own, when this page was made, and gave the same",
+        "verdict. What a runtime does not support is no entry. [findings.md](findings.md) says how findings come",
+        "about; `onnxspec generate DIR --all --case ID` writes a case as an ONNX test-case",
+        "directory.",
+        "",
+        "Made by a command, not by hand:",
+        "",
+        "```sh",
+        command,
+        "```",
+        "",
+        "| runtime | run with | conforms | entries |",
+        "|---|---|---|--:|",
+    ]
+    for subject in subjects:
+        own = [entry for entry in entries if _same(entry.subject, subject)]
+        badge = plain(told_of(subject, findings).answer.badge)
+        lines.append(f"| {plain(_name(subject))} | {plain(_release(subject))} | {badge} | {len(own)} |")
+    lines.append("")
+    for subject in subjects:
+        lines += _target(subject, [entry for entry in entries if _same(entry.subject, subject)], findings, cases, out)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _same(one: Subject, other: Subject) -> bool:
+    return one.run is other.run and one.name == other.name
+
+
+def _name(subject: Subject) -> str:
+    return f"{subject.label} {subject.version}".strip()
+
+
+def _release(subject: Subject) -> str:
+    info = subject.run.info
+    release = fields.text(info.get("onnxspec"), limit=60)
+    return f"onnxspec {release}, {fields.text(info.get('profile'), limit=60)}, {fields.text(info.get('started'))[:10]}"
+
+
+def _target(
+    subject: Subject, entries: Sequence[Entry], findings: Sequence[Finding], cases: Path | None, out: Path | None
+) -> Iterator[str]:
+    answer = told_of(subject, findings).answer
+    yield f"## {plain(_name(subject))}"
+    yield ""
+    lacking = f" Not: {plain(answer.lacking)}." if answer.lacks else ""
+    yield f"Runs {plain(answer.supported)}.{lacking}"
+    yield ""
+    for entry in entries:
+        yield f"### {plain(entry.finding.title)}"
+        yield ""
+        yield " ".join(_paragraph(entry))
+        if cases is not None and entry.member.exhibit is not None:
+            place = cases / f"{subject.name.replace(':', '-')}-{entry.member.smallest}"
+            for name in entry.member.exhibit.files:
+                if name == "model.onnx" or name.startswith("test_data_set_"):
+                    (place / name).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(entry.member.exhibit.folder / name, place / name)
+            link = place if out is None else Path(os.path.relpath(place, out.parent))
+            yield f"[The case as a directory](<{link.as_posix()}>)."
+        yield ""
+        if entry.member.repeat:
+            yield "```sh"
+            yield " ".join(entry.member.repeat.split())
+            yield "```"
+            yield ""
+
+
+def _paragraph(entry: Entry) -> Iterator[str]:
+    finding, member = entry.finding, entry.member
+    versions = list(member.versions)
+    named = ", ".join(map(plain, versions[:_VERSIONS_NAMED]))
+    more = f" and {len(versions) - _VERSIONS_NAMED} more" if len(versions) > _VERSIONS_NAMED else ""
+    count = f"{member.count:,} case{'' if member.count == 1 else 's'}"
+    yield f"**{plain(entry.verdict)}** in {count} of {named}{more}; {', '.join(map(plain, member.types))}."
+    if member.message:
+        message = " ".join(member.message.split())
+        yield f"The smallest says: {plain(message if len(message) <= 300 else message[:300] + ' ...')}."
+    if member.why:
+        yield plain(member.why.rstrip(".")) + "."
+    for clauses, said in finding.statements[:2]:
+        status = f" ({plain(said.status)})" if said.status else ""
+        text = f": {plain(said.text)}" if said.text else ""
+        yield f"Clause {', '.join(code(clause.id) for clause in clauses)}{status}{text}"
+    yield f"Smallest case: {code(member.smallest)}."

@@ -1,0 +1,64 @@
+"""Results as JUnit XML, the form that most services of continuous integration read: one test case for each case on
+each target, so that what is wrong counts once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from ..conformance.judging.judgement import DECLINED, UNTRIED, Verdict
+from ..conformance.results.result import Result
+from . import fields
+
+__all__ = ["junit_xml"]
+
+
+def junit_xml(targets: Mapping[str, Sequence[Result]], required: Iterable[Result] = ()) -> bytes:
+    """The XML, a suite for each target.
+
+    A failing result is a failure, unless the target's list of known failures names it: then it is skipped, with the
+    reason there. What is not supported is skipped, unless ``required`` has it; what could not be tried is an error.
+    """
+    demanded = {(result.target, result.case) for result in required}
+    document = JUnitXml("onnxspec")
+    for name, results in targets.items():
+        suite = TestSuite(_clean(name))
+        suite.add_testcases([_case(result, (name, result.case) in demanded) for result in results])
+        document.add_testsuite(suite)
+    text: bytes = document.tostring()  # type: ignore[no-untyped-call]
+    return b'<?xml version="1.0" encoding="utf-8"?>\n' + text
+
+
+def _clean(text: str) -> str:
+    """A text without what XML cannot hold."""
+    return fields.printable(text)
+
+
+def _case(result: Result, required: bool) -> TestCase:
+    case = TestCase(_clean(result.case), _clean(f"{result.target}.{result.op}-{result.version}.{result.type}"))
+    case.time = round(result.seconds, 6)
+    outcome = _outcome(result, required)
+    if outcome is not None:
+        case.result = [outcome]
+    if result.printed and result.failing:
+        case.system_out = _clean(result.printed)
+    return case
+
+
+def _outcome(result: Result, required: bool) -> Failure | Skipped | Error | None:
+    verdict = result.verdict.value
+    message = _clean(" ".join(f"{verdict}: {result.message}".rstrip(": ").split()))
+    if result.failing and result.expected:
+        return Skipped(_clean(f"known failure, {message}; {result.why}"), verdict)
+    if result.failing or (required and result.verdict in DECLINED):
+        failure = Failure(message, verdict)
+        lines = [message, f"clause: {result.clause}" if result.clause else ""]
+        lines += [f"diagnosis: {', '.join(result.diagnosis)}" if result.diagnosis else "", f"repeat: {result.repeat}"]
+        failure.text = _clean("\n".join(filter(None, lines)))
+        return failure
+    if result.verdict in UNTRIED:
+        return Error(message, verdict)
+    if result.verdict in DECLINED or result.verdict is Verdict.INCONCLUSIVE:
+        return Skipped(message, verdict)
+    return None

@@ -1,0 +1,138 @@
+"""The strategy for ExtendedLSTM draws what is legal, all of it, for the judge; it shrinks, and checks bounds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import Phase, find, given, settings
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+from onnxspec.cases import build_case
+from onnxspec.cases.operators.extended_lstm.spec import DOMAIN, ExtendedSpec
+from onnxspec.cases.portable import case_from_json, case_text
+from onnxspec.cases.strategies import cases, operator_cases
+from onnxspec.conformance import NotConforming, assert_conforms
+from onnxspec.reference import Node, evaluate, resolve
+
+EXTENDED = cases("ExtendedLSTM", 1)
+fixed = settings(derandomize=True, database=None, deadline=None)
+SIMPLEST: dict[str, Any] = {"T": 1, "N": 1, "I": 1, "H": 1, "bias": False} | dict.fromkeys("xwrb", (2.0**-15, 32768))
+
+
+def drawn(strategy: Any, count: int) -> list[ExtendedSpec]:
+    """So many draws, the same ones every time."""
+    found: list[ExtendedSpec] = []
+
+    @settings(fixed, max_examples=count, phases=[Phase.generate])
+    @given(strategy)
+    def collect(spec: ExtendedSpec) -> None:
+        found.append(spec)
+
+    collect()
+    return found
+
+
+def documented(model: bytes, inputs: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
+    """A runtime that computes as the document says, every state from the one before."""
+    graph = onnx.load_model_from_string(model).graph
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    attributes = {a.name: helper.get_attribute_value(a) for a in graph.node[0].attribute}
+    node = Node("ExtendedLSTM", 1, attributes, ("Y",), DOMAIN)
+    return [evaluate(node, {**constants, **inputs})["Y"].astype(np.float32)]
+
+
+@pytest.mark.filterwarnings("ignore:.*no element could be judged")
+@settings(fixed, max_examples=50)
+@given(cases("ExtendedLSTM", 1, min_steps=0, min_rows=0))
+def test_every_draw_is_legal_and_what_the_document_computes_conforms(spec: ExtendedSpec) -> None:
+    case = build_case(spec)
+    for feed in case.trial.feeds:
+        resolve(case.trial.node, feed.inputs)
+    assert_conforms(spec, documented)
+    assert case_from_json(json.loads(case_text(spec))) == spec
+
+
+def test_the_negative_of_it_does_not() -> None:
+    only = {"data": ["dense"], "y": [(2.0**-15, 32768)], "bias": [True], "b": [(2.0**-13, 20000)]}
+    for spec in drawn(cases("ExtendedLSTM", 1, only=only), 5):
+        with pytest.raises(NotConforming, match="wrong"):
+            assert_conforms(spec, lambda model, inputs: [-Y for Y in documented(model, inputs)])
+
+
+def test_every_value_is_drawn() -> None:
+    found = drawn(cases("ExtendedLSTM", 1, min_steps=0, min_rows=0), 500)
+    for name, values in {
+        "T": range(7),
+        "N": range(5),
+        "I": range(1, 9),
+        "H": range(1, 9),
+        "data": ("dense", "ties", "inf", "far", "nan"),
+        "weights": ("initializer", "input"),
+        "reruns": ("none", "data", "sizes"),
+        **dict.fromkeys(("bias", "hidden_size", "old", "explicit"), (False, True)),
+    }.items():
+        assert {getattr(spec, name) for spec in found} == set(values), name
+    for name in "xwrby":
+        pairs = [pair for spec in found if (pair := getattr(spec, name))]
+        assert {zero_point for _, zero_point in pairs} >= {0, 32767, 32768, 65535}
+        assert min(scale for scale, _ in pairs) < 2.0**-24
+        assert max(scale for scale, _ in pairs) > 2.0**-9
+    assert any(spec.y is None for spec in found)
+    assert {pair for spec in found for pair in spec.fill} == {(n, f) for n in "XWRB" for f in (0.25, 1.5)}
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (lambda s: True, {}),
+        (lambda s: s.T > 2 and s.bias, {"T": 3, "bias": True}),
+        (lambda s: s.N > 1, {"N": 2}),
+        (lambda s: s.y is not None, {"y": (2.0**-15, 32768)}),
+        (lambda s: s.data == "nan", {"data": "nan"}),
+        (lambda s: s.x[1] == 0, {"x": (2.0**-15, 0)}),
+    ],
+    ids=["nothing", "steps", "rows", "quantized", "nan", "zero-point"],
+)
+def test_what_a_failure_does_not_need_goes(condition: Callable[[ExtendedSpec], bool], expected: dict[str, Any]) -> None:
+    calm = settings(fixed, max_examples=2000, phases=[Phase.generate, Phase.shrink])
+    spec = find(EXTENDED, condition, settings=calm)
+    assert spec == ExtendedSpec("drawn", **{**SIMPLEST, **expected})
+
+
+def test_bounds_hold() -> None:
+    only: dict[str, Collection[Any]] = {"reruns": ["none"], "y": [None, (0.5, 7)], "data": ["nan", "dense"]}
+    found = drawn(operator_cases("ExtendedLSTM", max_steps=2, max_rows=1, max_inputs=3, max_size=2, only=only), 200)
+    assert {spec.T for spec in found} == {1, 2}
+    assert {spec.N for spec in found} == {1}
+    assert {spec.I for spec in found} == {1, 2, 3}
+    assert {spec.H for spec in found} == {1, 2}
+    assert {spec.reruns for spec in found} == {"none"}
+    assert {spec.y for spec in found} == {None, (0.5, 7)}
+    assert {spec.data for spec in found} == {"dense", "nan"}
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ({"types": "float16"}, r"ExtendedLSTM-1 has no type 'float16'; there are 'float32'"),
+        ({"activations": ["Tanh"]}, "ExtendedLSTM-1 lists no activation functions"),
+        ({"max_steps": 0}, "max_steps is 1 or more, not 0"),
+        ({"only": {"layout": [0]}}, "ExtendedLSTM-1 has no axis 'layout'; only takes bias, "),
+        ({"only": {"bias": [1]}}, "ExtendedLSTM-1 has no bias 1; there are False, True"),
+        ({"only": {"bias": True}}, "bias is a list of at least one value, not True"),
+        ({"only": {"x": [None]}}, "x is a pair of a positive float32 scale and a zero point from 0 to 65535, not None"),
+        ({"only": {"y": [(0.0, 0)]}}, r"y is a pair of .*, or None, not \(0.0, 0\)"),
+        ({"only": {"w": [(1e-60, 0)]}}, r"w is a pair"),
+        ({"only": {"r": [(1.0, 65536)]}}, r"r is a pair"),
+    ],
+)
+def test_bounds_are_checked_before_anything_is_drawn(bounds: dict[str, Any], message: str) -> None:
+    for strategy in (lambda **b: cases("ExtendedLSTM", 1, **b), lambda **b: operator_cases("ExtendedLSTM", **b)):
+        with pytest.raises(ValueError, match=message):
+            strategy(**bounds)

@@ -1,0 +1,80 @@
+"""ExtendedLSTM's profile: pinned, unique, legal where it must be, and every forbidden model breaks what it says."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import onnx
+import pytest
+
+from onnxspec.cases import clauses_exercised, digest_of, family_of, features_of, pinned_digests, profile
+from onnxspec.cases.operators.extended_lstm.profile import extended_profile
+from onnxspec.cases.operators.extended_lstm.spec import calibrated
+from onnxspec.cases.operators.extended_lstm.violations import extended_violation
+from onnxspec.cases.portable import case_from_json, case_text
+from onnxspec.reference import IllegalNode, clauses_of
+from onnxspec.reference.operators.extended_lstm.document import resolve
+
+CORE = extended_profile("core")
+# The document's clause for the type is as true of these as the one that they are there for.
+ALSO = {"extendedlstm.scales": "extendedlstm.attributes.types", "extendedlstm.shapes": "extendedlstm.hidden-size"}
+
+
+@pytest.mark.parametrize("name", ["smoke", "core", "full"])
+def test_it_is_what_was_pinned(name: str) -> None:
+    assert digest_of(profile(name, "ExtendedLSTM", 1)) == pinned_digests()[name]["ExtendedLSTM-1"], (
+        "python -m onnxspec.cases.profiles.pin"
+    )
+
+
+def test_ids_are_unique_and_safe() -> None:
+    assert len({spec.id for spec in CORE}) == len(CORE)
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]{1,200}", spec.id) for spec in CORE)
+    assert {s.id for s in extended_profile("smoke")} <= {s.id for s in CORE}
+
+
+def test_a_spec_survives_its_json_form() -> None:
+    for spec in CORE:
+        assert case_from_json(json.loads(case_text(spec))) == spec
+
+
+def test_every_clause_has_a_case() -> None:
+    exercised = {clause.id for spec in CORE for clause in clauses_exercised(spec)}
+    assert {clause.id for clause in clauses_of("ExtendedLSTM")} == exercised
+
+
+def test_legal_cases_are_legal_and_the_others_break_their_clause() -> None:
+    for spec in CORE:
+        draft = spec.broken
+        onnx.load_model_from_string(spec.model(draft))
+        if not spec.illegal:
+            resolve(draft.attributes, draft.inputs)
+        elif extended_violation(spec.illegal).topic != "outputs":  # which resolve() is not told
+            with pytest.raises(IllegalNode) as error:
+                resolve(draft.attributes, draft.inputs)
+            clause = extended_violation(spec.illegal).clause(spec.op)
+            assert error.value.clause in (clause, ALSO.get(clause)), spec.id
+
+
+def test_what_may_spoil_memory_comes_last() -> None:
+    spoils = [spec.spoils for spec in CORE]
+    assert spoils == sorted(spoils)
+    assert sum(spoils) >= 15
+
+
+def test_calibration() -> None:
+    scale, zero_point = calibrated(-1.0, 1.0)
+    assert zero_point in (32767, 32768)
+    assert scale == pytest.approx(2 / 65535)
+    assert calibrated(0.5, 2.0)[1] == 0
+    assert calibrated(0.0, 0.0) == (1.0, 0)
+
+
+def test_features_of_a_node_are_those_of_its_case() -> None:
+    """A model that was made elsewhere has no spec, and the same features all the same."""
+    names = {"bias-absent", "quantized-output", "float-output", "size-one", "size-zero", "several-rows", "nonfinite"}
+    names |= {"hidden-size-absent", "saturating-output"}
+    for spec in (spec for spec in CORE if not spec.illegal):
+        of_node = family_of(spec.op).node_features(spec.node, spec.inputs())
+        assert of_node & names == features_of(spec) & names, spec.id

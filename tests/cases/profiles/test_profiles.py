@@ -1,0 +1,144 @@
+"""Profiles are pinned, their cases legal, their ids stable and safe, their models few and sound."""
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from onnxspec.cases import (
+    PROFILES,
+    CaseSpec,
+    build_case,
+    clauses_exercised,
+    digest_of,
+    operator_versions,
+    pinned_digests,
+    profile,
+)
+from onnxspec.reference import clauses_of, evaluate
+
+CORE = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
+LEGAL = [spec for spec in CORE if not spec.illegal]
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_profiles_are_what_was_pinned(name: str) -> None:
+    now = {f"{op}-{v}": digest_of(profile(name, op, v)) for op, v in operator_versions(None)}
+    assert now == pinned_digests()[name], "python -m onnxspec.cases.profiles.pin, if the profile is meant to change"
+
+
+def test_smoke_is_small_and_part_of_core() -> None:
+    smoke = [spec for op, version in operator_versions() for spec in profile("smoke", op, version)]
+    assert 30 <= len(smoke) <= 60
+    assert {s.id for s in smoke} <= {s.id for s in CORE}
+
+
+def test_core_stays_within_what_device_compilers_can_bear() -> None:
+    """Twins are models too. Forbidden ones are refused before anything is compiled; their legal twins count."""
+    trials = [trial for spec in CORE for case in [build_case(spec)] for trial in (case.trial, case.twin) if trial]
+    models = {trial.model for trial in trials if trial.violation is None}
+    assert len(CORE) <= 1500
+    assert len(models) <= 600
+
+
+def test_ids_are_unique_safe_and_stable() -> None:
+    assert len({s.id for s in CORE}) == len(CORE)
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]{1,200}", s.id) for s in CORE)
+    # Written down once: people's scripts and lists of expected failures hold ids.
+    plain = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, outputs=("Y", "Y_h", "Y_c"), weights="initializer")
+    assert plain.id == "lstm-14.float32.forward.T4N3I2H5.d456c0"
+
+
+def test_specs_survive_their_json_form() -> None:
+    for spec in CORE:
+        assert CaseSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+
+
+def test_a_spec_is_shown_as_what_makes_it() -> None:
+    assert repr(CaseSpec("LSTM", 14, initial="all")) == "CaseSpec('LSTM', 14, initial='all')"
+    assert repr(CaseSpec("RNN", 7, "float16", alpha=(0.5,))) == "CaseSpec('RNN', 7, type='float16', alpha=(0.5,))"
+    for spec in CORE:
+        assert eval(repr(spec), {"CaseSpec": CaseSpec}) == spec
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"op": "LSMT"}, "op is 'LSTM', 'GRU' or 'RNN', not 'LSMT'"),
+        ({"version": 15}, "version of LSTM is 1, 7, 14"),
+        ({"type": "bfloat16"}, "type of LSTM-14 is 'float16', 'float32' or 'float64', not 'bfloat16'"),
+        (
+            {"T": 4, "N": 3, "lengths": "raged"},
+            "lengths of LSTM-14 is 'absent', 'full', 'short', 'ragged' or 'empty', ",
+        ),
+        ({"op": "GRU", "peepholes": True}, "peepholes of GRU-14 is False, not True"),
+        ({"op": "GRU", "initial": "c"}, "initial of GRU-14 is 'none', 'all' or 'h', not 'c'"),
+        ({"linear_before_reset": 1}, "linear_before_reset of LSTM-14 is None, not 1"),
+        ({"version": 7, "layout": 1}, "layout of LSTM-7 is 0, not 1"),
+        ({"layout": True}, "layout of LSTM-14 is 0 or 1, not True"),
+        ({"bias": 1}, "bias of LSTM-14 is False or True, not 1"),
+        ({"T": -1}, "T of LSTM-14 is a whole number from 0 to 1048576, not -1"),
+        ({"H": 0}, "H of LSTM-14 is a whole number from 1 to 1048576, not 0"),
+        ({"seed": 1.0}, "seed of LSTM-14 is a whole number from 0 to 9223372036854775807, not 1.0"),
+        ({"activations": "Tanh"}, "activations of LSTM-14 is None or a tuple of names, not an empty one, not 'Tanh'"),
+        ({"alpha": 0.5}, "alpha of LSTM-14 is None or a tuple of finite numbers, not an empty one, not 0.5"),
+        ({"clip": "0.5"}, "clip of LSTM-14 is None or a finite number, not '0.5'"),
+        ({"outputs": ["Y"]}, "outputs of LSTM-14 is ('Y', 'Y_h', 'Y_c'), "),
+        ({"outputs": ("Y_h",)}, "outputs of LSTM-14 is ('Y', 'Y_h', 'Y_c'), "),
+        ({"outputs": ()}, "outputs of LSTM-14 is ('Y', 'Y_h', 'Y_c'), "),
+    ],
+)
+def test_what_no_case_can_be_is_refused_by_the_name_of_the_field(fields: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(complaint)}"):
+        CaseSpec(**{"op": "LSTM", "version": 14, **fields})
+
+
+def test_every_model_passes_the_checker_and_infers_the_shapes_that_the_reference_gives() -> None:
+    for spec in LEGAL:
+        case = build_case(spec)
+        for trial in (case.trial, case.twin):
+            if trial is None:
+                continue
+            model = onnx.load_from_string(trial.model)
+            onnx.checker.check_model(model, full_check=True)
+            outputs = evaluate(trial.node, trial.feeds[-1].inputs)
+            declared = {o.name: o.type.tensor_type.shape.dim for o in model.graph.output}
+            for name, array in outputs.items():
+                fixed = [d.dim_value for d in declared[name] if not d.dim_param]
+                assert fixed == [n for n, d in zip(array.shape, declared[name], strict=True) if not d.dim_param]
+
+
+def test_cases_are_rebuilt_bit_for_bit() -> None:
+    for spec in CORE[::17]:
+        first, second = build_case(spec), build_case(CaseSpec.from_json(spec.to_json()))
+        assert first.trial.model == second.trial.model
+        for a, b in zip(first.trial.feeds, second.trial.feeds, strict=True):
+            assert {n: x.tobytes() for n, x in a.fed.items()} == {n: x.tobytes() for n, x in b.fed.items()}
+
+
+@pytest.mark.parametrize(("op", "version"), list(operator_versions()))
+def test_what_a_version_does_not_share_with_the_main_one_has_a_case_of_its_own(op: str, version: int) -> None:
+    exercised = {c.id for s in profile("core", op, version) for c in clauses_exercised(s)}
+    assert {c.id for c in clauses_of(op, version) if 14 not in c.versions} <= exercised
+
+
+def test_every_case_without_y_has_a_twin_with_everything() -> None:
+    for spec in LEGAL:
+        case = build_case(spec)
+        assert (case.twin is None) == ("Y" in spec.outputs)
+        if case.twin is not None:
+            assert set(case.twin.node.outputs) == set(spec.node.operator.outputs)
+            assert case.twin.feeds == case.trial.feeds
+
+
+def test_data_is_dense_and_full_width() -> None:
+    """A gate swap must show: no two numbers of a weight tensor alike, all digits of the format in use."""
+    spec = CaseSpec("LSTM", 14, T=4, N=3, I=5, H=6, bias=True, initial="all", peepholes=True)
+    for name, array in build_case(spec).trial.feeds[0].inputs.items():
+        assert len(np.unique(array)) == array.size, name
+        assert (array != 0).all()
+        digits = array.ravel().view(np.uint32) & 1
+        assert 0.25 < digits.mean() < 1, name

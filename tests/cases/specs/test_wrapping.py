@@ -1,0 +1,136 @@
+"""Wraps must be exact: what a wrapped node gets is, bit for bit, what the case says that it gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from onnxspec.cases import CaseSpec, build_case
+from onnxspec.cases.specs.case import Trial
+from onnxspec.cases.specs.tensor import array_of
+from onnxspec.cases.specs.wrapping import WRAPS, can_wrap, wrap
+from onnxspec.reference import FORMATS, Node
+from onnxspec.reference.recurrent.evaluation import evaluate
+
+RICH = {"T": 4, "N": 3, "I": 2, "H": 5, "bias": True, "initial": "all", "lengths": "ragged"}
+SPECS = [
+    CaseSpec("LSTM", 14, peepholes=True, **RICH),
+    CaseSpec("LSTM", 14, weights="initializer", reruns="data", layout=1, **RICH),
+    CaseSpec("LSTM", 7, direction="bidirectional", data="large", **RICH),
+    CaseSpec("LSTM", 1, "float64", opset="last", data="small", **RICH),
+    CaseSpec("LSTM", 22, "float16", data="small", weights="initializer", **RICH),
+    CaseSpec("GRU", 14, "float16", outputs=("", "Y_h"), **RICH),
+    CaseSpec("GRU", 7, weights="initializer", dimensions="symbolic", reruns="sizes", **RICH),
+    CaseSpec("RNN", 14, data="exact", **RICH),
+    CaseSpec("RNN", 22, "float16", direction="reverse", **RICH),
+    CaseSpec("RNN", 22, "bfloat16", **RICH),
+    CaseSpec("LSTM", 22, "bfloat16", weights="initializer", **RICH),
+]
+
+
+def what_the_node_gets(trial: Trial, fed: Any) -> dict[str, Any]:
+    """The inputs of the last node by formal name: what stands before it, computed by the operators' documents."""
+    model = onnx.load_model_from_string(trial.model)
+    *before, node = model.graph.node
+    assert node.op_type == trial.node.op_type
+    values = {**{c.name: held(c) for c in model.graph.initializer}, **fed}
+    for other in before:
+        inputs = [values[name] for name in other.input]
+        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in other.attribute}
+        values[other.output[0]] = step(other.op_type, inputs, attributes, trial)
+    formal = zip(node.input, trial.node.operator.inputs, strict=False)
+    return {name: values[given] for given, name in formal if given}
+
+
+def held(tensor: onnx.TensorProto) -> Any:
+    return onnx.numpy_helper.to_array(tensor) if tensor.data_type in INTEGERS else array_of(tensor)
+
+
+INTEGERS = (onnx.TensorProto.INT8, onnx.TensorProto.INT64)
+TYPES = {FORMATS[name].onnx_type: FORMATS[name].dtype for name in FORMATS}
+
+
+def step(operator: str, inputs: list[Any], attributes: dict[str, Any], trial: Trial) -> Any:
+    """One operator that wraps use."""
+    x = inputs[0]
+    if operator == "Neg":
+        return -x
+    if operator == "Add":
+        return x + inputs[1]
+    if operator == "Cast":
+        return x.astype(TYPES[attributes["to"]])
+    if operator == "QuantizeLinear":
+        return np.clip(np.rint((x / inputs[1]).astype(np.float64)) + inputs[2], -128, 127).astype(np.int8)
+    if operator == "DequantizeLinear":
+        return (x.astype(inputs[1].dtype) - inputs[2].astype(inputs[1].dtype)) * inputs[1]
+    if operator == "Squeeze":
+        return x.squeeze(tuple(attributes.get("axes", inputs[-1].tolist() if len(inputs) > 1 else ())))
+    assert operator == trial.node.op_type
+    plain = {n: v.decode() if isinstance(v, bytes) else v for n, v in attributes.items()}
+    layer = Node(operator, trial.node.since_version, plain, ("Y",))
+    return evaluate(layer, dict(zip("XWR", inputs, strict=True)))["Y"].astype(x.dtype)
+
+
+@pytest.mark.parametrize("name", WRAPS)
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+def test_the_node_gets_what_the_case_says(spec: CaseSpec, name: str) -> None:
+    if not can_wrap(spec, name):
+        pytest.skip("there is no such case")
+    case = wrap(build_case(spec), name)
+    for trial in (case.trial, case.twin):
+        if trial is None:
+            continue
+        onnx.checker.check_model(onnx.load_model_from_string(trial.model), full_check=True)
+        for feed in trial.feeds:
+            got = what_the_node_gets(trial, feed.fed)
+            assert set(got) == set(feed.inputs)
+            for formal, array in feed.inputs.items():
+                assert got[formal].dtype == array.dtype
+                assert np.array_equal(got[formal], array), formal
+
+
+@pytest.mark.parametrize("name", WRAPS)
+def test_something_stands_before_every_node(name: str) -> None:
+    wrapped = [wrap(build_case(spec), name) for spec in SPECS if can_wrap(spec, name)]
+    assert len(wrapped) >= 5
+    for case in wrapped:
+        model = onnx.load_model_from_string(case.trial.model)
+        assert len(model.graph.node) > 1
+        assert any("X_again" in node.output for node in model.graph.node)
+        bare = onnx.load_model_from_string(build_case(case.spec).trial.model)
+        assert [o.name for o in model.graph.output] == [o.name for o in bare.graph.output]
+        operator = case.spec.node.operator
+        assert operator.since_version <= model.opset_import[0].version <= operator.last_opset
+
+
+def test_numbers_are_still_dense() -> None:
+    spec = CaseSpec("LSTM", 14, **RICH)
+    for name in ("cast", "qdq"):
+        weights = wrap(build_case(spec), name).trial.feeds[0].inputs["W"]
+        assert len(np.unique(weights)) > 0.7 * weights.size
+        assert np.abs(weights - build_case(spec).trial.feeds[0].inputs["W"]).max() < 0.01
+
+
+def test_float16_is_kept_away_from_its_subnormal_numbers() -> None:
+    spec = CaseSpec("LSTM", 14, data="small", **RICH)
+    for array in wrap(build_case(spec), "cast").trial.feeds[0].inputs.values():
+        if array.dtype == np.float32:
+            assert np.abs(array[array != 0]).min() >= 2.0**-14
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        (CaseSpec("LSTM", 14, "float64", **RICH), "qdq"),  # there is no quantization of float64
+        (CaseSpec("LSTM", 1, **RICH), "qdq"),  # QuantizeLinear came with opset 10
+        (CaseSpec("LSTM", 14, "float16", data="nan-row", **RICH), "qdq"),
+        (CaseSpec("LSTM", 14, data="inf-row", **RICH), "layers"),  # infinity times zero
+        (CaseSpec("LSTM", 14, N=0, T=4, I=2, H=5), "layers"),
+    ],
+)
+def test_what_no_wrap_passes_on_is_not_wrapped(spec: CaseSpec, name: str) -> None:
+    assert not can_wrap(spec, name)
+    assert can_wrap(spec, "neg")

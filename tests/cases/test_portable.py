@@ -1,0 +1,147 @@
+"""A case is one line of text, which rebuilds it bit for bit; whatever else the line may hold is refused in words."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
+from onnxspec.cases.operators.extended_lstm.profile import extended_profile
+from onnxspec.cases.operators.extended_lstm.spec import ExtendedSpec
+from onnxspec.cases.portable import CaseTextError, Spec, case_from_json, case_text
+from onnxspec.cases.strategies import operator_cases
+from onnxspec.conformance.probes.naming import portable_probes
+
+SMOKE_BITS = "7ccf32c3eb24c004dc08da88f8ec420ad1ee1ff3592074da8327c3c22810d4d4"
+"""SHA-256 over the models and inputs of smoke, as every supported version of onnx, NumPy and protobuf makes them."""
+
+
+def of_profile(name: str) -> list[Spec]:
+    plain = [spec for op, version in operator_versions() for spec in profile(name, op, version)]
+    return [*plain, *extended_profile(name)]
+
+
+def case_from_text(text: str) -> Spec:
+    return case_from_json(json.loads(text))
+
+
+def bits_of(spec: Spec) -> Iterator[bytes]:
+    """Every byte of a case that a target gets."""
+    if isinstance(spec, ExtendedSpec):
+        draft = spec.broken
+        yield spec.model(draft)
+        for run in (1, 0) if spec.reruns != "none" else (0,):
+            for name, array in (spec.inputs(run) if run else draft.inputs).items():
+                yield f"{name}{array.dtype}{array.shape}".encode() + array.tobytes()
+        return
+    for trial in build_case(spec).trials:
+        yield trial.model
+        for feed in trial.feeds:
+            for name, array in feed.fed.items():
+                yield f"{name}{array.dtype}{array.shape}".encode() + array.tobytes()
+
+
+def test_the_bits_of_smoke_are_the_same_everywhere() -> None:
+    """tox runs this under the oldest and the newest packages. Other bits are other cases by the same ids."""
+    total = hashlib.sha256()
+    for spec in of_profile("smoke"):
+        for part in bits_of(case_from_text(case_text(spec))):
+            total.update(hashlib.sha256(part).digest())
+    assert total.hexdigest() == SMOKE_BITS
+
+
+def test_every_case_survives_its_text() -> None:
+    for spec in of_profile("core"):
+        again = case_from_text(case_text(spec))
+        assert (again, again.id, type(again)) == (spec, spec.id, type(spec))
+        assert "\n" not in case_text(spec)
+
+
+@given(operator_cases())
+def test_every_drawn_case_survives_its_text(spec: CaseSpec) -> None:
+    again = case_from_text(case_text(spec))
+    assert again == spec
+    assert list(bits_of(again)) == list(bits_of(spec))
+
+
+def test_the_same_numbers_written_otherwise_are_the_same_case() -> None:
+    one = CaseSpec("LSTM", 14, clip=1, activations=("Elu", "Tanh", "Tanh"), alpha=(2,))
+    other = CaseSpec("LSTM", 14, clip=1.0, activations=("Elu", "Tanh", "Tanh"), alpha=(2.0,))
+    assert (one, one.id, list(bits_of(one))) == (other, other.id, list(bits_of(other)))
+    assert case_from_text(case_text(one).replace("1.0", "1")) == one
+
+
+LSTM = '{"op":"LSTM","version":14'
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[]", "the JSON of a case is an object, like {"),
+        ("{}", "op is LSTM or GRU or RNN or ExtendedLSTM, not None"),
+        ('{"op":["LSTM"],"version":{}}', "op is LSTM or GRU or RNN or ExtendedLSTM, not ['LSTM']"),
+        ('{"op":"LSTM","version":15}', "version of LSTM is 1 or 7 or 14 or 22, not 15"),
+        ('{"op":"LSTM","version":true}', "version of LSTM is 1 or 7 or 14 or 22, not True"),
+        (LSTM + ',"X":1}', "a case of LSTM has no field 'X'; it has op, version, type, "),
+        (LSTM + ',"clip":1e999}', "clip of LSTM-14 is None or a finite number, not inf"),
+        (LSTM + ',"clip":1e39}', "clip of LSTM-14 is None or a finite number, not 1e+39"),
+        (LSTM + ',"T":1.5}', "Expected `int`, got `float` - at `$.T`"),
+        (LSTM + ',"T":true}', "Expected `int`, got `bool` - at `$.T`"),
+        (LSTM + ',"bias":1}', "Expected `bool`, got `int` - at `$.bias`"),
+        (LSTM + f',"seed":{2**70}}}', "seed of LSTM-14 is a whole number from 0 to "),
+        (LSTM + ',"H":999999}', "a case has 67108864 numbers at most, not "),
+        (LSTM + ',"type":"int8"}', "type of LSTM-14 is "),
+        (LSTM + ',"data":"nan-padding"}', "data of LSTM-14 is nan-padding only where there are lengths"),
+        (LSTM + ',"T":0,"data":"inf-row"}', "data of LSTM-14 is 'nan-row' or 'inf-row' only where "),
+        (LSTM + ',"activations":["Sin"]}', "LSTM-14: activations are 3 names, not 1 (lstm.activations)"),
+        (LSTM + ',"illegal":"no.such"}', "there is no violation 'no.such'"),
+        ('{"op":"GRU","version":14,"illegal":"shapes.B-length"}', "the violation 'shapes.B-length' cannot be made"),
+        ('{"op":"ExtendedLSTM","version":1}', "Object missing required field `about`"),
+        ('{"op":"ExtendedLSTM","version":1,"about":"../up"}', "about of ExtendedLSTM-1 is one to 60 letters, "),
+        ('{"op":"ExtendedLSTM","version":1,"about":"a"}', "com.amd.quark::ExtendedLSTM-1: x_scale is positive"),
+    ],
+)
+def test_what_is_no_case_is_said_in_one_line(text: str, complaint: str) -> None:
+    with pytest.raises(CaseTextError) as caught:
+        case_from_text(text)
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith(complaint)
+
+
+SMALL = st.one_of(
+    st.none(), st.booleans(), st.integers(-1, 5), st.floats(), st.sampled_from(("Y", "", "Tanh", "all", "h", "nan-row"))
+)
+VALUES = SMALL | st.lists(SMALL | st.lists(SMALL, max_size=2), max_size=3)
+SPECS: list[Spec] = [*of_profile("smoke"), *(spec for spec in of_profile("core") if spec.illegal)]
+
+
+@given(st.data())
+def test_a_changed_text_is_a_case_or_is_refused(data: st.DataObject) -> None:
+    """Whatever a line holds, it is answered with a case that can be built and described, or with CaseTextError."""
+    spec = data.draw(st.sampled_from(SPECS))
+    names = [field.name for field in fields(spec)]
+    others = {
+        name: getattr(data.draw(st.sampled_from(SPECS)), name, 0)
+        for name in data.draw(st.sets(st.sampled_from(names), max_size=3))
+    }
+    wild = data.draw(st.dictionaries(st.sampled_from(names), VALUES, max_size=1))
+    text = json.dumps({**json.loads(case_text(spec)), **others, **wild})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            again = case_from_text(text)
+        except CaseTextError:
+            return
+        assert case_from_text(case_text(again)) == again
+        (probe,) = portable_probes([text])
+        assert probe.prepare().jobs[0].model
+        assert probe.features
+        assert probe.clauses
+        assert probe.traits

@@ -1,0 +1,398 @@
+"""Nodes are found and their inputs known wherever exporters put them; what is not known is said to be so."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from onnxspec.conformance import UnreadableModel, check
+from onnxspec.conformance.checking.check import check_model
+from onnxspec.conformance.checking.problem import Checked, Level
+
+from .nodes import H, I, N, T, model_of, one_node, recurrent, value, weights_of
+
+LSTM = weights_of("LSTM")
+WRONG_R = {"W": LSTM["W"], "R": LSTM["R"][:, :-1]}
+RIGHT = {"W": LSTM["W"], "R": LSTM["R"]}
+X: dict[str, Any] = {"X": (T, N, I)}
+
+
+def errors(result: Checked) -> list[tuple[str, str]]:
+    return [(problem.node, problem.rule) for problem in result.problems if problem.level is Level.ERROR]
+
+
+def warned(result: Checked) -> set[str]:
+    return {problem.rule for problem in result.problems if problem.level is Level.WARNING}
+
+
+def branch(nodes: list[onnx.NodeProto], output: str, *inputs: onnx.ValueInfoProto) -> onnx.GraphProto:
+    return helper.make_graph(nodes, "inner", list(inputs), [value(output, None)])
+
+
+def test_nodes_in_ifs_two_deep_with_weights_from_outside() -> None:
+    inner = helper.make_node(
+        "If",
+        ["c"],
+        ["inner"],
+        name="decoder/If_2",
+        then_branch=branch([recurrent("LSTM", name="decoder/LSTM_3")], "Y"),
+        else_branch=branch([helper.make_node("Identity", ["Y0"], ["same"])], "same"),
+    )
+    outer = helper.make_node(
+        "If",
+        ["c"],
+        ["Y"],
+        name="If_1",
+        then_branch=branch([helper.make_node("Identity", ["Y0"], ["same"])], "same"),
+        else_branch=branch([inner], "inner"),
+    )
+    first = recurrent("LSTM", name="first")
+    first.output[0] = "Y0"
+    model = model_of([first, outer], {**X, "c": ()}, WRONG_R, kinds={"c": TensorProto.BOOL})
+    path = "/If_1:else_branch/decoder/If_2:then_branch/decoder/LSTM_3"
+    assert errors(check_model(model)) == [("/first", "lstm.shapes"), (path, "lstm.shapes")]
+
+
+def looped(op: str, constants: dict[str, Any]) -> onnx.ModelProto:
+    X_of_step = value("x", (T, N, I))
+    if op == "Scan":
+        body = helper.make_graph([recurrent("LSTM", ("x", "W", "R"))], "body", [X_of_step], [value("Y", None)])
+        node = helper.make_node("Scan", ["Xs"], ["Y"], name="loop", body=body, num_scan_inputs=1)
+        return model_of([node], {"Xs": (6, T, N, I)}, constants)
+    body = helper.make_graph(
+        [recurrent("LSTM", ("x", "W", "R")), helper.make_node("Identity", ["go"], ["on"]),
+         helper.make_node("Identity", ["x"], ["x_out"])],
+        "body",
+        [value("k", (), TensorProto.INT64), value("go", (), TensorProto.BOOL), X_of_step],
+        [value("on", (), TensorProto.BOOL), value("x_out", None), value("Y", None)],
+    )  # fmt: skip
+    node = helper.make_node("Loop", ["M", "", "X"], ["x_last", "Y"], name="loop", body=body)
+    return model_of([node], X, {**constants, "M": np.array(3, np.int64)})
+
+
+@pytest.mark.parametrize("op", ["Loop", "Scan"])
+def test_nodes_in_loops(op: str) -> None:
+    assert errors(check_model(looped(op, WRONG_R))) == [("/loop:body/rnn", "lstm.shapes")]
+    right = check_model(looped(op, RIGHT))
+    assert (right.problems, right.unchecked) == ((), ())
+
+
+def function(nodes: list[onnx.NodeProto], inputs: list[str], opset: int, **given: Any) -> onnx.FunctionProto:
+    return helper.make_function(
+        "local",
+        "Encoder",
+        inputs,
+        ["Y"],
+        nodes,
+        [helper.make_opsetid("", opset), helper.make_opsetid("local", 1)],
+        **given,
+    )
+
+
+def called(function: onnx.FunctionProto, constants: dict[str, Any], **attributes: Any) -> onnx.ModelProto:
+    calls = [
+        helper.make_node("Encoder", ["X", *constants], ["Y"], name="encoder", domain="local", **attributes),
+        helper.make_node("Encoder", ["X", *constants], ["Y2"], name="second", domain="local", **attributes),
+    ]
+    return model_of(calls, X, constants, domains={"local": 1}, functions=[function])
+
+
+def test_a_function_is_checked_call_by_call_by_its_own_opset() -> None:
+    # layout is defined from version 14 on: by the function's opset the node is an LSTM-7.
+    with_layout = function([recurrent("LSTM", layout=0)], ["X", "W", "R"], 7)
+    result = check_model(called(with_layout, RIGHT))
+    assert errors(result) == [("/encoder/rnn", "lstm.attributes"), ("/second/rnn", "lstm.attributes")]
+    assert result.nodes == (("/encoder/rnn", "LSTM-7"), ("/second/rnn", "LSTM-7"))
+    right = check_model(called(function([recurrent("LSTM")], ["X", "W", "R"], 7), RIGHT))
+    assert (right.problems, right.unchecked) == ((), ())
+    assert errors(check_model(called(function([recurrent("LSTM")], ["X", "W", "R"], 7), WRONG_R)))
+
+
+def test_a_function_gets_its_attributes_from_the_call() -> None:
+    node = recurrent("LSTM")
+    del node.attribute[:]
+    size = node.attribute.add(name="hidden_size", ref_attr_name="size", type=onnx.AttributeProto.INT)
+    assert size.ref_attr_name
+    body = function([node], ["X", "W", "R"], 14, attributes=["size"])
+    assert errors(check_model(called(body, RIGHT, size=H))) == []
+    assert {rule for _, rule in errors(check_model(called(body, RIGHT, size=H + 1)))} == {"lstm.hidden-size"}
+    # Without it the attribute is not there, and R says the size.
+    assert errors(check_model(called(body, RIGHT))) == []
+
+
+def test_functions_in_a_circle_and_without_end_are_not_followed() -> None:
+    def calling(name: str, *others: str) -> onnx.FunctionProto:
+        nodes = [helper.make_node(other, ["X"], [f"y{k}"], domain="local") for k, other in enumerate(others)]
+        nodes.append(recurrent("LSTM", ("X", "X", "X")))
+        return helper.make_function("local", name, ["X"], ["Y"], nodes, [helper.make_opsetid("", 14)])
+
+    circle = [calling("A", "B"), calling("B", "A")]
+    call = helper.make_node("A", ["X"], ["Y"], domain="local")
+    result = check_model(model_of([call], X, {}, domains={"local": 1}, functions=circle))
+    assert result.unreadable == "function local::A calls itself, which ONNX forbids"
+    tower = [calling(f"F{k}", *[f"F{k + 1}"] * 2) for k in range(40)] + [calling("F40")]
+    call = helper.make_node("F0", ["X"], ["Y"], domain="local")
+    result = check_model(model_of([call], X, {}, domains={"local": 1}, functions=tower))
+    assert "more than 2000 times" in result.unreadable
+
+
+@pytest.mark.parametrize("node_domain", ["", "ai.onnx"])
+@pytest.mark.parametrize("model_domain", ["", "ai.onnx"])
+def test_the_default_domain_has_two_names(node_domain: str, model_domain: str) -> None:
+    node = recurrent("LSTM")
+    node.domain = node_domain
+    model = model_of([node], X, WRONG_R)
+    model.opset_import[0].domain = model_domain
+    assert errors(check_model(model)) == [("/rnn", "lstm.shapes")]
+
+
+def test_other_domains_are_theirs() -> None:
+    foreign = recurrent("LSTM", name="foreign")
+    foreign.domain = "com.example"
+    known = helper.make_node("DynamicQuantizeLSTM", ["X"], ["Y1"], name="quantized", domain="com.microsoft")
+    attention = helper.make_node("AttnLSTM", ["X"], ["Y2"], name="attention", domain="com.microsoft")
+    domains = {"com.example": 3, "com.microsoft": 1}
+    result = check_model(model_of([foreign, known, attention], X, WRONG_R, domains=domains))
+    assert result.nodes == ()
+    assert [name for _, name in result.inconclusive] == [
+        "com.microsoft::DynamicQuantizeLSTM",
+        "com.microsoft::AttnLSTM",
+    ]
+
+
+def test_an_opset_that_is_not_known_is_not_checked() -> None:
+    newer = onnx.defs.onnx_opset_version() + 1
+    result = check_model(model_of([recurrent("LSTM")], X, WRONG_R, newer))
+    assert not result.problems
+    (unchecked,) = result.unchecked
+    assert (unchecked.rule, unchecked.node) == ("", "/rnn")
+    assert f"opset {newer}" in unchecked.missing
+
+
+def test_versions_follow_from_opsets() -> None:
+    for opset, version in ((6, 1), (7, 7), (13, 7), (14, 14), (21, 14), (22, 22)):
+        assert check_model(model_of([recurrent("LSTM")], X, RIGHT, opset)).nodes == (("/rnn", f"LSTM-{version}"),)
+
+
+def exported_weights(wrong: bool) -> onnx.ModelProto:
+    """Weights as a well-known voice-activity model has them: gates in another order, put together in a branch from
+    constants outside of it, quantized."""
+    rng = np.random.default_rng(1)
+    levels = rng.integers(0, 255, (4 * H, I)).astype(np.uint8)
+    constants = {
+        "levels": levels,
+        "scale": np.float32([0.01]).reshape(()),
+        "zero": np.array(128, np.uint8),
+        "R2": LSTM["R"][0],
+        **{f"s{k}": np.array([k * H], np.int64) for k in range(5)},
+        "axis": np.array([0], np.int64),
+    }
+    nodes = [helper.make_node("DequantizeLinear", ["levels", "scale", "zero"], ["W2"])]
+    inner = []
+    order = (0, 3, 1, 2)
+    for name in ("W2", "R2"):
+        gates = []
+        for k in order[: 3 if wrong and name == "R2" else 4]:
+            gates.append(f"{name}_{k}")
+            inner.append(helper.make_node("Slice", [name, f"s{k}", f"s{k + 1}", "axis"], [gates[-1]]))
+        inner.append(helper.make_node("Concat", gates, [f"{name}_all"], axis=0))
+        inner.append(helper.make_node("Unsqueeze", [f"{name}_all", "axis"], [name[0] + "u"]))
+    inner.append(recurrent("LSTM", ("X", "Wu", "Ru")))
+    nodes.append(
+        helper.make_node("If", ["c"], ["Y"], name="If", then_branch=branch(inner, "Y"), else_branch=branch(
+            [helper.make_node("Identity", ["X"], ["same"])], "same"))
+    )  # fmt: skip
+    return model_of(nodes, {**X, "c": ()}, constants, kinds={"c": TensorProto.BOOL})
+
+
+def test_weights_that_are_computed_are_known() -> None:
+    right = check_model(exported_weights(wrong=False))
+    assert (right.problems, right.unchecked) == ((), ())
+    assert errors(check_model(exported_weights(wrong=True))) == [("/If:then_branch/rnn", "lstm.shapes")]
+
+
+def test_what_is_not_known_is_not_fine() -> None:
+    unknown = helper.make_node("Mystery", ["X"], ["x"], name="mystery", domain="com.example")
+    model = model_of([unknown, recurrent("LSTM", ("x", "W", "R"))], X, RIGHT, domains={"com.example": 1})
+    result = check_model(model)
+    assert not result.problems
+    missing = {unchecked.rule: unchecked.missing for unchecked in result.unchecked}
+    assert missing == {
+        "lstm.types": "the element type of X",
+        "lstm.shapes": "the shape of X: Mystery /mystery decides it when the model runs",
+    }
+
+
+def test_what_the_file_claims_is_no_error() -> None:
+    """Types that a file declares for inner names may be stale: nothing proves that it is the node that is wrong."""
+    unknown = helper.make_node("Mystery", ["X"], ["x"], domain="com.example")
+    model = model_of([unknown, recurrent("LSTM", ("x", "W", "R"))], X, RIGHT, domains={"com.example": 1})
+    model.graph.value_info.append(value("x", (T, N, I + 1)))
+    result = check_model(model)
+    assert not errors(result)
+    assert warned(result) == {"model.sizes-claimed"}
+    # Where shapes follow, a stale claim counts for nothing.
+    stale = model_of([helper.make_node("Neg", ["X"], ["x"]), recurrent("LSTM", ("x", "W", "R"))], X, RIGHT)
+    stale.graph.value_info.append(value("x", (T, N, I + 1)))
+    assert check_model(stale).problems == ()
+
+
+def with_state(X_shape: tuple[Any, ...], batch: Any, as_input: bool = False) -> Checked:
+    node = recurrent("LSTM", ("X", "W", "R", "", "", "h"))
+    inputs: dict[str, Any] = {"X": X_shape}
+    if as_input:
+        return check_model(model_of([node], {**inputs, "h": (1, batch, H)}, RIGHT))
+    return check_model(model_of([node], inputs, {**RIGHT, "h": np.zeros((1, batch, H), np.float32)}))
+
+
+def test_a_batch_that_is_fixed_in_states() -> None:
+    assert warned(with_state(("time", "batch", I), 1)) == {"model.batch-fixed"}
+    assert warned(with_state(("time", "batch", I), 1, as_input=True)) == {"model.batch-fixed"}
+    assert warned(with_state(("time", "batch", I), "batch", as_input=True)) == set()
+    assert warned(with_state(("time", 1, I), 1)) == set()
+    assert errors(with_state(("time", 2, I), 1)) == [("/rnn", "lstm.shapes")]
+
+
+def test_a_time_that_is_frozen_in_an_expand() -> None:
+    """sequence_lens is the length of the example, expanded to the batch."""
+    shape = helper.make_node("Shape", ["X"], ["s"], start=1, end=2)
+    expand = helper.make_node("Expand", ["length", "s"], ["lens"])
+    node = recurrent("LSTM", ("X", "W", "R", "", "lens"))
+    constants = {**RIGHT, "length": np.array(7, np.int32)}
+    frozen = check_model(model_of([shape, expand, node], {"X": ("time", "batch", I)}, constants, 15))
+    assert "model.time-frozen" in warned(frozen)
+    too_long = check_model(model_of([shape, expand, node], {"X": (T, "batch", I)}, constants, 15))
+    assert errors(too_long) == [("/rnn", "lstm.lengths")]
+    exact = {**constants, "length": np.array(T, np.int32)}
+    assert check_model(model_of([shape, expand, node], {"X": (T, "batch", I)}, exact, 15)).problems == ()
+
+
+def test_a_projection_contradicts_hidden_size() -> None:
+    """What an exporter makes of proj_size: R and initial_h have fewer columns than a gate has rows."""
+    weights = {"W": LSTM["W"], "R": LSTM["R"][..., : H - 2], "h": np.zeros((1, N, H - 2), np.float32)}
+    weights["c"] = np.zeros((1, N, H), np.float32)
+    result = check_model(model_of([recurrent("LSTM", ("X", "W", "R", "", "", "h", "c"))], X, weights))
+    assert {rule for _, rule in errors(result)} == {"lstm.hidden-size", "lstm.shapes"}
+    assert any("initial_h" in problem.message for problem in result.problems)
+
+
+def test_default_values_of_inputs_are_no_constants() -> None:
+    node = recurrent("LSTM", ("X", "W", "R", "", "lens"))
+    constants = {**RIGHT, "lens": np.array([9, 9], np.int32)}
+    model = model_of([node], {**X, "lens": (N,)}, constants, kinds={"lens": TensorProto.INT32})
+
+    assert not errors(check_model(model))
+    model.ir_version = 3  # every initializer is an input here
+    assert errors(check_model(model)) == [("/rnn", "lstm.lengths")]
+
+
+def test_external_weights_are_not_looked_for(tmp_path: Path) -> None:
+    """Shapes stand in the model: not even the file has to be there."""
+    model = model_of([recurrent("LSTM")], X, WRONG_R)
+    for tensor in model.graph.initializer:
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value="../../etc/passwd")
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    assert errors(check_model(path)) == [("/rnn", "lstm.shapes")]
+
+
+def test_names_that_are_hostile_stay_one_line() -> None:
+    node = recurrent("LSTM", name="evil\n::error::\x1b[31m")
+    (problem,) = check_model(model_of([node], X, WRONG_R)).problems
+    assert problem.node.isprintable()
+    nameless = [recurrent("LSTM", name=""), recurrent("LSTM", name="")]
+    nameless[1].output[0] = "Z"
+    assert [path for path, _ in check_model(model_of(nameless, X, RIGHT)).nodes] == ["/LSTM_0", "/LSTM_1"]
+
+
+def test_a_graph_in_a_circle() -> None:
+    a = helper.make_node("Identity", ["b"], ["a"])
+    b = helper.make_node("Identity", ["a"], ["b"])
+    shape = helper.make_node("Shape", ["Y"], ["b2"])
+    node = recurrent("LSTM", ("X", "W", "a", "", "b2"))
+    result = check_model(model_of([a, b, shape, node], X, RIGHT))
+    assert not result.unreadable
+    assert {"lstm.shapes", "lstm.types"} <= {unchecked.rule for unchecked in result.unchecked}
+
+
+def test_ten_thousand_nodes_take_seconds_and_little_memory() -> None:
+    """A chain, with a recurrent node every thousand; time as a multiple of what parsing and inferring it costs."""
+    nodes, last = [], "X"
+    for k in range(10_000):
+        nodes.append(helper.make_node("Neg", [last], [f"t{k}"]))
+        last = f"t{k}"
+        if k % 1000 == 999:
+            nodes.append(recurrent("LSTM", (last, "W", "R"), name=f"rnn{k}"))
+            nodes[-1].output[0] = f"Y{k}"
+    content = model_of(nodes, X, RIGHT, outputs=["Y999"]).SerializeToString()
+    began = time.process_time()
+    onnx.shape_inference.infer_shapes(onnx.load_model_from_string(content), data_prop=True)
+    alone = time.process_time() - began
+    began = time.process_time()
+    result = check_model(content)
+    taken = time.process_time() - began
+    assert len(result.nodes) == 10
+    assert (result.problems, result.unchecked) == ((), ())
+    assert taken < 10 * alone + 1
+
+
+def test_weights_cost_no_memory(tmp_path: Path) -> None:
+    """The file is a gigabyte on paper: nearly all of it is a hole."""
+    size = 1 << 30
+    model = model_of([recurrent("LSTM")], X, RIGHT)
+    tensor = TensorProto(name="huge", data_type=TensorProto.FLOAT, dims=[size // 4])
+    head = tensor.SerializeToString() + b"\x4a" + _varint(size)
+    graph = model.graph.SerializeToString() + b"\x2a" + _varint(len(head) + size) + head
+    model.ClearField("graph")
+    start = model.SerializeToString() + b"\x3a" + _varint(len(graph) + size) + graph
+    path = tmp_path / "huge.onnx"
+    path.write_bytes(start)
+    with path.open("r+b") as file:
+        file.truncate(len(start) + size)
+    tracemalloc.start()
+    result = check_model(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [operator for _, operator in result.nodes] == ["LSTM-14"]
+    assert (result.problems, result.unchecked) == ((), ())
+    assert peak < 20 << 20
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def test_the_function_for_programs(tmp_path: Path) -> None:
+    (problem,) = check(model_of([recurrent("LSTM")], X, WRONG_R))
+    assert (problem.rule, problem.level, problem.operator) == ("lstm.shapes", Level.ERROR, "LSTM-14")
+    assert problem.message == "dimension 1 of R is 19, which is no multiple of 4: it must be 4*hidden_size"
+    path = tmp_path / "model.onnx"
+    path.write_bytes(one_node("GRU", 14, direction="sideways").SerializeToString())
+    for given in (path, str(path), path.read_bytes(), onnx.load(path)):
+        assert [problem.rule for problem in check(given)] == ["gru.direction"]
+    with pytest.raises(UnreadableModel, match=r"none\.onnx does not exist"):
+        check(tmp_path / "none.onnx")
+    with pytest.raises(UnreadableModel, match="the model is no ONNX model"):
+        check(b"nonsense")
+
+
+def test_a_number_that_is_stored_beside_raw_bytes() -> None:
+    """Tensors may hold their numbers in typed fields, as older writers do."""
+    lens = helper.make_tensor("lens", TensorProto.INT32, [N], [T, T + 1])
+    model = model_of([recurrent("LSTM", ("X", "W", "R", "", "lens"))], X, RIGHT)
+    model.graph.initializer.append(lens)
+    assert errors(check_model(model)) == [("/rnn", "lstm.lengths")]
+    assert numpy_helper.to_array(lens).tolist() == [T, T + 1]

@@ -1,0 +1,212 @@
+"""``onnxspec check``: what it prints in every form, and how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from onnxspec.cases import CaseSpec
+from onnxspec.conformance.checking.rules import rules
+from onnxspec.conformance.cli.main import main
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.results.result import result_of
+
+from ..checking.nodes import T, model_of, one_node, recurrent, weights_of
+
+LSTM = weights_of("LSTM")
+
+
+@dataclass(frozen=True)
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(*words: str | Path, cwd: Path | None = None) -> Done:
+    """The command in this process: starting one for every line would take minutes."""
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(stdout),
+        contextlib.redirect_stderr(stderr),
+    ):
+        patch.setattr(sys, "argv", ["onnxspec", "check", *map(str, words)])
+        if cwd is not None:
+            patch.chdir(cwd)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return Done(int(ended.value.code or 0), stdout.getvalue(), stderr.getvalue())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Models: right, wrong (an error), padded (warnings), open (not wholly checked), bad (none at all)."""
+    models = {
+        "right": one_node("LSTM", 14),
+        "wrong": one_node("GRU", 14, direction="sideways"),
+        "padded": one_node("LSTM", 14, lengths=[T, 1]),
+        "open": model_of([recurrent("LSTM")], {"X": None}, {"W": LSTM["W"], "R": LSTM["R"]}),
+    }
+    for name, model in models.items():
+        onnx.save(model, tmp_path / f"{name}.onnx")
+    (tmp_path / "bad.onnx").write_bytes(b"nonsense")
+    return tmp_path
+
+
+def test_exit_codes(folder: Path) -> None:
+    for names, code, strict in (
+        (["right"], 0, 0),
+        (["padded"], 0, 1),
+        (["open"], 0, 1),
+        (["right", "wrong"], 1, 1),
+        (["wrong", "bad"], 2, 2),
+    ):
+        models = [f"{name}.onnx" for name in names]
+        assert run(*models, cwd=folder).returncode == code, names
+        assert run(*models, "--strict", cwd=folder).returncode == strict, names
+
+
+def test_text(folder: Path) -> None:
+    done = run("right.onnx", "wrong.onnx", "open.onnx", "bad.onnx", cwd=folder)
+    assert done.stdout.splitlines() == [
+        "right.onnx: 1 recurrent node: nothing wrong",
+        "wrong.onnx: 1 recurrent node: 1 error",
+        "  /rnn  GRU-14",
+        "    error  gru.direction: direction is 'sideways', none of forward, reverse and bidirectional",
+        f"      the document: {rules()['gru.direction'].text}",
+        "      what to do: Write forward, reverse or bidirectional.",
+        "open.onnx: 1 recurrent node: 1 not wholly checked",
+        "  /rnn  LSTM-14",
+        "    not checked  lstm.shapes: the shape of X: the graph declares none for its input X",
+        "bad.onnx: is no ONNX model, or cut off: byte 0 begins no field",
+        "4 models, 3 recurrent nodes, 1 errors, 1 that cannot be read",
+    ]
+    assert done.stderr == ""
+
+
+def test_json(folder: Path) -> None:
+    done = run("wrong.onnx", "open.onnx", "bad.onnx", "--format", "json", cwd=folder)
+    content = json.loads(done.stdout)
+    wrong, open_, bad = content["models"]
+    (problem,) = wrong["problems"]
+    assert (problem["rule"], problem["level"], problem["node"]) == ("gru.direction", "error", "/rnn")
+    assert [unchecked["rule"] for unchecked in open_["unchecked"]] == ["lstm.shapes"]
+    assert bad["unreadable"].startswith("is no ONNX model")
+    assert wrong["nodes"] == [{"node": "/rnn", "operator": "GRU-14"}]
+
+
+def sarif_of(folder: Path, *words: str) -> dict[str, Any]:
+    from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Log
+
+    done = run(*words, "--format", "sarif", cwd=folder)
+    Log.model_validate_json(done.stdout)  # classes that were generated from the schema
+    log: dict[str, Any] = json.loads(done.stdout)
+    return log
+
+
+def test_sarif_is_what_the_schema_says(folder: Path) -> None:
+    (folder / "a folder").mkdir()
+    (folder / "wrong.onnx").rename(folder / "a folder" / "wrong.onnx")
+    log = sarif_of(folder, "a folder/wrong.onnx", "padded.onnx", "open.onnx", "bad.onnx")
+    assert log["version"] == "2.1.0"
+    (only,) = log["runs"]
+    ids = [rule["id"] for rule in only["tool"]["driver"]["rules"]]
+    assert ids == ["gru.direction", "lstm.padding.zero"]
+    wrong, padded = only["results"]
+    assert ids[wrong["ruleIndex"]] == wrong["ruleId"] == "gru.direction"
+    assert (wrong["level"], padded["level"]) == ("error", "warning")
+    (place,) = wrong["locations"]
+    assert place["physicalLocation"]["artifactLocation"]["uri"] == "a%20folder/wrong.onnx"
+    assert place["physicalLocation"]["region"]["startLine"] == 1
+    assert place["logicalLocations"][0]["fullyQualifiedName"] == "/rnn"
+    again = sarif_of(folder, "a folder/wrong.onnx")["runs"][0]["results"][0]
+    assert again["partialFingerprints"] == wrong["partialFingerprints"] != padded["partialFingerprints"]
+    (how,) = only["invocations"]
+    assert how["executionSuccessful"] is False
+    assert {note["level"] for note in how["toolExecutionNotifications"]} == {"note", "error"}
+
+
+def test_annotations(folder: Path) -> None:
+    done = run("wrong.onnx", "padded.onnx", "bad.onnx", "--format", "github", cwd=folder)
+    first, second, third = done.stdout.splitlines()
+    assert first.startswith("::error file=wrong.onnx,title=gru.direction::/rnn (GRU-14): direction is 'sideways'")
+    assert second.startswith("::warning file=padded.onnx,title=lstm.padding.zero::")
+    assert third.startswith("::error file=bad.onnx,title=onnxspec::is no ONNX model")
+
+
+def test_suppressions(folder: Path) -> None:
+    entries = folder / "accepted.toml"
+    entries.write_text(
+        '[[suppress]]\nrule = "gru.*"\nnode = "/rnn"\nfile = "wrong.onnx"\nreason = "never deployed"\n'
+        '[[suppress]]\nrule = "lstm.shapes"\nnode = "/other/*"\nreason = "masked"\n',
+        encoding="utf-8",
+    )
+    done = run("wrong.onnx", "--suppress", entries, cwd=folder)
+    assert done.returncode == 0
+    assert "1 suppressed" in done.stdout
+    assert done.stderr == "this suppression covers nothing: lstm.shapes of /other/*\n"
+    assert run("wrong.onnx", "--suppress", entries, "--strict", cwd=folder).returncode == 1
+    (result,) = sarif_of(folder, "wrong.onnx", "--suppress", str(entries))["runs"][0]["results"]
+    assert result["suppressions"] == [{"kind": "external", "justification": "never deployed"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[[suppress]]\n", "reason is missing"),
+        ('[[suppress]]\nrule = "lstm.shapes"\nnode = "*"\n', "reason is missing"),
+        ('[[suppress]]\nrule = "lstm.shape"\nnode = "*"\nreason = "x"\n', ":2: entry 1 of suppress: unknown rule"),
+        ('[[suppress]]\nrule = "*"\nnode = "*"\nreason = "x"\nnodes = "y"\n', ":5: entry 1 of suppress: unknown key"),
+        ("suppressed = 1\n", "unknown key 'suppressed'"),
+        ("nonsense", "is not TOML"),
+    ],
+)
+def test_a_wrong_file_of_suppressions_is_told_in_a_line(folder: Path, text: str, words: str) -> None:
+    (folder / "bad.toml").write_text(text, encoding="utf-8")
+    done = run("right.onnx", "--suppress", "bad.toml", cwd=folder)
+    assert done.returncode == 2
+    assert words in done.stderr or ("is missing" in words and "is missing" in done.stderr)
+    assert done.stderr.count("\n") == 1
+
+
+def test_notes_of_what_was_measured(folder: Path) -> None:
+    """Recorded results of a target that fails whatever has a bias."""
+    probe = SpecProbe(CaseSpec("LSTM", 14, T=4, N=2, I=3, H=5))
+    bad = result_of(probe, "gadget", Judgement(Verdict.WRONG, message="Y is off"), 0.0, None)
+    good = replace(bad, case="other", verdict=Verdict.PASS)
+    results = [bad, good, replace(bad, features=("forward", "bias"))]
+    (folder / "run").mkdir()
+    (folder / "run" / "results.jsonl").write_text("".join(f"{r.to_line()}\n" for r in results), encoding="utf-8")
+    done = run("right.onnx", "--measured", "run", cwd=folder)
+    assert done.returncode == 0
+    assert "note  model.measured: gadget: of 2 recorded cases configured like this node" in done.stdout
+    assert "1 wrong" in done.stdout
+    assert run("right.onnx", "--measured", "run", "--strict", cwd=folder).returncode == 1
+    assert run("right.onnx", "--measured", "none", cwd=folder).returncode == 2
+
+
+def test_rules_are_listed_and_explained() -> None:
+    listed = run("--rules").stdout.splitlines()
+    assert len(listed) == len(rules())
+    assert all(line.count("\t") == 2 for line in listed)
+    for id in ("lstm.shapes", "rnn.clip.zero", "extendedlstm.scales.range", "model.batch-fixed"):
+        text = run("--explain", id).stdout
+        assert rules()[id].text in text
+        assert rules()[id].advice in text
+    done = run("--explain", "lstm.shape")
+    assert (done.returncode, "lstm.shapes" in done.stderr) == (2, True)
+
+
+def test_usage() -> None:
+    assert run().returncode == 2
+    assert run("a.onnx", "--format", "xml").returncode == 2

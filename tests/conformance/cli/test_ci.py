@@ -1,0 +1,174 @@
+"""What a service of continuous integration takes from a run: files that it can read, marks, exit codes, and no more."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from onnxspec.cases import profile
+from onnxspec.conformance.cli.ci import _mark
+from onnxspec.conformance.cli.main import app
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.results.result import Result as Judged
+from onnxspec.conformance.results.result import result_of
+from onnxspec.reports.junit import junit_xml
+
+RUNNER = CliRunner()
+SPEC = profile("smoke", "LSTM", 14)[0]
+FAILING = ("--target", "onnx-reference", "--profile", "smoke", "--op", "LSTM", "--since-version", "14", "--no-expected")
+
+
+def run(folder: Path, *options: str) -> Result:
+    return RUNNER.invoke(app, ["run", "--out", str(folder), *options], catch_exceptions=False)
+
+
+def judged(verdict: Verdict, why: str | None = None, message: str = "so it is") -> Judged:
+    return result_of(SpecProbe(SPEC), "there", Judgement(verdict, message=message), 0.25, why, "repeat this")
+
+
+def outcomes(*results: Judged, required: tuple[Judged, ...] = ()) -> list[tuple[str, str]]:
+    """(element, message) of each case of a document; a pass has neither."""
+    suite = ElementTree.fromstring(junit_xml({"there": results}, required))[0]
+    assert suite.get("tests") == str(len(results))
+    return [(case[0].tag, case[0].get("message", "")) if len(case) else ("", "") for case in suite]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "why", "element", "message"),
+    [
+        (Verdict.PASS, None, "", ""),
+        (Verdict.WRONG, None, "failure", "wrong: so it is"),
+        (Verdict.WRONG, "a kernel's fault", "skipped", "known failure, wrong: so it is; a kernel's fault"),
+        (Verdict.UNSUPPORTED, None, "skipped", "unsupported: so it is"),
+        (Verdict.FALLBACK, None, "skipped", "fallback: so it is"),
+        (Verdict.INCONCLUSIVE, None, "skipped", "inconclusive: so it is"),
+        (Verdict.UNAVAILABLE, None, "error", "unavailable: so it is"),
+        (Verdict.NOT_RUN, None, "error", "not-run: so it is"),
+    ],
+)
+def test_each_verdict_is_what_a_service_takes_it_for(
+    verdict: Verdict, why: str | None, element: str, message: str
+) -> None:
+    assert outcomes(judged(verdict, why)) == [(element, message)]
+
+
+def test_what_is_required_and_refused_is_a_failure() -> None:
+    refused = judged(Verdict.UNSUPPORTED)
+    assert outcomes(refused, required=(refused,)) == [("failure", "unsupported: so it is")]
+
+
+def test_what_xml_cannot_hold_is_spelled_out() -> None:
+    ((_, message),) = outcomes(judged(Verdict.WRONG, message="\x00<b>\x1b[31m\ud800"))
+    assert message == "wrong: \\u0000<b>\\u001b[31m\\ud800"
+
+
+def test_each_wrong_case_counts_once_and_everything_agrees(tmp_path: Path) -> None:
+    xml, page = tmp_path / "junit.xml", tmp_path / "summary.md"
+    done = run(tmp_path / "run", *FAILING, "--junit", str(xml), "--summary", str(page), "--json")
+    assert done.exit_code == 1
+    told = json.loads(done.stdout)
+    lines = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text("utf-8").splitlines()]
+    failing = {line["case"] for line in lines if line["verdict"] in ("wrong", "not-rejected")}
+    assert failing
+    assert {new["case"] for new in told["targets"][0]["new"]} == failing
+    assert told["exit_code"] == 1
+    assert told["targets"][0]["counts"] == Counter(line["verdict"] for line in lines)
+    (suite,) = ElementTree.parse(xml).getroot()
+    assert [case.get("name") for case in suite] == [line["case"] for line in lines]
+    assert {case.get("name") for case in suite if case.find("failure") is not None} == failing
+    assert suite.get("failures") == str(len(failing))
+    failed = next(case for case in suite if case.find("failure") is not None)
+    assert "repeat: onnxspec explain" in (failed.findtext("failure") or "")
+    text = page.read_text("utf-8")
+    assert f"**Conforms:** {told['targets'][0]['conforms'].replace('(', '(')}" in text
+    assert "onnxspec explain" in text
+
+
+def test_known_failures_are_skipped_with_their_reason(tmp_path: Path) -> None:
+    xml = tmp_path / "junit.xml"
+    done = run(tmp_path / "run", *FAILING[:-1], "--junit", str(xml), "--quiet")
+    assert (done.exit_code, done.stdout) == (0, "")
+    (suite,) = ElementTree.parse(xml).getroot()
+    assert suite.get("failures") == "0"
+    assert any("known failure" in (skipped.get("message") or "") for skipped in suite.iter("skipped"))
+
+
+def test_quiet_tells_what_is_new(tmp_path: Path) -> None:
+    done = run(tmp_path / "run", *FAILING, "--quiet")
+    assert done.exit_code == 1
+    assert "NEW" in done.stdout
+    assert "Supports" not in done.stdout
+    assert "report:" not in done.stdout
+
+
+def test_fail_fast_ends_with_the_first_new_failure_and_can_be_gone_on_with(tmp_path: Path) -> None:
+    done = run(tmp_path / "run", *FAILING, "--fail-fast")
+    assert done.exit_code == 1
+    lines = (tmp_path / "run" / "results.jsonl").read_text("utf-8").splitlines()
+    verdicts = [json.loads(line)["verdict"] for line in lines]
+    assert sum(verdict in ("wrong", "not-rejected") for verdict in verdicts) == 1
+    assert verdicts[-1] in ("wrong", "not-rejected")
+    assert len(verdicts) < len(profile("smoke", "LSTM", 14))
+    assert "go on with: onnxspec run" in done.stderr
+    assert json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["complete"] is False
+    assert (tmp_path / "run" / "report" / "index.html").is_file()
+    run(tmp_path / "run", *FAILING, "--resume")
+    whole = (tmp_path / "run" / "results.jsonl").read_text("utf-8").splitlines()
+    assert len(whole) == len(profile("smoke", "LSTM", 14))
+
+
+def test_a_known_failure_does_not_end_a_run_that_fails_fast(tmp_path: Path) -> None:
+    done = run(tmp_path / "run", *FAILING[:-1], "--fail-fast")
+    assert done.exit_code == 0
+    assert json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["complete"] is True
+
+
+def test_a_workflow_of_github_gets_marks_and_one_page_for_all_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("from an earlier step\n", encoding="utf-8")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
+    done = run(tmp_path / "run", *FAILING, "--summary", str(page))
+    marks = [line for line in done.stdout.splitlines() if line.startswith("::")]
+    assert marks
+    assert all(line.startswith("::error title=onnxspec%3A onnx-reference ") for line in marks)
+    assert any("ignores sequence_lens" in line for line in marks)
+    text = page.read_text("utf-8")
+    assert text.startswith("from an earlier step\n# Conformance")
+    plain = run(tmp_path / "plain", *FAILING, "--json")
+    assert json.loads(plain.stdout)["exit_code"] == 1
+    assert "::error" in plain.stderr
+
+
+def test_a_mark_is_one_line_whatever_a_runtime_said() -> None:
+    assert _mark("error", "a: b, c", "50 %\r\n::set-env") == "::error title=a%3A b%2C c::50 %25%0D%0A::set-env"
+
+
+@pytest.mark.parametrize("option", ["--junit", "--summary"])
+def test_a_file_that_cannot_be_written_is_found_out_before_the_work(tmp_path: Path, option: str) -> None:
+    done = run(tmp_path / "run", *FAILING, option, str(tmp_path / "none" / "file"))
+    assert done.exit_code == 2
+    assert "there is no such folder" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_workflow_in_the_examples_uses_options_that_there_are() -> None:
+    text = (Path(__file__).parents[3] / "examples" / "github" / "conformance.yml").read_text(encoding="utf-8")
+    commands = {command.name or "": command for command in typer.main.get_command(app).commands.values()}  # type: ignore[attr-defined]
+    for name in ("run", "diff"):
+        options = {option for parameter in commands[name].params for option in parameter.opts}
+        # A command of the workflow goes on in lines that are indented deeper, until the next step or the next command.
+        used = re.findall(rf"onnxspec {name} (.*?)(?:\n\n|\|\|)", text, re.DOTALL)
+        assert used
+        for words in used:
+            assert set(re.findall(r"--[a-z-]+", words)) <= options

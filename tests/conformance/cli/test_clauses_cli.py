@@ -1,0 +1,75 @@
+"""``onnxspec clauses``: the tables as people and programs read them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console
+
+from onnxspec.conformance.cli import clauses as clauses_cli
+from onnxspec.reference import clauses_of, operator_names
+
+from ..miniatures import Finished
+
+Inside = Callable[..., Finished]
+
+
+def test_one_version_is_listed_a_clause_a_line(inside: Inside) -> None:
+    done = inside("clauses", "gru-3")
+    rows = [line.split("\t") for line in done.out.splitlines()]
+    found = clauses_of("GRU", 3)
+    assert [row[0] for row in rows] == [clause.id for clause in found]
+    by_id = {row[0]: row[1:] for row in rows}
+    assert by_id["gru.linear-before-reset"][:2] == ["stated", "3, 7, 14, 22"]
+    assert by_id["gru.padding.zero"][2].startswith("Past a row's length Y is zero. [onnxruntime")
+    assert by_id["gru.clip.zero"][2].endswith("[interpretation zero_clip]")
+    assert (done.code, done.err.split(":")[0]) == (0, f"{len(found)} clauses")
+
+
+def test_without_an_operator_all_are_listed(inside: Inside) -> None:
+    done = inside("clauses", "--status", "convention", "--status", "arithmetic")
+    listed = {line.split("\t")[0] for line in done.out.splitlines()}
+    clauses = (c for op in operator_names() for c in clauses_of(op))
+    assert listed == {c.id for c in clauses if c.status in ("convention", "arithmetic")}
+
+
+def test_as_json_every_field_is_there(inside: Inside) -> None:
+    rows = {row["id"]: row for row in map(json.loads, inside("clauses", "LSTM", "--json").out.splitlines())}
+    assert len(rows) == len(clauses_of("LSTM"))
+    assert rows["lstm.lengths"]["needs"] == ["short-row"]
+    assert rows["lstm.lengths"]["or_needs"] == ["illegal:lengths"]
+    assert len(rows["lstm.padding.zero"]["implementers"]) >= 2
+    assert rows["lstm.empty-sequence"]["interpretation"] == "empty"
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_on_a_terminal_nothing_of_a_clause_is_cut(width: int) -> None:
+    console = Console(width=width, record=True, file=io.StringIO())
+    found = clauses_of("GRU", 3)
+    for part in clauses_cli._paragraphs(found):
+        console.print(part)
+    lines = console.export_text().splitlines()
+    assert max(map(len, lines)) <= width
+    assert [line.split()[0] for line in lines if line.startswith("gru.")] == [clause.id for clause in found]
+    said = " ".join(" ".join(lines).split())
+    for clause in found:
+        assert " ".join(clause.text.split()) in said
+        assert clause.source in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("GRU-2",), "unknown operator 'GRU-2'; nearest: GRU-22, GRU-7, GRU-3"),
+        (("LTSM",), "unknown operator 'LTSM'; nearest: LSTM"),
+        (("--status", "sure"), "unknown status 'sure'; nearest: stated"),
+    ],
+)
+def test_what_does_not_exist_is_said_in_a_line(inside: Inside, words: tuple[str, ...], said: str) -> None:
+    done = inside("clauses", *words)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert len(done.err.splitlines()) == 1

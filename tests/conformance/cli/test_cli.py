@@ -1,0 +1,419 @@
+"""The command line, run for real: what it writes, what it says, and with which code it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ..miniatures import Command, Finished, command_line, naming, pick, read_results
+
+Inside = Callable[..., Finished]
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+PLAIN = ["--profile", "smoke", "--op", "LSTM", "--since-version", "14", "--type", "float32"]
+
+# Those of the contract.
+KEYS = {
+    *("case", "op", "domain", "version", "type", "target", "verdict", "expected", "clauses", "worst", "reason"),
+    *("where", "message", "flags", "diagnosis", "seconds"),
+}
+
+
+def ignoring_layout(spec: object) -> bool:
+    return not getattr(spec, "layout", 0) and bool(getattr(spec, "hidden_size", True))
+
+
+# A run of the real runtime
+
+
+def test_a_run_writes_results_a_description_and_a_report(onnxspec: Command, tmp_path: Path) -> None:
+    done = onnxspec("run", *PLAIN, "--type", "float64", "--out", "deep/er")
+    assert done.code == 0, done.err
+    folder = tmp_path / "deep" / "er"
+    results = read_results(folder)
+    listed = onnxspec("list", *PLAIN, "--type", "float64").out.split()
+    assert [result["case"] for result in results] == listed
+    for result in results:
+        assert set(result) >= KEYS
+        assert (result["op"], result["domain"], result["version"]) == ("LSTM", "", 14)
+        assert result["target"] == "onnxruntime"
+        assert isinstance(result["expected"], bool)
+        assert result["clauses"]
+        assert result["worst"] is None or 0 <= result["worst"] < float("inf")
+        assert result["seconds"] >= 0
+        assert re.fullmatch(r"[\w.-]{1,200}", result["case"])
+    verdicts = [result["verdict"] for result in results]
+    assert "pass" in verdicts
+    double = onnxspec("run", *naming(pick(1, types=("float64",))), "--out", "double")
+    assert double.code == 0, double.err
+    assert {r["verdict"] for r in read_results(tmp_path / "double")} == {"unsupported"}
+
+    description = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    counts = {verdict: verdicts.count(verdict) for verdict in verdicts}
+    assert description["counts"] == counts
+    assert description["complete"] is True
+    assert description["cases"] == len(listed)
+    assert description["digests"].keys() == {"LSTM-14"}
+    assert description["environment"]["packages"]["numpy"] == np.__version__
+    (target,) = description["targets"]
+    assert target["name"] == "onnxruntime"
+    assert target["description"]["provider"] == "CPUExecutionProvider"
+    page = (folder / "report" / "index.html").read_text(encoding="utf-8")
+    assert listed[0] in page
+    assert "onnxruntime" in done.out
+    assert f"{verdicts.count('pass')} pass" in done.out
+    assert "deep/er/report/index.html" in done.out
+    assert done.err == ""
+
+
+def test_without_out_the_folder_is_fresh_and_dated(inside: Inside, tmp_path: Path) -> None:
+    case = naming(pick(1, ignoring_layout))
+    for _ in range(2):
+        assert inside("run", *case).code == 0
+    folders = list((tmp_path / "runs").iterdir())
+    assert len(folders) == 2
+    for folder in folders:
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d{6}(-\d+)?", folder.name)
+        assert len(read_results(folder)) == 1
+
+
+def test_known_failures_end_with_0_and_without_the_lists_with_1(inside: Inside, tmp_path: Path) -> None:
+    known = naming(pick(1, lambda s: s.N == 0))
+    assert inside("run", *known, "--out", "with").code == 0
+    done = inside("run", *known, "--out", "without", "--no-expected")
+    assert done.code == 1
+    assert "NEW" in done.out
+    (one,), (other,) = read_results(tmp_path / "with"), read_results(tmp_path / "without")
+    assert (one["verdict"], one["expected"]) == ("crashed", True)
+    assert (other["verdict"], other["expected"]) == ("crashed", False)
+
+
+def test_a_refusal_fails_only_where_it_is_required(inside: Inside) -> None:
+    refused = ["run", "--profile", "smoke", "--op", "LSTM", "--since-version", "1", "--type", "float32"]
+    assert inside(*refused, "--out", "a").code == 0
+    done = inside(*refused, "--out", "b", "--require", "LSTM-1:float32")
+    assert done.code == 1
+    assert "does not support what is required" in done.out
+
+
+def test_what_is_required_must_be_tried(inside: Inside) -> None:
+    vacuous = inside("run", *PLAIN, "--require", "LSTM-22:bfloat16")
+    assert vacuous.code == 2
+    assert "'LSTM-22:bfloat16'" in vacuous.complaint
+    assert "LSTM-14:float32" in vacuous.complaint
+    misspelt = inside("run", *PLAIN, "--require", "LSTM14:float32")
+    assert misspelt.code == 2
+    assert "LSTM-14:float32" in misspelt.complaint
+
+
+def test_the_second_lane_is_a_target_of_its_own_by_the_name_that_results_give_it(
+    inside: Inside, tmp_path: Path
+) -> None:
+    case = naming(pick(1, ignoring_layout))
+    assert inside("run", *case, "--optimize", "--out", "a").code == 0
+    (result,) = read_results(tmp_path / "a")
+    assert result["target"] == "onnxruntime+optimized"
+    both = inside("run", *case, "--target", "onnxruntime", "--target", result["target"], "--out", "b")
+    assert both.code == 0
+    names = [r["target"] for r in read_results(tmp_path / "b")]
+    assert names == ["onnxruntime", "onnxruntime+optimized"]
+    options = [t["options"] for t in json.loads((tmp_path / "b" / "run.json").read_text())["targets"]]
+    assert options == [{}, {"optimize": True}]
+    assert inside("run", *case, "--target", "onnx-reference+optimized").code == 2
+
+
+# Which cases
+
+
+def test_options_narrow_the_cases(inside: Inside) -> None:
+    def listed(*options: str) -> list[str]:
+        return inside("list", *options).out.split()
+
+    assert 0 < len(listed("--profile", "smoke")) <= 60
+    assert {name.split(".")[0] for name in listed("--op", "LSTM", "--since-version", "7")} == {"lstm-7"}
+    assert {name.split(".")[1] for name in listed("--type", "float16", "--type", "float64")} == {"float16", "float64"}
+    ragged = listed("--case", "*lengths-ragged*", "--type", "float32")
+    assert ragged
+    assert all("lengths-ragged" in name and ".float32." in name for name in ragged)
+    assert listed("--case", ragged[0], "--case", ragged[0], "--case", ragged[1][:-1] + "?") == ragged[:2]
+
+
+def test_features_are_listed_on_request(inside: Inside) -> None:
+    (name,) = pick(1, lambda s: s.clip == 0.5 and s.direction == "forward")
+    line = inside("list", "--case", name, "--features").out.split()
+    assert line[0] == name
+    assert {"clip", "forward"} <= set(line[1:])
+
+
+def test_a_run_in_which_a_target_gets_no_case_is_refused(inside: Inside, tmp_path: Path) -> None:
+    assert inside("generate", "cases", *naming(pick(1, ignoring_layout)), "--all").code == 0
+    done = inside("run", "--cases", "cases", "--wrap", "neg", "--out", "o")
+    assert done.code == 2
+    assert "can be put in the wrap 'neg'" in done.complaint
+    both = ["--target", "onnxruntime", "--target", "quark", "--type", "float16"]
+    done = inside("run", "--profile", "smoke", *both, "--out", "o")
+    assert done.code == 2
+    assert "about ExtendedLSTM, which quark is for" in done.complaint
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_case_is_explained_by_the_beginning_of_its_id(inside: Inside) -> None:
+    (name,) = pick(1, ignoring_layout)
+    assert inside("explain", name[:-2]).out.splitlines()[0] == inside("explain", name).out.splitlines()[0]
+    extended = inside("list", "--profile", "smoke", "--op", "ExtendedLSTM").out.split()[0]
+    assert extended in inside("explain", extended[:-2]).out
+    assert inside("explain", "lstm-14.float32.").code == 2
+
+
+def test_going_on_with_nothing_is_told(inside: Inside) -> None:
+    case = naming(pick(1, ignoring_layout))
+    assert inside("run", *case, "--out", "o", "--resume").complaint == "nothing to go on with in o: a new run starts"
+    assert inside("run", *case, "--out", "o", "--resume").err == ""
+    other = inside("run", *case, "--no-expected", "--out", "o", "--resume")
+    assert other.complaint.endswith(f"it was made by: onnxspec run {' '.join(case)} --out o --resume")
+
+
+# What is wrong with a command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "nearest"),
+    [
+        (["--target", "onnxruntim"], "'onnxruntim'", "onnxruntime"),
+        (["--target", "onnxruntime:CUDAExecutionProvder"], "CUDAExecutionProvder", "onnxruntime:CUDAExecutionProvider"),
+        (["--target", "backend:a b;c"], "'backend:a b;c'", "backend:package.module"),
+        (["--target", "\u2603[bold]\x1b"], "\u2603[bold]\\x1b", "onnxruntime"),
+        (["--target", ""], "''", "onnxruntime"),
+        (["--profile", "cor"], "'cor'", "core"),
+        (["--op", "LTSM"], "'LTSM'", "LSTM"),
+        (["--op", "lstm"], "'lstm'", "LSTM"),
+        (["--since-version", "15"], "'15'", "14"),
+        (["--since-version", "fourteen"], "'fourteen'", "14"),
+        (["--since-version", "-1"], "'-1'", "1"),
+        (["--type", "fp32"], "'fp32'", "float32"),
+        (["--type", "Float64"], "'Float64'", "float64"),
+        (["--type", "bfloat16", "--since-version", "14"], "'*-14:bfloat16'", "LSTM-22:bfloat16"),
+        (["--targets-file", "nowhere.toml"], "nowhere.toml", ""),
+        (["--resume"], "--resume", "--out"),
+        (["--resume", "--overwrite", "--out", "x"], "--overwrite", ""),
+        (["--taget", "onnxruntime"], "--taget", "--target"),
+        (["--out"], "--out", ""),
+    ],
+)
+def test_a_wrong_word_is_answered_in_one_line_that_names_the_right_ones(
+    inside: Inside, tmp_path: Path, arguments: list[str], named: str, nearest: str
+) -> None:
+    done = inside("run", *arguments)
+    assert done.code == 2
+    assert named in done.complaint
+    assert nearest in done.complaint
+    assert done.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_case_is_named_with_the_nearest(inside: Inside) -> None:
+    (name,) = pick(1)
+    done = inside("run", "--since-version", "14", "--type", "float32", "--case", name[:-1] + "_" + "\n" + "x" * 9)
+    assert done.code == 2
+    assert name in done.complaint
+    excluded = inside("list", "--since-version", "22", "--type", "float32", "--case", name)
+    assert excluded.code == 2
+    assert "*-22:float32" in excluded.complaint
+    assert len(inside("list", "--since-version", "22", "--case", "z" * 100_000).complaint) < 2000
+
+
+def test_an_occupied_folder_is_left_alone_unless_told(inside: Inside, tmp_path: Path) -> None:
+    first, second = pick(2, ignoring_layout)
+    assert inside("run", "--case", first, "--out", "here").code == 0
+    before = (tmp_path / "here" / "results.jsonl").read_bytes()
+    done = inside("run", "--case", second, "--out", "here")
+    assert done.code == 2
+    assert "--resume" in done.complaint
+    assert "--overwrite" in done.complaint
+    assert (tmp_path / "here" / "results.jsonl").read_bytes() == before
+    assert inside("run", "--case", second, "--out", "here", "--overwrite").code == 0
+    assert [r["case"] for r in read_results(tmp_path / "here")] == [second]
+
+
+@posix
+@pytest.mark.parametrize("out", ["/proc/nowhere", "file/below", "n" * 300])
+def test_a_folder_that_cannot_be_is_said_to_be_so(inside: Inside, tmp_path: Path, out: str) -> None:
+    (tmp_path / "file").write_text("")
+    done = inside("run", *naming(pick(1)), "--out", out)
+    assert done.code == 2
+    assert "cannot keep results" in done.complaint
+    assert out[:200] in done.complaint
+
+
+def test_a_wrong_targets_file_is_named_with_its_key(inside: Inside, tmp_path: Path) -> None:
+    (tmp_path / "targets.toml").write_text('[mine]\nadapter = "onnxruntime"\ntime_limt = 3\n')
+    done = inside("run", "--target", "mine", *naming(pick(1)))
+    assert done.code == 2
+    assert "time_limt" in done.complaint
+    assert "time_limit" in done.complaint
+
+
+def test_named_targets_may_be_called_anything(onnxspec: Command, tmp_path: Path) -> None:
+    name = "my [bold]target[/] \u2603 :boom: $(x)"
+    (tmp_path / "lab.toml").write_text(f"['{name}']\nadapter = 'onnxruntime'\n", encoding="utf-8")
+    known = naming(pick(1, lambda s: s.N == 0))
+    done = onnxspec("run", "--targets-file", "lab.toml", "--target", name, *known, "--no-expected", "--out", "o")
+    assert done.code == 1
+    assert name in done.out
+    (result,) = read_results(tmp_path / "o")
+    assert result["target"] == name
+    # The command that a result names works as it stands.
+    assert result["repeat"].startswith("onnxspec explain ")
+    script = f'{sys.executable} -c "import shlex, sys; print(shlex.split(sys.argv[1])[4:])" "$1"'
+    words = subprocess.run(["sh", "-c", script, "-", result["repeat"]], capture_output=True, text=True, check=True)
+    assert words.stdout.strip() == str([name, "--targets-file", "lab.toml"])
+
+
+# What it prints, and where
+
+
+def test_help_and_version(inside: Inside, onnxspec: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = onnxspec("--version")
+    assert version.code == 0
+    assert re.fullmatch(r"onnxspec \d+\.\d+\S*\n", version.out)
+    monkeypatch.setenv("COLUMNS", "40")
+    for arguments in (["--help"], ["run", "--help"], ["list", "-h"], ["explain", "--help"]):
+        done = inside(*arguments)
+        assert (done.code, done.err) == (0, "")
+        assert max(map(len, done.out.splitlines())) <= 60
+    assert "Exit code 0" in " ".join(inside("run", "--help").out.split())
+    bare = inside()
+    assert bare.code == 2
+    assert "Commands:" in bare.out
+
+
+def test_lines_in_a_file_are_whole_and_plain(onnxspec: Command, tmp_path: Path) -> None:
+    case = naming(pick(1, lambda s: s.clip == 0.5 and s.direction == "forward"))
+    done = onnxspec("run", "--target", "backend:refusing", *case, "--out", "o")
+    assert done.code == 0
+    (result,) = read_results(tmp_path / "o")
+    assert result["message"].startswith("NotImplementedError: [bold]clip[/] is \u2603 \\x1b[31m not for me :boom:")
+    (line,) = [line for line in done.out.splitlines() if "NotImplementedError" in line]
+    assert "NotImplementedError: [bold]clip[/] is \u2603 \\x1b" in line
+    assert len(line) > 200
+    assert "\x1b" not in done.out
+    assert not any(line.endswith(" ") for line in done.out.splitlines())
+
+
+def test_an_ascii_world_gets_escapes(onnxspec: Command, tmp_path: Path) -> None:
+    case = naming(pick(1, lambda s: s.clip == 0.5 and s.direction == "forward"))
+    ascii_only = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    done = onnxspec("run", "--target", "backend:refusing", *case, "--out", "o\u2603", environment=ascii_only)
+    assert done.code == 0
+    assert "is \\u2603 " in done.out
+    described = json.loads((tmp_path / "o\u2603" / "run.json").read_text(encoding="utf-8"))
+    assert described["command"][-1] == "o\u2603"
+
+
+@posix
+@pytest.mark.parametrize("buffered", [True, False])
+def test_a_reader_that_has_enough_ends_the_list_without_a_word(kin: dict[str, str], buffered: bool) -> None:
+    environment = kin if buffered else {**kin, "PYTHONUNBUFFERED": "1"}
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        command_line("list"), env=environment, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=590
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@posix
+def test_nobody_listening_changes_nothing_of_a_run(kin: dict[str, str], tmp_path: Path) -> None:
+    known = naming(pick(1, lambda s: s.N == 0))
+    arguments = command_line("run", *known, "--no-expected", "--out", "o")
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = subprocess.run(
+        arguments, env=kin, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=590
+    )
+    os.close(writing)
+    assert (process.returncode, process.stderr) == (1, b"")
+    assert (tmp_path / "o" / "report" / "index.html").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_what_cannot_be_written_is_an_error_and_the_results_are_there(onnxspec: Command, tmp_path: Path) -> None:
+    (case,) = pick(1, ignoring_layout)
+    with open("/dev/full", "wb") as full:
+        for command in (["list", "--case", case], ["explain", case], ["run", "--case", case, "--out", "o"], ["--help"]):
+            done = onnxspec(*command, stdout=full)
+            assert (done.code, done.complaint) == (2, "onnxspec: the disk is full"), command
+        assert onnxspec("list", "--op", "none", stderr=full).code == 2
+    assert len(read_results(tmp_path / "o")) == 1
+
+
+@posix
+@pytest.mark.parametrize("command", ["run", "list"])
+def test_a_closed_output_is_nowhere(kin: dict[str, str], tmp_path: Path, command: str) -> None:
+    words = [command, *naming(pick(1, ignoring_layout)), *(["--out", "o"] if command == "run" else [])]
+    closing = ["sh", "-c", 'exec "$@" >&-', "sh", *command_line(*words)]
+    done = subprocess.run(closing, env=kin, cwd=tmp_path, stderr=subprocess.PIPE, check=False, timeout=590)
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
+    assert (tmp_path / "o" / "results.jsonl").exists() is (command == "run")
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    """A terminal of 40 columns: its two ends."""
+    pty = pytest.importorskip("pty")
+    termios = pytest.importorskip("termios")
+    master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (24, 40)) if hasattr(termios, "tcsetwinsize") else _set_size(slave)
+    yield master, slave
+    for end in (master, slave):
+        os.close(end)
+
+
+def _set_size(slave: int) -> None:
+    import fcntl
+    import struct
+    import termios
+
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_a_narrow_terminal_is_not_overrun(
+    kin: dict[str, str], tmp_path: Path, terminal: tuple[int, int], colour: bool
+) -> None:
+    master, slave = terminal
+    environment = {k: v for k, v in kin.items() if k not in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")}
+    environment |= {"TERM": "xterm-256color"} | ({} if colour else {"NO_COLOR": "1"})
+    arguments = command_line("run", *PLAIN, "--no-expected", "--out", "o")
+    process = subprocess.Popen(arguments, env=environment, cwd=tmp_path, stdin=slave, stdout=slave, stderr=slave)
+    shown = bytearray()
+    ended = False
+    while not ended or select.select([master], [], [], 0)[0]:
+        ended = process.poll() is not None
+        if select.select([master], [], [], 0.1)[0]:
+            shown += os.read(master, 1 << 16)
+    assert process.returncode in (0, 1)
+    text = shown.decode("utf-8")
+    assert ("\x1b[31m" in text or "\x1b[32m" in text) is colour
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
+    lines = [line.rstrip() for line in re.split(r"[\r\n]+", plain)]
+    assert any(" pass" in line for line in lines)
+    # What is there to be copied is left to the terminal to break.
+    copied = ("onnxspec explain", "results:", "report:")
+    assert [line for line in lines if len(line) > 40 and not line.strip().startswith(copied)] == []
+
+
+def test_a_run_leaves_no_half_made_files(inside: Inside, tmp_path: Path) -> None:
+    assert inside("run", *naming(pick(1, ignoring_layout)), "--out", "o").code == 0
+    left = sorted(path.name for path in (tmp_path / "o").iterdir() if path.is_file())
+    assert left == ["journal.jsonl", "results.jsonl", "run.json"]
+    assert [path.name for path in (tmp_path / "o" / "report").glob("*index*")] == ["index.html"]

@@ -1,0 +1,138 @@
+"""What a run says on a terminal and in a file: findings first, what is refused last and in a line each."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from onnxspec.cases import CaseSpec, profile
+from onnxspec.conformance.cli import quantize as quantize_cli
+from onnxspec.conformance.cli.display import could_not_start, summarize
+from onnxspec.conformance.diagnosis.conditions import worded
+from onnxspec.conformance.diagnosis.findings import findings_of
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.selection import Selection
+from onnxspec.conformance.results.result import result_of
+from onnxspec.conformance.running.quantized import Form
+from onnxspec.conformance.running.run import Plan, Run, TargetRun
+from onnxspec.conformance.targets.target import parse_target
+
+SPECS = tuple(s for op in ("LSTM", "GRU") for s in profile("core", op, 14) if s.type == "float32" and not s.illegal)
+PASS = Judgement(Verdict.PASS)
+WRONG = Judgement(Verdict.WRONG, "value", message="Y is so wrong", clause="lstm.clip", worst=9.0, judged=1)
+NAMES = ("as documented", "quark", "QDQ on onnxruntime:MIGraphXExecutionProvider")
+LONG = "NotImplemented: no kernel of such a kind was found, however long it was looked for, anywhere at all"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def lines(
+    judged: Sequence[tuple[CaseSpec, Judgement, str | None, tuple[str, ...]]], stream: io.StringIO | None = None
+) -> list[str]:
+    """The summary of results: a case, its judgement, the reason to expect it, the faults that explain it."""
+    target = TargetRun(parse_target("onnxruntime"))
+    for spec, judgement, why, diagnosis in judged:
+        result = result_of(SpecProbe(spec), "onnxruntime", judgement, 0.0, why, f"onnxspec explain {spec.id}")
+        object.__setattr__(result, "diagnosis", diagnosis)
+        target.results.append(result)
+    stream = stream or io.StringIO()
+    probes = tuple(map(SpecProbe, SPECS))
+    target.findings = findings_of(target.results, {probe.id: probe for probe in probes})
+    plan = Plan(Selection(), probes, (target.target,))
+    run = Run(plan, Path("run"), datetime.now(timezone.utc), [target])
+    summarize(run, Console(file=stream, width=60, highlight=False, color_system=None))
+    said = stream.getvalue().splitlines()[1:]
+    last = next((k for k, line in enumerate(said) if line.startswith("  It hits you if you rely on:")), 0)
+    return said[:1] + said[last + 1 :]
+
+
+def refusing_layout(message: str = LONG) -> list[tuple[CaseSpec, Judgement, str | None, tuple[str, ...]]]:
+    no = Judgement(Verdict.UNSUPPORTED, "load", message=message)
+    return [(s, no if s.layout else PASS, None, ()) for s in SPECS]
+
+
+def test_a_refusal_takes_one_line_and_stands_last() -> None:
+    judged = refusing_layout()
+    clipped = {s for s in SPECS if s.clip and not s.layout}
+    said = lines([(s, WRONG if s in clipped else j, *rest) for s, j, *rest in judged])
+    assert said[1].startswith("  NEW         clip: wrong values (")
+    assert said[-1].startswith("  unsupported layout 1 (")
+    assert "GRU, LSTM, float32" in said[-1]
+    assert said[-1].endswith(LONG)
+    assert sum("unsupported " in line for line in said) == 1
+
+
+def test_on_a_terminal_a_refusal_is_cut_to_its_line() -> None:
+    said = lines(refusing_layout(), Terminal())
+    assert all(len(line) <= 60 for line in said)
+    assert not any("anywhere at all" in line for line in said)
+
+
+def test_refusals_with_nothing_in_common_are_named_by_their_message() -> None:
+    no = Judgement(Verdict.UNSUPPORTED, "load", message="rejected for good")
+    judged = [(s, no if int(s.digest, 16) % 3 == 0 else PASS, None, ()) for s in SPECS]
+    assert lines(judged)[-1].startswith("  unsupported rejected for good (")
+    narrow = lines([(s, replace(no, message=LONG) if j is no else j, w, d) for s, j, w, d in judged], Terminal())
+    assert narrow[-2].startswith("  unsupported NotImplemented: no kernel of")
+    assert all(len(line) <= 60 for line in narrow)
+
+
+def test_what_a_case_is_about_is_said_in_its_own_words() -> None:
+    assert worded("about batch empty") == "batch empty"
+
+
+def test_a_runtime_that_is_not_installed_comes_with_a_hint() -> None:
+    missing = "ModuleNotFoundError: No module named 'openvino'"
+    assert could_not_start(parse_target("openvino"), missing).endswith("'onnxspec targets' says what installs it")
+    assert could_not_start(parse_target("openvino"), "OSError: x") == "could not start: OSError: x"
+    assert could_not_start(parse_target("backend:mine"), missing) == f"could not start: {missing}"
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_the_numbers_of_a_deployment_are_never_cut(width: int) -> None:
+    forms = [Form(name, np.zeros(1), *[1.234e-5] * 3, {"standard": 1.23e5, "bf16-storage": 2.34e-4}) for name in NAMES]
+    console = Console(file=io.StringIO(), width=width, record=True)
+    console.print(quantize_cli._table(forms, 1e-5), crop=False)
+    text = console.export_text()
+    assert "\u2026" not in text
+    assert text.count("1.23e+05") == text.count("0.000234") == len(forms)
+    assert width < 80 or max(map(len, text.splitlines())) <= width
+
+
+def test_what_nothing_explains_is_said_to_be_so() -> None:
+    spec = next(s for s in SPECS if s.clip)
+    (found, said, command) = lines([(spec, WRONG, None, ())])[1:]
+    assert "no known fault explains it" in found
+    assert said.strip() == "Y is so wrong"
+    assert command.strip() == f"onnxspec explain {spec.id}"
+    explained = lines([(spec, WRONG, None, ("clip.ignored",))])[1]
+    assert explained.startswith("  NEW         clip: ignores clip")
+    assert "no known fault" not in explained
+    crashed = lines([(spec, Judgement(Verdict.CRASHED, message="SIGABRT"), None, ())])[1]
+    assert "no known fault" not in crashed  # nothing came back that a fault could explain
+
+
+def test_what_is_known_is_told_with_its_reason_and_without_a_command() -> None:
+    spec = next(s for s in SPECS if s.clip)
+    assert lines([(spec, WRONG, "clip is ignored", ("clip.ignored",))])[1:] == [
+        f"  known       clip: ignores clip (1 case, {spec.op}, float32)",
+        "              clip is ignored",
+    ]
+
+
+def test_every_verdict_is_counted() -> None:
+    stream = io.StringIO()
+    lines([(spec, Judgement(verdict), None, ()) for spec, verdict in zip(SPECS, Verdict, strict=False)], stream)
+    counts = " ".join(stream.getvalue().partition("Conforms")[0].split())
+    assert all(f"1 {verdict.value}" in counts for verdict in Verdict)

@@ -1,0 +1,60 @@
+"""The gallery: made from a run, and only of what shows again when it is made."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import onnx
+import pytest
+from typer.testing import CliRunner
+
+from onnxspec.conformance.cli import report as report_cli
+from onnxspec.conformance.cli.main import app
+from onnxspec.conformance.judging.judgement import Verdict
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on a runtime that ignores sequence_lens, among other things."""
+    folder = tmp_path_factory.mktemp("gallery") / "run"
+    options = ("--target", "onnx-reference", "--profile", "smoke", "--op", "LSTM", "--since-version", "14", "--quiet")
+    RUNNER.invoke(app, ["run", "--out", str(folder), *options], catch_exceptions=False)
+    return folder
+
+
+def test_each_finding_is_shown_with_its_clause_its_case_and_its_command(run: Path, tmp_path: Path) -> None:
+    page, cases = tmp_path / "gallery.md", tmp_path / "cases"
+    done = RUNNER.invoke(app, ["gallery", str(run), "--out", str(page), "--cases", str(cases)], catch_exceptions=False)
+    assert (done.exit_code, done.stderr) == (0, "")
+    text = page.read_text(encoding="utf-8")
+    (entry,) = re.findall(r"### Ignores sequence\\_lens[^\n]*\n\n(.*?)(?=\n### |\Z)", text, re.DOTALL)
+    assert "**wrong** in " in entry
+    assert "Clause `lstm.lengths" in entry
+    assert re.search(r"\nonnxspec explain \S+ --target onnx-reference\n", entry)
+    (link,) = re.findall(r"\]\(<(.*?)>\)", entry)
+    onnx.checker.check_model(onnx.load(page.parent / link / "model.onnx"))
+    assert (page.parent / link / "test_data_set_0" / "output_0.pb").is_file()
+    assert text.count("\n### ") == text.count("\nonnxspec explain ")
+
+
+@pytest.mark.parametrize("now", [{}, Verdict.PASS], ids=["not-tried", "passes"])
+def test_what_does_not_show_again_is_left_out_and_told(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: Verdict | dict[str, Verdict]
+) -> None:
+    monkeypatch.setattr(
+        report_cli, "_verdicts", lambda name, ids, file: dict.fromkeys(ids, now) if isinstance(now, Verdict) else {}
+    )
+    page = tmp_path / "gallery.md"
+    done = RUNNER.invoke(app, ["gallery", str(run), "--out", str(page)], catch_exceptions=False)
+    assert done.exit_code == 1
+    assert "left out, wrong then and " in done.stderr
+    assert "### " not in page.read_text(encoding="utf-8")
+
+
+def test_a_run_that_cannot_be_read_is_no_gallery(tmp_path: Path) -> None:
+    done = RUNNER.invoke(app, ["gallery", str(tmp_path / "none"), "--out", str(tmp_path / "page.md")])
+    assert done.exit_code == 2
+    assert not (tmp_path / "page.md").exists()

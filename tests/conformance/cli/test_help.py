@@ -1,0 +1,137 @@
+"""What a stranger sees: help of every command in words, completion in three shells, the command as a module."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from onnxspec.conformance.cli import completion
+from onnxspec.conformance.cli.main import app
+
+from ..miniatures import Finished
+
+Inside = Callable[..., Finished]
+COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_in_words(inside: Inside, command: str) -> None:
+    text = inside(command, "--help").out
+    usage = text.splitlines()[0]
+    assert re.fullmatch(rf"Usage: onnxspec {command} \[OPTIONS\]( \[?[A-Z]+(\[-VERSION\])?(\.\.\.)?\]?)*", usage)
+    for type_name in ("<str>", "<path>", "<list", "<int", "TEXT", "INTEGER", " PATH ", "{", "[required]"):
+        assert type_name not in text
+    (made,) = (c for name, c in typer.main.get_command(app).commands.items() if name == command)  # type: ignore[attr-defined]
+    flat = " ".join(text.split())
+    for option in (p for p in made.params if p.param_type_name == "option" and not p.hidden):
+        start = flat.index(f"{option.opts[0]} ") if option.opts[0] != "--help" else 0
+        if option.multiple:
+            assert "May be repeated." in flat[start:]
+    assert flat.count("May be repeated.") == sum(getattr(p, "multiple", False) for p in made.params)
+
+
+@pytest.mark.parametrize("command", ["diff", "generate", "merge", "prove", "quantize", "report", "run"])
+def test_what_writes_writes_to_out(command: str) -> None:
+    made = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
+    shown = {name for p in made.params if not getattr(p, "hidden", False) for name in p.opts}
+    assert "--out" in shown
+    assert not {"--to", "--output"} & shown
+
+
+def test_the_older_ways_to_say_where_still_work(inside: Inside) -> None:
+    case = '{"op":"RNN","version":14}'
+    assert inside("run", "--case", case, "--out", "o").code == 0
+    merged = inside("merge", "o", "--to", "m")
+    assert (merged.code, merged.complaint) == (0, "--to is called --out now, as in every command")
+    assert "--out is missing" in inside("merge", "o").complaint
+    assert inside("generate", "here", "--case", case, "--all").code == 0
+    assert "which folder" in inside("generate", "here", "--out", "there", "--case", case).complaint
+    assert "--out is missing" in inside("generate", "--case", case).complaint
+
+
+def test_an_opset_is_told_its_operator_version(inside: Inside) -> None:
+    said = inside("list", "--since-version", "13").complaint
+    assert said.endswith("; a model of opset 13 holds LSTM-7, GRU-7, RNN-7")
+    assert inside("list", "--since-version", "4", "--op", "GRU").complaint.endswith("; a model of opset 4 holds GRU-3")
+
+
+def test_the_command_is_a_module_too(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "onnxspec.conformance"]
+    done = subprocess.run([*words, "--version"], capture_output=True, text=True, cwd=tmp_path)
+    assert re.fullmatch(r"onnxspec \d+\.\d+\.\d+\S*\n", done.stdout)
+    done = subprocess.run([*words, "list", "--op", "X"], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr[:27]) == (2, "onnxspec: unknown operator ")
+
+
+# Completion
+
+SHELLS = {
+    "bash": """
+        eval "$(_ONNXSPEC_COMPLETE=source_bash onnxspec)"
+        COMP_WORDS=(@words); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        _onnxspec_completion onnxspec
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """,
+    "zsh": """
+        compdef() { :; }
+        _arguments() { print -rl -- "$@"; }
+        eval "$(_ONNXSPEC_COMPLETE=source_zsh onnxspec)"
+        words=(@words); CURRENT=${#words}
+        _onnxspec_completion onnxspec
+    """,
+    "fish": """
+        _ONNXSPEC_COMPLETE=source_fish onnxspec | source
+        complete -C "@words"
+    """,
+}
+
+
+@pytest.fixture(scope="module")
+def path_with_the_command(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("bin")
+    script = folder / "onnxspec"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m onnxspec.conformance "$@"\n')
+    script.chmod(0o755)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_completes(shell: str, path_with_the_command: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    plain = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
+    environment = {**os.environ, "PATH": path_with_the_command, "HOME": str(tmp_path)}
+
+    def offered(words: str) -> str:
+        text = SHELLS[shell].replace("@words", words)
+        done = subprocess.run([shell, *plain, "-c", text], capture_output=True, text=True, env=environment, timeout=120)
+        assert "Traceback" not in done.stderr
+        return done.stdout
+
+    assert "explain" in offered("onnxspec ex")
+    assert "smoke" in offered("onnxspec run --profile sm")
+    assert "ExtendedLSTM" in offered("onnxspec list --op Ext")
+
+
+def test_values_are_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert completion.profiles("") == ["smoke", "core", "full"]
+    assert completion.operators("ls") == ["LSTM"]
+    assert completion.versions("1") == ["1", "14"]
+    assert completion.types("float") == ["float16", "float32", "float64"]
+    monkeypatch.chdir(tmp_path)
+    assert completion.targets("onnx-") == ["onnx-reference"]
+    Path("targets.toml").write_text('[mine]\nadapter = "onnxruntime"\n')
+    assert completion.targets("mi") == ["mine"]
+    Path("targets.toml").write_text("[")
+    assert completion.targets("tr") == ["tract"]
+    assert completion.cases("gru-14.float32.f") == ["gru-14.float32.forward."]
+    assert all(id.startswith("gru-14.float32.forward.T") for id in completion.cases("gru-14.float32.forward.T"))
+    assert completion.cases("no") == []

@@ -1,0 +1,124 @@
+"""``onnxspec run --model``: every node by its path, on several targets, and where it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from onnxspec.conformance.cli.main import main
+
+from ..checking.nodes import I, N, T, model_of, recurrent, weights_of
+
+GRU = weights_of("GRU")
+
+
+@dataclass(frozen=True)
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def onnxspec(folder: Path, *words: str | Path) -> Done:
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(stdout),
+        contextlib.redirect_stderr(stderr),
+    ):
+        patch.setattr(sys, "argv", ["onnxspec", *map(str, words)])
+        patch.chdir(folder)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return Done(int(ended.value.code or 0), stdout.getvalue(), stderr.getvalue())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model of two layers, of which onnx's reference evaluator gets the first one wrong: it knows no functions."""
+    first = recurrent("GRU", ("X", "W", "R", "B"), name="encoder/first", activations=["Sigmoid", "Relu"])
+    first.output[0] = "y"
+    squeeze = helper.make_node("Squeeze", ["y", "axis"], ["x"])
+    second = recurrent("GRU", ("x", "W2", "R"), name="encoder/second")
+    constants = {name: GRU[name] for name in ("W", "R", "B")}
+    constants |= {"axis": np.array([1], np.int64), "W2": GRU["R"]}
+    model = model_of([first, squeeze, second], {"X": (T, N, I)}, constants)
+    onnx.save(model, tmp_path / "model.onnx")
+    np.savez(tmp_path / "data.npz", X=np.linspace(-1, 1, T * N * I, dtype=np.float32).reshape(T, N, I))
+    onnx.save(model_of([helper.make_node("Neg", ["X"], ["Y"])], {"X": (T, N, I)}, {}), tmp_path / "plain.onnx")
+    return tmp_path
+
+
+def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -> None:
+    targets = ("--target", "onnxruntime", "--target", "onnx-reference", "--no-expected")
+    done = onnxspec(folder, "run", "--model", "model.onnx", "--inputs", "data.npz", "--out", "run", *targets)
+    assert done.stderr == "", done.stderr
+    lines = done.stdout.splitlines()
+    nodes = lines[lines.index("nodes of the model") + 1 :]
+    assert nodes[0] == "  /encoder/first  GRU-14  (what flows there, one run)"
+    assert nodes[1] == "    onnxruntime: pass"
+    assert nodes[2].startswith("    onnx-reference: wrong: ")
+    assert nodes[3:6] == [
+        "  /encoder/second  GRU-14  (what flows there, one run)",
+        "    onnxruntime: pass",
+        "    onnx-reference: pass",
+    ]
+    assert nodes[6] == "  first outside its bound on onnx-reference: /encoder/first"
+    assert done.returncode == 1
+    assert (folder / "run" / "report" / "index.html").is_file()
+    assert "encoder.first" in (folder / "run" / "report" / "index.html").read_text(encoding="utf-8")
+    # Its cases can be explained and run by themselves.
+    case = folder / "run" / "cases" / "encoder.first"
+    explained = onnxspec(folder, "explain", case, "--target", "onnx-reference")
+    assert explained.returncode == 0, explained.stderr
+    assert "gru.activations" in explained.stdout
+    again = onnxspec(folder, "run", "--cases", "run/cases", "--out", "again")
+    assert again.returncode == 0, again.stderr
+
+
+def test_cases_are_left_where_they_are_wanted(folder: Path) -> None:
+    done = onnxspec(folder, "run", "--model", "model.onnx", "--keep", "kept", "--out", "run")
+    assert done.returncode == 0, done.stderr
+    assert "(drawn, 3 runs of it)" in done.stdout
+    assert sorted(path.name for path in (folder / "kept").iterdir()) == [
+        "encoder.first",
+        "encoder.second",
+        "nodes.json",
+    ]
+    assert (folder / "kept" / "encoder.first" / "test_data_set_2" / "output_0.pb").is_file()
+    resumed = onnxspec(folder, "run", "--model", "model.onnx", "--keep", "kept", "--out", "run", "--resume")
+    assert resumed.returncode == 0, resumed.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--model", "plain.onnx"], "onnxspec: plain.onnx has no recurrent node"),
+        (["--model", "none.onnx"], "onnxspec: none.onnx does not exist"),
+        (["--model", "data.npz"], "onnxspec: data.npz is no ONNX model"),
+        (["--model", "model.onnx", "--inputs", "model.onnx"], "onnxspec: model.onnx holds no arrays of numbers"),
+        (["--model", "model.onnx", "--inputs", "none.npz"], "onnxspec: none.npz cannot be read"),
+        (["--model", "model.onnx", "--profile", "core"], "onnxspec: --model runs in place of a profile"),
+        (["--model", "model.onnx", "--cases", "."], "onnxspec: --model and --cases name"),
+        (["--keep", "kept"], "onnxspec: --inputs and --keep belong to --model"),
+    ],
+)
+def test_what_cannot_be_run_is_one_line(folder: Path, words: list[str], line: str) -> None:
+    done = onnxspec(folder, "run", *words, "--out", "run")
+    assert done.returncode == 2
+    assert done.stderr.startswith(line)
+    assert done.stderr.count("\n") == 1
+    assert not (folder / "run").exists()
+
+
+def test_a_folder_with_no_case_is_not_explained(folder: Path) -> None:
+    done = onnxspec(folder, "explain", "./nowhere")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)

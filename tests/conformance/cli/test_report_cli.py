@@ -1,0 +1,92 @@
+"""``onnxspec report``: several runs in one report, whatever state they are in."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ..miniatures import Finished, naming, pick
+
+Inside = Callable[..., Finished]
+
+
+@pytest.fixture
+def runs(inside: Inside, tmp_path: Path) -> list[Path]:
+    """Two runs of the same cases, on a backend that is right and on one that is not."""
+    cases = naming(pick(2, lambda s: s.lengths == "ragged" and s.data == "dense" and "Y" in s.outputs))
+    for name in ("conforming", "lengths_ignored"):
+        inside("run", "-t", f"backend:{name}", *cases, "--out", tmp_path / name)
+    return [tmp_path / "conforming", tmp_path / "lengths_ignored"]
+
+
+def test_runs_stand_side_by_side(inside: Inside, runs: list[Path], tmp_path: Path) -> None:
+    done = inside("report", *runs, "--out", tmp_path / "both")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == ["2 runs, 4 results", f"report: {tmp_path / 'both' / 'index.html'}"]
+    page = (tmp_path / "both" / "index.html").read_text(encoding="utf-8")
+    assert "backend:conforming" in page
+    assert "backend:lengths_ignored" in page
+    assert list((tmp_path / "both" / "findings" / "files").rglob("script.py"))
+
+
+def test_what_cannot_be_reported_is_said_in_a_line_and_the_rest_is_reported(
+    inside: Inside, runs: list[Path], tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    half, other, smoke = (tmp_path / name for name in ("half", "other", "smoke"))
+    for place in (half, other, smoke):
+        shutil.copytree(runs[0], place)
+    journal = (half / "journal.jsonl").read_text()
+    (half / "journal.jsonl").write_text(journal[: journal.rindex('{"record":"observed"') + 100])
+    described = json.loads((runs[0] / "run.json").read_text())
+    (other / "run.json").write_text(json.dumps(described | {"schema": 99}))
+    (smoke / "run.json").write_text(json.dumps(described | {"profile": "smoke"}))
+    given = [tmp_path / "missing", tmp_path / "empty", half, other, smoke]
+    done = inside("report", runs[0], *given, "--out", tmp_path / "all")
+    assert done.code == 1
+    said = [line.removeprefix(f"warning: {tmp_path}/") for line in done.err.splitlines()]
+    assert said == [
+        "missing: no such directory; left out.",
+        "empty: holds none of journal.jsonl, results.jsonl and run.json, so it is no run; left out.",
+        "half: journal.jsonl: ends in an incomplete line of 100 bytes, which is left out.",
+        f"other: holds a run of onnxspec {described['onnxspec']!r} in form 99, "
+        "this version reads and writes form 2; left out.",
+        "warning: smoke: profile smoke, but conforming has core; their counts do not compare.",
+    ]
+    assert done.out.splitlines()[0] == "3 runs, 5 results"
+    page = (tmp_path / "all" / "index.html").read_text(encoding="utf-8")
+    assert "5 remarks on the run directories" in page
+
+
+def test_where_no_run_can_be_read_there_is_no_report(inside: Inside, tmp_path: Path) -> None:
+    done = inside("report", tmp_path / "missing", "--out", tmp_path / "out")
+    assert done.code == 2
+    assert done.err.splitlines()[-1] == "onnxspec: no run could be read, so there is nothing to report"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_holds_something_is_kept_unless_told_otherwise(
+    inside: Inside, runs: list[Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    inside("report", runs[0], "--out", out)
+    before = (out / "index.html").read_bytes()
+    (out / "notes.txt").write_text("mine")
+    done = inside("report", *runs, "--out", out)
+    assert done.code == 2
+    assert "already holds a report" in done.complaint
+    assert (out / "index.html").read_bytes() == before
+    assert inside("report", *runs, "--out", out, "--overwrite").code == 0
+    assert (out / "index.html").read_bytes() != before
+    assert (out / "notes.txt").read_text() == "mine"
+    (tmp_path / "file").write_text("x")
+    assert "is no folder" in inside("report", runs[0], "--out", tmp_path / "file", "--overwrite").complaint
+
+
+def test_a_report_without_runs_is_a_usage_error(inside: Inside) -> None:
+    assert inside("report", "--out", "x").code == 2
+    assert inside("report", "run").code == 2

@@ -1,0 +1,87 @@
+"""``onnxspec targets``, and what it says about how to install."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from onnxspec.conformance.targets.adapters import ADAPTERS
+from onnxspec.conformance.targets.target import Target
+from onnxspec.conformance.workers.survey import Facts, Finding, facts_of, survey, way_to_install
+
+from ..miniatures import Finished
+from ..targets.test_third_party import install
+
+
+def test_it_lists_what_is_known_and_what_is_there(
+    inside: Callable[..., Finished], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path / "site", "sample = sample_runtime.onnxspec_adapter\nbad = sample_runtime.none")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    (tmp_path / "targets.toml").write_text(
+        '[one]\nadapter = "onnxruntime"\ninterpreter = "venv/bin/python"\n'
+        '[two]\nadapter = "external"\ncommand = ["no-such-program"]\n'
+        '[three]\nadapter = "nothing"\n'
+        '[four]\nadapter = "onnxruntime"\nprovider = "OpenVINOExecutionProvider"\n'
+    )
+    done = inside("targets")
+    assert done.code == 0, done.err
+    shipped, rest = done.out.split("from other packages\n")
+    others, tables = rest.split("tables of targets.toml\n")
+    assert "  onnxruntime\n    onnxruntime 1." in shipped
+    assert "CPUExecutionProvider" in shipped
+    assert "    tested: onnxruntime 1.19.0, " in shipped
+    for name in ADAPTERS:
+        assert f"  {name}\n" in shipped or name == "backend"
+    assert "  sample\n    sample 1.0, CPU\n    tested: sample-runtime 1.0\n" in others
+    assert "  bad\n    not here: adapter 'bad' of sample-runtime 1.0: there is no module" in others
+    python = Path("venv/bin/python")
+    assert f"    to install: python3 -m venv venv && {python} -m pip install numpy onnxruntime\n" in tables
+    assert "  two\n    adapter external, no-such-program\n    not started: --all does\n" in tables
+    assert "  three\n    not here: targets.toml:8: [three] adapter: there is no adapter 'nothing'" in tables
+    assert "OpenVINOExecutionProvider; it has" in tables
+    assert "pip install numpy onnxruntime-openvino" in tables
+    assert "backend:package.module" in tables
+    everything = inside("targets", "--all")
+    assert "  two\n    adapter external, no-such-program\n    not here: cannot start" in everything.out
+
+
+def test_a_file_that_cannot_be_read_is_told(inside: Callable[..., Finished]) -> None:
+    done = inside("targets", "--targets-file", "none.toml")
+    assert (done.code, done.out) == (2, "")
+    assert "none.toml: cannot be read" in done.err
+
+
+@pytest.mark.parametrize("name", [name for name in ADAPTERS if name != "backend"])
+def test_every_shipped_adapter_says_what_pip_installs_and_what_was_tested(name: str) -> None:
+    (found,) = [finding for finding in survey() if finding.name == name]
+    assert found.facts.package
+    assert any(character.isdigit() for character in found.facts.tested)
+
+
+def test_facts_are_taken_from_the_docstring() -> None:
+    source = '"""Adapter. Package: my-pkg.\n\nTested: a 1.0,\nb 2.0.\n\nMore.\n"""\n'
+    assert facts_of(source) == Facts("my-pkg", "a 1.0, b 2.0")
+    assert facts_of("x = 1") == facts_of("not Python") == Facts()
+
+
+def test_ways_to_install() -> None:
+    missing = "ModuleNotFoundError: No module named 'openvino'"
+    facts = Facts("openvino")
+
+    def way(target: Target, trouble: str = missing, facts: Facts = facts) -> str:
+        return way_to_install(Finding(target.name, "table", target.adapter, target, facts, {}, trouble))
+
+    assert way(Target("a", "openvino")) == f"{sys.executable} -m pip install openvino"
+    assert way(Target("a", "openvino", command=("python3.9", "{worker}"))) == "python3.9 -m pip install openvino"
+    numpy = "ModuleNotFoundError: No module named 'numpy'"
+    assert way(Target("a", "openvino"), numpy).endswith("pip install numpy openvino")
+    assert way(Target("a", "openvino", command=("ssh", "box", "python3", "{stdin}"))) == ""
+    assert way(Target("a", "openvino"), "RuntimeError: OpenVINO has no device GPU") == ""
+    lacking = "this onnxruntime 1.31.1 has no MIGraphXExecutionProvider; it has CPUExecutionProvider"
+    amd = Target("a", "onnxruntime", {"provider": "MIGraphXExecutionProvider"})
+    assert "examples/targets/migraphx.toml" in way(amd, lacking, Facts("onnxruntime"))
+    assert (Path(__file__).parents[3] / "examples" / "targets" / "migraphx.toml").is_file()

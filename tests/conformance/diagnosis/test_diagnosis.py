@@ -1,0 +1,258 @@
+"""Diagnosis: the faults that a target makes, all of them, and no other ones."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from onnxspec.cases import CaseSpec, build_case, profile
+from onnxspec.conformance.diagnosis.findings import findings_of
+from onnxspec.conformance.diagnosis.search import (
+    DIAGNOSED,
+    FailingCase,
+    Search,
+    diagnose,
+    explain_results,
+    failing_case_of,
+)
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.conformance.results.evidence import Kept
+from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.reference import FAULTS, IllegalNode, Interpretations, Node, evaluate
+from onnxspec.reference.faults.alterations import with_functions
+from onnxspec.reference.faults.fault import Compute
+from onnxspec.reference.faults.hypothesis import layered
+from onnxspec.reference.numbers.activations import ACTIVATIONS
+from onnxspec.reference.recurrent.evaluation import computation_of
+
+Arrays = Mapping[str, NDArray[Any]]
+Target = Callable[[Node, Arrays], Arrays]
+
+SPECS = [
+    s
+    for op in ("LSTM", "GRU", "RNN")
+    for s in profile("core", op, 14)
+    if s.type == "float32" and s.T * s.N * s.H < 200 and s.data == "dense" and not (s.illegal or s.seed)
+]
+
+SPECS_OF_ALL_SEEDS = [s for s in profile("core", "RNN", 14) if s.type == "float32" and not s.illegal]
+
+
+def target_with(*ids: str) -> Target:
+    """A target that makes some faults at once, in every case."""
+
+    def run(node: Node, inputs: Arrays) -> Arrays:
+        faults = [FAULTS[id] for id in ids if FAULTS[id].applies(node.op_type, node.since_version)]
+        computation = computation_of(node, inputs)
+        with np.errstate(all="ignore"):
+            outputs = layered(Compute(), faults, {})(computation)
+            return {name: outputs[name].astype(inputs["X"].dtype) for name in node.outputs}
+
+    return run
+
+
+def failing(target: Target, specs: list[CaseSpec] = SPECS) -> tuple[list[FailingCase], list[Result]]:
+    """The witnesses of a target's failing cases, and all its results."""
+    witnesses, results = [], []
+    for spec in specs:
+        case, probe = build_case(spec), SpecProbe(spec)
+        outcome = staged_outcome(case.trial, target)
+        twin = staged_outcome(case.twin, target) if case.twin is not None else None
+        judgement = judge(case.trials, [outcome, twin])
+        results.append(result_of(SpecProbe(spec), "staged", judgement, 0.0, None))
+        if judgement.verdict in DIAGNOSED:
+            witness = failing_case_of(spec.id, case.trial, outcome, probe.clauses, probe.size)
+            assert witness is not None
+            witnesses.append(witness)
+    return witnesses, results
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ("lengths.ignored",),
+        ("lengths.ignored", "clip.ignored", "activations.ignored"),
+        ("activations.backward-as-forward", "initial-h.ignored"),
+        ("gru.linear-before-reset.ignored", "lstm.input-forget.ignored", "bias.recurrent-half-ignored"),
+    ],
+)
+def test_faults_made_at_once_are_all_found_and_no_others(ids: tuple[str, ...]) -> None:
+    witnesses, _ = failing(target_with(*ids))
+    found = diagnose(witnesses, "standard", 20_000).of
+    assert {w.case for w in witnesses} == set(found)
+    assert {fault for explanation in found.values() for fault in explanation} == set(ids)
+
+
+def test_what_nothing_explains_is_left_unexplained() -> None:
+    def strange(node: Node, inputs: Arrays) -> Arrays:
+        right = evaluate(node, inputs)
+        return {name: (0.9 * array + 0.01).astype(inputs["X"].dtype) for name, array in right.items()}
+
+    witnesses, results = failing(strange, SPECS[:20])
+    assert witnesses
+    assert diagnose(witnesses, "standard", 1500).of == {}
+    findings = findings_of(results, {s.id: SpecProbe(s) for s in SPECS})
+    assert all(f["fault"] == "" for f in findings)
+
+
+def test_the_search_ends_when_its_effort_is_spent() -> None:
+    witnesses, _ = failing(target_with("lengths.ignored"), SPECS[:40])
+    search = Search("standard", 7)
+    for witness in witnesses:
+        search.explain(witness)
+    assert search.effort == 0
+
+
+def test_a_finding_says_where_a_fault_shows() -> None:
+    """Lengths are ignored in one layout only: the passing cases with lengths tell so."""
+    ignoring = target_with("lengths.ignored")
+
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        return ignoring(node, inputs) if node.attributes.get("layout") else target_with()(node, inputs)
+
+    specs = [s for s in SPECS if s.op == "LSTM"]
+    witnesses, results = failing(target, specs)
+    found = diagnose(witnesses, "standard", 20_000).of
+    results = [Result(**{**vars(r), "diagnosis": found.get(r.case, ())}) for r in results]
+    (finding,) = [f for f in findings_of(results, {s.id: SpecProbe(s) for s in specs}) if f["fault"]]
+    assert finding["fault"] == "lengths.ignored"
+    assert finding["clauses"] == ["lstm.lengths"]
+    assert finding["statuses"] == ["implied"]
+    assert "layout 1" in finding["conditions"]
+    assert finding["conditions"] in finding["title"]
+    assert set(finding["cases"]) == set(found)
+
+
+def test_two_interpretations_of_one_clause_are_a_finding() -> None:
+    """Right everywhere, but not in the same way: clip bounds the argument of h in one direction of thought only."""
+
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        interpretation = "clipped" if node.attributes.get("direction") == "bidirectional" else "unclipped"
+        right = evaluate(node, inputs, Interpretations(cell_output_clip=interpretation))
+        return {name: array.astype(inputs["X"].dtype) for name, array in right.items()}
+
+    specs = [
+        CaseSpec("LSTM", 14, T=3, N=2, I=3, H=4, bias=True, initial="all", clip=0.125, direction=d, seed=seed)
+        for d in ("forward", "bidirectional")
+        for seed in (0, 1)
+    ]
+    _, results = failing(target, specs)
+    assert {r.verdict.value for r in results} == {"pass"}
+    (finding,) = findings_of(results, {s.id: SpecProbe(s) for s in specs})
+    assert finding["kind"] == "mixed"
+    assert finding["clauses"] == ["lstm.clip.cell-output"]
+
+
+def test_a_refusal_is_no_witness() -> None:
+    def refusing(node: Node, inputs: Arrays) -> Arrays:
+        raise IllegalNode("lstm.clip", "no")
+
+    case = build_case(SPECS[0])
+    assert failing_case_of("x", case.trial, staged_outcome(case.trial, refusing), (), (1, 1)) is None
+
+
+def _slightly_off(node: Node, inputs: Arrays) -> Arrays:
+    """Tanh by two terms of its series where they nearly do."""
+    tanh = ACTIVATIONS["Tanh"]
+
+    def value(x: NDArray[Any], alpha: float, beta: float) -> NDArray[Any]:
+        return np.where(np.abs(x) < 0.125, x - x**3 / 3, np.tanh(x))
+
+    computation = computation_of(node, inputs)
+    near = replace(tanh, value=value, slope=None)
+    found = Compute()(with_functions(computation, lambda f, *_: replace(f, kind=near) if f.kind is tanh else f))
+    return {name: found[name].astype(inputs["X"].dtype) for name in node.outputs}
+
+
+def _half_the_sum(node: Node, inputs: Arrays) -> Arrays:
+    """Sums of 128 products at most."""
+    X = inputs["X"].copy()
+    X[..., 128:] = 0
+    right = evaluate(node, {**inputs, "X": X})
+    return {name: array.astype(inputs["X"].dtype) for name, array in right.items()}
+
+
+@pytest.mark.parametrize(
+    ("target", "chosen"),
+    [
+        (_slightly_off, lambda s: s.type == "float32" and s.op == "RNN" and s.data == "dense"),
+        (_half_the_sum, lambda s: s.type in ("float16", "bfloat16") and s.op == "GRU" and s.data == "one-sign"),
+    ],
+)
+def test_what_fits_by_chance_is_not_believed(target: Target, chosen: Callable[[CaseSpec], bool]) -> None:
+    """In small cases, and where radii are wide, some of hundreds of faults give such numbers too."""
+    specs = [
+        s for op in ("GRU", "RNN") for v in (14, 22) for s in profile("core", op, v) if not s.illegal and chosen(s)
+    ]
+    witnesses, _ = failing(target, specs)
+    assert witnesses
+    assert diagnose(witnesses, "standard", 20_000).of == {}
+
+
+def test_memory_that_was_never_written_is_known_by_its_place() -> None:
+    """Whatever stands in it, another number each time."""
+    numbers = iter(range(10**6))
+
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        outputs = dict(target_with()(node, inputs))
+        lengths = inputs.get("sequence_lens")
+        if lengths is not None and node.attributes.get("layout", 0) == 0:
+            garbage = np.reshape([next(numbers) for _ in range(outputs["Y_h"].size)], outputs["Y_h"].shape)
+            outputs["Y_h"] = np.where((lengths == 0)[:, np.newaxis], garbage.astype(np.float32), outputs["Y_h"])
+        return outputs
+
+    witnesses, _ = failing(target, [s for s in SPECS_OF_ALL_SEEDS if s.lengths == "empty" and s.op == "RNN"])
+    assert witnesses
+    assert set(diagnose(witnesses, "standard", 20_000).of.values()) == {("empty.uninitialized",)}
+
+
+def test_of_two_faults_that_explain_all_that_is_told_which_passing_cases_do_not_contradict() -> None:
+    """That every coefficient left out is 0 explains that ThresholdedRelu's is; but others have their defaults."""
+    target = target_with("coefficients.default-thresholded-relu")
+    specs = [s for s in SPECS_OF_ALL_SEEDS if s.op == "RNN" and s.activations]
+    probes = {s.id: SpecProbe(s) for s in specs}
+    kept, results = Kept(), []
+    for spec in specs:
+        outcome = staged_outcome(build_case(spec).trial, target)
+        judgement = judge(build_case(spec).trials, [outcome])
+        kept.offer(Tried(probes[spec.id], probes[spec.id].prepare(), (outcome,), judgement))
+        results.append(result_of(SpecProbe(spec), "staged", judgement, 0.0, None))
+    found = explain_results(results, probes, kept, "standard")
+    assert found
+    assert set(found.values()) == {("coefficients.default-thresholded-relu",)}
+
+
+def test_interpretations_that_no_right_result_tells_of_are_tried() -> None:
+    """Affine without coefficients is 0 here, one of two interpretations, and ThresholdedRelu wrong."""
+
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        computation = computation_of(node, inputs, Interpretations(defaults="zero"))
+        fault = FAULTS["coefficients.default-thresholded-relu"]
+        outputs = fault.wrong(Compute(attributes=node.attributes), computation)
+        return {name: outputs[name].astype(inputs["X"].dtype) for name in node.outputs}
+
+    specs = [s for s in SPECS_OF_ALL_SEEDS if s.op == "RNN" and "ThresholdedRelu" in (s.activations or ())]
+    witnesses, _ = failing(target, [s for s in specs if not s.alpha])
+    found = diagnose(witnesses, "standard", 20_000, None, lambda fault, op: fault.id.endswith("zero")).of
+    assert witnesses
+    assert set(found.values()) == {("coefficients.default-thresholded-relu",)}
+
+
+def test_faults_that_do_not_go_together_explain_nothing_and_end_nothing() -> None:
+    """One replaces the arithmetic, the other asks for what only bounded numbers have."""
+    from onnxspec.reference.faults.hypothesis import Observation, Run
+
+    spec = next(s for s in profile("core", "GRU", 14) if s.type == "float64" and s.data == "dense" and not s.illegal)
+    inputs = build_case(spec).trial.feeds[0].inputs
+    outputs = {name: array.astype(inputs["X"].dtype) for name, array in evaluate(spec.node, inputs).items()}
+    faults = [d for d in FAULTS.values() if d.applies("GRU", 14, "float64") and not d.accepts]
+    arithmetic = FAULTS["precision.computed-in-single"]
+    for other in faults:
+        for pair in ((arithmetic, other), (other, arithmetic)):
+            Observation(spec.node, (Run(inputs, outputs),), "standard").fit(pair)

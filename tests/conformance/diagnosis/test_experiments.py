@@ -1,0 +1,248 @@
+"""Experiments: the smallest case that fails in the same way, and what it cannot do without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from numpy.typing import NDArray
+
+from onnxspec.cases import CaseSpec, build_case
+from onnxspec.cases.specs.simpler import simpler_cases
+from onnxspec.conformance.diagnosis import causes, experiments
+from onnxspec.conformance.diagnosis.causes import Subject, explains, needs_in_words, with_causes
+from onnxspec.conformance.diagnosis.experiments import Budget, Shrunk, alike, shrink
+from onnxspec.conformance.diagnosis.findings import findings_of
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.probes.probe import Probe, SpecProbe
+from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.conformance.results.evidence import Kept
+from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.conformance.workers.job import Outcome
+from onnxspec.reference import FAULTS, Node, evaluate, run_recurrent_fault
+
+Arrays = Mapping[str, NDArray[Any]]
+Target = Callable[[Node, Arrays], Arrays]
+
+RICH = CaseSpec(
+    "LSTM",
+    14,
+    type="float16",
+    direction="bidirectional",
+    T=7,
+    N=3,
+    I=4,
+    H=9,
+    bias=True,
+    lengths="ragged",
+    initial="all",
+    peepholes=True,
+    clip=0.25,
+    outputs=("Y", "Y_h", "Y_c"),
+    weights="initializer",
+    dimensions="symbolic",
+    activations=("HardSigmoid", "Tanh", "Relu", "Sigmoid", "Softsign", "Tanh"),
+    seed=3,
+)
+
+
+class Crash(Exception):
+    """The target's process ends."""
+
+
+def one_of(probe: Probe, target: Target) -> Tried:
+    prepared = probe.prepare()
+    outcomes = []
+    for trial in prepared.trials:
+        try:
+            outcomes.append(staged_outcome(trial, target))
+        except Crash as crash:
+            outcomes.append(Outcome(trial.key, "crashed", message=str(crash), signal="SIGSEGV"))
+    return Tried(probe, prepared, tuple(outcomes), prepared.judge(outcomes, "standard"))
+
+
+@pytest.fixture
+def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[Target], None]:
+    """Have a target in this process in place of one behind a worker."""
+
+    def put(target: Target) -> None:
+        def tried(process: object, probes: Sequence[Probe], accuracy: str) -> Iterator[Tried]:
+            return (one_of(probe, target) for probe in probes)
+
+        for module in (experiments, causes):
+            monkeypatch.setattr(module, "tried", tried)
+
+    return put
+
+
+def shrunk(target: Target, spec: CaseSpec = RICH, seconds: float = 600.0) -> Shrunk:
+    first = one_of(SpecProbe(spec), target)
+    return shrink(None, first, alike(first), "standard", Budget(seconds))  # type: ignore[arg-type]
+
+
+def conforming(node: Node, inputs: Arrays) -> Arrays:
+    return {name: a.astype(inputs["X"].dtype) for name, a in evaluate(node, inputs).items()}
+
+
+def mirroring(node: Node, inputs: Arrays) -> Arrays:
+    """Short rows are mirrored at the end of the tensor."""
+    return run_recurrent_fault(FAULTS["lengths.reverse-from-end"], node, inputs)
+
+
+def test_what_remains_is_what_it_takes(on: Any) -> None:
+    on(mirroring)
+    found = shrunk(mirroring)
+    assert found.complete
+    assert found.one.probe.spec == CaseSpec("LSTM", 14, direction="reverse", T=2, lengths="short")  # type: ignore[attr-defined]
+    assert {n.field for n in found.needs} == {"direction", "lengths"}
+    assert needs_in_words(found.needs) == ["the reverse direction", "a short row"]
+    assert all(n.verdict is Verdict.PASS for n in found.needs)
+
+
+def test_crashes_are_shrunk_like_wrong_numbers(on: Any) -> None:
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        if node.attributes.get("direction") == "bidirectional" and "activations" in node.attributes:
+            raise Crash("died at 0x1234")
+        return conforming(node, inputs)
+
+    on(target)
+    found = shrunk(target)
+    usual = ("Sigmoid", "Tanh", "Tanh")
+    assert found.one.probe.spec == CaseSpec("LSTM", 14, direction="bidirectional", activations=usual * 2)  # type: ignore[attr-defined]
+    assert needs_in_words(found.needs) == ["both directions", "activations Sigmoid/Tanh"]
+    # Each crash costs a process: few of the tries may be failures.
+    assert found.tries < 60
+
+
+def test_another_failure_does_not_take_its_place(on: Any) -> None:
+    """Without lengths it is wrong in another way: it crashes."""
+
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        if "sequence_lens" not in inputs:
+            raise Crash("no lengths")
+        return mirroring(node, inputs)
+
+    on(target)
+    found = shrunk(target)
+    assert found.one.judgement.verdict is Verdict.WRONG
+    assert found.one.probe.spec.lengths == "short"  # type: ignore[attr-defined]
+
+
+def test_of_sizes_the_least_that_fails_is_told(on: Any) -> None:
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        return {n: a * (2 if inputs["R"].shape[2] > 4 else 1) for n, a in conforming(node, inputs).items()}
+
+    on(target)
+    found = shrunk(target)
+    assert needs_in_words(found.needs) == ["5 units or more"]
+
+
+def test_when_time_is_up_nothing_is_said_that_was_not_tried(on: Any) -> None:
+    on(mirroring)
+    found = shrunk(mirroring, seconds=0.0)
+    assert not found.complete
+    assert found.needs == ()
+    assert found.one.probe.spec == RICH  # type: ignore[attr-defined]
+
+
+def test_what_comes_and_goes_has_no_conditions(on: Any) -> None:
+    """It hung once, and whatever is tried afterwards does not: that is nobody's cause."""
+    runs = iter(range(10**6))
+
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        if next(runs) == 0:
+            raise Crash("once")
+        return conforming(node, inputs)
+
+    on(target)
+    found = shrunk(target)
+    assert found.one.judgement.verdict is Verdict.CRASHED
+    assert found.needs == ()
+    assert not found.complete
+
+
+def test_a_known_fault_stays_the_one_that_is_looked_at() -> None:
+    ignoring = one_of(SpecProbe(RICH), lambda n, i: run_recurrent_fault(FAULTS["bias.ignored"], n, i))
+    other = one_of(SpecProbe(RICH), lambda n, i: run_recurrent_fault(FAULTS["clip.ignored"], n, i))
+    holds = explains((FAULTS["bias.ignored"],), "standard")
+    assert holds(ignoring)
+    assert not holds(other)
+
+
+def test_simpler_cases_are_legal_and_simpler() -> None:
+    for change in simpler_cases(RICH):
+        build_case(change.spec)
+        assert getattr(change.spec, change.field) != getattr(RICH, change.field)
+    assert {c.field for c in simpler_cases(RICH)} >= {
+        "type",
+        "direction",
+        "T",
+        "N",
+        "bias",
+        "lengths",
+        "outputs",
+        "seed",
+    }
+    assert simpler_cases(CaseSpec("LSTM", 14)) == []
+
+
+def test_coefficients_go_with_their_functions() -> None:
+    names = ("Sigmoid", "LeakyRelu", "Elu", "Sigmoid", "LeakyRelu", "Tanh")
+    spec = CaseSpec("LSTM", 14, direction="bidirectional", activations=names, alpha=(1.0, 2.0, 3.0))
+    one_way = [c.spec for c in simpler_cases(spec, "direction")]
+    assert [(s.direction, s.activations, s.alpha) for s in one_way] == [
+        ("forward", names[:3], (1.0, 2.0)),
+        ("reverse", names[3:], (3.0,)),
+    ]
+
+
+def _findings(target: Target, specs: Sequence[CaseSpec]) -> list[dict[str, Any]]:
+    probes: dict[str, Probe] = {s.id: SpecProbe(s) for s in specs}
+    kept, results = Kept(), []
+    for probe in probes.values():
+        one = one_of(probe, target)
+        kept.offer(one)
+        results.append(result_of(probe, "staged", one.judgement, 0.0, None))
+    subject = Subject(None, "standard", lambda p: f"explain {p.id}", results, probes, kept)  # type: ignore[arg-type]
+    found = with_causes(findings_of(results, probes), subject, Budget(600.0))
+    assert sum(len(f["cases"]) for f in found) == sum(r.failing for r in results)
+    assert all(f["smallest"] in probes for f in found)
+    return found
+
+
+def test_failures_that_are_alike_are_told_apart_by_their_causes(on: Any) -> None:
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        if "P" in inputs or "clip" in node.attributes:
+            raise Crash("died")
+        return conforming(node, inputs)
+
+    on(target)
+    plain = CaseSpec("LSTM", 14, T=2, N=2, H=3)
+    specs = [
+        *(replace(plain, peepholes=True, bias=b, seed=s) for b in (False, True) for s in (0, 1)),
+        *(replace(plain, clip=0.5, T=3, bias=b, seed=s) for b in (False, True) for s in (0, 1)),
+        plain,
+    ]
+    found = _findings(target, specs)
+    assert {(f["conditions"], len(f["cases"])) for f in found} == {("P", 4), ("clip", 4)}
+    assert all(f["tried"] and f["title"] == f"crashed (with {f['conditions']})" for f in found)
+
+
+def test_a_condition_that_was_not_tried_says_so(on: Any) -> None:
+    results: list[Result] = []
+    probes: dict[str, Probe] = {}
+    for spec in (CaseSpec("LSTM", 14, bias=b, seed=s) for b in (False, True) for s in (0, 1, 2)):
+        probe = probes[spec.id] = SpecProbe(spec)
+
+        def target(node: Node, inputs: Arrays) -> Arrays:
+            if "B" in inputs:
+                raise Crash("died")
+            return conforming(node, inputs)
+
+        results.append(result_of(probe, "staged", one_of(probe, target).judgement, 0.0, None))
+    (finding,) = findings_of(results, probes)
+    assert not finding["tried"]
+    assert finding["title"] == "crashed (seen only with B)"

@@ -1,0 +1,295 @@
+"""Findings: what belongs together, under which condition it shows, grades and biases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from onnxspec.cases import CaseSpec, build_case, profile
+from onnxspec.conformance.diagnosis.conditions import condition_of, message_kind, worded
+from onnxspec.conformance.diagnosis.findings import findings_of
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.proof.staged import judge_staged
+from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.conformance.results.signed_errors import biases, grades, passing_grades
+from onnxspec.reference import CELLS as OPERATORS
+from onnxspec.reference import FAULTS, evaluate, run_recurrent_fault
+
+SPECS = [spec for spec in profile("core", "LSTM", 14) if spec.type == "float32" and not spec.illegal]
+BY_ID = {spec.id: SpecProbe(spec) for spec in SPECS}
+
+
+def results_of(judged: Iterable[tuple[CaseSpec, Judgement]], why: str | None = None) -> list[Result]:
+    return [result_of(SpecProbe(spec), "t", judgement, 0.0, why, f"repeat {spec.id}") for spec, judgement in judged]
+
+
+def failing_where(wanted: Callable[[CaseSpec], bool]) -> list[Result]:
+    wrong = Judgement(Verdict.WRONG, "value", message="so wrong", clause="lstm.equations", worst=9.0, judged=1)
+    return results_of((spec, wrong if wanted(spec) else Judgement(Verdict.PASS)) for spec in SPECS)
+
+
+def true_of(words: str, spec: CaseSpec) -> bool:
+    """Whether a condition, in the words of a finding, holds for a case."""
+    return words in {worded(trait) for trait in SpecProbe(spec).traits}
+
+
+def test_a_condition_in_words_is_one_of_what_is_in_the_case() -> None:
+    (spec,) = [s for s in SPECS if s.layout == 1 and s.N and s.T and s.lengths == "absent" and not s.activations][:1]
+    assert true_of("layout 1", spec)
+    assert true_of("no sequence_lens", spec)
+    assert true_of("float32", spec)
+    assert true_of("version 14", spec)
+    assert not true_of("sequence_lens", spec)
+    assert not true_of("no rows", spec)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        lambda s: s.clip is not None,
+        lambda s: s.direction == "bidirectional",
+        lambda s: s.lengths != "absent" and s.direction == "bidirectional",
+        lambda s: not s.hidden_size,
+        lambda s: s.T == 0,
+        lambda s: s.N == 0,
+        lambda s: bool(s.input_forget) and s.peepholes,
+        lambda s: s.activations == ("HardSigmoid", "Relu", "Relu"),
+        lambda s: s.layout == 1,
+        lambda s: s.data == "numerics",
+    ],
+)
+def test_the_condition_is_true_of_all_that_fail_and_of_nothing_that_passes(wanted: Callable[[CaseSpec], bool]) -> None:
+    (finding,) = findings_of(failing_where(wanted), BY_ID)
+    assert set(finding["cases"]) == {spec.id for spec in SPECS if wanted(spec)}
+    condition = finding["conditions"]
+    assert finding["title"] == f"wrong (value) (seen only with {condition})"
+    parts = condition.split(" and ")
+    assert 1 <= len(parts) <= 2
+    for spec in SPECS:
+        assert all(true_of(part, spec) for part in parts) == wanted(spec), spec.id
+
+
+def test_without_a_condition_none_is_claimed() -> None:
+    (scattered,) = findings_of(failing_where(lambda s: int(s.digest, 16) % 3 == 0), BY_ID)
+    assert scattered["title"] == "wrong (value)"
+    (everywhere,) = findings_of(failing_where(lambda s: True), BY_ID)
+    assert everywhere["title"] == "wrong (value)"
+    refused = results_of((spec, Judgement(Verdict.UNSUPPORTED, "load", message="no")) for spec in SPECS)
+    assert findings_of(refused, BY_ID)[0]["title"] == "refuses, saying: no"
+
+
+def test_results_are_grouped_by_how_they_fail() -> None:
+    a, b, c, d, e, f = SPECS[:6]
+    wrong = Judgement(Verdict.WRONG, "value", clause="lstm.equations", message="m")
+    judged = [
+        (a, wrong),
+        (b, Judgement(Verdict.WRONG, "nonfinite", clause="lstm.equations", message="m")),
+        (c, Judgement(Verdict.WRONG, "value", clause="lstm.outputs.last-hidden", message="m")),
+        (d, Judgement(Verdict.CRASHED, message="m")),
+        (e, wrong),
+        (f, Judgement(Verdict.PASS)),
+    ]
+    found = findings_of(results_of(judged), BY_ID)
+    assert sorted(tuple(finding["cases"]) for finding in found) == sorted([(a.id, e.id), (b.id,), (c.id,), (d.id,)])
+    known = findings_of(results_of([(a, wrong)], "known") + results_of([(e, wrong)]), BY_ID)
+    assert sorted((finding["expected"], finding["why"]) for finding in known) == [(False, ""), (True, "known")]
+
+
+def test_refusals_belong_together_whatever_addresses_and_shapes_they_name() -> None:
+    texts = ["no kernel at 0x7f01 for {2,3} [X, W]", "no kernel at 0xbeef for {4} [X]", "out of luck"]
+    judged = [(spec, Judgement(Verdict.UNSUPPORTED, "load", message=t)) for spec, t in zip(SPECS, texts, strict=False)]
+    found = findings_of(results_of(judged), BY_ID)
+    assert sorted(len(finding["cases"]) for finding in found) == [1, 2]
+    assert {finding["kind"] for finding in found} == {"unsupported"}
+
+
+def refused(spec: CaseSpec, message: str) -> tuple[CaseSpec, Judgement]:
+    return spec, Judgement(Verdict.UNSUPPORTED, "load", message=message)
+
+
+def of_all_operators(wanted: Callable[[CaseSpec], bool], message: str) -> list[dict[str, Any]]:
+    """The findings of a target that refuses some cases, each operator in words of its own, and passes the others."""
+    specs = [s for op in OPERATORS for s in profile("core", op, 14) if not s.illegal]
+    judged = [
+        refused(s, message.format(op=s.op, version=s.version)) if wanted(s) else (s, Judgement(Verdict.PASS))
+        for s in specs
+    ]
+    return findings_of(results_of(judged), {s.id: SpecProbe(s) for s in specs})
+
+
+def test_what_every_operator_refuses_is_said_once() -> None:
+    message = "no kernel for {op}({version}) in /src/rnn/{op}_base.h:24, node 'my {op}'"
+    (wide,) = of_all_operators(lambda s: s.type == "float64", message)
+    assert (wide["title"], wide["operators"]) == ("refuses float64", sorted(OPERATORS))
+    (batch,) = of_all_operators(lambda s: s.layout == 1, message)
+    assert (batch["title"], batch["operators"]) == ("refuses layout 1", sorted(OPERATORS))
+    # In words that have nothing in common, too; and where it is not the only reason.
+    first, second = of_all_operators(lambda s: s.type == "float64" or s.layout == 1, "{op}" * 3 + " is out")
+    assert {first["title"], second["title"]} == {"refuses float64", "refuses layout 1"}
+    assert first["types"] == ["float64"]
+    (only,) = of_all_operators(lambda s: s.op == "GRU", message)
+    assert (only["title"], only["operators"]) == ("refuses GRU altogether", ["GRU"])
+
+
+def test_a_refusal_says_what_most_of_it_say() -> None:
+    few = min((s for s in SPECS if s.T and s.N), key=lambda s: SpecProbe(s).size)
+    judged = [refused(s, "a rare word" if s is few else f"the usual word, at {n}") for n, s in enumerate(SPECS[:9])]
+    judged += [refused(few, "a rare word")] if few not in SPECS[:9] else []
+    other = next(s for s in profile("core", "LSTM", 14) if s.type == "float16" and not s.illegal)
+    judged.append((other, Judgement(Verdict.PASS)))
+    (finding,) = findings_of(results_of(judged), {**BY_ID, other.id: SpecProbe(other)})
+    assert finding["title"] == "refuses float32"
+    assert finding["message"].startswith("the usual word")
+
+
+def test_nothing_is_made_up_of_refusals_that_have_nothing_in_common() -> None:
+    judged = [
+        refused(s, f"rejected {n}") if int(s.digest, 16) % 3 == 0 else (s, Judgement(Verdict.PASS))
+        for n, s in enumerate(SPECS)
+    ]
+    (finding,) = findings_of(results_of(judged), BY_ID)
+    assert finding["title"].startswith("refuses, saying: rejected ")
+    assert finding["conditions"] == ""
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("no LSTM(1) node 'lstm'", "no GRU(22) node 'gru'", True),
+        ("/a/b/lstm_base.h:31 LSTMBase::LSTMBase x < 3", "/c/d/deep_gru.h:7 DeepGru::DeepGru x < 4", True),
+        ("at 0xdead for {2,3}", "at 0xbeef for {}", True),
+        ("clip is not supported", "layout is not supported", False),
+    ],
+)
+def test_messages_are_alike_but_for_what_they_name(one: str, other: str, alike: bool) -> None:
+    assert (message_kind(one) == message_kind(other)) == alike
+
+
+def test_a_pair_of_traits_is_not_told_of_two_cases() -> None:
+    a, b, c = (frozenset(text.split()) for text in ("x y", "x z", "y z"))
+    assert condition_of([a | b, a | b], [a, b, c]) == ""
+    assert condition_of([a | b] * 3, [a, b]) == "y and z"
+    assert condition_of([a | b] * 3, [a, b, c]) == ""
+    assert condition_of([a], [c]) == "x"
+    assert condition_of([a | b], [frozenset("z")]) == ""  # x or y: one case cannot tell
+    assert condition_of([a | b] * 2, [frozenset("z")]) == "x"
+
+
+def test_what_fails_alike_in_several_operators_is_one_finding() -> None:
+    specs = [next(s for s in profile("core", op, 14) if s.clip and s.type == "float32") for op in OPERATORS]
+    judged = [(s, Judgement(Verdict.WRONG, "value", clause=f"{s.op.lower()}.equations", message="m")) for s in specs]
+    (finding,) = findings_of(results_of(judged), {s.id: SpecProbe(s) for s in specs})
+    assert finding["operators"] == sorted(OPERATORS)
+    assert sorted(finding["clauses"]) == ["gru.equations", "lstm.equations", "rnn.equations"]
+
+
+def test_failures_come_first_and_refusals_last() -> None:
+    broken = Judgement(Verdict.PASS, "padding", clause="lstm.padding.zero", flags=("unconventional",), message="m")
+    judged = [refused(SPECS[0], "no"), (SPECS[1], broken), (SPECS[2], Judgement(Verdict.CRASHED, message="m"))]
+    kinds = [finding["kind"] for finding in findings_of(results_of(judged), BY_ID)]
+    assert kinds == ["crashed", "convention", "unsupported"]
+
+
+def test_the_smallest_case_stands_for_a_finding() -> None:
+    wrong = Judgement(Verdict.WRONG, "value", message="m")
+    large = max(SPECS, key=lambda s: s.H * s.T * s.N * s.I)
+    small = min((s for s in SPECS if s.T and s.N), key=lambda s: (s.H * s.T * s.N * s.I, s.H))
+    (finding,) = findings_of(results_of([(large, wrong), (small, wrong)]), BY_ID)
+    assert (finding["smallest"], finding["repeat"]) == (small.id, f"repeat {small.id}")
+
+
+def test_long_messages_keep_their_ends() -> None:
+    text = "BEGIN " + "x" * 5000 + " END"
+    (finding,) = findings_of(results_of([(SPECS[0], Judgement(Verdict.CRASHED, message=text))]), BY_ID)
+    assert len(finding["message"]) < 300
+    assert finding["message"].startswith("BEGIN")
+    assert finding["message"].endswith("END")
+
+
+def test_what_only_breaks_a_convention_is_a_finding_of_its_own_kind() -> None:
+    broken = Judgement(Verdict.PASS, "padding", clause="lstm.padding.zero", flags=("unconventional",), message="m")
+    found = findings_of(results_of([(SPECS[0], broken), (SPECS[1], Judgement(Verdict.PASS))]), BY_ID)
+    assert [(f["kind"], f["verdict"], f["clauses"]) for f in found] == [("convention", "pass", ["lstm.padding.zero"])]
+
+
+def test_passes_unjudged_and_unavailable_are_no_findings() -> None:
+    judged = [(SPECS[0], Judgement(Verdict.PASS)), (SPECS[1], Judgement(Verdict.INCONCLUSIVE, "inconclusive"))]
+    assert findings_of(results_of([*judged, (SPECS[2], Judgement(Verdict.UNAVAILABLE))]), BY_ID) == []
+
+
+# Grades and biases
+
+
+def graded(*judgements: Judgement, declared: str = "standard") -> dict[str, str]:
+    numerics = [spec for spec in SPECS if spec.data == "numerics"]
+    results = results_of(zip(numerics, judgements, strict=False))
+    assert passing_grades([r for r in results if r.verdict is not Verdict.WRONG], declared) == passing_grades(
+        results, declared
+    )
+    return grades(results, declared)
+
+
+def test_the_grade_is_the_tightest_class_that_all_cases_meet() -> None:
+    def passing(strict: bool) -> Judgement:
+        return Judgement(Verdict.PASS, strict=strict)
+
+    assert graded(passing(True), passing(True)) == {"float32": "strict"}
+    assert graded(passing(True), passing(False)) == {"float32": "standard"}
+    assert graded(passing(True), declared="tf32") == {"float32": "strict"}
+    assert graded(passing(False), declared="tf32") == {"float32": "tf32"}
+    coarse = Judgement(Verdict.INACCURATE, accuracy="tf32"), Judgement(Verdict.INACCURATE, accuracy="bf16-math")
+    assert graded(passing(True), *coarse) == {"float32": "bf16-math"}
+    assert graded(passing(True), Judgement(Verdict.WRONG)) == {}
+    (numeric, *_) = (spec for spec in SPECS if spec.data == "numerics")
+    right, wrong = (numeric, passing(True)), (SPECS[0], Judgement(Verdict.WRONG, strict=False))
+    assert passing_grades(results_of([right, wrong]), "standard") == {"float32": "strict"}
+    assert graded(Judgement(Verdict.UNSUPPORTED)) == {}
+
+
+def bias_of(implementation: Any) -> dict[str, Any]:
+    judged = []
+    for spec in SPECS:
+        if spec.data == "numerics":
+            judged.append((spec, judge_staged(build_case(spec), implementation)))
+    results = results_of(judged)
+    found = biases(results)["float32"]
+    flagged = [f for f in findings_of(results, BY_ID) if f["kind"] == "biased"]
+    assert bool(flagged) == found["biased"]
+    return found
+
+
+def test_roundings_average_out_and_a_drift_does_not() -> None:
+    def conforming(node: Any, inputs: Any) -> Any:
+        return {n: a.astype(inputs["X"].dtype) for n, a in evaluate(node, inputs).items()}
+
+    fair = bias_of(conforming)
+    assert fair["biased"] is False
+    assert abs(fair["shift"]) < 0.1
+    assert abs(fair["scale"]) < 0.1
+    assert fair["elements"] >= 100
+    low = bias_of(lambda node, inputs: run_recurrent_fault(FAULTS["drift.one-unit-low"], node, inputs))
+    assert low["biased"] is True
+    assert low["shift"] < -0.5
+
+
+def test_a_handful_of_elements_or_a_large_scatter_is_no_bias() -> None:
+    def found(sums: tuple[float, ...], judged: int) -> bool:
+        spec = next(spec for spec in SPECS if spec.data == "numerics")
+        judgement = Judgement(Verdict.PASS, error_sums=sums, judged=judged)
+        return bool(biases(results_of([(spec, judgement)]))["float32"]["biased"])
+
+    assert found((1.0, 0.0, 1e-6, 1.0), 1000)
+    assert found((0.0, -1.0, 1e-6, 1.0), 1000)
+    assert not found((1.0, 0.0, 1e-6, 1.0), 99)
+    assert not found((1.0, 0.0, 0.04, 1.0), 1000)
+    assert not found((0.4, 0.0, 1e-6, 1.0), 1000)
+
+
+def test_without_finite_sums_no_bias_is_said() -> None:
+    spec = next(spec for spec in SPECS if spec.data == "numerics")
+    infinite = Judgement(Verdict.WRONG, error_sums=(1.0, 1.0, float("inf"), 1.0), judged=1000)
+    assert biases(results_of([(spec, infinite)])) == {}
+    assert biases(results_of([(spec, Judgement(Verdict.PASS))])) == {}

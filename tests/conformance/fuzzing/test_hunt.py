@@ -1,0 +1,191 @@
+"""The search: drawn cases, several failures in one search, each shrunk; what is known is begun with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from numpy.typing import NDArray
+
+from onnxspec.cases import build_case
+from onnxspec.cases.portable import case_text, check_case
+from onnxspec.conformance.diagnosis import experiments
+from onnxspec.conformance.fuzzing import hunt as hunting
+from onnxspec.conformance.fuzzing.database import FORMAT, Database, DatabaseError, read_database, write_database
+from onnxspec.conformance.fuzzing.drawing import altered, drawn, drawn_illegal
+from onnxspec.conformance.fuzzing.hunt import Hunt, Limits
+from onnxspec.conformance.fuzzing.writing import REGRESSIONS, write_failures
+from onnxspec.conformance.probes.naming import portable_probes
+from onnxspec.conformance.probes.probe import Probe
+from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.workers.job import Outcome
+from onnxspec.reference import FORMATS, Node, evaluate
+
+Arrays = Mapping[str, NDArray[Any]]
+Target = Callable[[Node, Arrays], Arrays]
+VERSIONS = [("LSTM", 14), ("GRU", 22), ("RNN", 7)]
+TYPES = list(FORMATS)
+
+
+class Crash(Exception):
+    """The target's process ends."""
+
+
+def put(monkeypatch: pytest.MonkeyPatch, target: Target) -> None:
+    """Have a target in this process in place of one behind a worker."""
+
+    def one_of(probe: Probe) -> Tried:
+        prepared, outcomes = probe.prepare(), []
+        for trial in prepared.trials:
+            try:
+                outcomes.append(staged_outcome(trial, target))
+            except Crash as crash:
+                outcomes.append(Outcome(trial.key, "crashed", message=str(crash), signal="SIGSEGV"))
+        return Tried(probe, prepared, tuple(outcomes), prepared.judge(outcomes, "standard"))
+
+    def tried(process: object, probes: Sequence[Probe], accuracy: str) -> Iterator[Tried]:
+        return (one_of(probe) for probe in probes)
+
+    for module in (experiments, hunting):
+        monkeypatch.setattr(module, "tried", tried)
+
+
+def conforming(node: Node, inputs: Arrays) -> Arrays:
+    return {name: a.astype(inputs["X"].dtype) for name, a in evaluate(node, inputs).items()}
+
+
+def twofold(node: Node, inputs: Arrays) -> Arrays:
+    """Crashes with peepholes, and with a layout of 1."""
+    if "P" in inputs:
+        raise Crash("died of peepholes")
+    if node.attributes.get("layout"):
+        raise Crash("died of layout")
+    return conforming(node, inputs)
+
+
+def search(known: Database | None = None, cases: int = 60, seed: int = 1, illegal: bool = False) -> Hunt:
+    database = known or Database(FORMAT, "onnxruntime")
+    hunt = Hunt(parse_target("onnxruntime"), None, [("LSTM", 14)], ["float32"], seed, illegal, database)  # type: ignore[arg-type]
+    hunt.run(Limits(cases=cases))
+    return hunt
+
+
+def test_what_is_drawn_is_legal_and_the_same_from_the_same_seed() -> None:
+    first, second = Random(5), Random(5)
+    for _ in range(40):
+        spec = drawn(first, VERSIONS, TYPES)
+        assert spec == drawn(second, VERSIONS, TYPES)
+        check_case(spec)
+        near = altered(first, spec, TYPES)
+        assert near == altered(second, spec, TYPES)
+        check_case(near)
+        assert (near.op, near.version) == (spec.op, spec.version)
+    assert drawn(Random(6), VERSIONS, TYPES) != drawn(Random(7), VERSIONS, TYPES)
+
+
+def test_what_is_drawn_varies() -> None:
+    random = Random(1)
+    specs = [drawn(random, [("LSTM", 22)], ["float32"]) for _ in range(150)]
+    assert {s.direction for s in specs} == {"forward", "reverse", "bidirectional"}
+    assert {s.lengths for s in specs} >= {"absent", "ragged", "full", "short"}
+    assert {s.layout for s in specs} == {0, 1}
+    assert any(s.H > 32 for s in specs)
+    assert any(s.alpha and not s.beta for s in specs)
+
+
+def test_illegal_cases_name_what_they_break() -> None:
+    random = Random(2)
+    for _ in range(10):
+        spec = drawn_illegal(random, VERSIONS, TYPES)
+        assert spec.illegal
+        assert build_case(spec).trial.violation is not None
+
+
+def test_several_failures_are_found_in_one_search_each_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    put(monkeypatch, twofold)
+    hunt = search()
+    assert hunt.done == 60
+    assert {f.title for f in hunt.new} == {"LSTM: crashed (with P)", "LSTM: crashed (with layout 1)"}
+    assert {case_text(f.spec) for f in hunt.new} == {
+        '{"op":"LSTM","version":14,"type":"float32","peepholes":true}',
+        '{"op":"LSTM","version":14,"type":"float32","layout":1}',
+    }
+    assert hunt.verdicts["crashed"] > 2
+    assert hunt.covered[0] > 100
+
+
+def test_a_search_repeats_from_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    put(monkeypatch, twofold)
+    first, second = search(cases=30), search(cases=30)
+    assert first.verdicts == second.verdicts
+    assert [f.drawn for f in first.failures] == [f.drawn for f in second.failures]
+    assert first.near == second.near
+
+
+def test_what_an_earlier_search_found_is_known_or_gone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    put(monkeypatch, twofold)
+    place = tmp_path / "known" / "database.json"
+    write_database(place, search().knowledge())
+    known = read_database(place, "onnxruntime")
+    again = search(known, seed=2)
+    assert again.new == []
+    assert len(again.failures) == 2
+    put(monkeypatch, conforming)
+    mended = search(known, cases=20)
+    assert mended.failures == []
+    assert {k.verdict for k in mended.gone} == {"crashed"}
+    assert len(mended.gone) == 2
+
+
+def test_invalid_models_that_are_not_rejected_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    put(monkeypatch, conforming)
+
+    legal = staged_outcome
+
+    def accepting(trial: Any, target: Any) -> Outcome:
+        if trial.violation is None:
+            return legal(trial, conforming)
+        nothing = tuple(None for _ in trial.node.outputs)
+        return Outcome(trial.key, "ran", "run", tuple((nothing,) for _ in trial.feeds))
+
+    monkeypatch.setitem(globals(), "staged_outcome", accepting)
+    hunt = search(cases=30, illegal=True)
+    assert hunt.new
+    assert all(f.title.startswith("does not reject an invalid model: ") for f in hunt.new)
+
+
+def test_what_is_found_is_left_in_files_that_can_be_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    put(monkeypatch, twofold)
+    hunt = search(cases=40)
+    reports = write_failures(tmp_path, hunt, {"runtime": "a runtime", "version": "1.2.3"})
+    lines = [line for line in (tmp_path / REGRESSIONS).read_text().splitlines() if not line.startswith("#")]
+    assert [p.id for p in portable_probes(lines)] == [f.one.probe.id for f in hunt.failures]
+    for path, failure in zip(reports, hunt.failures, strict=True):
+        text = (tmp_path / path).read_text()
+        assert text.startswith(f"# {failure.title}\n")
+        assert "a runtime" in text
+        assert "import onnx" in text
+        assert "with False it is gone" in text or "with 0 it is gone" in text
+    assert sorted(p.name for p in tmp_path.glob("evidence/*/*/model.onnx")) == ["model.onnx"] * len(hunt.failures)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("nonsense", "is no database of a search"),
+        ('{"format": 7, "target": "onnxruntime"}', "is of format 7, this version has 1"),
+        ('{"format": 1, "target": "tract"}', "is about tract, not about onnxruntime"),
+    ],
+)
+def test_a_file_that_is_no_database_of_this_target_is_answered_in_a_line(tmp_path: Path, text: str, says: str) -> None:
+    place = tmp_path / "database.json"
+    place.write_text(text)
+    with pytest.raises(DatabaseError, match=says) as caught:
+        read_database(place, "onnxruntime")
+    assert "\n" not in str(caught.value)
+    assert place.read_text() == text

@@ -1,0 +1,96 @@
+"""Where a target first departs: in the order of computation, in words that mean something."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onnxspec.cases import CaseSpec, build_case
+from onnxspec.conformance.judging.divergence import apart, ratio_text
+from onnxspec.conformance.judging.judgement import Judgement
+from onnxspec.conformance.proof.staged import judge_staged
+from onnxspec.reference import FAULTS, Node, evaluate
+
+SPEC = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, lengths="ragged", outputs=("Y", "Y_h", "Y_c"))
+
+
+def _judged(spec: CaseSpec, change: Any) -> Judgement:
+    def run(node: Node, inputs: Any) -> Any:
+        outputs = {n: a.astype(inputs["X"].dtype) for n, a in evaluate(node, inputs).items()}
+        change(outputs)
+        return outputs
+
+    return judge_staged(build_case(spec), run)
+
+
+def test_the_first_wrong_element_leads_and_not_the_worst_one() -> None:
+    def change(outputs: Any) -> None:
+        outputs["Y"][1, 0, 0, 2] += 1e-3
+        outputs["Y"][2, 0, 0, 0] += 1.0
+        outputs["Y_c"] += 10.0
+
+    found = _judged(replace(SPEC, lengths="absent"), change)
+    assert found.where == {"output": "Y", "index": [1, 0, 0, 2], "step": 1}
+    assert found.message.startswith("Y[1, 0, 0, 2] (step 1, forward, row 0) is ")
+    assert "the first of " in found.message
+
+
+def test_in_reverse_the_last_position_comes_first() -> None:
+    spec = replace(SPEC, direction="bidirectional")
+    trial = build_case(spec).trial
+    lengths = trial.feeds[0].inputs["sequence_lens"]
+
+    def change(outputs: Any) -> None:
+        for row in range(3):
+            outputs["Y"][: lengths[row], 1, row] += 0.5
+
+    found = _judged(spec, change)
+    assert found.where == {"output": "Y", "index": [int(lengths[0]) - 1, 1, 0, 0], "step": 0}
+    assert "(step 0, reverse, row 0)" in found.message
+
+
+def test_with_layout_1_as_well() -> None:
+    def change(outputs: Any) -> None:
+        outputs["Y"][2, 0, 0, 1] += 0.5
+        outputs["Y"][0, 1, 0, 1] += 0.5
+
+    found = _judged(replace(SPEC, layout=1, lengths="absent"), change)
+    assert found.where == {"output": "Y", "index": [2, 0, 0, 1], "step": 0}
+
+
+def test_states_come_after_y() -> None:
+    def change(outputs: Any) -> None:
+        outputs["Y_c"][0, 1, 2] += 0.5
+
+    found = _judged(SPEC, change)
+    assert found.where == {"output": "Y_c", "index": [0, 1, 2], "step": None}
+    assert "(after the last step, forward, row 1)" in found.message
+    assert "the first of" not in found.message
+
+
+def test_what_is_left_unwritten_is_told_by_its_first_step() -> None:
+    """The message was: Y_h[0,0,1] is 0.9158, must be 0 within 1.4e-45."""
+    found = judge_staged(build_case(replace(SPEC, bias=True)), FAULTS["bias.ignored"])
+    assert found.where is not None
+    assert (found.where["output"], found.where["step"]) == ("Y", 0)
+
+
+@pytest.mark.parametrize(
+    ("got", "must", "texts"),
+    [
+        (1.0, 2.0, ("1", "2")),
+        (0.1, 0.1 + 1e-12, ("0.1", "0.100000000001")),
+        (2 / 3, 2 / 3 + 1e-14, ("0.6666666666666666", "0.6666666666666766")),
+        (float("nan"), 0.25, ("nan", "0.25")),
+        (0.0, 0.149, ("0", "0.149")),
+    ],
+)
+def test_numbers_have_the_digits_that_tell_them_apart(got: float, must: float, texts: tuple[str, str]) -> None:
+    assert apart(got, must) == texts
+
+
+def test_a_ratio_that_means_nothing_is_far_outside() -> None:
+    assert [ratio_text(r) for r in (1.234, 123.4, 6.5e44, np.inf)] == ["1.2", "123", "far outside", "far outside"]

@@ -1,0 +1,185 @@
+"""Forbidden models on targets: who refuses them passes, who runs them fails, and who runs nothing shows nothing."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from onnxspec.cases import Case, CaseSpec, build_case, operator_versions
+from onnxspec.cases.specs.illegal import illegal_cases
+from onnxspec.conformance.cli.main import app
+from onnxspec.conformance.diagnosis.findings import findings_of
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.selection import Selection, select
+from onnxspec.conformance.probes.stream import tried
+from onnxspec.conformance.pytest_plugin.items import item_group
+from onnxspec.conformance.results.expected.entries import matching, shipped_for
+from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.conformance.showing.script import script_of
+from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.workers.process import Outcome, TargetProcess
+
+ALL = [s for op, v in operator_versions() for s in (illegal_cases(op, v) if v == 14 else illegal_cases(op, v, 14))]
+
+
+def case_of(illegal: str, op: str = "LSTM") -> Case:
+    return build_case(next(s for s in illegal_cases(op, 14) if s.illegal == illegal))
+
+
+def verdict(case: Case, status: str, phase: str = "load", legal: str = "ran") -> Judgement:
+    outcome = Outcome(case.trial.key, status, phase, message="the error")
+    return judge(case.trials, [outcome, Outcome(f"{case.trial.key}~twin", legal, "load", message="the other error")])
+
+
+def test_refusing_it_is_a_pass_that_keeps_the_error() -> None:
+    found = verdict(case_of("direction.sideways"), "refused")
+    assert (found.verdict, found.reason, found.message, found.flags) == (Verdict.PASS, "refused", "the error", ())
+
+
+@pytest.mark.parametrize(
+    ("illegal", "phase", "flags"),
+    [
+        ("layout.two", "run", ("refused-late",)),
+        ("types.mixed", "run", ("refused-late",)),
+        ("types.mixed", "load", ()),
+        ("lengths.negative", "run", ()),
+    ],
+)
+def test_refusing_it_later_than_need_be_is_told(illegal: str, phase: str, flags: tuple[str, ...]) -> None:
+    assert verdict(case_of(illegal), "refused", phase).flags == flags
+
+
+@pytest.mark.parametrize(
+    ("illegal", "due"), [("types.mixed", "check"), ("layout.two", "load"), ("lengths.above-T", "run")]
+)
+def test_running_it_fails_and_says_when_refusal_was_due(illegal: str, due: str) -> None:
+    case = case_of(illegal, "GRU")
+    found = verdict(case, "ran", "run")
+    assert (found.verdict, found.reason) == (Verdict.NOT_REJECTED, due)
+    assert found.clause == f"gru.{illegal.partition('.')[0]}"
+    assert case.trial.violation is not None
+    assert case.trial.violation.summary in found.message
+
+
+@pytest.mark.parametrize("legal", ["refused", "crashed", "timed-out", "fell-back"])
+def test_refusing_it_shows_nothing_where_the_legal_model_does_not_run(legal: str) -> None:
+    found = verdict(case_of("layout.two"), "refused", legal=legal)
+    assert found.verdict is Verdict.UNSUPPORTED
+    assert "the other error" in found.message
+
+
+def test_a_provider_that_does_not_take_it_refuses_it_unless_it_takes_no_model_at_all() -> None:
+    case = case_of("shapes.W-rows")
+    assert verdict(case, "fell-back").verdict is Verdict.PASS
+    assert verdict(case, "fell-back", legal="fell-back").verdict is Verdict.FALLBACK
+
+
+@pytest.mark.parametrize("status", ["crashed", "timed-out", "unavailable"])
+def test_what_is_no_answer_is_what_it_always_is(status: str) -> None:
+    assert verdict(case_of("lengths.negative"), status).verdict.value == status
+
+
+def results_on(name: str, specs: list[CaseSpec]) -> dict[str, Result]:
+    target = parse_target(name)
+    entries = shipped_for(target)
+    found = {}
+    with TargetProcess(target) as process:
+        process.start()
+        for one in tried(process, map(SpecProbe, specs), "standard"):
+            entry = matching(entries, one.probe, one.judgement)
+            found[one.probe.id] = result_of(
+                one.probe, name, one.judgement, one.seconds, entry.reason if entry else None
+            )
+    return found
+
+
+def test_onnxruntime_refuses_every_one_of_a_version_that_it_runs() -> None:
+    for id, result in results_on("onnxruntime", ALL).items():
+        assert result.verdict is (Verdict.PASS if result.version >= 7 else Verdict.UNSUPPORTED), id
+        assert result.message or result.reason == "open"
+
+
+def test_what_onnx_reference_takes_is_expected_and_said_once_for_all_operators() -> None:
+    specs = [spec for spec in ALL if spec.version == 14]
+    results = list(results_on("onnx-reference", specs).values())
+    accepted = [result for result in results if result.verdict is Verdict.NOT_REJECTED]
+    assert len(accepted) > 30
+    assert all(result.expected for result in results if result.failing)
+    found = findings_of(results, {spec.id: SpecProbe(spec) for spec in specs})
+    layout = next(finding for finding in found if "lstm.layout" in finding["clauses"])
+    assert layout["clauses"] == ["lstm.layout", "gru.layout", "rnn.layout"]
+    assert (layout["kind"], layout["expected"]) == ("not-rejected", True)
+    assert layout["title"] == (
+        "accepts what the document forbids: layout is 2, for which no shapes are defined; "
+        "layout is -1, for which no shapes are defined"
+    )
+    assert sum(len(finding["cases"]) for finding in found) == len(accepted)
+
+
+def test_forbidden_models_come_last_and_are_an_item_of_their_own() -> None:
+    chosen = select(Selection(versions=(7, 14), types=("float32",)))
+    assert any(spec.illegal for spec in chosen)
+    assert [bool(spec.illegal) for spec in chosen] == sorted(bool(spec.illegal) for spec in chosen)
+    assert {item_group(SpecProbe(spec)) == "illegal" for spec in chosen if spec.illegal} == {True}
+
+
+@pytest.mark.parametrize("illegal", ["types.integer", "inputs.too-many", "shapes.lens-length", "activations.unknown"])
+@pytest.mark.parametrize(("target", "code"), [("onnxruntime", 0), ("onnx-reference", 1)])
+def test_its_script_exits_1_where_it_runs(tmp_path: Path, illegal: str, target: str, code: int) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(script_of(case_of(illegal), parse_target(target)))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=590, check=False)
+    refused = target == "onnxruntime" or illegal == "inputs.too-many"
+    assert done.returncode == (0 if refused else code), done.stderr
+    assert done.stdout.startswith("refused, as it must be" if refused else "ran, and must be refused")
+    assert max(len(line) for line in script.read_text().splitlines() if "noqa" not in line) <= 120
+
+
+@pytest.mark.parametrize("target", [[], ["--target", "onnx-reference"]])
+def test_explain_says_what_is_forbidden(target: list[str]) -> None:
+    spec = case_of("inputs.too-many", "GRU").spec
+    shown = CliRunner().invoke(app, ["explain", spec.id, *target], env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, shown.output
+    assert "there is an input behind the last one" in shown.output
+    assert "due at check" in shown.output
+    assert "initial_c" in shown.output
+    assert "gru.inputs" in shown.output
+
+
+def test_a_run_leaves_evidence_of_what_was_accepted(tmp_path: Path) -> None:
+    spec = case_of("shapes.initial-h").spec
+    command = ["run", "--target", "onnx-reference", "--case", spec.id, "--no-expected", "--out", str(tmp_path / "run")]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 1, done.output
+    (about,) = json.loads((tmp_path / "run" / "run.json").read_text())["targets"]
+    assert not about["evidence"]["missing"]
+    folder = tmp_path / "run" / about["evidence"]["folders"][spec.id]
+    exhibit = json.loads((folder / "evidence.json").read_text())
+    assert exhibit["verdict"] == "not-rejected"
+    assert "numbers" not in exhibit
+    assert next(i for i in exhibit["inputs"] if i["name"] == "initial_h")["shape"] == [1, 1, 5]
+    assert (folder / "script.py").is_file()
+    assert (folder / "model.onnx").read_bytes() == build_case(spec).trial.model
+    assert "forbids" in (tmp_path / "run" / "report" / "index.html").read_text(encoding="utf-8")
+
+
+def test_what_was_refused_rightly_hides_no_condition_of_a_finding() -> None:
+    """All legal cases wrong in float32: that is the condition, though forbidden float32 models pass."""
+    wrong = [CaseSpec("LSTM", 14, T=2, seed=seed) for seed in range(2)]
+    right = [CaseSpec("LSTM", 14, "float64", T=2), case_of("layout.two").spec]
+    judged = [(spec, Judgement(Verdict.WRONG, "value", clause="lstm.equations")) for spec in wrong]
+    judged += [(spec, Judgement(Verdict.PASS, "refused" if spec.illegal else None)) for spec in right]
+    results = [result_of(SpecProbe(spec), "t", judgement, 0.0, None) for spec, judgement in judged]
+    (found,) = findings_of(results, {spec.id: SpecProbe(spec) for spec in (*wrong, *right)})
+    assert found["conditions"] == "float32"
+
+
+def test_a_legal_case_is_judged_as_ever() -> None:
+    case = build_case(replace(case_of("layout.two").spec, illegal=""))
+    assert judge(case.trials, [Outcome(case.trial.key, "refused", "load")]).verdict is Verdict.UNSUPPORTED

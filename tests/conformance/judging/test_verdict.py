@@ -1,0 +1,351 @@
+"""The verdict: precedence, interpretations, twins, conventions and what is undefined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from onnxspec.cases import Case, CaseSpec, build_case, profile
+from onnxspec.conformance.judging.judgement import FAILING, Judgement, Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.proof.staged import judge_staged, staged_outcome
+from onnxspec.conformance.workers.process import Outcome
+from onnxspec.reference import FAULTS, Interpretations, Node, evaluate, run_recurrent_fault
+
+Array = NDArray[Any]
+Outputs = Mapping[str, Array]
+
+ALL = ("Y", "Y_h", "Y_c")
+SHAPE: dict[str, Any] = {"T": 4, "N": 3, "I": 2, "H": 5}
+SMALL = CaseSpec("LSTM", 14, **SHAPE, outputs=ALL)
+RAGGED = replace(SMALL, lengths="ragged", direction="bidirectional", initial="all")
+EMPTY = replace(SMALL, lengths="empty", initial="all")
+
+
+def conforming(node: Node, inputs: Outputs, interpretations: Interpretations | None = None) -> dict[str, Array]:
+    return {n: a.astype(inputs["X"].dtype) for n, a in evaluate(node, inputs, interpretations).items()}
+
+
+def faulty(name: str) -> Callable[[Node, Outputs], dict[str, Array]]:
+    return lambda node, inputs: run_recurrent_fault(FAULTS[name], node, inputs)
+
+
+def outcome(case: Case, **changes: Any) -> Outcome:
+    """What a conforming target did, changed."""
+    return replace(staged_outcome(case.trial, conforming), **changes)
+
+
+def with_outputs(case: Case, *runs: Mapping[str, Array]) -> Outcome:
+    """The outcome of a case of one feed whose repeated runs gave these outputs."""
+    names = case.trial.node.outputs
+    return outcome(case, outputs=(tuple(tuple(run[name] for name in names) for run in runs),))
+
+
+def spoilt(case: Case, name: str, change: Callable[[Array], Array]) -> Judgement:
+    """The verdict where one output is not what it must be."""
+    right = conforming(case.trial.node, case.trial.feeds[-1].inputs)
+    return judge(case.trials, [with_outputs(case, {**right, name: change(right[name])})])
+
+
+# Precedence
+
+
+def test_the_order_of_verdicts_and_which_of_them_fail() -> None:
+    names = "unavailable not-run crashed timed-out fallback unsupported not-rejected malformed input-modified unstable"
+    names += " wrong inaccurate"
+    assert [verdict.value for verdict in Verdict] == [*names.split(), "inconclusive", "pass"]
+    assert {v.value for v in FAILING} == set(names.split()) - {"unavailable", "not-run", "fallback", "unsupported"}
+
+
+@pytest.mark.parametrize("status", ["unavailable", "crashed", "timed-out", "fell-back", "refused"])
+def test_what_did_not_run_is_not_looked_into(status: str) -> None:
+    case = build_case(SMALL)
+    found = judge(case.trials, [outcome(case, status=status, phase="load", message="m", malformed="x", changed=("X",))])
+    verdict = {"fell-back": "fallback", "refused": "unsupported"}.get(status, status)
+    assert (found.verdict.value, found.message, found.judged) == (verdict, "m", 0)
+
+
+def test_the_first_of_several_faults_decides() -> None:
+    case = build_case(SMALL)
+    right = conforming(case.trial.node, case.trial.feeds[-1].inputs)
+    zero = {name: np.zeros_like(array) for name, array in right.items()}
+    both = with_outputs(case, right, zero)
+    everything = replace(both, malformed="returned a dog", changed=("X",))
+    assert judge(case.trials, [everything]).verdict is Verdict.MALFORMED
+    assert judge(case.trials, [replace(everything, malformed="")]).verdict is Verdict.INPUT_MODIFIED
+    assert judge(case.trials, [both]).verdict is Verdict.UNSTABLE
+    assert judge(case.trials, [with_outputs(case, zero)]).verdict is Verdict.WRONG
+    assert judge(case.trials, [with_outputs(case, zero, {**zero, "Y": zero["Y"] + 1})]).verdict is Verdict.WRONG
+    assert judge(case.trials, [with_outputs(case, right)]).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda a: a[..., np.newaxis], "shape"),
+        (lambda a: a.reshape(-1), "shape"),
+        (lambda a: a.swapaxes(0, 2), "shape"),
+        (lambda a: a.astype(np.float64), "type"),
+        (lambda a: a.astype(np.int64), "type"),
+        (lambda a: None, "form"),
+    ],
+)
+@pytest.mark.parametrize("name", ALL)
+def test_outputs_of_another_form_are_malformed(name: str, change: Callable[[Array], Array], reason: str) -> None:
+    found = spoilt(build_case(SMALL), name, change)
+    assert (found.verdict, found.reason) == (Verdict.MALFORMED, reason)
+    assert found.where == {"output": name, "index": None, "step": None}
+    assert name in found.message
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 4])
+def test_another_number_of_outputs_is_malformed(count: int) -> None:
+    case = build_case(SMALL)
+    (run,) = staged_outcome(case.trial, conforming).outputs[0]
+    found = judge(case.trials, [outcome(case, outputs=(((*run, run[0])[:count],),))])
+    assert (found.verdict, found.reason) == (Verdict.MALFORMED, "count")
+
+
+# Values
+
+
+def test_a_wrong_element_is_found_where_it_is() -> None:
+    def nudge(array: Array) -> Array:
+        array[2, 0, 1, 3] += np.float32(0.25)
+        return array
+
+    found = spoilt(build_case(SMALL), "Y", nudge)
+    assert (found.verdict, found.reason) == (Verdict.WRONG, "value")
+    assert found.where == {"output": "Y", "index": [2, 0, 1, 3], "step": 2}
+    assert found.worst > 100
+    assert found.message.startswith("Y[2, 0, 1, 3] (step 2, forward, row 1) is ")
+
+
+def test_in_layout_1_the_step_is_the_second_index() -> None:
+    def nudge(array: Array) -> Array:
+        array[1, 2, 0, 3] += np.float32(0.25)
+        return array
+
+    found = spoilt(build_case(replace(SMALL, layout=1)), "Y", nudge)
+    assert found.where == {"output": "Y", "index": [1, 2, 0, 3], "step": 2}
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ALL)
+def test_what_is_not_finite_where_it_must_be_has_a_reason_of_its_own(name: str, value: float) -> None:
+    def spoil(array: Array) -> Array:
+        array.flat[-1] = value
+        return array
+
+    found = spoilt(build_case(SMALL), name, spoil)
+    assert (found.verdict, found.reason) == (Verdict.WRONG, "nonfinite")
+    assert found.worst == np.inf
+
+
+def test_coarse_arithmetic_is_inaccurate_with_the_class_that_explains_it() -> None:
+    def rounded(node: Node, inputs: Outputs) -> dict[str, Array]:
+        import ml_dtypes
+
+        coarse = {n: a if a.dtype.kind == "i" else a.astype(ml_dtypes.bfloat16) for n, a in inputs.items()}
+        wide = {n: a.astype(np.float32) if a.dtype == ml_dtypes.bfloat16 else a for n, a in coarse.items()}
+        return conforming(node, wide)
+
+    case = build_case(replace(SMALL, T=1, initial="all", data="numerics", H=8, N=8))
+    found = judge_staged(case, rounded)
+    assert found.verdict is Verdict.INACCURATE
+    assert found.accuracy is not None
+    assert found.message.endswith(f"right by the wider class {found.accuracy}")
+    assert found.worst > 1
+    assert judge_staged(case, rounded, found.accuracy).verdict is Verdict.PASS
+    assert judge_staged(case, rounded, "tf32").verdict is Verdict.INACCURATE
+
+
+def test_only_one_step_cases_are_graded() -> None:
+    assert judge_staged(build_case(SMALL), conforming).strict is None
+    assert judge_staged(build_case(replace(SMALL, T=1, initial="all", data="numerics")), conforming).strict is True
+
+
+# Conventions
+
+
+@pytest.mark.parametrize("layout", [0, 1])
+def test_padding_that_is_not_zero_passes_with_a_flag(layout: int) -> None:
+    case = build_case(replace(RAGGED, layout=layout))
+    found = judge_staged(case, faulty("padding.state-repeated"))
+    assert (found.verdict, found.reason, found.flags) == (Verdict.PASS, "padding", ("unconventional",))
+    assert found.clause == "lstm.padding.zero"
+    assert found.where is not None
+    step, row = found.where["step"], found.where["index"][0 if layout else 2]
+    assert step >= case.trial.feeds[-1].inputs["sequence_lens"][row]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
+def test_padding_may_hold_anything(value: float) -> None:
+    case = build_case(RAGGED)
+    lengths = case.trial.feeds[-1].inputs["sequence_lens"]
+
+    def spoil(array: Array) -> Array:
+        for row, length in enumerate(lengths):
+            array[length:, :, row] = value
+        return array
+
+    found = spoilt(case, "Y", spoil)
+    assert (found.verdict, found.flags) == (Verdict.PASS, ("unconventional",))
+
+
+def test_a_fault_beside_unconventional_padding_is_still_a_fault() -> None:
+    def spoil(node: Node, inputs: Outputs) -> dict[str, Array]:
+        outputs = run_recurrent_fault(FAULTS["padding.state-repeated"], node, inputs)
+        return {**outputs, "Y_c": outputs["Y_c"] + np.float32(0.1)}
+
+    assert judge_staged(build_case(RAGGED), spoil).verdict is Verdict.WRONG
+
+
+# What is open or undefined
+
+
+@pytest.mark.parametrize("empty", ["initial", "zero"])
+def test_after_no_steps_the_state_is_the_initial_one_or_zero(empty: str) -> None:
+    found = judge_staged(build_case(EMPTY), lambda node, inputs: conforming(node, inputs, Interpretations(empty=empty)))
+    assert found.verdict is Verdict.PASS
+    assert found.interpretations is not None
+    assert found.interpretations["empty"] == empty
+
+
+@pytest.mark.parametrize("name", ["Y_h", "Y_c"])
+def test_after_no_steps_the_state_is_nothing_else(name: str) -> None:
+    case = build_case(EMPTY)
+    (row,) = np.flatnonzero(case.trial.feeds[-1].inputs["sequence_lens"] == 0)
+
+    def spoil(array: Array) -> Array:
+        array[:, row] += np.float32(1e-3)
+        return array
+
+    found = spoilt(case, name, spoil)
+    assert found.verdict is Verdict.WRONG
+    assert found.where is not None
+    assert (found.where["output"], found.where["index"][1]) == (name, row)
+
+
+def test_both_states_follow_the_same_interpretation() -> None:
+    def mixed(node: Node, inputs: Outputs) -> dict[str, Array]:
+        zero = conforming(node, inputs, Interpretations(empty="zero"))
+        return {**conforming(node, inputs), "Y_c": zero["Y_c"]}
+
+    assert judge_staged(build_case(EMPTY), mixed).verdict is Verdict.WRONG
+
+
+def test_all_runs_of_a_case_follow_the_same_interpretation() -> None:
+    case = build_case(replace(EMPTY, reruns="data"))
+    assert len(case.trial.feeds) == 2
+    runs = iter(("zero", "initial"))
+
+    def changing(node: Node, inputs: Outputs) -> dict[str, Array]:
+        return conforming(node, inputs, Interpretations(empty=next(runs)))
+
+    assert judge_staged(case, changing).verdict is Verdict.WRONG
+    for one in ("zero", "initial"):
+        interpretation = Interpretations(empty=one)
+        steady = judge_staged(
+            case, lambda node, inputs, interpretation=interpretation: conforming(node, inputs, interpretation)
+        )  # type: ignore[misc]
+        assert steady.verdict is Verdict.PASS
+
+
+def test_interpretations_that_a_case_does_not_touch_are_not_claimed() -> None:
+    assert judge_staged(build_case(SMALL), conforming).interpretations == {}
+    clipped = judge_staged(build_case(replace(SMALL, clip=0.25, initial="all")), conforming).interpretations
+    assert clipped == {"cell_output_clip": "clipped"}
+
+
+def test_where_nothing_can_be_judged_nothing_is_claimed() -> None:
+    case = build_case(replace(SMALL, N=1, T=1, data="nan-row", weights="initializer"))
+    found = judge_staged(case, conforming)
+    assert found.judged == 0
+    assert (found.verdict, found.reason) == (Verdict.INCONCLUSIVE, "inconclusive")
+
+
+def test_no_elements_at_all_pass() -> None:
+    found = judge_staged(build_case(replace(SMALL, N=0)), conforming)
+    assert (found.verdict, found.elements) == (Verdict.PASS, 0)
+
+
+# Repetition and twins
+
+
+def test_repeated_runs_that_differ_within_the_radius_pass_with_a_flag() -> None:
+    case = build_case(replace(SMALL, outputs=("Y",)))
+    right = conforming(case.trial.node, case.trial.feeds[-1].inputs)
+    near = {"Y": right["Y"].copy()}
+    near["Y"][-1] = np.nextafter(near["Y"][-1], np.float32(0))
+    found = judge(case.trials, [with_outputs(case, right, near)])
+    assert (found.verdict, found.flags) == (Verdict.PASS, ("nondeterministic",))
+
+
+EXTENDED = next(spec for spec in profile("core", "ExtendedLSTM", 1) if spec.features >= {"about-realistic"})
+
+
+@pytest.mark.parametrize("spec", [replace(SMALL, outputs=("Y",)), EXTENDED], ids=lambda spec: spec.op)
+def test_repeated_runs_that_are_all_wrong_are_wrong_and_only_some_unstable(spec: Any) -> None:
+    case = build_case(spec)
+    right = conforming(case.trial.node, case.trial.feeds[-1].inputs)
+    one, another = ({"Y": right["Y"] + np.float32(off)} for off in (0.5, -0.25))
+    assert judge(case.trials, [with_outputs(case, one, another)]).verdict is Verdict.WRONG
+    assert judge(case.trials, [with_outputs(case, right, another)]).verdict is Verdict.UNSTABLE
+
+
+def test_only_the_fault_of_an_earlier_feed_is_a_fault_too() -> None:
+    case = build_case(replace(SMALL, reruns="data"))
+    whole = staged_outcome(case.trial, conforming)
+    ((y, *others),), last = whole.outputs
+    assert y is not None
+    spoilt_first = replace(whole, outputs=(((y + np.float32(0.1), *others),), last))
+    assert judge(case.trials, [spoilt_first]).verdict is Verdict.WRONG
+    assert judge(case.trials, [whole]).verdict is Verdict.PASS
+
+
+STATES = replace(SMALL, outputs=("", "Y_h", "Y_c"), T=7)
+
+
+def test_a_twin_with_equal_outputs_stands_for_a_case_without_y() -> None:
+    case = build_case(STATES)
+    assert case.twin is not None
+    found = judge_staged(case, conforming)
+    assert (found.verdict, found.flags) == (Verdict.PASS, ())
+    assert found.elements == case.twin.feeds[-1].inputs["X"][..., 0].size * 5 + 2 * 15
+
+
+def test_outputs_that_depend_on_what_is_asked_for_are_found() -> None:
+    found = judge_staged(build_case(replace(STATES, T=3, lengths="ragged")), faulty("outputs.depend-on-request"))
+    assert found.verdict is Verdict.WRONG
+    assert "outputs-differ-from-twin" in found.flags
+
+
+def test_a_difference_from_the_twin_within_the_radius_is_only_flagged() -> None:
+    case = build_case(STATES)
+    assert case.twin is not None
+    right = conforming(case.trial.node, case.trial.feeds[-1].inputs)
+    near = {**right, "Y_c": np.nextafter(right["Y_c"], np.float32(0))}
+    found = judge(case.trials, [with_outputs(case, near), staged_outcome(case.twin, conforming)])
+    assert (found.verdict, found.flags) == (Verdict.PASS, ("outputs-differ-from-twin",))
+
+
+@pytest.mark.parametrize("status", ["crashed", "timed-out", "unavailable"])
+def test_a_twin_that_ends_the_process_is_not_passed_over(status: str) -> None:
+    case = build_case(STATES)
+    assert case.twin is not None
+    found = judge(case.trials, [outcome(case), Outcome(case.twin.key, status, message="SIGABRT")])
+    assert (found.verdict.value, found.reason) == (status, "twin")
+    assert "SIGABRT" in found.message
+
+
+def test_a_twin_that_is_refused_leaves_the_case_to_itself() -> None:
+    case = build_case(STATES)
+    assert case.twin is not None
+    found = judge(case.trials, [outcome(case), Outcome(case.twin.key, "refused", "load", message="no Y here")])
+    assert (found.verdict, found.flags) == (Verdict.PASS, ())

@@ -1,0 +1,149 @@
+"""Models that cannot be read say why in one line; weights stay where they are until they are asked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from onnxspec.conformance.models.content import ModelError, Unreadable, read_content
+
+LARGE = np.arange(100_000, dtype=np.float32)
+
+
+def model_with(*tensors: TensorProto) -> onnx.ModelProto:
+    graph = helper.make_graph([], "weights", [], [], list(tensors))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_large_weights_are_left_in_the_file(tmp_path: Path) -> None:
+    model = model_with(numpy_helper.from_array(LARGE, "W"), numpy_helper.from_array(LARGE[:3], "b"))
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    content = read_content(path)
+    assert content.proto.ByteSize() < 1000
+    W, b = content.proto.graph.initializer
+    np.testing.assert_array_equal(content.array(W, 1 << 20), LARGE)
+    np.testing.assert_array_equal(content.array(b, 1 << 20), LARGE[:3])
+    with pytest.raises(Unreadable, match="takes 400000 bytes"):
+        content.array(W, 1000)
+
+
+def test_a_tensor_inside_a_constant_inside_a_graph_is_left_too() -> None:
+    constant = helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(LARGE, "w"))
+    branch = helper.make_graph([constant], "branch", [], [helper.make_empty_tensor_value_info("w")])
+    node = helper.make_node("If", ["c"], ["o"], then_branch=branch, else_branch=branch)
+    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("c", TensorProto.BOOL, [])], [])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    content = read_content(model.SerializeToString())
+    assert content.proto.ByteSize() < 2000
+    (kept,) = content.proto.graph.node[0].attribute[0].g.node
+    np.testing.assert_array_equal(content.array(kept.attribute[0].t, 1 << 20), LARGE)
+
+
+def test_what_is_parsed_is_the_model_but_for_the_bytes() -> None:
+    model = model_with(numpy_helper.from_array(LARGE[:4000], "W"), numpy_helper.from_array(LARGE[:9], "b"))
+    model.doc_string = "x" * 50_000
+    content = read_content(model)
+    for tensor in content.proto.graph.initializer:
+        tensor.CopyFrom(numpy_helper.from_array(content.array(tensor, 1 << 20), tensor.name))
+    assert content.proto == model
+
+
+def external(location: str, **entries: int) -> TensorProto:
+    tensor = TensorProto(name="W", data_type=TensorProto.FLOAT, dims=[4], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value=location)
+    for key, value in entries.items():
+        tensor.external_data.add(key=key, value=str(value))
+    return tensor
+
+
+def test_external_data_is_read_from_the_folder_of_the_model(tmp_path: Path) -> None:
+    (tmp_path / "data.bin").write_bytes(LARGE[:10].tobytes())
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model_with(external("data.bin", offset=8)).SerializeToString())
+    content = read_content(path)
+    np.testing.assert_array_equal(content.array(content.proto.graph.initializer[0], 100), LARGE[2:6])
+
+
+def test_nothing_outside_the_folder_is_opened(tmp_path: Path) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    secret = tmp_path / "secret.bin"
+    secret.write_bytes(LARGE[:10].tobytes())
+    (inside / "link.bin").symlink_to(secret)
+    (inside / "folder").symlink_to(tmp_path, target_is_directory=True)
+    for location in ("../secret.bin", str(secret), "link.bin", "folder/secret.bin"):
+        path = inside / "model.onnx"
+        path.write_bytes(model_with(external(location)).SerializeToString())
+        content = read_content(path)
+        with pytest.raises(Unreadable, match="outside the model's folder"):
+            content.array(content.proto.graph.initializer[0], 100)
+
+
+def test_external_data_of_a_model_in_memory_needs_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "data.bin").write_bytes(LARGE[:10].tobytes())
+    model = model_with(external("data.bin"))
+    with pytest.raises(Unreadable, match="without its folder"):
+        read_content(model).array(model.graph.initializer[0], 100)
+    found = read_content(model, tmp_path).array(model.graph.initializer[0], 100)
+    np.testing.assert_array_equal(found, LARGE[:4])
+
+
+def nested(depth: int) -> bytes:
+    inner = b""
+    for _ in range(depth):  # ModelProto.graph, GraphProto.node, NodeProto.attribute, AttributeProto.g ...
+        for number in (6, 5, 1):
+            inner = bytes([number << 3 | 2]) + varint(len(inner)) + inner
+    return b"\x3a" + varint(len(inner)) + inner
+
+
+def varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+WHOLE = model_with(numpy_helper.from_array(LARGE, "W")).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"\x00" * 100, "is no ONNX model"),
+        (b"PK\x03\x04 a zip, or a checkpoint", "is no ONNX model"),
+        (b"\xff" * 1000, "is no ONNX model"),
+        (WHOLE[:-1], "cut off"),
+        (WHOLE[: len(WHOLE) // 2], "cut off"),
+        (b"\x08\x08", "holds no graph"),
+        (nested(60), "is no ONNX model"),
+        (nested(20_000), "deep in one another"),
+    ],
+    ids=["empty", "zeros", "zip", "ones", "last byte", "half", "no graph", "nested", "nested deep"],
+)
+def test_what_is_no_model_says_so_in_one_line(tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "bad.onnx"
+    path.write_bytes(content)
+    with pytest.raises(ModelError) as caught:
+        read_content(path)
+    assert words in str(caught.value)
+    assert len(str(caught.value)) < 300
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="does not exist"):
+        read_content(tmp_path / "none.onnx")
+    with pytest.raises(ModelError, match="is no file"):
+        read_content(tmp_path)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ModelError, match="is no file"):
+        read_content(pipe)

@@ -1,0 +1,520 @@
+"""Generated directories in the hands of others, and the directories of others in ours."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import shutil
+import unittest
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime
+import onnxruntime.backend
+import pytest
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+from onnx.backend.base import Backend, BackendRep
+from onnx.backend.test import cmd_tools, loader, runner
+from onnx.backend.test.case import node
+from onnx.reference import ReferenceEvaluator
+
+from onnxspec.conformance.cli.main import main
+
+from ..miniatures import Finished, read_results
+
+Inside = Callable[..., Finished]
+Results = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two generated trees: ``fair``, of core, and ``all``, of smoke with what is not fair."""
+    folder = tmp_path_factory.mktemp("directories")
+    command("generate", folder / "fair")
+    command("generate", folder / "all", "--profile", "smoke", "--all")
+    return folder
+
+
+def command(*arguments: object) -> int:
+    """The command in this process; its exit code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["onnxspec", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return int(ended.value.code or 0)
+
+
+def results_of(folder: Path) -> Results:
+    return {result["case"]: result for result in read_results(folder)}
+
+
+@pytest.fixture(scope="module")
+def runs(work: Path) -> dict[tuple[str, str], Results]:
+    """Results by (tree or ``core``, target)."""
+    found = {}
+    for target in ("onnxruntime", "onnx-reference"):
+        for name, what in {
+            "fair": ("--cases", work / "fair"),
+            "all": ("--cases", work / "all"),
+            "core": (),
+        }.items():
+            out = work / f"{name}-{target}"
+            assert command("run", *what, "--target", target, "--out", out) == 0
+            found[name, target] = results_of(out)
+    return found
+
+
+# The same cases, the same results
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "onnx-reference"])
+@pytest.mark.parametrize("tree", ["fair", "all"])
+def test_a_run_over_directories_agrees_with_a_run_of_the_cases(
+    tree: str, target: str, runs: dict[tuple[str, str], Results]
+) -> None:
+    theirs, ours = runs[tree, target], runs["core", target]
+    assert len(theirs) > 40
+    assert {f"test_{case}" for case in ours} >= set(theirs)
+    always = ("op", "domain", "version", "type", "target", "verdict", "reason", "expected", "why")
+    of_numbers = ("clause", "where", "accuracy", "judged", "elements", "interpretations", "worst")
+    for case, result in theirs.items():
+        own = ours[case.removeprefix("test_")]
+        ran = result["verdict"] not in ("crashed", "unsupported")
+        compared = always + of_numbers if ran else always
+        assert {key: result[key] for key in compared} == {key: own[key] for key in compared}, case
+        assert [flag for flag in result["flags"] if flag != "differs-from-given"] == own["flags"], case
+        assert set(result["clauses"]) >= set(own["clauses"])
+
+
+def test_results_of_directories_say_how_to_repeat_them(work: Path, runs: dict[tuple[str, str], Results]) -> None:
+    for case, result in runs["fair", "onnxruntime"].items():
+        assert result["repeat"] == f"onnxspec run --cases {work / 'fair'} --case {case} --target onnxruntime"
+        assert result["features"] is not None
+    description = json.loads((work / "fair-onnxruntime" / "run.json").read_text())
+    assert description["profile"] == "directories"
+    assert description["selection"]["directories"] == [str(work / "fair")]
+    assert list(description["digests"]) == ["directories"]
+    assert description["complete"] is True
+    assert (work / "fair-onnxruntime" / "report" / "index.html").is_file()
+
+
+# ONNX's own loader and runner
+
+
+class ReferenceBackend(Backend):  # type: ignore[misc]
+    """onnx.reference as a backend."""
+
+    class Prepared(BackendRep):  # type: ignore[misc]
+        def __init__(self, model: onnx.ModelProto) -> None:
+            self._evaluator = ReferenceEvaluator(model)
+
+        def run(self, inputs: Any, **options: Any) -> Any:
+            return self._evaluator.run(None, dict(zip(self._evaluator.input_names, inputs, strict=True)))
+
+    @classmethod
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **options: Any) -> BackendRep:
+        return cls.Prepared(model)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        return device == "CPU"
+
+
+def run_by_onnx(tree: Path, backend: type[Backend], left_out: set[str], monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The names of the cases that pass with onnx.backend.test's loader and runner."""
+
+    def load(kind: str) -> list[Any]:
+        # The runner asks for all that ships with onnx; it gets ours as one of those kinds.
+        return loader.load_model_tests(str(tree.parent), tree.name) if kind == "simple" else []
+
+    monkeypatch.setattr(runner, "load_model_tests", load)
+    suite = runner.Runner(backend, __name__)
+    for name in left_out:
+        suite.exclude(f"^{name.replace('.', '[.]')}_cpu$")
+    result = unittest.TestResult()
+    suite.test_suite.run(result)
+    failed = {test.id().rpartition("OnnxBackendSimpleModelTest.")[2] for test, _ in (*result.failures, *result.errors)}
+    skipped = {test.id().rpartition("OnnxBackendSimpleModelTest.")[2] for test, _ in result.skipped}
+    everything = {f"{path.name}_cpu" for path in tree.iterdir() if path.is_dir()}
+    return {name.removesuffix("_cpu") for name in everything - failed - skipped}
+
+
+@pytest.mark.parametrize(
+    ("backend", "target"),
+    [(onnxruntime.backend.backend.OnnxRuntimeBackend, "onnxruntime"), (ReferenceBackend, "onnx-reference")],
+)
+def test_what_passes_here_passes_with_the_runner_of_onnx(
+    backend: type[Backend],
+    target: str,
+    work: Path,
+    runs: dict[tuple[str, str], Results],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    results = runs["fair", target]
+    by_verdict = {v: {c for c, r in results.items() if r["verdict"] == v} for v in ("pass", "wrong", "crashed")}
+    # That runner works in this very process.
+    passed = run_by_onnx(work / "fair", backend, by_verdict["crashed"], monkeypatch)
+    assert len(by_verdict["pass"]) >= (20 if target == "onnxruntime" else 2)
+    assert by_verdict["pass"] <= passed
+    # Nothing that is refused passes there. What is wrong by less than a thousandth may.
+    assert passed <= by_verdict["pass"] | by_verdict["wrong"]
+
+
+def test_the_runner_of_onnx_sees_what_is_wrong(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = next(p.name for p in (work / "fair").glob("test_lstm-14.float32.forward.bias.*"))
+    for copy in ("test_whole", "test_spoilt"):
+        shutil.copytree(work / "fair" / name, tmp_path / "tree" / copy)
+    spoil(tmp_path / "tree" / "test_spoilt", lambda a: (a * 1.01).astype(a.dtype))
+    assert run_by_onnx(tmp_path / "tree", onnxruntime.backend.backend.OnnxRuntimeBackend, set(), monkeypatch) == {
+        "test_whole"
+    }
+
+
+# A consumer that knows the form and nothing else
+
+
+def plain_loader(folder: Path) -> Iterator[tuple[Path, list[NDArray[Any]], list[NDArray[Any]]]]:
+    """Model file, inputs and outputs of every data set, read by onnx alone."""
+    for case in sorted(p for p in folder.iterdir() if p.is_dir()):
+        for place in sorted(case.glob("test_data_set_*")):
+            arrays: dict[str, list[NDArray[Any]]] = {"input": [], "output": []}
+            for kind, found in arrays.items():
+                while (path := place / f"{kind}_{len(found)}.pb").exists():
+                    tensor = onnx.load_tensor(str(path))
+                    array = numpy_helper.to_array(tensor)
+                    if tensor.data_type == TensorProto.BFLOAT16:
+                        array = array.astype(ml_dtypes.bfloat16)
+                    found.append(array)
+            yield case / "model.onnx", arrays["input"], arrays["output"]
+
+
+def test_a_second_consumer(work: Path, runs: dict[tuple[str, str], Results]) -> None:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    count = 0
+    for path, inputs, outputs in plain_loader(work / "fair"):
+        verdict = runs["fair", "onnxruntime"][path.parent.name]["verdict"]
+        if verdict != "pass":
+            continue
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        names = [value.name for value in session.get_inputs()]
+        got = session.run(None, dict(zip(names, inputs, strict=True)))
+        for array, must in zip(got, outputs, strict=True):
+            assert (array.dtype, array.shape) == (must.dtype, must.shape)
+            np.testing.assert_allclose(array, must, rtol=1e-3, atol=1e-7)
+        count += 1
+    assert count >= 20
+
+
+def test_every_type_and_option_is_as_the_model_says(work: Path) -> None:
+    """Also in what is not fair: types and shapes of all tensors are those of the graph, by position."""
+    seen = set()
+    for path, inputs, outputs in plain_loader(work / "all"):
+        graph = onnx.load(str(path)).graph
+        onnx.checker.check_model(str(path))
+        for values, arrays in ((graph.input, inputs), (graph.output, outputs)):
+            assert len(values) == len(arrays)
+            for value, array in zip(values, arrays, strict=True):
+                kind = value.type.tensor_type
+                name = {TensorProto.BFLOAT16: "bfloat16"}.get(kind.elem_type)
+                assert array.dtype.name == (name or helper.tensor_dtype_to_np_dtype(kind.elem_type).name)
+                extents = [d.dim_value for d in kind.shape.dim]
+                assert all(want in (0, got) for want, got in zip(extents, array.shape, strict=True))
+                seen.add(array.dtype.name)
+        if graph.initializer:
+            assert not {t.name for t in graph.initializer} & {v.name for v in graph.input}
+            seen.add("initializers")
+        if len(graph.output) < 3:
+            seen.add("optional outputs")
+    assert seen >= {"float16", "bfloat16", "float32", "float64", "int32", "initializers", "optional outputs"}
+
+
+# ONNX's own directories, written by its own tool
+
+
+@pytest.fixture(scope="module")
+def onnx_cases(work: Path) -> Path:
+    """Some of the node cases of onnx: as they ship, or where a newer one does not ship them, as its own tool writes."""
+    wanted = ("test_lstm_", "test_add", "test_relu", "test_gru_defaults", "test_sequence_insert_at_back", "test_xor2d")
+    shipped = Path(loader.DATA_DIR) / "node"
+    for folder in shipped.glob("test_*"):
+        if folder.name.startswith(wanted):
+            shutil.copytree(folder, work / "onnx" / "node" / folder.name)
+    if not shipped.is_dir():
+        # A module's cases come to be when it is imported; to load all of them takes seconds.
+        for module in ("lstm", "add", "relu", "gru", "sequenceinsert", "xor"):
+            importlib.import_module(f"onnx.backend.test.case.node.{module}")
+        cases = [case for case in node._NodeTestCases if case.name.startswith(wanted)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cmd_tools.model_test, "collect_testcases", lambda: cases)
+            cmd_tools.generate_data(argparse.Namespace(output=str(work / "onnx")))
+    return work / "onnx"
+
+
+def test_the_cases_of_onnx(onnx_cases: Path, work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("run", "--cases", onnx_cases, "--out", work / "onnx-run") == 0
+    results = results_of(work / "onnx-run")
+    lstm = {case: r for case, r in results.items() if case.startswith("node.test_lstm_")}
+    # A sequence is no tensor; that directory is named, the rest goes on.
+    assert "skipped: test_sequence_insert_at_back: input sequence of the model is no tensor" in capsys.readouterr().err
+    assert len(lstm) == len(list((onnx_cases / "node").glob("test_lstm_*"))) >= 4
+    for case, result in lstm.items():
+        # onnxruntime has no layout 1, and older ones do not know onnx's newest opset.
+        refused = case == "node.test_lstm_batchwise" or "ValidateOpset" in result["message"]
+        assert result["verdict"] == ("unsupported" if refused else "pass"), case
+        assert (result["op"], result["type"]) == ("LSTM", "float32")
+        assert result["version"] in (14, 22)
+        assert "lstm.equations" in result["clauses"]
+        assert refused or (result["accuracy"] == "standard" and 0 < result["worst"] < 1)
+    others = {case: r for case, r in results.items() if case not in lstm}
+    assert {"node.test_add", "node.test_relu", "node.test_xor2d", "node.test_gru_defaults"} <= set(others)
+    add = others["node.test_add"]
+    assert (add["op"], add["version"], add["type"], add["clauses"]) == ("test_add", 14, "float32", [])
+    assert (add["verdict"], add["reason"], add["accuracy"]) == ("pass", None, None)
+    assert others["node.test_xor2d"]["type"] == "bool"
+    assert {r["verdict"] for r in others.values()} <= {"pass", "unsupported"}
+
+
+def spoil(folder: Path, change: Callable[[NDArray[Any]], NDArray[Any]], name: str = "output_0.pb") -> None:
+    path = folder / "test_data_set_0" / name
+    tensor = onnx.load_tensor(str(path))
+    path.write_bytes(numpy_helper.from_array(change(numpy_helper.to_array(tensor)), tensor.name).SerializeToString())
+
+
+def test_other_models_are_judged_by_the_outputs_given(
+    onnx_cases: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changes: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
+        "within": lambda a: (a * (1 + 9e-4)).astype(a.dtype),
+        "beyond": lambda a: (a * (1 + 2e-3)).astype(a.dtype),
+        "nan": lambda a: np.where(np.arange(a.size).reshape(a.shape) == 7, np.float32(np.nan), a),
+        "shape": lambda a: a[:-1],
+        "type": lambda a: a.astype(np.float64),
+    }
+    for name, change in changes.items():
+        shutil.copytree(onnx_cases / "node" / "test_add", tmp_path / "cases" / name)
+        spoil(tmp_path / "cases" / name, change)
+    shutil.copytree(onnx_cases / "node" / "test_add", tmp_path / "cases" / "wider")
+    spoil(tmp_path / "cases" / "wider", changes["beyond"])
+    (tmp_path / "cases" / "wider" / "data.json").write_text('{"rtol": 0.01}')
+    shutil.copytree(onnx_cases / "node" / "test_add", tmp_path / "cases" / "none")
+    (tmp_path / "cases" / "none" / "test_data_set_0" / "output_0.pb").unlink()
+
+    assert command("run", "--cases", tmp_path / "cases", "--out", tmp_path / "run") == 1
+    results = results_of(tmp_path / "run")
+    found = {case: (r["verdict"], r["reason"]) for case, r in results.items()}
+    assert found == {
+        "beyond": ("wrong", "value"),
+        "nan": ("wrong", "value"),
+        "none": ("inconclusive", "inconclusive"),
+        "shape": ("malformed", "shape"),
+        "type": ("malformed", "type"),
+        "wider": ("pass", None),
+        "within": ("pass", None),
+    }
+    assert results["nan"]["where"] == {"output": "sum", "index": [0, 1, 2], "step": None}
+    assert results["beyond"]["worst"] == pytest.approx(2, rel=0.01)
+    assert "the given output is" in results["beyond"]["message"]
+    assert "NEW" in capsys.readouterr().out
+
+
+def test_a_recurrent_model_is_judged_by_our_radius_and_not_by_the_outputs_given(
+    work: Path, tmp_path: Path, kin_folder: Path, kin: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given outputs may be wrong, and a thousandth hides a fault: 2e-4 too much is no rounding of float32."""
+    name = next(p.name for p in (work / "fair").glob("test_lstm-14.float32.forward.bias.*"))
+    for copy in ("whole", "spoilt"):
+        shutil.copytree(work / "fair" / name, tmp_path / "cases" / copy)
+    spoil(tmp_path / "cases" / "spoilt", lambda a: a + np.float32(0.5))
+    (kin_folder / "slightly.py").write_text(
+        "import numpy as np, zoo\n"
+        "def spoil(prepared, inputs, outputs):\n"
+        "    return {n: a * np.float32(1 + 2e-4) for n, a in outputs.items()}\n"
+        "Backend = zoo.spoiling(spoil)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", kin["PYTHONPATH"])
+    run = ("run", "--cases", tmp_path / "cases", "--out")
+    assert command(*run, tmp_path / "right") == 0
+    assert command(*run, tmp_path / "off", "--target", "backend:slightly", "--target", "backend:conforming") == 1
+    right, off = results_of(tmp_path / "right"), read_results(tmp_path / "off")
+    assert {case: (r["verdict"], r["flags"]) for case, r in right.items()} == {
+        "whole": ("pass", []),
+        "spoilt": ("pass", ["differs-from-given"]),
+    }
+    verdicts = {(r["target"], r["case"]): r["verdict"] for r in off}
+    assert verdicts["backend:conforming", "whole"] == verdicts["backend:conforming", "spoilt"] == "pass"
+    assert verdicts["backend:slightly", "whole"] in ("wrong", "inaccurate")
+    # The standard tolerance does not see it.
+    outputs = [outputs for _, _, outputs in plain_loader(tmp_path / "cases")][1]
+    for array in outputs:
+        np.testing.assert_allclose(array * np.float32(1 + 2e-4), array, rtol=1e-3, atol=1e-7)
+
+
+def test_a_node_that_its_document_does_not_allow_is_judged_by_the_outputs_given(work: Path, tmp_path: Path) -> None:
+    """sequence_lens beyond the sequence: the document says nothing of it, the directory does."""
+    name = next(p.name for p in (work / "all").glob("test_lstm-14.float32.*lengths*"))
+    folder = tmp_path / "cases" / "long"
+    shutil.copytree(work / "all" / name, folder)
+    graph = onnx.load(str(folder / "model.onnx")).graph
+    position = [v.name for v in graph.input].index("sequence_lens")
+    spoil(folder, lambda a: a + np.int32(99), f"input_{position}.pb")
+    command("run", "--cases", folder, "--out", tmp_path / "run")
+    (result,) = read_results(tmp_path / "run")
+    assert (result["case"], result["op"], result["clauses"]) == ("long", "case", [])
+
+
+# Bad input
+
+
+def test_directories_that_cannot_be_used_take_a_line_each_and_the_rest_goes_on(
+    work: Path, tmp_path: Path, inside: Inside
+) -> None:
+    good = next(p.parent for p in sorted((work / "fair").rglob("model.onnx")) if onnx.load(str(p)).graph.initializer)
+    tree = tmp_path / "tree"
+    for copy in ("good", "cut", "half", "outside", "nothing"):
+        shutil.copytree(good, tree / copy)
+    cut = tree / "cut" / "test_data_set_0" / "input_0.pb"
+    cut.write_bytes(cut.read_bytes()[:-5])
+    half = tree / "half" / "model.onnx"
+    half.write_bytes(half.read_bytes()[:100])
+    shutil.rmtree(tree / "nothing")
+    (tree / "nothing").mkdir()
+    (tmp_path / "secret").write_bytes(b"\0" * 4096)
+    model = onnx.load(str(tree / "outside" / "model.onnx"))
+    tensor = model.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="../../secret")
+    (tree / "outside" / "model.onnx").write_bytes(model.SerializeToString())
+
+    done = inside("run", "--cases", "tree", "--out", "run")
+    assert done.code == 0
+    lines = done.err.splitlines()
+    assert len(lines) == 4
+    assert all(line.startswith("skipped: ") for line in lines)
+    for start, what in {
+        "cut/test_data_set_0/input_0.pb": "cut off",
+        "half/model.onnx": "cut off",
+        "outside/model.onnx": "outside the folder: '../../secret'",
+        "nothing": "no test case",
+    }.items():
+        (line,) = (line for line in lines if line.startswith(f"skipped: {start}"))
+        assert what in line
+    assert [r["case"] for r in read_results(tmp_path / "run")] == ["good"]
+    skipped = json.loads((tmp_path / "run" / "run.json").read_text())["skipped"]
+    assert [f"skipped: {line}" for line in skipped] == lines
+
+
+def test_what_cannot_be_asked_for(work: Path, tmp_path: Path, inside: Inside) -> None:
+    (tmp_path / "empty").mkdir()
+    fair = work / "fair"
+    for arguments, complaint in {
+        ("--cases", "nowhere"): "nowhere is no folder",
+        ("--cases", fair, "--profile", "smoke"): "leave --profile out",
+        ("--cases", fair, "--op", "LSTN"): "unknown operator 'LSTN' among the directories; nearest: LSTM",
+        ("--cases", fair, "--type", "bfloat17"): "unknown type 'bfloat17' among the directories; nearest: bfloat16",
+        ("--cases", fair, "--since-version", "15"): "unknown operator version '15' among the directories",
+        ("--cases", fair, "--case", "test_lstm-15*"): "unknown case 'test_lstm-15*' among the directories",
+    }.items():
+        done = inside("run", *arguments)
+        assert done.code == 2, arguments
+        assert complaint in done.complaint
+    done = inside("run", "--cases", "empty")
+    assert done.code == 2
+    assert done.err.splitlines()[-1] == "onnxspec: no test case that can be run in empty"
+    assert not (tmp_path / "runs").exists()
+
+
+def test_directories_are_narrowed_like_cases(work: Path, inside: Inside, tmp_path: Path) -> None:
+    fair = work / "fair"
+    done = inside("run", "--cases", fair, "--type", "float16", "--since-version", "14", "--out", "half")
+    assert done.code == 0, done.err
+    assert {r["type"] for r in read_results(tmp_path / "half")} == {"float16"}
+    done = inside("run", "--cases", fair, "--case", "*peepholes*", "--require", "LSTM-14:float32", "--out", "pattern")
+    assert all("peepholes" in r["case"] for r in read_results(tmp_path / "pattern"))
+
+
+def test_directories_of_the_same_name_are_told_apart(work: Path, inside: Inside, tmp_path: Path) -> None:
+    name = next(p.name for p in (work / "fair").glob("test_lstm-14.float32.forward.bias.*"))
+    for root in ("one", "other"):
+        shutil.copytree(work / "fair" / name, tmp_path / root / "test_it")
+    assert inside("run", "--cases", "one", "--cases", "other", "--out", "run").code == 0
+    assert [r["case"] for r in read_results(tmp_path / "run")] == ["test_it", "test_it-2"]
+
+
+def test_a_run_over_directories_goes_on_only_over_the_same_bytes(work: Path, inside: Inside, tmp_path: Path) -> None:
+    names = [p.name for p in sorted((work / "fair").glob("test_lstm-14.float32.forward.*"))[:3]]
+    for name in names:
+        shutil.copytree(work / "fair" / name, tmp_path / "tree" / name)
+    run = ("run", "--cases", "tree", "--out", "run")
+    inside(*run)
+    whole = (tmp_path / "run" / "journal.jsonl").read_bytes()
+    (tmp_path / "run" / "journal.jsonl").write_bytes(b"".join(whole.splitlines(keepends=True)[:3]))
+    assert inside(*run, "--resume").code in (0, 1)
+    assert {r["case"] for r in read_results(tmp_path / "run")} == set(names)
+    spoil(tmp_path / "tree" / names[-1], lambda a: a + 1)
+    done = inside(*run, "--resume")
+    assert done.code == 2
+    assert "another digests" in done.complaint
+
+
+# generate and verify-cases
+
+
+def test_generating_and_verifying(inside: Inside, tmp_path: Path) -> None:
+    done = inside("generate", "tree", "--type", "float32", "--since-version", "14", "--case", "*forward.bias*")
+    assert done.code == 0, done.err
+    manifest = json.loads((tmp_path / "tree" / "manifest.json").read_text())
+    assert manifest["made"]["command"] == (
+        "onnxspec generate --out DIR --profile core --since-version 14 --type float32 --case '*forward.bias*'"
+    )
+    written, left_out = len(manifest["cases"]), len(manifest["left_out"])
+    assert written
+    assert left_out
+    assert done.out.splitlines()[0].startswith(f"{written} case")
+    assert f"{left_out} case" in done.out.splitlines()[1]
+    assert inside("verify-cases", "tree").code == 0
+
+    again = inside("generate", "tree")
+    assert again.code == 2
+    assert "--overwrite" in again.complaint
+    assert inside("generate", "tree", "--case", "*forward.bias*", "--type", "float32", "--overwrite").code == 0
+
+    victim = sorted((tmp_path / "tree").glob("*/test_data_set_0/input_0.pb"))[0]
+    victim.write_bytes(b"")
+    (tmp_path / "tree" / "more\n").write_text("")
+    done = inside("verify-cases", "tree")
+    assert done.code == 1
+    path = victim.relative_to(tmp_path / "tree").as_posix()
+    assert sorted(done.out.splitlines()) == [f"changed  {path!r}", "extra    'more\\n'"]
+
+
+def test_generating_badly(inside: Inside, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("")
+    for arguments, complaint in {
+        ("generate", "new", "--op", "LSTN"): "unknown operator",
+        ("generate", "full"): "other things",
+        ("generate", "file"): "file",
+        ("verify-cases", "full"): "manifest.json: cannot be read",
+        ("verify-cases", "nowhere"): "manifest.json: cannot be read",
+    }.items():
+        done = inside(*arguments)
+        assert done.code == 2, arguments
+        assert complaint in done.complaint
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs POSIX and a user that is not root")
+def test_generating_where_nothing_may_be_written(inside: Inside, tmp_path: Path) -> None:
+    (tmp_path / "locked").mkdir(mode=0o500)
+    assert "cannot write" in inside("generate", "locked/new").complaint

@@ -1,0 +1,465 @@
+"""ExtendedLSTM as a user runs it: selection, verdict, diagnosis, scripts, disagreements, quantization.
+
+The model of the shipped kernel stands in for the library, with which it agrees bit for bit (test_quark.py).
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from rich.console import Console
+from typer.testing import CliRunner
+
+from onnxspec.cases import Feed, Trial, build_case, profile
+from onnxspec.cases.operators.extended_lstm.profile import extended_profile
+from onnxspec.cases.operators.extended_lstm.spec import ExtendedSpec, calibrated
+from onnxspec.conformance.cli.explanation import explain
+from onnxspec.conformance.cli.main import app
+from onnxspec.conformance.diagnosis.disagreements import disagreements_of
+from onnxspec.conformance.diagnosis.explainer import Explainer
+from onnxspec.conformance.diagnosis.search import explain_results
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.selection import Selection, UnknownName, select_probes
+from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.proof.proof import prove
+from onnxspec.conformance.results.evidence import Kept
+from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.conformance.running.quantized import NotQuantizable, as_qdq, documented, kernel_rows, measure, quantize
+from onnxspec.conformance.running.run import Plan
+from onnxspec.conformance.showing.exhibit import exhibit_of
+from onnxspec.conformance.targets.target import Target, parse_target
+from onnxspec.conformance.workers.process import Job, Outcome, TargetProcess
+from onnxspec.reference import FAULTS, Node, evaluate, operator_names, operator_of
+from onnxspec.reference.operators.extended_lstm.document import evaluate_extended, resolve
+from onnxspec.reference.operators.extended_lstm.kernel import Parameters, run_kernel
+from onnxspec.reference.operators.extended_lstm.operator import arithmetic_of
+
+CORE = extended_profile("core")
+TARGET = Target("quark", "quark")
+OPERATOR = operator_of("ExtendedLSTM")
+ONNX, EXTENDED = operator_names(""), operator_names("com.amd.quark")
+
+
+def case(about: str, number: int = 0) -> ExtendedSpec:
+    return [spec for spec in CORE if spec.about == about and not spec.illegal][number]
+
+
+def shipped(spec: ExtendedSpec) -> Outcome:
+    """What the shipped kernel returns."""
+    trial = build_case(spec).trial
+    outputs = []
+    for feed in trial.feeds:
+        X, W, R, B = (feed.inputs[name] for name in ("X", "W", "R", "B"))
+        outputs.append(((run_kernel(X, W, R, B, Parameters.of(trial.node.attributes)),),))
+    return Outcome(spec.id, "ran", "run", tuple(outputs))
+
+
+def judged(spec: ExtendedSpec, outcome: Outcome | None = None, accuracy: str = "standard") -> Judgement:
+    return judge(build_case(spec).trials, [outcome or shipped(spec)], accuracy)
+
+
+def returned(spec: ExtendedSpec, *arrays: NDArray[Any] | None) -> Outcome:
+    return Outcome(spec.id, "ran", "run", tuple(((array,),) for array in arrays))
+
+
+def results_of(
+    specs: Sequence[ExtendedSpec], answers: Mapping[str, Outcome] | None = None
+) -> tuple[list[Result], dict[str, Any], Kept]:
+    kept, probes, results = Kept(), {}, []
+    for spec in specs:
+        probe = SpecProbe(spec)
+        outcome = (answers or {}).get(spec.id) or shipped(spec)
+        judgement = judged(spec, outcome)
+        kept.offer(Tried(probe, probe.prepare(), (outcome,), judgement))
+        probes[probe.id] = probe
+        results.append(result_of(probe, "quark", judgement, 0.0, None))
+    return results, probes, kept
+
+
+def explained(
+    specs: Sequence[ExtendedSpec], answers: Mapping[str, Outcome] | None = None
+) -> dict[str, tuple[str, ...]]:
+    results, probes, kept = results_of(specs, answers)
+    return explain_results(results, probes, kept, "standard")
+
+
+def script_of(spec: ExtendedSpec) -> str:
+    script = SpecProbe(spec).prepare().script
+    assert script is not None
+    return script(TARGET)
+
+
+# Selection
+
+
+def test_each_target_runs_what_it_is_about() -> None:
+    onnx, quark = parse_target("onnxruntime"), parse_target("quark")
+    assert (onnx.operators, quark.operators) == (ONNX, EXTENDED)
+    assert {probe.op for probe in select_probes(Selection("smoke"), quark.operators)} == {"ExtendedLSTM"}
+    assert {probe.op for probe in select_probes(Selection("smoke"), onnx.operators)} == set(ONNX)
+    both = select_probes(Selection("smoke"), (*ONNX, *EXTENDED))
+    plan = Plan(Selection("smoke"), tuple(both), (onnx, quark))
+    assert {probe.op for probe in plan.probes_of(quark)} == {"ExtendedLSTM"}
+    assert {probe.op for probe in plan.probes_of(onnx)} == set(ONNX)
+
+
+def test_operators_and_cases_by_name() -> None:
+    chosen = select_probes(Selection("smoke", ops=("ExtendedLSTM",)), ONNX)
+    assert [probe.id for probe in chosen] == [spec.id for spec in extended_profile("smoke")]
+    wanted = case("batch").id
+    assert [p.id for p in select_probes(Selection("smoke", cases=(wanted,)), EXTENDED)] == [wanted]
+    assert [p.id for p in select_probes(Selection("smoke", cases=(wanted,)), ONNX)] == [wanted]
+    lstm = profile("core", "LSTM", 14)[0].id
+    assert [s.id for s in select_probes(Selection(cases=(lstm,)), EXTENDED)] == [lstm]
+    with pytest.raises(UnknownName, match="ExtendedLSTN"):
+        select_probes(Selection(ops=("ExtendedLSTN",)), ONNX)
+    with pytest.raises(UnknownName, match="float16"):
+        select_probes(Selection(types=("float16",)), EXTENDED)
+
+
+# Verdict
+
+
+def test_realistic_cases_are_right_or_a_known_unit_off() -> None:
+    for spec in CORE:
+        if spec.about in ("realistic", "asymmetric-weights") and spec.T * spec.I * spec.H < 3000:
+            found = judged(spec)
+            assert found.verdict is Verdict.PASS, found.message
+            assert "as-shipped" in found.flags
+
+
+@pytest.mark.parametrize(
+    ("about", "clause"),
+    [
+        ("xw-power-of-two", "equations"),
+        ("output-beyond-positive", "output-quantization.saturation"),
+        ("infinite-one", "quantization.saturation"),
+        ("y-zero-point-32767", "output-quantization.nearest"),
+    ],
+)
+def test_what_is_wrong_names_its_clause_and_its_size(about: str, clause: str) -> None:
+    found = judged(case(about))
+    assert found.verdict in (Verdict.WRONG, Verdict.INACCURATE)
+    assert found.clause == f"extendedlstm.{clause}"
+    assert found.where is not None
+    assert found.where["units"] > 1
+    assert "units of y_scale" in found.message
+
+
+def test_forms_that_are_wrong() -> None:
+    spec = case("realistic", 3)
+    Y = np.zeros((5, 2, 1, 3), np.float32)
+    for array, reason in ((Y[:4], "shape"), (Y.astype(np.float64), "type"), (None, "form")):
+        found = judged(spec, Outcome(spec.id, "ran", "run", (((array,),),)))
+        assert (found.verdict, found.reason) == (Verdict.MALFORMED, reason)
+    found = judged(spec, Outcome(spec.id, "ran", "run", (((Y, Y),),)))
+    assert found.reason == "count"
+    assert judged(spec, Outcome(spec.id, "crashed", message="x")).verdict is Verdict.CRASHED
+
+
+def test_nan_is_not_judged_and_what_does_not_depend_on_it_is() -> None:
+    spec = case("nan")
+    found = judged(spec)
+    assert found.verdict is Verdict.PASS
+    assert 0 < found.judged < found.elements
+    assert judged(case("no-steps")).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("style", OPERATOR.conforming)
+def test_conforming_variants_are_not_accused(style: str) -> None:
+    one = OPERATOR.conforming[style]
+    for about in ("realistic", "asymmetric", "output-beyond-0.6", "xw-power-of-two", "ties", "batch", "large-inputs"):
+        spec = case(about)
+        trial = build_case(spec).trial
+        found = judged(spec, returned(spec, *(one.run(trial.node, f.inputs)["Y"] for f in trial.feeds)), one.accuracy)
+        assert found.verdict is Verdict.PASS, (about, found.message)
+
+
+def test_repeats_that_differ_and_are_all_wrong_are_wrong() -> None:
+    """The verdict on a runtime does not depend on the operator: where no repeat is right, none is unstable."""
+    spec = case("realistic", 3)
+    shape = (spec.T, 2, spec.N, spec.H)
+    bad, worse = np.full(shape, 0.9, np.float32), np.full(shape, 0.8, np.float32)
+    right = evaluate(build_case(spec).trial.node, spec.inputs())["Y"].astype(np.float32)
+    both = judged(spec, Outcome(spec.id, "ran", "run", (((bad,), (worse,)),)))
+    one = judged(spec, Outcome(spec.id, "ran", "run", (((bad,), (right,)),)))
+    assert (both.verdict, one.verdict) == (Verdict.WRONG, Verdict.UNSTABLE)
+    assert "nondeterministic" in both.flags
+
+
+# Kinds of arithmetic
+
+
+def in_float32(run: Trial, order: slice = slice(None)) -> NDArray[np.float32]:
+    """What a kernel of float32 computes that adds one product after the other."""
+    A, f32 = run.node.attributes, np.float32
+    level = {}
+    for name, array in run.feeds[0].inputs.items():
+        scale, zero = f32(A[f"{name.lower()}_scale"]), A[f"{name.lower()}_zero_point"]
+        level[name] = (np.clip(np.rint(array / scale) + f32(zero), 0, 65535) - f32(zero)).astype(f32) * scale
+    X, W, R, B = (level[name] for name in "XWRB")
+    T, N, H = X.shape[0], X.shape[1], R.shape[2]
+    y_scale, y_zero = f32(A["y_scale"]), A["y_zero_point"]
+    Y = np.zeros((T, 2, N, H), f32)
+    for d in range(2):
+        h, c = np.zeros((N, H), f32), np.zeros((N, H), f32)
+        for t in range(T) if d == 0 else reversed(range(T)):
+            a = B[d, : 4 * H] + B[d, 4 * H :] + np.zeros((N, 4 * H), f32)
+            for number, weights in ((X[t], W[d]), (h, R[d])):
+                for k in range(number.shape[1])[order]:
+                    a = a + number[:, k : k + 1] * weights[:, k]
+            i, o, f = (f32(1) / (f32(1) + np.exp(-a[:, k * H : (k + 1) * H])) for k in range(3))
+            c = f * c + i * np.tanh(a[:, 3 * H :])
+            h = (np.clip(np.rint(o * np.tanh(c) / y_scale) + f32(y_zero), 0, 65535) - f32(y_zero)) * y_scale
+            Y[t, d] = h
+    return Y
+
+
+def cancelling(I: int = 128, H: int = 8, T: int = 4) -> Trial:
+    """Levels whose products are large and whose sums are small: what a sum costs in float32 shows here."""
+    numbers = np.random.default_rng(128)
+    scales = {
+        name: float(np.float32(size / 65535)) for name, size in (("x", 12), ("w", 2), ("r", 1), ("b", 1), ("y", 2))
+    }
+    x = numbers.integers(16000, 32000, (T, 1, I // 2))
+    w = numbers.integers(8000, 32000, (2, 4 * H, I // 2))
+    w = np.concatenate([w, numbers.integers(-1, 2, w.shape) * (numbers.random(w.shape) < 0.001) - w], -1)
+    levels = {
+        "X": np.concatenate([x, x], -1),
+        "W": w,
+        "R": numbers.integers(-32000, 32000, (2, 4 * H, H)),
+        "B": numbers.integers(-32000, 32000, (2, 8 * H)),
+    }
+    inputs = {name: (array * scales[name.lower()]).astype(np.float32) for name, array in levels.items()}
+    attributes: dict[str, Any] = {"direction": "bidirectional", "hidden_size": H}
+    for name, scale in scales.items():
+        attributes |= {f"{name}_scale": scale, f"{name}_zero_point": 32768}
+    node = Node("ExtendedLSTM", 1, attributes, ("Y",), "com.amd.quark")
+    return Trial("x", b"", node, (Feed(inputs, inputs),))
+
+
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)], ids=["first", "last"])
+def test_whoever_declares_nothing_may_compute_in_float32(order: slice) -> None:
+    run = cancelling()
+    outcome = Outcome("x", "ran", "run", (((in_float32(run, order),),),))
+    found = judge([run], [outcome])
+    assert (found.verdict, found.accuracy) == (Verdict.PASS, "float32")
+    assert judge([run], [outcome], "fixed-point").verdict is Verdict.INACCURATE
+
+
+@pytest.mark.parametrize("accuracy", ["f16-storage", "bf16-storage", "f16-math", "tf32", "fast"])
+def test_narrow_floats_are_judged_by_the_bound_that_holds_them(accuracy: str) -> None:
+    assert arithmetic_of(accuracy) == "bfloat16"
+
+
+def test_nothing_passes_by_a_bound_that_says_nothing() -> None:
+    spec = case("pre-activation-300")
+    nothing = returned(spec, np.zeros((spec.T, 2, spec.N, spec.H), np.float32))
+    assert judged(spec, nothing, "bf16-math").verdict is Verdict.INCONCLUSIVE
+    assert judged(spec, nothing, "standard").verdict is Verdict.WRONG
+
+
+@pytest.mark.parametrize("seed", [5030, 5120])
+def test_a_state_beyond_the_range_may_be_shown_rounded(seed: int) -> None:
+    """Y saturates, and a kernel of bfloat16 shows a rounded copy of the end of its range while it goes on with Ht."""
+    y = {5030: (5.59343925488065e-06, 29347), 5120: (4.390743470139569e-06, 23135)}[seed]
+    spec = replace(case("realistic"), T=5, I=3, H=2, r=calibrated(-2.4, 2.1), y=y, seed=seed)
+    exact = evaluate_extended(resolve(spec.attributes, spec.inputs()), "as-computed")
+    shown = exact.astype(ml_dtypes.bfloat16).astype(np.float32)
+    assert judged(spec, returned(spec, shown), "bf16-math").verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
+
+
+def test_two_numbers_explain_nothing() -> None:
+    spec = case("asymmetric")
+    assert (spec.T, spec.H) == (1, 1)
+    assert results_of([spec])[0][0].failing
+    assert explained([spec]) == {}
+
+
+# Diagnosis, evidence, disagreements
+
+
+def test_what_the_kernel_does_is_found_out() -> None:
+    specs = [
+        case(about)
+        for about in ("xw-power-of-two", "output-beyond-positive", "y-zero-point-32767", "infinite-one", "xw-small-40")
+    ]
+    specs += [case("output-beyond-0.6"), case("realistic")]
+    found = explained(specs)
+    assert found[specs[0].id] == ("extended.scales.sign-lost",)
+    assert found[specs[1].id] == ("extended.output.wraps",)
+    assert found[specs[2].id] == ("extended.output.zero-point-one-up",)
+    assert found[specs[3].id] == ("extended.quantization.infinity-lowest",)
+    assert found[specs[4].id] == ("extended.scales.small-vanish",)
+    assert set(found[specs[5].id]) == {"extended.output.wraps", "extended.output.zero-point-one-up"}
+    assert specs[6].id not in found
+
+
+def test_disagreements_are_tied_to_results() -> None:
+    results, probes, kept = results_of([case("xw-power-of-two"), case("realistic", 2)])
+    told = explain_results(results, probes, kept, "standard")
+    results = [replace(r, diagnosis=told.get(r.case, ())) for r in results]
+    found = {entry["id"]: entry for entry in disagreements_of(results, probes)}
+    assert found["sign-lost"]["seen"] == "shown"
+    assert found["sign-lost"]["units"] > 1000
+    assert found["not-bfloat16"]["seen"] == "within the bound"
+    assert found["batch"]["seen"] == "not tried"
+    assert disagreements_of([], {}) == []
+
+
+def test_what_has_another_form_than_it_must_have_is_explained_too() -> None:
+    spec = case("no-steps")
+    answers = {spec.id: returned(spec, np.zeros((1, 2, spec.N, spec.H), np.float32))}
+    assert results_of([spec], answers)[0][0].verdict is Verdict.MALFORMED
+    assert explained([spec], answers) == {spec.id: ("extended.sizes.at-least-one-step",)}
+
+
+def test_every_case_has_a_script_that_is_python() -> None:
+    for spec in CORE[::9] + CORE[-12:]:
+        ast.parse(script_of(spec))
+
+
+def test_a_script_without_a_library_shows_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(script_of(case("realistic")), encoding="utf-8")
+    done = subprocess.run([sys.executable, path, "no.so"], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "not tried: there is no library 'no.so'; give the path of one\n"
+
+
+def test_a_case_is_explained_as_those_of_onnx_are() -> None:
+    spec = case("xw-power-of-two")
+    probe = SpecProbe(spec)
+    file = io.StringIO()
+    explain(probe, [shipped(spec)], judged(spec), Console(file=file, width=200), diagnosis=("extended.x",))
+    text = file.getvalue()
+    assert "(step 0, forward, row 0)" in text
+    assert "got_levels" in text
+    assert "extendedlstm.quantization" in text
+    alone = CliRunner().invoke(app, ["explain", spec.id], env={"COLUMNS": "200"})
+    assert alone.exit_code == 0
+    assert "must_levels" in alone.output
+    assert "got_levels" not in alone.output
+    forbidden = next(each for each in CORE if each.illegal)
+    assert "must be refused" in CliRunner().invoke(app, ["explain", forbidden.id]).output
+    script = CliRunner().invoke(app, ["explain", spec.id, "--emit", "script"]).output
+    ast.parse(script)
+
+
+def test_numbers_of_an_exhibit() -> None:
+    spec = case("xw-power-of-two")
+    trials = build_case(spec).trials
+
+    def exhibit(outcome: Outcome) -> dict[str, Any]:
+        feeds = [feed.fed for feed in trials[0].feeds]
+        return exhibit_of(trials[0].model, feeds, trials, judged(spec, outcome), [outcome], "standard")
+
+    found = exhibit(shipped(spec))["numbers"]
+    assert found["parting"]["ratio"] > 1
+    assert len(found["plane"]["ratio"]) == spec.T
+    assert found["gates"]["names"] == ["got_levels", "must_levels", "off_by"]
+    assert "numbers" not in exhibit(Outcome(spec.id, "refused"))
+
+
+def test_what_a_target_is_known_for_no_other_case_has_to_show() -> None:
+    spec = case("asymmetric")
+    probe = SpecProbe(spec)
+    one = Tried(probe, probe.prepare(), (shipped(spec),), judged(spec))
+    assert Explainer("standard", 1000).explain(one) == ()
+    known = Explainer("standard", 1000, ["extended.output.zero-point-*", "extended.gates.*"])
+    assert known.explain(one) == ("extended.output.zero-point-one-up",)
+
+
+# Proof
+
+
+def test_a_fault_is_proved_or_survives() -> None:
+    *_, proof = prove([case("realistic", 3), case("realistic", 4)], ["extended.gates.order-ifoc"])
+    assert not isinstance(proof, int)
+    assert proof.rows[0].proved
+    assert not proof.accusations
+    *_, proof = prove([case("realistic", 3)], ["extended.batch.rows-alike"])
+    assert not isinstance(proof, int)
+    assert proof.survivors
+
+
+OWN = [d.id for d in FAULTS.values() if "ExtendedLSTM" in d.operators]
+
+
+def test_there_are_faults_of_every_kind() -> None:
+    kinds = {id.split(".")[1] for id in OWN}
+    assert {"quantization", "scales", "pre-activation", "output", "state", "directions", "interface"} <= kinds
+    assert len(OWN) >= 20
+
+
+# Quantization of a float LSTM
+
+
+def lstm(direction: str) -> Any:
+    specs = profile("core", "LSTM", 14)
+    return next(s for s in specs if s.direction == direction and s.type == "float32" and not s.illegal and s.bias)
+
+
+def test_quantizing_costs_about_a_unit() -> None:
+    q = quantize(lstm("bidirectional"))
+    ideal, deployed = measure(q, "documented", documented(q)), measure(q, "kernel", kernel_rows(q))
+    assert 0 < ideal.largest < 10 * q.unit
+    assert 0 < deployed.largest < 10 * q.unit
+    assert ideal.radii["standard"] > 1 > ideal.radii["bf16-math"]
+
+
+def test_the_qdq_model_runs_on_onnxruntime() -> None:
+    import onnxruntime as ort
+
+    q = quantize(lstm("bidirectional"))
+    session = ort.InferenceSession(as_qdq(q), providers=["CPUExecutionProvider"])
+    Y = session.run(None, {"X": q.inputs["X"][:, :1]})[0]
+    assert np.abs(Y - q.exact[:, :, :1]).max() < 10 * q.unit
+
+
+def test_what_cannot_be_quantized_is_said() -> None:
+    with pytest.raises(NotQuantizable, match="bidirectional only"):
+        quantize(lstm("forward"))
+    with pytest.raises(NotQuantizable, match="no float32 LSTM"):
+        quantize(profile("core", "GRU", 14)[0])
+
+
+# A worker of its own
+
+_ADAPTER = """
+import os
+import numpy as np
+
+class Adapter:
+    def __init__(self, options): pass
+    def describe(self): return {"runtime": "pid", "version": "1"}
+    def prepare(self, model): return self
+    def run(self, feeds): return [np.array([os.getpid()], np.int64)]
+"""
+
+
+def test_what_may_spoil_memory_has_a_process_of_its_own(tmp_path: Any) -> None:
+    adapter = tmp_path / "pid.py"
+    adapter.write_text(_ADAPTER)
+    jobs = [Job(str(k), b"", ({"x": np.zeros(1, np.float32)},), alone=k in (2, 3)) for k in range(6)]
+    with TargetProcess(Target("pid", str(adapter))) as process:
+        process.start()
+        outcomes = list(process.run(jobs))
+    assert [o.key for o in outcomes] == [job.key for job in jobs]
+    pids = [int(o.outputs[0][0][0][0]) for o in outcomes]  # type: ignore[index]
+    assert pids[0] == pids[1]
+    assert pids[4] == pids[5]
+    assert len({pids[0], pids[2], pids[3], pids[4]}) == 4

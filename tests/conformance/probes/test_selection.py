@@ -1,0 +1,94 @@
+"""Which cases are meant, and what is said where none is."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from onnxspec.cases import PROFILES, operator_versions, profile
+from onnxspec.conformance.probes.selection import Selection, UnknownName, operator_types, select
+
+
+def complaint(selection: Selection) -> str:
+    with pytest.raises(UnknownName) as caught:
+        select(selection)
+    (line,) = str(caught.value).splitlines()
+    return line
+
+
+def test_without_narrowing_it_is_the_profile_in_its_order() -> None:
+    everything = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
+    # Models that must be refused come last: whatever they do to a process, all others have run.
+    assert select(Selection()) == sorted(everything, key=lambda spec: bool(spec.illegal))
+    assert len(select(Selection("smoke"))) < len(everything)
+
+
+def test_each_option_narrows_and_together_they_narrow_further() -> None:
+    both = select(Selection(versions=(7, 14), types=("float16",)))
+    assert {(spec.version, spec.type) for spec in both} == {(7, "float16"), (14, "float16")}
+    assert select(Selection(versions=(14, 7, 7), types=("float16",))) == both
+
+
+def test_patterns_match_whole_ids() -> None:
+    specs = select(Selection(versions=(14,), cases=("lstm-14.float32.*.clip.*",)))
+    assert specs
+    assert all(spec.id.startswith("lstm-14.float32.") and spec.clip is not None for spec in specs)
+    name = specs[0].id
+    assert [spec.id for spec in select(Selection(cases=(name,)))] == [name]
+    assert [spec.id for spec in select(Selection(cases=(f"*{name[5:-1]}?", name)))] == [name]
+    assert "unknown case" in complaint(Selection(versions=(14,), cases=(name[:-1],)))
+
+
+def test_a_case_of_any_profile_can_be_named() -> None:
+    smoke = {spec.id for spec in select(Selection("smoke"))}
+    elsewhere = next(spec for spec in select(Selection()) if spec.id not in smoke)
+    assert select(Selection("smoke", cases=(elsewhere.id,))) == [elsewhere]
+
+
+def test_profiles_contain_those_before_them() -> None:
+    # By this a case that the last profile has not is in none.
+    smaller = {spec.id for spec in profile(PROFILES[1], "LSTM", 1)}
+    assert {spec.id for spec in profile(PROFILES[0], "LSTM", 1)} <= smaller
+    assert smaller <= {spec.id for spec in profile(PROFILES[2], "LSTM", 1)}
+
+
+def test_thousands_of_names_take_no_time() -> None:
+    specs = select(Selection())
+    names = tuple(spec.id for spec in specs) * 10
+    began = time.process_time()
+    assert select(Selection(cases=names)) == specs
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("selection", "named", "nearest"),
+    [
+        (Selection("smok"), "profile 'smok'", "nearest: smoke"),
+        (Selection(ops=("LSTMM",)), "operator 'LSTMM'", "nearest: LSTM"),
+        (Selection(versions=(13,)), "operator version '13'", "nearest: 14, 7, 22"),
+        (Selection(versions=(2,)), "operator version '2'", "nearest: 1, 3, 7"),
+        (Selection(types=("half",)), "type 'half'", "float16"),
+        (Selection(types=("FLOAT16",)), "type 'FLOAT16'", "nearest: float16"),
+        (Selection(versions=(1,), types=("bfloat16",)), "'*-1:bfloat16' in profile core", "LSTM-22:bfloat16"),
+        (Selection(versions=(1,), types=("bfloat16",), cases=("*",)), "'*-1:bfloat16'", "LSTM-22:bfloat16"),
+    ],
+)
+def test_what_is_not_there_is_named_with_the_nearest(selection: Selection, named: str, nearest: str) -> None:
+    text = complaint(selection)
+    assert named in text
+    assert nearest in text
+
+
+def test_a_case_left_out_by_other_options_is_said_to_be_so() -> None:
+    name = next(spec.id for spec in select(Selection(types=("float32",))) if spec.version == 1)
+    assert "among *-1:float64" in complaint(Selection(versions=(1,), types=("float64",), cases=(name,)))
+
+
+def test_requirements_can_be_made_of_every_version_and_type() -> None:
+    known = operator_types()
+    assert {"LSTM-1:float32", "LSTM-22:bfloat16"} <= set(known)
+    assert "LSTM-14:bfloat16" not in known
+    assert {f"{s.op}-{s.version}:{s.type}" for s in select(Selection())} == {
+        name for name in known if not name.startswith("ExtendedLSTM")
+    }

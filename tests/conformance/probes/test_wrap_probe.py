@@ -1,0 +1,104 @@
+"""Lanes of wraps: the same cases, the same verdicts, in the company of other nodes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from onnxspec.cases import CaseSpec
+from onnxspec.cases.specs.wrapping import WRAPS
+from onnxspec.conformance.cli.main import main
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.stream import tried
+from onnxspec.conformance.probes.wrapped import WrapProbe, split_wrap, wrap_lane, wrapped_probes
+from onnxspec.conformance.targets.target import Target, parse_target
+from onnxspec.conformance.workers.process import TargetProcess
+
+SPEC = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, initial="all", outputs=("", "Y_h", "Y_c"))
+
+FAULTY = """
+import onnxruntime
+class Adapter:
+    def __init__(self, options): pass
+    def describe(self): return {"runtime": "faulty", "version": "1"}
+    def prepare(self, model):
+        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        class Session:
+            def run(self, feeds):
+                return [-output for output in session.run(None, feeds)]
+        return Session()
+"""
+
+
+def verdicts(target: Target, spec: CaseSpec = SPEC) -> dict[str, Verdict]:
+    probes = [WrapProbe(SpecProbe(spec), name) for name in WRAPS]
+    with TargetProcess(target) as process:
+        process.start()
+        return {
+            one.probe.wrap: one.judgement.verdict
+            for one in tried(process, probes, target.accuracy)
+            if isinstance(one.probe, WrapProbe)
+        }
+
+
+def test_a_right_runtime_passes_in_every_wrap() -> None:
+    assert verdicts(parse_target("onnxruntime")) == dict.fromkeys(WRAPS, Verdict.PASS)
+
+
+def test_a_wrong_one_passes_in_none(tmp_path: Path) -> None:
+    file = tmp_path / "faulty.py"
+    file.write_text(FAULTY)
+    assert verdicts(Target("faulty", str(file))) == dict.fromkeys(WRAPS, Verdict.WRONG)
+
+
+def test_a_lane_is_named_by_its_target() -> None:
+    target = wrap_lane(parse_target("onnxruntime:CUDAExecutionProvider"), "qdq")
+    assert (target.name, target.wrap) == ("onnxruntime:CUDAExecutionProvider+qdq", "qdq")
+    assert target.options == {"provider": "CUDAExecutionProvider", "surroundings": True}
+    assert wrap_lane(parse_target("onnx-reference"), "neg").options == {}
+    assert split_wrap(target.name) == ("onnxruntime:CUDAExecutionProvider", "qdq")
+    assert split_wrap("a+optimized+neg") == ("a+optimized", "neg")
+    assert split_wrap("a+b") == ("a+b", "")
+    assert split_wrap("+neg") == ("+neg", "")
+
+
+def test_only_what_can_be_wrapped_is_run() -> None:
+    probes = [SpecProbe(SPEC), SpecProbe(CaseSpec("LSTM", 1, T=4, N=3, I=2, H=5))]
+    assert [probe.id for probe in wrapped_probes(probes, "qdq")] == [SPEC.id]
+    assert [probe.id for probe in wrapped_probes(probes, "neg")] == [probe.id for probe in probes]
+    assert wrapped_probes(probes, "neg")[0].features >= {"wrapped", "wrapped-neg", "initial-state"}
+
+
+def run(*arguments: str) -> int:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["onnxspec", *arguments])
+        with pytest.raises(SystemExit) as caught:
+            main()
+    return int(caught.value.code or 0)
+
+
+def test_the_command_runs_lanes_and_repeats_their_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run"
+    case = "lstm-14.float32.*numerics*"
+    lanes = ["--target", "onnxruntime", "--target", "onnxruntime+qdq"]
+    assert run("run", "--profile", "smoke", "--case", case, *lanes, "--out", str(out)) == 0
+    rows = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+    assert {row["target"] for row in rows} == {"onnxruntime", "onnxruntime+qdq"}
+    assert {row["verdict"] for row in rows} == {"pass"}
+    assert len({row["case"] for row in rows}) == len(rows) // 2
+    capsys.readouterr()
+    repeat = next(row["repeat"] for row in rows if row["target"] == "onnxruntime+qdq").split()
+    assert repeat[-1] == "onnxruntime+qdq"
+    assert run(*repeat[1:]) == 0
+    assert "They part nowhere." in capsys.readouterr().out
+
+
+def test_wrap_is_an_option_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", "--profile", "smoke", "--case", "rnn-14.float32.*numerics*", "--out", str(tmp_path / "run")]
+    assert run(*words, "--wrap", "neg") == 0
+    assert "onnxruntime+neg" in capsys.readouterr().out
+    assert run(*words, "--wrap", "foil") == 2
+    assert "there is no wrap 'foil'; one of neg, cast, qdq, layers" in capsys.readouterr().err

@@ -1,0 +1,159 @@
+"""The proof of the suite: what it catches, what it misses, whom it accuses, and how the command says so."""
+
+import csv
+import dataclasses
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from onnxspec.cases import CaseSpec, operator_versions, profile
+from onnxspec.conformance.cli.main import main
+from onnxspec.conformance.proof import proof as proving
+from onnxspec.conformance.proof.proof import Proof, prove
+from onnxspec.reference import CELLS as OPERATORS
+from onnxspec.reference import FAULTS, operator_of
+from onnxspec.reference.kernels.kernel import Style, run_kernel
+from onnxspec.reference.operators.operator import Conforming
+
+from ..miniatures import HEEDING, Finished, command_line
+
+TWO = [
+    CaseSpec("GRU", 14, T=4, N=3, I=2, H=5, lengths="ragged", direction="bidirectional", outputs=("Y", "Y_h"), seed=s)
+    for s in (0, 1)
+]
+
+
+def proof_of(specs: list[CaseSpec], faults: list[str], styles: list[str] | None = None) -> Proof:
+    *_, proof = prove(specs, faults, styles or [])
+    assert isinstance(proof, Proof)
+    return proof
+
+
+def test_a_fault_is_caught_by_the_cases_in_which_it_shows() -> None:
+    proof = proof_of(TWO, ["lengths.ignored", "clip.ignored"])
+    lengths, clip = proof.rows
+    assert (lengths.cases, lengths.well, lengths.clause) == (2, 2, "gru.lengths")
+    assert lengths.best > 1000
+    assert lengths.by in {spec.id for spec in TWO}
+    assert (clip.cases, clip.best, clip.by) == (0, 0.0, "")
+    assert proof.survivors == (clip,)
+    assert not proof.holds
+
+
+def test_one_case_alone_is_not_enough() -> None:
+    proof = proof_of(TWO[:1], ["lengths.ignored"])
+    assert proof.survivors == proof.rows
+
+
+def test_a_broken_convention_counts_as_caught() -> None:
+    (row,) = proof_of(TWO, ["padding.state-repeated"]).rows
+    assert row.proved
+
+
+def test_drift_that_no_case_shows_is_caught_by_the_mean() -> None:
+    graded = [s for s in profile("core", "LSTM", 14) if s.data == "numerics" and s.type == "float32"]
+    drifting = [d.id for d in FAULTS.values() if d.drifts and "LSTM" in d.operators and "float32" in d.types]
+    assert drifting
+    assert all(row.proved for row in proof_of(graded, drifting).rows)
+
+
+def test_a_forbidden_model_that_is_accepted_is_caught() -> None:
+    illegal = [s for s in profile("core", "RNN", 14) if s.illegal.startswith("shapes.")]
+    (row,) = proof_of(illegal, ["accepts.shapes"]).rows
+    assert row.cases == len(illegal)
+
+
+def test_a_kernel_that_is_accused_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    cutting = Style("cutting", truncates=True, stores_sums=True, stores_gates=True)
+    conforming = operator_of("GRU").conforming
+    assert isinstance(conforming, dict)
+    monkeypatch.setitem(conforming, "cutting", Conforming(partial(run_kernel, style=cutting)))
+    halves = [dataclasses.replace(spec, type="float16", T=12, H=16, bias=True) for spec in TWO]
+    accusations = proof_of(halves, [], ["cutting"]).accusations
+    assert {a.style for a in accusations} <= {"cutting"}
+    assert not proof_of(halves, [], ["library", "wide-state"]).accusations
+
+
+def test_clauses_without_a_fault_or_a_case_are_named() -> None:
+    proof = proof_of(TWO, ["lengths.ignored"])
+    assert "gru.linear-before-reset" in {clause.id for clause in proof.without_fault}
+    assert "gru.lengths" not in {clause.id for clause in proof.without_fault}
+    assert "gru.clip" in {clause.id for clause in proof.without_case}
+
+
+def test_every_clause_that_can_be_broken_has_a_fault_and_core_a_case_for_every_clause() -> None:
+    """The half of ``onnxspec prove`` that takes no time; the other half runs as a command of its own."""
+    core = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
+    proof = proving._proof(core, list(FAULTS), [], [])
+    assert [clause.id for clause in proof.without_fault] == []
+    assert [clause.id for clause in proof.without_case] == []
+    assert {row.op for row in proof.rows} == set(OPERATORS)
+
+
+def test_the_command_writes_its_table_and_tells_survivors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "table.csv"
+    words = ["onnxspec", "prove", "--case", "rnn-14.float32.forward.lengths-ragged.*", "--processes", "1"]
+    words += ["--fault", "lengths.ignored", "--fault", "clip.ignored", "--out", str(out)]
+    monkeypatch.setattr("sys.argv", words)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    said = capsys.readouterr()
+    assert "clip.ignored survives in RNN float32" in said.err
+    with out.open(newline="") as file:
+        rows = {row["fault"]: row for row in csv.DictReader(file)}
+    assert int(rows["lengths.ignored"]["cases"]) >= 1
+    assert rows["clip.ignored"]["cases"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--op", "RNN", "--fault", "gru.linear-before-reset.ignored"), "none of the chosen cases can show gru."),
+        (("--op", "RNN", "--fault", "extended.pre-activation.clipped"), "a fault in ExtendedLSTM"),
+        (("--case", "rnn-14.float32.forward.lengths-ragged.*", "--fault", "accepts.shapes"), "forbidden models"),
+        (("--op", "RNN", "--out", "nowhere/table.csv"), "there is no folder nowhere"),
+        (("--op", "RNN", "--out", "."), "is a folder"),
+    ],
+)
+def test_what_would_prove_nothing_is_refused_before_it_is_tried(
+    inside: Callable[..., Finished], words: tuple[str, ...], said: str
+) -> None:
+    done = inside("prove", *words)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.complaint
+
+
+CHILDREN = "/proc/{0}/task/{0}/children"
+
+
+@pytest.mark.skipif(not Path(CHILDREN.format(os.getpid())).exists(), reason="needs Linux")
+def test_an_interrupted_proof_ends_without_a_trace(kin: dict[str, str], tmp_path: Path) -> None:
+    words = command_line("prove", "--op", "GRU", "--type", "float32", "--processes", "2")
+    words[2] = HEEDING + words[2]
+    process = subprocess.Popen(words, env=kin, cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 590
+    while len(Path(CHILDREN.format(process.pid)).read_text().split()) < 3 and time.monotonic() < deadline:
+        time.sleep(0.1)  # until both are there, and what multiprocessing has beside them
+    time.sleep(0.5)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=590)
+    assert (process.returncode, err) == (130, b"onnxspec: interrupted\n")
+
+
+def test_an_unknown_fault_is_answered_with_the_nearest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["onnxspec", "prove", "--fault", "lengths.ignord"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "lengths.ignored" in capsys.readouterr().err

@@ -1,0 +1,328 @@
+"""The suite proved against implementations that are known: conforming ones pass, faulty ones do not, each by its
+name."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onnxspec.cases import Case, CaseSpec, build_case, operator_versions, profile
+from onnxspec.cases.specs.illegal import illegal_cases
+from onnxspec.conformance.judging.judgement import FAILING, Judgement, Verdict
+from onnxspec.conformance.proof.staged import Implementation, judge_staged, staged_outcome
+from onnxspec.conformance.results.signed_errors import BIAS_ERRORS, BIAS_UNITS
+from onnxspec.reference import (
+    CELLS as OPERATORS,
+)
+from onnxspec.reference import (
+    FAULTS,
+    FORMATS,
+    Fault,
+    IllegalNode,
+    Interpretations,
+    Node,
+    configure,
+)
+from onnxspec.reference.kernels.kernel import STYLES, Style, run_kernel
+
+ALL = ("Y", "Y_h", "Y_c")
+BEYOND_RANGE = {("float16", "large"), ("float16", "huge")}
+NOT_ACCUSED = {Verdict.PASS, Verdict.INCONCLUSIVE}
+
+
+@lru_cache(maxsize=1)
+def core() -> tuple[Case, ...]:
+    """The legal cases."""
+    specs = (spec for op, version in operator_versions() for spec in profile("core", op, version))
+    return tuple(build_case(spec) for spec in specs if not spec.illegal)
+
+
+def cases(every: int = 1, first: int = 0, **fields: Any) -> list[Case]:
+    """Cases of core with these values of their fields; every so many of them."""
+    return [c for c in core() if all(getattr(c.spec, n) == v for n, v in fields.items())][first::every]
+
+
+def kernel(style: Style, interpretations: Interpretations | None = None) -> Implementation:
+    return lambda node, inputs: run_kernel(node, inputs, style, interpretations)
+
+
+# Conforming variants.
+
+
+@pytest.mark.parametrize(("position", "style"), list(enumerate(STYLES.values())), ids=list(STYLES))
+def test_conforming_variants_are_not_accused(position: int, style: Style) -> None:
+    for case in cases(every=5, first=position % 5):
+        found = judge_staged(case, kernel(style))
+        assert found.verdict in NOT_ACCUSED, found.message
+        assert found.worst <= 1
+        assert "outputs-differ-from-twin" not in found.flags
+
+
+def test_every_case_of_core_is_judged() -> None:
+    for case in core():
+        found = judge_staged(case, kernel(STYLES["library"]))
+        assert found.verdict is Verdict.PASS, case.spec.id
+        assert found.judged or not case.spec.N, case.spec.id
+        # Large numbers leave the range of float16 here and there.
+        doubtful = case.spec.data in ("nan-row", "inf-row") or (case.spec.type, case.spec.data) in BEYOND_RANGE
+        # The run before the case's own has no twin; without Y its late steps have too wide a radius.
+        if not doubtful and (case.twin is None or case.spec.reruns == "none"):
+            assert found.judged == found.elements, case.spec.id
+
+
+def test_flushing_kernels_pass_by_their_class() -> None:
+    for case in cases(every=6):
+        found = judge_staged(case, kernel(replace(STYLES["stored-sums"], flushes=True)), "flushing")
+        assert found.verdict in NOT_ACCUSED, found.message
+
+
+@pytest.mark.parametrize("position", range(4))
+def test_every_interpretation_that_a_case_touches_passes(position: int) -> None:
+    followed = 0
+    for case in core():
+        feed = case.trial.feeds[-1]
+        possible = list(Interpretations().alternatives(configure(case.trial.node, feed.inputs).touched))
+        if len(possible) <= position + 1:
+            continue
+        followed += 1
+        found = judge_staged(case, kernel(STYLES["blocks"], possible[position + 1]))
+        assert found.verdict in NOT_ACCUSED, (possible[position + 1], found.message)
+    assert followed
+
+
+def test_state_may_be_wider_than_what_is_shown_at_any_length() -> None:
+    spec = CaseSpec("LSTM", 22, "bfloat16", T=60, N=2, I=3, H=9, outputs=ALL, bias=True)
+    found = judge_staged(build_case(spec), kernel(STYLES["wide-state"]))
+    assert found.verdict is Verdict.PASS
+    assert found.judged == found.elements
+
+
+# Faults.
+
+# One case for each way of going wrong, and the verdict that it comes to.
+PLAIN = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, outputs=ALL)
+STAGED: dict[str, tuple[CaseSpec, Verdict, str | None]] = {
+    "lstm.gates.ifco": (PLAIN, Verdict.WRONG, "value"),
+    "lengths.ignored": (replace(PLAIN, lengths="ragged"), Verdict.WRONG, "value"),
+    "rows.nan-spreads": (replace(PLAIN, data="nan-row"), Verdict.WRONG, "nonfinite"),
+    "outputs.last-hidden-missing": (PLAIN, Verdict.MALFORMED, "form"),
+    "outputs.no-direction-axis": (PLAIN, Verdict.MALFORMED, "shape"),
+    "outputs.float32": (replace(PLAIN, type="float16"), Verdict.MALFORMED, "type"),
+    "outputs.not-skipped": (replace(PLAIN, outputs=("", "Y_h")), Verdict.MALFORMED, "shape"),
+    "session.sizes-kept": (replace(PLAIN, reruns="sizes", dimensions="symbolic"), Verdict.MALFORMED, "shape"),
+    "inputs.x-overwritten": (PLAIN, Verdict.INPUT_MODIFIED, "inputs-changed"),
+    "inputs.initial-h-overwritten": (replace(PLAIN, initial="all"), Verdict.INPUT_MODIFIED, "inputs-changed"),
+    "session.varies": (PLAIN, Verdict.UNSTABLE, "value"),
+    "session.state-kept": (PLAIN, Verdict.UNSTABLE, "value"),
+    "session.bias-once": (replace(PLAIN, bias=True), Verdict.UNSTABLE, "value"),
+    "session.lengths-kept": (replace(PLAIN, N=9, lengths="ragged", reruns="data"), Verdict.WRONG, "value"),
+    "constants.bias-ignored": (replace(PLAIN, bias=True, weights="initializer"), Verdict.WRONG, "value"),
+    "precision.bfloat16-operands": (PLAIN, Verdict.INACCURATE, "value"),
+}
+
+
+@pytest.mark.parametrize("id", STAGED)
+def test_a_fault_comes_to_its_verdict(id: str) -> None:
+    spec, verdict, reason = STAGED[id]
+    found = judge_staged(build_case(spec), FAULTS[id])
+    assert (found.verdict, found.reason) == (verdict, reason), found.message
+
+
+@pytest.mark.parametrize(
+    ("id", "changes"),
+    [
+        ("constants.bias-ignored", {"bias": True, "weights": "input"}),
+        ("session.lengths-kept", {"lengths": "ragged"}),
+        ("session.sizes-kept", {"reruns": "data"}),
+        ("inputs.initial-h-overwritten", {}),
+        ("inputs.weights-repacked", {"weights": "initializer"}),
+        ("outputs.not-skipped", {}),
+        ("lstm.input-forget.ignored", {}),
+    ],
+)
+def test_a_fault_passes_where_it_does_not_show(id: str, changes: dict[str, Any]) -> None:
+    assert judge_staged(build_case(replace(PLAIN, **changes)), FAULTS[id]).verdict is Verdict.PASS
+
+
+def test_a_session_is_run_again_only_where_something_is_kept() -> None:
+    trial = build_case(PLAIN).trial
+    assert [len(lists) for lists in staged_outcome(trial, FAULTS["session.varies"]).outputs] == [2]
+    assert [len(lists) for lists in staged_outcome(trial, FAULTS["session.initial-h-kept"]).outputs] == [1]
+    assert [len(lists) for lists in staged_outcome(trial, FAULTS["bias.ignored"]).outputs] == [1]
+
+
+def test_what_a_fault_keeps_ends_with_its_session() -> None:
+    case = build_case(replace(PLAIN, outputs=("", "Y_h")))
+    assert case.twin is not None
+    kept = FAULTS["session.state-kept"]
+    alone, twin = staged_outcome(case.trial, kept).outputs[0], staged_outcome(case.twin, kept).outputs[0]
+    assert np.array_equal(np.asarray(alone[0][0]), np.asarray(twin[0][1]))
+
+
+def test_a_changed_input_is_named_and_the_cases_own_arrays_stay() -> None:
+    case = build_case(PLAIN)
+    before = {n: a.copy() for n, a in case.trial.feeds[0].inputs.items()}
+    assert staged_outcome(case.trial, FAULTS["inputs.x-overwritten"]).changed == ("X",)
+    assert all(np.array_equal(case.trial.feeds[0].inputs[n], a) for n, a in before.items())
+
+
+def test_a_fault_that_accepts_something_fails_where_that_is_forbidden_and_nowhere_else() -> None:
+    accepting = {d.topic: d for d in FAULTS.values() if d.accepts and set(OPERATORS) & set(d.operators)}
+    models = [build_case(spec) for op in OPERATORS for spec in illegal_cases(op, 14)]
+    forbidden = [case for case in models if case.trial.violation is not None and not case.trial.violation.open]
+    assert {case.trial.violation.topic for case in forbidden if case.trial.violation} == set(accepting)
+    for case in forbidden:
+        assert case.trial.violation is not None
+        topic = case.trial.violation.topic
+        assert judge_staged(case, accepting[topic]).verdict is Verdict.NOT_REJECTED, case.spec.id
+        other = next(d for t, d in accepting.items() if t != topic)
+        assert judge_staged(case, other).verdict is Verdict.PASS
+        assert judge_staged(case, FAULTS["bias.ignored"]).verdict is Verdict.PASS
+    assert judge_staged(build_case(PLAIN), accepting["layout"]).verdict is Verdict.PASS
+
+
+def test_an_implementation_that_raises_refuses() -> None:
+    def refusing(node: Node, inputs: Any) -> Any:
+        raise IllegalNode("lstm.types", "LSTM-14: not for us")
+
+    found = judge_staged(build_case(PLAIN), refusing)
+    assert (found.verdict, found.message) == (Verdict.UNSUPPORTED, "LSTM-14: not for us")
+
+
+def test_a_broken_convention_is_a_flag() -> None:
+    flagged = 0
+    for case in cases(every=3, lengths="ragged"):
+        found = judge_staged(case, FAULTS["padding.state-repeated"])
+        assert found.verdict not in FAILING
+        if found.flags == ("unconventional",):
+            flagged += 1
+            assert (found.reason, found.clause) == ("padding", f"{case.spec.op.lower()}.padding.zero")
+    assert flagged > 5
+
+
+def test_the_hidden_state_that_is_not_the_last_of_Y_is_named() -> None:
+    spec = CaseSpec("LSTM", 14, direction="bidirectional", T=4, N=3, I=2, H=5, lengths="ragged", outputs=ALL)
+    found = judge_staged(build_case(spec), FAULTS["outputs.last-row-of-tensor"])
+    assert found.verdict is Verdict.WRONG
+    assert found.clause == "lstm.outputs.last-hidden"
+    assert found.where is not None
+    assert found.where["output"] == "Y_h"
+
+
+def test_one_unit_between_the_hidden_state_and_the_last_of_Y_may_be_two_roundings_but_more_is_wrong() -> None:
+    case = build_case(CaseSpec("LSTM", 14, T=2, N=2, I=2, H=3, outputs=("Y", "Y_h")))
+
+    def off(units: int) -> Implementation:
+        def run(node: Node, inputs: Any) -> Any:
+            outputs = run_kernel(node, inputs, STYLES["library"])
+            for _ in range(units):
+                outputs["Y_h"] = np.nextafter(outputs["Y_h"], np.float32(np.inf))
+            return outputs
+
+        return run
+
+    assert judge_staged(case, off(1)).verdict is Verdict.PASS
+    assert judge_staged(case, off(3)).verdict in FAILING
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16"])
+@pytest.mark.parametrize("outputs", [("", "Y_h", "Y_c"), ("", "Y_h"), ("", "", "Y_c")], ids=["both", "Y_h", "Y_c"])
+def test_outputs_that_depend_on_what_is_asked_for_are_found(outputs: tuple[str, ...], kind: str) -> None:
+    spec = CaseSpec("LSTM", 14, kind, T=4, N=3, I=2, H=5, lengths="ragged", outputs=outputs)
+    found = judge_staged(build_case(spec), FAULTS["outputs.depend-on-request"])
+    assert found.verdict is Verdict.WRONG
+    assert "outputs-differ-from-twin" in found.flags
+    # The same kernel in a case with Y is right: there is nothing else to find.
+    with_y = replace(spec, outputs=("Y", *outputs[1:]))
+    assert judge_staged(build_case(with_y), FAULTS["outputs.depend-on-request"]).verdict is Verdict.PASS
+
+
+def test_a_fault_that_shows_only_where_everything_is_asked_for_is_found_by_the_twin() -> None:
+    case = build_case(CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, outputs=("", "Y_h")))
+
+    def spoils_y(node: Node, inputs: Any) -> Any:
+        outputs = run_kernel(node, inputs, STYLES["library"])
+        if "Y" in outputs:
+            outputs["Y"][1] = 0
+        return outputs
+
+    assert judge_staged(case, spoils_y).verdict is Verdict.WRONG
+
+
+# Accuracy: what is wrong by rounding alone is inaccurate, and has a name.
+
+ROUNDED = [("tf32", "tf32", {"tf32"}), ("bfloat16", "bf16-math", {"bf16-math", "f16-math", "tf32"})]
+
+
+@pytest.mark.parametrize(("operands", "named", "allowed"), ROUNDED, ids=["tf32", "bfloat16"])
+def test_rounded_operands_are_inaccurate_by_name(operands: str, named: str, allowed: set[str]) -> None:
+    rounding = kernel(Style("s", operands=operands, accumulator="float32"))
+    found = [judge_staged(c, rounding) for c in cases(every=3, type="float32")]
+    assert {j.verdict for j in found} <= {Verdict.INACCURATE, *NOT_ACCUSED}
+    inaccurate = [j for j in found if j.verdict is Verdict.INACCURATE]
+    assert len(inaccurate) > len(found) / 2
+    assert {j.accuracy for j in inaccurate} <= allowed
+    assert sum(j.accuracy == named for j in inaccurate) > len(inaccurate) / 2
+    assert all(f"wider class {j.accuracy}" in j.message for j in inaccurate)
+
+
+@pytest.mark.parametrize(("inner", "named"), [("float16", "f16-storage"), ("bfloat16", "bf16-storage")])
+def test_a_runtime_that_computes_in_a_half_type_throughout_is_inaccurate(inner: str, named: str) -> None:
+    def narrow(node: Node, inputs: Any) -> Any:
+        attributes = {n: v for n, v in node.attributes.items() if n != "output_sequence"}
+        half = {n: a if n == "sequence_lens" else a.astype(FORMATS[inner].dtype) for n, a in inputs.items()}
+        outputs = run_kernel(Node(node.op_type, 22, attributes, node.outputs), half, STYLES["stored-sums-edge"])
+        return {n: a.astype(np.float32) for n, a in outputs.items()}
+
+    found = [judge_staged(c, narrow) for c in cases(every=3, type="float32") if c.spec.version > 1]
+    assert Verdict.WRONG not in {j.verdict for j in found}
+    assert sum(j.accuracy == named for j in found) > len(found) / 2
+
+
+# Drift: what hides inside each radius shows in the mean of signed errors.
+
+
+def bias(implementation: Implementation | Fault, chosen: Iterable[Case]) -> dict[str, tuple[float, float, float]]:
+    """Mean signed error, the same towards larger magnitude, and their standard error, in u, by type."""
+    sums: dict[str, Any] = defaultdict(lambda: np.zeros(4))
+    for case in chosen:
+        found: Judgement = judge_staged(case, implementation)
+        assert found.verdict is Verdict.PASS
+        sums[case.spec.type] += found.error_sums
+    return {kind: (s[0] / s[3], s[1] / s[3], math.sqrt(s[2]) / s[3]) for kind, s in sums.items()}
+
+
+def is_biased(shift: float, scale: float, error: float) -> bool:
+    return max(abs(shift), abs(scale)) > max(BIAS_UNITS, BIAS_ERRORS * error)
+
+
+@pytest.mark.parametrize("style", STYLES.values(), ids=list(STYLES))
+def test_conforming_variants_are_not_biased(style: Style) -> None:
+    for kind, found in bias(kernel(style), cases(data="numerics")).items():
+        assert not is_biased(*found), kind
+
+
+DRIFTING = [(op, d) for d in FAULTS.values() if d.drifts for op in d.operators]
+
+
+@pytest.mark.parametrize(("op", "chosen"), DRIFTING, ids=[f"{op}-{d.id}" for op, d in DRIFTING])
+def test_drift_within_the_radius_is_a_bias_in_every_type_that_it_shows_in(op: str, chosen: Fault) -> None:
+    for kind in chosen.types:
+        (statistic,) = bias(chosen, cases(op=op, type=kind, data="numerics")).values()
+        assert is_biased(*statistic), kind
+
+
+def test_storing_by_cutting_digits_off_is_a_bias() -> None:
+    # Half types from float32 by dropping bits: never far enough for a radius, always towards zero.
+    found = bias(kernel(Style("s", work="float32", truncates=True)), cases(data="numerics"))
+    for kind in ("float16", "bfloat16"):
+        shift, scale, error = found[kind]
+        assert is_biased(shift, scale, error)
+        assert scale < -0.5

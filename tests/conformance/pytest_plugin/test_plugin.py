@@ -1,0 +1,380 @@
+"""pytest against a backend: the items, what they say, and that they say what the command says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections import Counter
+from pathlib import Path
+
+import onnx
+import pytest
+
+import onnxspec.conformance.pytest_plugin.assertion  # loaded once, here: NumPy cannot be loaded again in the runs below  # noqa: F401
+from onnxspec.cases import features_of, operator_versions, profile
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.selection import Selection, select
+from onnxspec.conformance.pytest_plugin.items import Group, item_group
+from onnxspec.conformance.results.journal import Journal
+from onnxspec.conformance.running.engine import execute
+from onnxspec.conformance.running.run import Plan
+from onnxspec.conformance.targets.target import parse_target
+
+from ..checking.nodes import one_node
+from ..miniatures import pick
+
+pytest_plugins = "pytester"
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "runtime-repository"
+SUITE = ("--pyargs", "onnxspec.conformance")
+# Eight cases that the little runtime of the example computes, and many that it refuses.
+FEW = ("--onnxspec-op", "LSTM", "--onnxspec-since-version", "14", "--onnxspec-type", "float32")
+FAULTS = {
+    "faulty": ("i, o, f, g = np.split", "i, f, o, g = np.split"),
+    "crashing": ("    size = R.shape[-1]\n", "    import os\n    size = R.shape[-1]\n    os.abort()\n"),
+    "late": (
+        "h = sigmoid(o) * np.tanh(c)",
+        "h = sigmoid(o) * np.tanh(c) * X.dtype.type(0.5 if len(steps) == 2 else 1)",
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def only_what_takes_part(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hypothesis has no part in the runs below, and loading it each time would take longer than they do."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A folder with the example's runtime, some with a fault beside it, and an ini-file that says where they are."""
+    text = (EXAMPLE / "tiny_runtime.py").read_text()
+    pytester.path.joinpath("tiny_runtime.py").write_text(text)
+    for name, (right, wrong) in FAULTS.items():
+        assert right in text
+        pytester.path.joinpath(f"{name}.py").write_text(text.replace(right, wrong))
+    pytester.makeini("[pytest]\npythonpath = .\n")
+    return pytester
+
+
+def verdicts(file: Path) -> dict[str, str]:
+    """Case to verdict, as a JUnit file has them."""
+    found: dict[str, str] = {}
+    for testcase in ET.parse(file).iter("testcase"):
+        properties = [(p.attrib["name"], p.attrib["value"]) for p in testcase.iter("property")]
+        for position, (name, value) in enumerate(properties):
+            if name == "case":
+                assert [n for n, _ in properties[position : position + 4]] == ["case", "verdict", "clause", "ratio"]
+                assert value not in found, "a case ran twice"
+                found[value] = properties[position + 1][1]
+    return found
+
+
+# What pytest and the command say of a target is the same.
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "backend:faulty"])
+def test_pytest_and_the_command_agree_case_for_case(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    project.runpytest_inprocess(
+        *SUITE, "--onnxspec-target", target, "--onnxspec-profile", "smoke", "--junitxml", "junit.xml"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(project.path))
+    chosen = Selection("smoke")
+    with Journal(project.path / "run") as journal:
+        run = execute(Plan(chosen, tuple(map(SpecProbe, select(chosen))), (parse_target(target),)), journal)
+    by_command = {result.case: result.verdict.value for result in run.targets[0].results}
+    assert verdicts(project.path / "junit.xml") == by_command
+    assert len(Counter(by_command.values())) > 1
+
+
+def test_every_case_is_in_one_item_and_items_are_few(pytester: pytest.Pytester) -> None:
+    specs = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
+    items, _ = pytester.inline_genitems(*SUITE, "--onnxspec-profile", "core")
+    groups = [item for item in items if isinstance(item, Group)]
+    assert Counter(spec.id for item in groups for spec in item.probes) == Counter(spec.id for spec in specs)
+    assert len(items) < len(specs) / 2
+    for item in groups:
+        kinds = {(spec.op, spec.version, spec.type, item_group(spec)) for spec in item.probes}
+        assert len(kinds) == 1
+        assert item.name == "-".join(map(str, *kinds))
+
+
+def test_the_group_of_an_item_is_the_most_special_feature() -> None:
+    for spec in profile("core", "LSTM", 14):
+        group = item_group(SpecProbe(spec))
+        assert group == "plain" or group in features_of(spec)
+        if spec.clip is not None and spec.data == "dense" and spec.reruns == "none" and "Y" in spec.outputs:
+            assert group in ("clip", "input-forget", "layout1")
+
+
+# What an item comes to
+
+
+def test_a_failure_says_what_a_person_needs(project: pytest.Pytester) -> None:
+    result = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "backend:late", *FEW, "-k", "float32-bias")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        [
+            "wrong (value): Y[[]2, 0, 0, 0[]] (step 2, forward, row 0) is *, must be * within * (lstm.equations)*",
+            "  radius    |error| / radius is *e+* at worst, by class standard; * of * elements judged",
+            "  clause    lstm.equations (stated, Equations): *",
+            "  node      LSTM-14(X[[]*[]], W[[]*[]], R[[]*[]], B[[]*[]]) -> Y, Y_h, Y_c, float32; hidden_size=*",
+            f"  repeat    PYTHONPATH={project.path} onnxspec explain lstm-14.float32.*bias* --target backend:late",
+        ]
+    )
+
+
+def test_the_command_of_a_failure_repeats_it(project: pytest.Pytester) -> None:
+    result = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-plain")
+    command = next(line for line in result.stdout.lines if line.startswith("  repeat")).split(maxsplit=1)[1]
+    variable, words = command.split(" ", 1)
+    code = "from onnxspec.conformance.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words.split()[1:]],
+        env={**os.environ, "PYTHONPATH": variable.partition("=")[2]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "They part first" in done.stdout
+
+
+needs_subtests = pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="this pytest has no subtests")
+
+
+@needs_subtests
+def test_failing_cases_are_subtests(project: pytest.Pytester) -> None:
+    result = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-bias")
+    result.stdout.fnmatch_lines(["SUBFAILED[[]lstm-14.float32.*bias*[]] onnxspec.conformance::backend:faulty::*"])
+    verbose = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "onnxruntime", *FEW, "-k", "float32-bias", "-v")
+    verbose.stdout.fnmatch_lines(["*LSTM-14-float32-bias SUBPASSED[[]lstm-14.float32.*bias*[]]*", "*1 passed*"])
+
+
+def test_without_subtests_the_item_tells_it_all(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(pytest, "Subtests", raising=False)
+    result = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-bias")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["* of * cases fail: lstm-14.float32.*", "wrong (value): *", "  clause    lstm.equations*"]
+    )
+
+
+def test_what_is_refused_throughout_is_skipped_with_the_reason(project: pytest.Pytester) -> None:
+    result = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "backend:tiny_runtime", *FEW, "-k", "clip", "-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED*unsupported: NotImplementedError: *"])
+
+
+def test_what_is_expected_xfails_and_what_no_longer_happens_fails(project: pytest.Pytester) -> None:
+    project.path.joinpath("known.toml").write_text(
+        '[[expected]]\nop = "LSTM"\nreason = "gates are swapped"\n'
+        'versions = [14]\ntypes = ["float32"]\nfeatures = ["bias"]\nverdicts = ["wrong"]\n'
+    )
+    few = [*SUITE, *FEW, "--onnxspec-expected", "known.toml", "-k", "float32-bias or expected-failures"]
+    wrong = project.runpytest_inprocess(*few, "--onnxspec-target", "backend:faulty", "-rx")
+    wrong.assert_outcomes(xfailed=1, passed=1)
+    wrong.stdout.fnmatch_lines(["XFAIL onnxspec.conformance::*cases fail as expected: gates are swapped"])
+    right = project.runpytest_inprocess(*few, "--onnxspec-target", "onnxruntime")
+    right.assert_outcomes(failed=1, passed=1)
+    right.stdout.fnmatch_lines(["*onnxruntime: expected-failures*", "expected failures that no*", "  LSTM: gates are*"])
+
+
+def test_an_expectation_is_not_stale_for_want_of_cases(project: pytest.Pytester) -> None:
+    """Most cases with activations are right; the entry is about the one that is not, which was not asked for."""
+    case = next(
+        s.id for s in profile("core", "LSTM", 14) if item_group(SpecProbe(s)) == "activations" and s.type == "float32"
+    )
+    project.runpytest_inprocess(*SUITE, "--onnxspec-case", case).assert_outcomes(passed=1)
+
+
+def test_shipped_expectations_can_be_left_out(project: pytest.Pytester) -> None:
+    few = [*SUITE, "--onnxspec-target", "onnxruntime", *FEW, "--onnxspec-case", "*.T4N0I*"]
+    project.runpytest_inprocess(*few).assert_outcomes(xfailed=1)
+    bare = project.runpytest_inprocess(*few, "--onnxspec-expected", "none")
+    assert bare.ret == 1
+    bare.stdout.fnmatch_lines(["crashed: the process died of SIGABRT", "  clauses   lstm.*", "  signal *"])
+
+
+def test_a_runtime_that_aborts_costs_its_cases_and_not_the_run(project: pytest.Pytester) -> None:
+    few = [*SUITE, "--onnxspec-target", "backend:crashing", "--onnxspec-profile", "smoke", "-k", "float32"]
+    result = project.runpytest_inprocess(*few, "--junitxml", "junit.xml")
+    assert result.ret == 1
+    assert set(verdicts(project.path / "junit.xml").values()) == {"crashed", "unsupported"}
+    result.stdout.fnmatch_lines(["crashed: the process died of SIGABRT", "  signal    the worker ended by SIGABRT"])
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_a_target_that_cannot_start_is_one_error(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    few = [*SUITE, "--onnxspec-profile", "smoke", "--onnxspec-target", "backend:nowhere"]
+    result = project.runpytest_subprocess(*few, *workers)
+    outcomes = result.parseoutcomes()
+    assert outcomes.pop("errors") == 1
+    assert set(outcomes) == {"skipped"}
+    result.stdout.fnmatch_lines(
+        [
+            "the target backend:nowhere cannot start: ModuleNotFoundError: No module named 'nowhere'",
+            "It runs in a process of its own*pythonpath*",
+        ]
+    )
+    assert "Traceback" not in result.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--onnxspec-target", "onnxruntim"), "onnxspec: unknown target 'onnxruntim'; nearest: onnxruntime*"),
+        (("--onnxspec-type", "flot32"), "onnxspec: unknown type 'flot32'; nearest: float32*"),
+        (("--onnxspec-since-version", "x7"), "onnxspec: unknown operator version 'x7'*"),
+        (("--onnxspec-profile", "cor"), "onnxspec: unknown profile 'cor'; nearest: core*"),
+        (("--onnxspec-expected", "absent.toml"), "onnxspec: *absent.toml: cannot be read: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_carried_out_is_one_line(
+    pytester: pytest.Pytester, options: tuple[str, ...], message: str
+) -> None:
+    result = pytester.runpytest_inprocess(*SUITE, *options)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([message])
+
+
+def test_the_suite_without_a_target_is_a_usage_error(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest_inprocess(*SUITE)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: onnxspec.conformance: which runtime? Give --onnxspec-target*"])
+
+
+def test_a_session_that_asks_for_nothing_loads_nothing(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_nothing_is_loaded():
+            loaded = {name for name in sys.modules if name.startswith("onnxspec.")}
+            assert {name.rpartition(".")[2] for name in loaded} == {"conformance", "pytest_plugin", "plugin", "options"}
+            assert not {"onnx", "numpy", "onnxruntime", "jinja2", "rich.console"} & set(sys.modules)
+        """
+    )
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+# pytest's own ways of choosing and running
+
+
+def test_only_what_is_selected_runs(project: pytest.Pytester) -> None:
+    project.runpytest_inprocess(
+        *SUITE, "--onnxspec-target", "onnxruntime", *FEW, "-k", "clip", "--junitxml", "junit.xml"
+    )
+    few = Selection("core", ("LSTM",), (14,), ("float32",))
+    chosen = [s.id for s in select(few) if item_group(SpecProbe(s)) == "clip"]
+    assert sorted(verdicts(project.path / "junit.xml")) == sorted(chosen)
+
+
+@needs_subtests  # without them -x ends a run after a whole item
+def test_exit_at_the_first_failure_and_last_failed(project: pytest.Pytester) -> None:
+    few = [*SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-plain or float32-bias"]
+    whole = project.runpytest_inprocess(*few)
+    first = project.runpytest_inprocess(*few, "-x", "--junitxml", "junit.xml")
+    assert first.parseoutcomes()["failed"] <= 2 < whole.parseoutcomes()["failed"]  # a case and its item
+    assert list(verdicts(project.path / "junit.xml").values())[-1] == "wrong"
+    project.runpytest_inprocess(*few)
+    again = project.runpytest_inprocess(*few, "--lf")
+    assert again.parseoutcomes()["failed"] == whole.parseoutcomes()["failed"]
+    assert "skipped" not in again.parseoutcomes()
+
+
+def test_xdist_gives_the_same_verdicts(project: pytest.Pytester) -> None:
+    few = [*SUITE, "--onnxspec-target", "onnxruntime", "--onnxspec-profile", "smoke"]
+    alone = project.runpytest_inprocess(*few, "--junitxml", "alone.xml")
+    spread = project.runpytest_subprocess(*few, "--junitxml", "spread.xml", "-n", "2")
+    assert verdicts(project.path / "spread.xml") == verdicts(project.path / "alone.xml")
+    assert spread.parseoutcomes() == alone.parseoutcomes()
+    spread.stdout.fnmatch_lines(["onnxruntime [0-9]*: * cases: *pass*"])
+
+
+def test_several_targets(project: pytest.Pytester) -> None:
+    few = [*SUITE, "--onnxspec-profile", "smoke", "-k", "LSTM-14-float32"]
+    result = project.runpytest_inprocess(
+        *few, "--onnxspec-target", "onnxruntime", "--onnxspec-target", "backend:faulty"
+    )
+    result.stdout.fnmatch_lines(["onnxruntime [0-9]*: * cases:*", "backend:faulty: * cases:*wrong*"])
+
+
+def test_ini_values_stand_for_options(project: pytest.Pytester) -> None:
+    project.makeini(
+        """
+        [pytest]
+        addopts = --strict-config
+        onnxspec_target = onnxruntime
+        onnxspec_since_version = 14 22
+        onnxspec_type = float32
+        onnxspec_expected = none
+        """
+    )
+    items, _ = project.inline_genitems(*SUITE)
+    assert {(spec.version, spec.type) for item in items if isinstance(item, Group) for spec in item.probes} == {
+        (14, "float32"),
+        (22, "float32"),
+    }
+    items, _ = project.inline_genitems(*SUITE, "--onnxspec-since-version", "7")
+    assert {spec.version for item in items if isinstance(item, Group) for spec in item.probes} == {7}
+
+
+# One thing at a time
+
+
+def test_a_test_of_ones_own_asks_for_one_thing(project: pytest.Pytester) -> None:
+    shutil.copy(EXAMPLE / "tests" / "test_kernel.py", project.path)
+    options = ("--onnxspec-target", "backend:tiny_runtime", "--onnxspec-target", "backend:late")
+    result = project.runpytest_inprocess("test_kernel.py", *options)
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["E *NotConforming: wrong (value): Y[[]2, 0, * (step 2, *"])
+
+
+def test_the_example_repository_passes(pytester: pytest.Pytester) -> None:
+    shutil.copytree(EXAMPLE, pytester.path, dirs_exist_ok=True)
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    outcomes = result.parseoutcomes()
+    assert result.ret == 0
+    assert outcomes["passed"] > 10
+    assert outcomes["xfailed"] == 2
+    result.stdout.fnmatch_lines(
+        ["tests/test_kernel.py ..*", "onnxspec.conformance *", "backend:tiny_runtime: * cases:*"]
+    )
+
+
+def test_operators_of_other_domains_are_cases_like_others(project: pytest.Pytester) -> None:
+    options = ("--onnxspec-op", "ExtendedLSTM", "--onnxspec-profile", "smoke", "--onnxspec-target", "onnxruntime")
+    result = project.runpytest_inprocess("--pyargs", "onnxspec.conformance", *options)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["onnxruntime *: 12 cases: 12 unsupported"])
+
+
+def test_a_target_s_name_may_ask_for_a_lane(project: pytest.Pytester) -> None:
+    case = pick(1, lambda s: s.data == "dense" and not s.layout)[0]
+    for lane in ("onnxruntime+neg", "onnxruntime+optimized"):
+        options = ("--onnxspec-target", lane, "--onnxspec-case", case)
+        project.runpytest_inprocess("--pyargs", "onnxspec.conformance", *options).assert_outcomes(passed=1)
+
+
+# The nodes of a model
+
+
+def test_the_nodes_of_a_model_are_items(project: pytest.Pytester) -> None:
+    onnx.save(one_node("LSTM", 14), project.path / "right.onnx")
+    run = project.runpytest_inprocess(
+        *SUITE, "--onnxspec-model", "right.onnx", "--onnxspec-target", "onnxruntime", "-v"
+    )
+    run.assert_outcomes(passed=1)
+    run.stdout.fnmatch_lines(["*onnxruntime::LSTM-14-float32-*"])
+    onnx.save(one_node("LSTM", 14, direction="sideways"), project.path / "wrong.onnx")
+    run = project.runpytest_inprocess(*SUITE, "--onnxspec-model", "wrong.onnx")
+    run.stdout.fnmatch_lines(["*onnxspec: *wrong.onnx has no recurrent node that can be run"])

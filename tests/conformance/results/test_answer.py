@@ -1,0 +1,176 @@
+"""The first lines on a target: what they claim must follow from its results, and no more than that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from onnxspec.conformance.results.answer import Answer, answer_of
+from onnxspec.conformance.results.support import Problem, Tried
+
+
+def tried(verdict: str, count: int = 1, **changed: Any) -> Tried:
+    return Tried("LSTM", 14, "float32", verdict, "", False, count)._replace(**changed)
+
+
+def problem(title: str, verdict: str, **changed: Any) -> Problem:
+    plain = Problem(title, verdict, verdict, "", "", (), ("LSTM",), ("float32",), 3, False, "", "lstm-14.smallest")
+    return plain._replace(**changed)
+
+
+@pytest.mark.parametrize(
+    ("failing", "known", "passing", "state", "badge"),
+    [
+        (0, 0, 7, "conforms", "Conforms, 7 judged"),
+        (0, 22, 736, "few", "Fails 22 of 758 (3 %), all known"),
+        (0, 781, 436, "departs", "Fails 781 of 1,217 (64 %), all known"),
+        (1, 21, 736, "departs", "Fails 22 of 758 (3 %), 1 new"),
+        (0, 1, 999, "few", "Fails 1 of 1,000 (under 1 %), all known"),
+        (0, 999, 1, "departs", "Fails 999 of 1,000 (99 %), all known"),
+        (0, 3, 0, "departs", "Fails 3 of 3 (all), all known"),
+        (0, 0, 0, "open", "Nothing was judged"),
+    ],
+)
+def test_the_badge_tells_few_known_failures_from_many(
+    failing: int, known: int, passing: int, state: str, badge: str
+) -> None:
+    rows = [tried("wrong", failing), tried("wrong", known, expected=True), tried("pass", passing)]
+    answer = answer_of([*(row for row in rows if row.times), tried("inconclusive", 4)], ())
+    assert (answer.state, answer.badge) == (state, badge)
+
+
+def test_what_is_declined_is_never_a_pass() -> None:
+    answer = answer_of([tried("unsupported", 5), tried("fallback", 9, expected=True)], ())
+    assert answer.state == "open"
+    assert answer.conforms == "unknown, nothing was judged"
+    assert answer.supported == "nothing that was tried"
+    assert answer.lacking == "LSTM"
+
+
+def test_a_target_that_could_not_start_lacks_nothing() -> None:
+    answer = answer_of([tried("unavailable", 5)], ())
+    assert answer.conforms == "unknown, it could not start"
+    assert answer.badge == "Could not start"
+    assert answer.lacking == ""
+
+
+def test_what_was_not_run_is_said() -> None:
+    answer = answer_of([tried("pass", 3), tried("not-run", 2)], ())
+    assert answer.conforms == "unknown (2 were not run, all 3 judged agree)"
+
+
+def since(*rows: Tried, **more: Any) -> str:
+    return answer_of(rows, (), **more).since
+
+
+def test_news_are_what_no_list_names() -> None:
+    known, new = tried("wrong", 2, expected=True), tried("wrong", 1)
+    assert since(known) == "nothing new"
+    assert since(known, new) == "1 new failure, 2 known"
+    assert since(new) == "1 new failure, none known before"
+    assert since(known, stale=2) == "nothing new; 2 known failures no longer show"
+    assert "left out" in since(new, lists_used=False)
+    assert "known" not in answer_of([new], (), lists_used=False).badge
+
+
+def support(*rows: Tried, problems: tuple[Problem, ...] = ()) -> tuple[str, str]:
+    answer = answer_of(rows, problems)
+    return answer.supported, answer.lacking
+
+
+def test_what_was_asked_is_not_what_is_supported() -> None:
+    rows = [
+        tried("pass"),
+        tried("wrong", version=7),
+        tried("unsupported", version=1),
+        tried("unsupported", type="float64"),
+    ]
+    assert support(*rows) == ("LSTM; float32; versions 7 to 14", "float64, version 1")
+
+
+def test_that_a_forbidden_model_is_refused_or_runs_says_nothing_of_support() -> None:
+    rows = [tried("pass"), tried("pass", type="float64", reason="unsupported"), tried("unsupported", type="float64")]
+    rows += [tried("pass", op="GRU", reason="open"), tried("fallback", op="GRU")]
+    assert support(*rows, tried("not-rejected", type="float16")) == ("LSTM; float32; version 14", "GRU, float64")
+
+
+def test_what_some_operators_lack_names_them() -> None:
+    rows = [tried("pass"), tried("pass", op="GRU"), tried("pass", op="GRU", type="float16")]
+    rows += [tried("unsupported", type="float16"), tried("fallback", op="RNN")]
+    assert support(*rows) == ("GRU and LSTM; float16, float32; version 14", "RNN, float16 in LSTM")
+
+
+def test_versions_with_a_gap_are_listed() -> None:
+    rows = [tried("pass", version=v) for v in (1, 14, 22)]
+    assert support(*rows, tried("unsupported", version=7)) == ("LSTM; float32; versions 1, 14 and 22", "version 7")
+
+
+def test_what_refusals_are_about_is_lacking_and_what_nobody_knows_is_counted() -> None:
+    rows = [tried("pass"), tried("unsupported", 9), tried("unsupported", type="float64")]
+    problems = (
+        problem("refuses float64", "unsupported", conditions="float64", types=("float64",)),
+        problem("refuses layout 1", "unsupported", conditions="layout 1"),
+        problem("refuses, saying: no", "unsupported", cases=2),
+        problem("fell-back (load)", "fallback", cases=3),
+        problem("Ignores clip", "wrong", conditions="layout 1"),
+    )
+    answer = answer_of(rows, problems)
+    assert [(lack.what, lack.problem) for lack in answer.lacks] == [
+        ("float64", 0),
+        ("layout 1", 1),
+        ("5 other cases", None),
+    ]
+
+
+def test_what_is_refused_here_and_left_to_another_provider_there_is_one_lack() -> None:
+    problems = tuple(problem("no", verdict, conditions="no steps") for verdict in ("unsupported", "fallback"))
+    assert answer_of([tried("pass"), tried("unsupported")], problems).lacking == "no steps"
+
+
+def test_a_type_that_runs_in_part_is_not_called_lacking() -> None:
+    rows = [tried("pass"), tried("inaccurate", type="float64"), tried("unsupported", type="float64")]
+    problems = (problem("refuses float64", "unsupported", conditions="float64"),)
+    assert support(*rows, problems=problems) == ("LSTM; float32, float64; version 14", "some float64")
+
+
+def hits(*problems: Problem) -> list[str]:
+    return [hit.text for hit in answer_of((), problems).hits]
+
+
+def test_hits_say_on_what_somebody_relies_and_what_then_happens() -> None:
+    assert hits(
+        problem("crashed (with no rows)", "crashed", conditions="no rows"),
+        problem("wrong (value) (seen only with B)", "wrong", conditions="B", reason="value"),
+        problem("Ignores clip", "wrong", clauses=("lstm.clip", "gru.clip.zero")),
+        problem("X gives up", "wrong", clauses=("lstm.functions.thresholded-relu",)),
+        problem("inaccurate (no better than f32-math)", "inaccurate", types=("float64",)),
+        problem("crashed", "crashed", why="it divides by rows"),
+        problem("crashed", "crashed"),
+        problem("breaks a convention (padding)", "pass", kind="convention"),
+        problem("refuses float64", "unsupported"),
+    ) == [
+        "no rows: the process dies",
+        "B: wrong values",
+        "clip: ignores clip",
+        "ThresholdedRelu: X gives up",
+        "float64: inaccurate (no better than f32-math)",
+        "The process dies",
+        "The process dies, and nothing is known that only these cases have; the smallest is lstm-14.smallest",
+    ]
+
+
+def test_what_breaks_clauses_of_two_topics_names_none() -> None:
+    assert hits(problem("Does it", "wrong", clauses=("lstm.clip", "lstm.layout"))) == ["Does it"]
+
+
+def test_new_hits_come_first_and_known_invalid_models_are_one() -> None:
+    taken = problem("accepts what the document forbids: a", "not-rejected", expected=True, cases=4)
+    answer: Answer = answer_of(
+        (), (taken, problem("Known", "wrong", expected=True, cases=9), problem("New", "wrong"), taken)
+    )
+    assert [(hit.text, hit.problems) for hit in answer.hits] == [
+        ("New", (2,)),
+        ("Known", (1,)),
+        ("invalid models being rejected: 8 of them ran", (0, 3)),
+    ]

@@ -1,0 +1,249 @@
+"""Evidence: what a run leaves behind of the smallest case of each finding, and that it never costs a result."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from onnxspec.cases import CaseSpec, build_case
+from onnxspec.conformance.diagnosis.findings import findings_of
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.selection import Selection, select
+from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.results import evidence as module
+from onnxspec.conformance.results.evidence import Kept, write_evidence
+from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.conformance.showing.exhibit import exhibit_of
+from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.workers.process import Outcome
+from onnxspec.reference import evaluate
+
+from ..miniatures import Command, Finished, naming, pick, read_results
+
+Inside = Callable[..., Finished]
+
+
+def ragged(spec: CaseSpec) -> bool:
+    return spec.lengths == "ragged" and spec.data == "dense" and "Y" in spec.outputs and spec.reruns == "none"
+
+
+def evidence_of(folder: Path, target: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))["targets"][target]["evidence"]
+    return found
+
+
+def exhibit(folder: Path, case: str, target: int = 0) -> dict[str, Any]:
+    place = folder / evidence_of(folder, target)["folders"][case]
+    found: dict[str, Any] = json.loads((place / "evidence.json").read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def wrong(kin: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A run of a backend that ignores sequence_lens, and the smallest case of its finding."""
+    folder = tmp_path_factory.mktemp("wrong")
+    command = Command(kin, folder)
+    command("run", "-t", "backend:lengths_ignored", *naming(pick(3, ragged)), "--no-shrink", "--out", folder / "run")
+    smallest = json.loads((folder / "run" / "run.json").read_text())["targets"][0]["findings"][0]["smallest"]
+    return folder / "run", smallest
+
+
+def test_the_numbers_are_those_of_the_verdict(wrong: tuple[Path, str]) -> None:
+    folder, case = wrong
+    shown = exhibit(folder, case)
+    (result,) = [r for r in read_results(folder) if r["case"] == case]
+    assert (shown["verdict"], shown["message"]) == ("wrong", result["message"])
+    numbers = shown["numbers"]
+    worst = max(r for state in numbers["states"] if isinstance(r := state["ratio"], float))
+    assert numbers["parting"]["ratio"] <= max(result["worst"], worst)
+    where = result["where"]
+    (output,) = [o for o in numbers["outputs"] if o["name"] == where["output"]]
+    at = tuple(where["index"])  # where the result first parts; the worst may be elsewhere
+    assert abs(output["got"] - np.array(output["expected"]))[at] > np.array(output["radius"])[at]
+    largest = 0.0
+    for output in numbers["outputs"]:
+        got, expected, radius = (np.array(output[name]) for name in ("got", "expected", "radius"))
+        largest = max(largest, (np.abs(got - expected)[radius > 0] / radius[radius > 0]).max(initial=0.0))
+    assert largest == pytest.approx(result["worst"], rel=0.02)
+
+
+def test_a_plane_has_every_step_and_unit_of_a_small_case(wrong: tuple[Path, str]) -> None:
+    folder, case = wrong
+    (spec,) = select(Selection(cases=(case,)))
+    numbers = exhibit(folder, case)["numbers"]
+    plane, rows, gates = numbers["plane"], numbers["rows"], numbers["gates"]
+    assert np.array(plane["ratio"], dtype=object).shape == (spec.T, spec.H)
+    assert len(rows["ratio"]) == spec.N * spec.directions
+    lengths = build_case(spec).trial.feeds[-1].inputs["sequence_lens"]
+    assert rows["lengths"] == lengths.tolist() * spec.directions
+    assert plane["length"] == lengths[numbers["row"]]
+    assert gates["names"] == ["i", "o", "f", "c", "C", "H"]
+    assert [line["padding"] for line in gates["lines"]] == [s >= plane["length"] for s in range(spec.T)]
+    # The same numbers in the picture and in the table of gates.
+    for line, ratio in zip(gates["lines"], plane["ratio"], strict=True):
+        assert line["ratio"] == ratio[numbers["unit"]]
+
+
+def test_its_files_are_the_case(wrong: tuple[Path, str]) -> None:
+    folder, case = wrong
+    place = folder / evidence_of(folder)["folders"][case]
+    (spec,) = select(Selection(cases=(case,)))
+    built = build_case(spec)
+    assert (place / "model.onnx").read_bytes() == built.trial.model
+    files = sorted((place / "test_data_set_0").glob("input*"))
+    fed = [numpy_helper.to_array(onnx.load_tensor(str(path))) for path in files]
+    for got, array in zip(fed, built.trial.feeds[0].fed.values(), strict=True):
+        assert got.tobytes() == array.tobytes()
+    wanted = evaluate(built.trial.node, built.trial.feeds[0].inputs)["Y"]
+    given = numpy_helper.to_array(onnx.load_tensor(str(place / "test_data_set_0" / "output_0.pb")))
+    assert given.tobytes() == wanted.astype(np.float32).tobytes()
+
+
+def test_its_script_shows_the_finding_on_the_same_target(wrong: tuple[Path, str], kin: Mapping[str, str]) -> None:
+    folder, case = wrong
+    script = folder / evidence_of(folder)["folders"][case] / "script.py"
+    done = subprocess.run([sys.executable, script], env=kin, capture_output=True, text=True, check=False, timeout=590)
+    assert done.returncode == 1, done.stderr
+
+
+def test_a_crash_keeps_what_the_runtime_said(inside: Inside, tmp_path: Path) -> None:
+    cases = pick(1, lambda s: s.direction == "bidirectional" and s.data == "dense" and "Y" in s.outputs)
+    inside("run", "-t", "backend:aborting", *naming(cases), "--no-shrink", "--out", tmp_path / "run")
+    shown = exhibit(tmp_path / "run", cases[0])
+    assert shown["process"]["status"] == "crashed"
+    assert shown["process"]["signal"] == "SIGABRT"
+    assert "numbers" not in shown
+    assert (tmp_path / "run" / evidence_of(tmp_path / "run")["folders"][cases[0]] / "model.onnx").is_file()
+
+
+def test_what_passes_leaves_nothing(inside: Inside, tmp_path: Path) -> None:
+    inside("run", "-t", "backend:conforming", *naming(pick(2, ragged)), "--out", tmp_path / "run")
+    assert evidence_of(tmp_path / "run") == {"folders": {}, "larger": {}, "missing": {}}
+    assert not (tmp_path / "run" / "evidence").exists()
+
+
+def test_a_run_that_goes_on_has_the_evidence_of_before_and_runs_the_rest_again(inside: Inside, tmp_path: Path) -> None:
+    cases = naming(pick(2, ragged))
+    arguments = ("run", "-t", "backend:lengths_ignored", *cases, "--no-shrink", "--out", tmp_path / "run")
+    inside(*arguments)
+    before = evidence_of(tmp_path / "run")
+    name, *_ = before["folders"].values()
+    kept = (tmp_path / "run" / name / "evidence.json").stat().st_mtime_ns
+    inside(*arguments, "--resume")
+    assert evidence_of(tmp_path / "run") == before
+    assert (tmp_path / "run" / name / "evidence.json").stat().st_mtime_ns == kept
+    (tmp_path / "run" / name / "evidence.json").unlink()
+    inside(*arguments, "--resume")
+    assert "numbers" in json.loads((tmp_path / "run" / name / "evidence.json").read_text())
+
+
+def test_starting_again_leaves_no_old_evidence(inside: Inside, tmp_path: Path) -> None:
+    cases = naming(pick(2, ragged))
+    out = ("--out", tmp_path / "run", "--overwrite")
+    inside("run", "-t", "backend:lengths_ignored", *cases, *out)
+    (tmp_path / "run" / "evidence" / "notes.txt").write_text("mine")
+    inside("run", "-t", "backend:gates_swapped", *cases[:2], *out)
+    there = (tmp_path / "run" / "evidence").rglob("evidence.json")
+    assert {path.parent.relative_to(tmp_path / "run").as_posix() for path in there} == set(
+        evidence_of(tmp_path / "run")["folders"].values()
+    )
+    assert (tmp_path / "run" / "evidence" / "notes.txt").read_text() == "mine"
+
+
+def test_evidence_that_cannot_be_written_costs_no_result(
+    inside: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "write_directory", full)
+    done = inside("run", "-t", "backend:lengths_ignored", *naming(pick(2, ragged)), "--out", tmp_path / "run")
+    assert done.code == 1
+    assert [r["verdict"] for r in read_results(tmp_path / "run")] == ["wrong", "wrong"]
+    found = evidence_of(tmp_path / "run")
+    assert found["folders"] == {}
+    assert set(found["missing"].values()) == {"OSError: [Errno 28] No space left on device"}
+    assert (tmp_path / "run" / "report" / "index.html").is_file()
+
+
+def outcome_of(spec: CaseSpec, change: Callable[[Any], Any]) -> tuple[SpecProbe, Outcome]:
+    """A case, and what a target would return that changes the right outputs."""
+    probe = SpecProbe(spec)
+    trial = build_case(spec).trial
+    kind = trial.feeds[0].inputs["X"].dtype
+    lists = tuple(
+        (tuple(change(array.astype(kind)) for array in evaluate(trial.node, feed.inputs).values()),)
+        for feed in trial.feeds
+    )
+    return probe, Outcome(trial.key, "ran", "run", lists)
+
+
+def large() -> CaseSpec:
+    (spec,) = select(Selection(cases=(pick(1, ragged)[0],)))
+    return replace(spec, T=90, N=5, I=3, H=70)
+
+
+def test_an_exhibit_of_a_large_case_stays_small_and_says_what_it_leaves_out() -> None:
+    spec = large()
+    probe, outcome = outcome_of(spec, lambda array: array * np.asarray(1.5, array.dtype))
+    prepared = probe.prepare()
+    judgement = prepared.judge([outcome], "standard")
+    job = prepared.jobs[0]
+    shown = exhibit_of(job.model, job.feeds, prepared.trials, judgement, [outcome], "standard")
+    assert len(json.dumps(shown, allow_nan=False)) < 400_000
+    plane = shown["numbers"]["plane"]
+    assert (plane["of_steps"], plane["of_units"]) == (spec.T, spec.H)
+    assert len(plane["steps"]) == min(spec.T, 64)
+    assert len(plane["units"]) == min(spec.H, 64)
+    for output in shown["numbers"]["outputs"]:
+        assert ("left_out" in output) == (np.prod(output["shape"]) > 4096)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_that_json_lacks_are_texts(value: float) -> None:
+    (spec,) = select(Selection(cases=(pick(1, ragged)[0],)))
+    probe, outcome = outcome_of(spec, lambda array: np.full_like(array, value))
+    prepared = probe.prepare()
+    job, judgement = prepared.jobs[0], prepared.judge([outcome], "standard")
+    shown = exhibit_of(job.model, job.feeds, prepared.trials, judgement, [outcome], "standard")
+    text = json.dumps(shown, allow_nan=False)
+    assert shown["numbers"]["parting"]["got"] == str(value)
+    assert shown["numbers"]["parting"]["ratio"] == "inf"
+    assert json.loads(text) == shown
+
+
+def test_what_does_not_fit_is_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kin: Mapping[str, str]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", kin["PYTHONPATH"])
+    # Forwards, every step of Y within a length is right, and what is past it is not judged.
+    (spec,) = select(Selection(cases=(pick(1, lambda s: ragged(s) and s.direction == "forward")[0],)))
+    target = parse_target("backend:lengths_ignored")
+    probe, outcome = outcome_of(spec, lambda array: -array)
+    judgement = probe.prepare().judge([outcome], "standard")
+    result: Result = result_of(probe, target.name, judgement, 0.0, None)
+    findings = findings_of([result], {probe.id: probe})
+    kept = Kept(room=100)
+    kept.offer(Tried(probe, probe.prepare(), (outcome,), judgement))
+    assert kept.get(probe.id) is None
+    found = write_evidence(tmp_path, target, findings, {probe.id: probe}, [result], kept)
+    shown = json.loads((tmp_path / found.folders[probe.id] / "evidence.json").read_text())
+    assert shown["numbers"]["parting"]["output"] == "Y_h"  # what this target does, not what was offered
+
+
+def test_targets_that_are_called_alike_have_folders_of_their_own() -> None:
+    names = ["backend:a.b", "backend_a.b", "backend_a_b", "..", "a/b", "onnxruntime", "\ud800"]
+    slugs = [module.slug(name) for name in names]
+    assert len(set(slugs)) == len(names)
+    assert all("/" not in slug and "." not in slug for slug in slugs)
+    assert module.slug("onnxruntime") == "onnxruntime"

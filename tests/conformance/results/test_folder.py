@@ -1,0 +1,215 @@
+"""Run folders that somebody has edited, cut or made up: what is amiss is named, the rest is used."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onnxspec.conformance.border.strict_json import encode
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.results.folder import NoRun, RunFolder, read_folder
+from onnxspec.conformance.results.journal import Journal, RunMismatch
+from onnxspec.conformance.results.lines import Amended, Ended, Observed, TargetFinished, TargetStarted
+from onnxspec.conformance.results.records import SCHEMA
+from onnxspec.conformance.results.result import Result
+from onnxspec.reports import read_runs
+
+from .test_journal import BEGUN, RECORD, content, result, started
+
+WHERE = {"output": "Y", "index": [0, 1, 2, 3], "step": 0}
+RESULTS = [
+    result(0),
+    result(1, Verdict.WRONG, reason="value", where=WHERE, message="off", worst=3.5, judged=4, elements=4),
+    result(2, Verdict.UNSUPPORTED, reason="load", message="not \x1b[31mimplemented\n"),
+    result(3, interpretations={"empty": "zero"}, error_sums=(0.0, 0.5, 0.25, 1.0)),
+]
+LINES = [
+    BEGUN,
+    TargetStarted(target="t", description={"version": "1", "provider": None}),
+    *(Observed(result=each) for each in RESULTS),
+    Amended(by="diagnosis", target="t", case=RESULTS[1].case, diagnosis=("clip.missing",)),
+    TargetFinished(target="t", seconds=1.5),
+    Ended(complete=True, seconds=1.5),
+]
+TEXTS = [encode(line) for line in LINES]
+
+
+def folder_of(path: Path, lines: list[bytes], run: bytes | None = encode(RECORD).encode()) -> Path:
+    path.mkdir(exist_ok=True)
+    (path / "journal.jsonl").write_bytes(b"".join(lines))
+    if run is None:
+        (path / "run.json").unlink(missing_ok=True)
+    else:
+        (path / "run.json").write_bytes(run)
+    return path
+
+
+def test_results_alone_are_read_too(tmp_path: Path) -> None:
+    started(tmp_path, *RESULTS)
+    with Journal(tmp_path, resume=True) as journal:
+        journal.publish()
+    (tmp_path / "journal.jsonl").unlink()
+    assert read_folder(tmp_path).results == tuple(RESULTS)
+    path = tmp_path / "results.jsonl"
+    path.write_bytes(path.read_bytes()[:-1])  # as an editor may leave it
+    assert (read_folder(tmp_path).results, read_folder(tmp_path).problems) == (tuple(RESULTS), ())
+    path.write_bytes(path.read_bytes()[:-1])
+    assert read_folder(tmp_path).results == tuple(RESULTS[:-1])
+    assert read_folder(tmp_path).problems[0].startswith("results.jsonl:4: no JSON")
+
+
+def test_a_folder_of_another_form_is_named(tmp_path: Path) -> None:
+    folder_of(tmp_path, [], json.dumps({"schema": 1, "onnxspec": "0.2.0\x1b[2J", "results": 7}).encode())
+    with pytest.raises(NoRun, match=r"of onnxspec '0\.2\.0\\x1b\[2J' in form 1, this version reads"):
+        read_folder(tmp_path)
+    for schema in (SCHEMA + 1, None, "2", [], 10**30):
+        folder_of(tmp_path, [json.dumps({"record": "begun", "schema": schema}).encode() + b"\n"], None)
+        if schema == 10**30:  # no number that is read
+            assert "64 bits" in read_folder(tmp_path).problems[1]
+            continue
+        with pytest.raises(NoRun, match="in form"):
+            read_folder(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["run.json", "journal.jsonl"])
+def test_a_file_that_is_a_folder_is_no_run(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(NoRun, match="so it is no run"):
+        read_folder(tmp_path)
+
+
+ODD: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()  # infinity and NaN as Python writes them
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Where something stands in a JSON value."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, inner in inside for place in places(inner, (*path, key)))]
+
+
+@st.composite
+def mutated(draw: st.DrawFn, text: str) -> bytes:
+    """A record with something in it replaced, left out, or there twice; or its bytes cut or changed."""
+    how = draw(st.sampled_from(["replaced", "left out", "added", "twice", "cut", "bytes"]))
+    value = json.loads(text)
+    if how == "cut":
+        return text.encode()[: draw(st.integers(0, len(text) - 1))]
+    if how == "bytes":
+        raw = bytearray(text.encode())
+        raw[draw(st.integers(0, len(raw) - 1))] = draw(st.integers(0, 255))
+        return bytes(raw)
+    if how == "twice":
+        key = draw(st.sampled_from(sorted(value)))
+        return (text[:-1] + "," + json.dumps({key: draw(ODD)})[1:]).encode()
+    *path, last = draw(st.sampled_from(places(value)[1:]))
+    inner = copy.deepcopy(value)
+    holder = inner
+    for key in path:
+        holder = holder[key]
+    if how == "left out":
+        del holder[last]
+    elif how == "added" and isinstance(holder, dict):
+        holder[draw(st.text(max_size=4))] = draw(ODD)
+    else:
+        holder[last] = draw(ODD)
+    return json.dumps(inner).encode()
+
+
+def read_or_refused(folder: Path) -> RunFolder | str:
+    """A folder that was read, or why it was not: only another form is a reason."""
+    try:
+        return read_folder(folder)
+    except NoRun as refusal:
+        why = str(refusal)
+    assert "in form" in why
+    assert "\n" not in why
+    return why
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_whatever_is_done_to_one_line_the_others_are_there(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+    number = data.draw(st.integers(0, len(TEXTS) - 1))
+    changed = data.draw(mutated(TEXTS[number]).filter(lambda line: b"\n" not in line))
+    lines = [(changed if n == number else text.encode()) + b"\n" for n, text in enumerate(TEXTS)]
+    folder = folder_of(tmp_path_factory.mktemp("run"), lines)
+    read = read_or_refused(folder)
+    if isinstance(read, str):
+        assert number == 0  # of another form, as its first line says
+        return
+    there = {r.case: r for r in read.results}
+    untouched = {r.case: r for n, r in enumerate(RESULTS, 2) if n != number}
+    for case, before in untouched.items():
+        assert there[case].verdict is before.verdict or number == 6
+        assert there[case].message == before.message or number == 6
+    assert len(there) <= len(RESULTS)
+    assert len(read.results) == len(there)
+    for problem in read.problems:
+        assert "\n" not in problem
+    if read.damaged:
+        assert any(problem.startswith(f"journal.jsonl:{number + 1}: ") for problem in read.problems)
+    for each in read.results:  # what was read can be written, and is the same then
+        assert Result.from_line(each.to_line()) == each
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_whatever_is_done_to_run_json_the_results_are_there(
+    tmp_path_factory: pytest.TempPathFactory, data: Any
+) -> None:
+    changed = data.draw(mutated(encode(RECORD)))
+    folder = folder_of(tmp_path_factory.mktemp("run"), [f"{text}\n".encode() for text in TEXTS], changed)
+    read = read_or_refused(folder)
+    if isinstance(read, str):
+        return
+    assert len(read.results) == len(RESULTS)
+    assert (read.info is None) == any("run.json cannot be read" in problem for problem in read.problems)
+    runs, _ = read_runs([folder])
+    assert len(runs[0].results) == len(RESULTS)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_whatever_a_journal_holds_going_on_loses_none_of_it(
+    tmp_path_factory: pytest.TempPathFactory, data: Any
+) -> None:
+    """Lines left out, doubled, moved, cut and garbage between them: a refusal touches nothing, and otherwise every byte
+    of a whole line is still there, and no case has two results."""
+    lines = [f"{text}\n".encode() for text in TEXTS]
+    chosen = data.draw(st.lists(st.sampled_from([*lines, b"garbage\n", b"\xff\n", b"{}\n"]), max_size=12))
+    whole = b"".join([lines[0], *chosen])
+    path = folder_of(tmp_path_factory.mktemp("run"), [whole[: data.draw(st.integers(0, len(whole)))]])
+    before = content(path)
+    try:
+        with Journal(path, resume=True) as journal:
+            journal.begin(BEGUN)
+            done = {r.case for r in journal.done}
+            assert len(done) == len(journal.done)
+            for each in RESULTS:
+                if each.case not in done:
+                    journal.append(Observed(result=each))
+            journal.publish()
+    except RunMismatch:
+        assert content(path) == before
+        return
+    after = content(path)
+    kept = before["journal.jsonl"].rpartition(b"\n")
+    assert after["journal.jsonl"].startswith(kept[0] + kept[1])
+    assert after.get("journal.jsonl.cut", b"\n") == kept[2] + b"\n"
+    published = [Result.from_line(line) for line in after["results.jsonl"].splitlines()]
+    assert sorted(r.case for r in published) == sorted(r.case for r in RESULTS)
+    assert {r.case: r.verdict for r in published} == {r.case: r.verdict for r in RESULTS}

@@ -1,0 +1,411 @@
+"""The run directory: what is on disk, and what becomes of a journal that was cut, damaged, or is somebody else's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace as changed_line
+
+from onnxspec.cases import CaseSpec
+from onnxspec.conformance.border.strict_json import encode
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.results.folder import read_folder
+from onnxspec.conformance.results.journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
+from onnxspec.conformance.results.lines import Begun, Observed, TargetAsked, TargetFinished, TargetStarted, amendment
+from onnxspec.conformance.results.records import SCHEMA, RunRecord
+from onnxspec.conformance.results.result import Result, result_of
+
+TARGET = TargetAsked(name="t", adapter="onnxruntime", options={}, accuracy="standard", wrap="", expected_file="")
+BEGUN = Begun(
+    schema=SCHEMA,
+    onnxspec="0.1.0",
+    started="2026-11-20T16:30:00+00:00",
+    command=["onnxspec", "run"],
+    profile="core",
+    selection={"op": [], "since_version": [], "type": [], "case": []},
+    shard=None,
+    expected_failures=True,
+    digests={"LSTM-14": "d"},
+    targets=[TARGET],
+)
+RECORD: RunRecord = {
+    "schema": SCHEMA,
+    "onnxspec": "0.1.0",
+    "started": "2026-11-20T16:30:00+00:00",
+    "seconds": 1.5,
+    "complete": True,
+    "command": ["onnxspec", "run"],
+    "profile": "core",
+    "selection": {"op": [], "since_version": [], "type": [], "case": []},
+    "shard": None,
+    "expected_failures": True,
+    "cases": 3,
+    "digests": {"LSTM-14": "d"},
+    "environment": {"python": "3", "platform": "p", "machine": "m", "processors": None, "packages": {}},
+    "counts": {},
+    "targets": [],
+    "clauses": {},
+}
+
+
+def result(number: int, verdict: Verdict = Verdict.PASS, **fields: Any) -> Result:
+    spec = CaseSpec("LSTM", 14, seed=number)
+    return result_of(SpecProbe(spec), "t", Judgement(verdict, **fields), 0.25, None, "onnxspec explain")
+
+
+def started(folder: Path, *results: Result) -> Path:
+    """A folder that holds a run with these results, which was cut short before anything was made of its journal."""
+    with Journal(folder) as journal:
+        journal.begin(BEGUN)
+        journal.describe(RECORD)
+        for each in results:
+            journal.append(Observed(result=each))
+    return folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file of a folder."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def lines(folder: Path) -> list[bytes]:
+    return (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
+
+
+def test_a_result_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    where = {"output": "Y", "index": [0, 1, 2, 3], "step": 0}
+    written = [
+        result(1, worst=0.125, judged=3, flags=("nondeterministic",), interpretations={"empty": "zero"}),
+        result(
+            2, Verdict.WRONG, reason="value", where=where, message="\u2603\n\x1b \udcff", worst=float("inf"), judged=1
+        ),
+        result(3, where={"error": float("inf"), "units": float("nan")}),
+    ]
+    started(tmp_path / "o", *written)
+    with Journal(tmp_path / "o", resume=True) as journal:
+        assert journal.done == written
+        assert journal.problems == []
+        journal.publish()
+    assert journal.done[0].worst == 0.125
+    assert journal.done[1].worst is None
+    assert journal.done[2].where == {"error": None, "units": None}
+    text = (tmp_path / "o" / "results.jsonl").read_bytes().split(b"\n")
+    assert [Result.from_line(line) for line in text[:-1]] == written
+    assert text[-1] == b""
+
+
+def test_what_becomes_known_of_a_result_is_a_line_of_its_own(tmp_path: Path) -> None:
+    first = result(1, Verdict.WRONG, reason="value", judged=1, worst=3.0)
+    sampled = replace(first, verdict=Verdict.UNSTABLE, message="another result", flags=("nondeterministic",))
+    named = replace(sampled, diagnosis=("clip.missing",), expected=True, why="known")
+    started(tmp_path, result(0), first)
+    before = lines(tmp_path)
+    with Journal(tmp_path, resume=True) as journal:
+        journal.begin(BEGUN)
+        for earlier, later, by in ((first, sampled, "fresh-sample"), (sampled, named, "diagnosis")):
+            line = amendment(earlier, later, by)
+            assert line is not None
+            journal.append(line)
+        held = journal.publish()
+    assert lines(tmp_path)[: len(before)] == before
+    assert list(held.results.values()) == [result(0), named]
+    assert read_folder(tmp_path).results == (result(0), named)
+    assert Result.from_line((tmp_path / "results.jsonl").read_bytes().splitlines()[1]) == named
+    assert amendment(named, named, "diagnosis") is None
+    with pytest.raises(ValueError, match="cannot change worst"):
+        amendment(named, replace(named, worst=1.0), "diagnosis")
+
+
+def test_where_nothing_was_judged_there_is_no_worst() -> None:
+    assert result(1, Verdict.UNSUPPORTED, reason="load").worst is None
+
+
+@pytest.mark.parametrize("cut", [40, 1, 2])
+def test_an_incomplete_last_line_is_put_beside_the_journal(tmp_path: Path, cut: int) -> None:
+    started(tmp_path, *(result(number) for number in range(3)))
+    path = tmp_path / "journal.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-cut])
+    begun, *observed = whole.splitlines(keepends=True)
+    assert read_folder(tmp_path).results == (result(0), result(1))
+    assert "ends in an incomplete line" in read_folder(tmp_path).problems[0]
+    assert path.read_bytes() == whole[:-cut]  # a reader cuts nothing
+    with Journal(tmp_path, resume=True) as journal:
+        assert journal.done == [result(0), result(1)]
+        assert path.read_bytes() == whole[:-cut]  # nor is anything cut before the run is known to be the same
+        journal.begin(BEGUN)
+        assert "ended in an incomplete line" in journal.problems[0]
+        assert "journal.jsonl.cut" in journal.problems[0]
+        journal.append(Observed(result=result(2)))
+    again = lines(tmp_path)
+    assert again == [begun, *observed[:2], again[3], observed[2]]
+    assert (tmp_path / "journal.jsonl.cut").read_bytes() == observed[2][:-cut] + b"\n"
+    with Journal(tmp_path, resume=True) as journal:
+        assert journal.done == [result(number) for number in range(3)]
+        assert journal.problems == []
+
+
+DAMAGE: list[tuple[Callable[[bytes], bytes], str]] = [
+    (
+        lambda line: b'{"record": "observed", "result": {"case": "no result"}}\n',
+        "missing required field",
+    ),
+    (lambda line: b"\xff\xfe\n", "no UTF-8"),
+    (lambda line: line.replace(b'"pass"', b'"splendid"'), "splendid"),
+    (lambda line: b"[]\n", "Expected `object`"),
+    (lambda line: b"\n", "no JSON"),
+    (lambda line: line[:50] + b"\n", "no JSON"),
+    (lambda line: line.replace(b'"seconds":0.25', b'"seconds":NaN'), "NaN"),
+    (lambda line: line.replace(b'"seconds":0.25', b'"seconds":-1'), "seconds"),
+    (lambda line: line.replace(b'"judged":0', b'"judged":1180591620717411303424'), "64 bits"),
+    (lambda line: line.replace(b'"judged":0', b'"judged":0,"judged":1'), "stands twice"),
+    (lambda line: line.replace(b'"flags":[]', b'"flags":' + b"[" * 100_000), "deep"),
+    (lambda line: b'{"record": "hearsay"}\n', "hearsay"),
+    (lambda line: b"\0" * 4096 + b"\n", "no JSON"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "named"), DAMAGE)
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_damaged_line_is_named_and_the_rest_is_used(
+    tmp_path: Path, spoil: Callable[[bytes], bytes], named: str, at: int
+) -> None:
+    started(tmp_path, *(result(number) for number in range(3)))
+    path = tmp_path / "journal.jsonl"
+    damaged = [spoil(line) if number == at else line for number, line in enumerate(lines(tmp_path))]
+    assert damaged != lines(tmp_path)
+    path.write_bytes(b"".join(damaged))
+    left = [result(number) for number in range(3) if number != at - 1]
+    folder = read_folder(tmp_path)
+    assert list(folder.results) == left
+    (problem,) = folder.problems
+    assert problem.startswith(f"journal.jsonl:{at + 1}: ")
+    assert named in problem
+    assert len(problem) < 300
+    with Journal(tmp_path, resume=True) as journal:
+        assert journal.done == left
+        journal.begin(BEGUN)
+        journal.append(Observed(result=result(at - 1)))
+        (told,) = journal.problems
+        assert f"{tmp_path}: journal.jsonl:{at + 1}: " in told
+        journal.publish()
+    assert lines(tmp_path)[:4] == damaged  # what cannot be read may be legible to somebody
+    assert sorted(r.case for r in read_folder(tmp_path).results) == sorted(result(number).case for number in range(3))
+
+
+def test_a_file_of_garbage_is_told_in_a_few_lines(tmp_path: Path) -> None:
+    started(tmp_path, result(0))
+    with (tmp_path / "journal.jsonl").open("ab") as journal:
+        journal.write(b"garbage\n" * 10_000)
+    folder = read_folder(tmp_path)
+    assert folder.results == (result(0),)
+    assert folder.damaged == 10_000
+    assert len(folder.problems) == 21
+    assert folder.problems[-1] == "and 9980 more like these"
+
+
+def test_a_line_without_end_is_not_read_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxspec.conformance.results.folder.LONGEST_LINE", 4000)
+    started(tmp_path, result(0))
+    with (tmp_path / "journal.jsonl").open("ab") as journal:
+        journal.write(b"x" * 9000 + b"\n" + encode(Observed(result=result(1))).encode() + b"\n" + b"y" * 9000)
+    folder = read_folder(tmp_path)
+    assert folder.results == (result(0), result(1))
+    assert folder.problems[0] == "journal.jsonl:3: longer than 0 MiB"
+    assert "incomplete line of 9000 bytes" in folder.problems[1]
+
+
+@pytest.mark.parametrize(
+    ("second", "problems"),
+    [
+        (result(1), 0),
+        (replace(result(1), seconds=9.0, message="again"), 0),
+        (result(1, Verdict.WRONG, reason="value"), 1),
+        (result(1, Verdict.UNAVAILABLE), 0),
+    ],
+)
+def test_a_result_that_is_there_twice_counts_once(tmp_path: Path, second: Result, problems: int) -> None:
+    started(tmp_path, result(0), result(1), second, result(2))
+    folder = read_folder(tmp_path)
+    assert folder.results == (result(0), result(1), result(2))
+    assert len(folder.problems) == problems
+    if problems:
+        assert folder.problems[0].startswith(f"journal.jsonl:4: a second result of case {result(1).case} on t (wrong)")
+    with Journal(tmp_path, resume=True) as journal:
+        assert journal.done == [result(0), result(1), result(2)]
+
+
+@pytest.mark.parametrize("left", ["journal.jsonl", "results.jsonl", "run.json"])
+def test_a_folder_that_holds_a_run_is_not_touched(tmp_path: Path, left: str) -> None:
+    (tmp_path / left).write_text("precious")
+    with pytest.raises(OccupiedFolder, match="--overwrite"):
+        Journal(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [left]
+    assert (tmp_path / left).read_text() == "precious"
+
+
+def test_overwriting_leaves_nothing_of_the_old_run_and_all_that_is_not_of_it(tmp_path: Path) -> None:
+    started(tmp_path, result(1))
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "index.html").write_text("old")
+    (tmp_path / "journal.jsonl.cut").write_text("old")
+    (tmp_path / "notes.txt").write_text("mine")
+    with Journal(tmp_path, overwrite=True) as journal:
+        assert journal.done == []
+        assert content(tmp_path) == {"journal.jsonl": b"", "notes.txt": b"mine"}
+        assert not (tmp_path / "report" / "index.html").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs locks")
+def test_only_one_journal_at_a_time(tmp_path: Path) -> None:
+    with Journal(tmp_path), pytest.raises(OccupiedFolder, match="another"):
+        Journal(tmp_path, resume=True)
+    Journal(tmp_path, resume=True).__exit__(None, None, None)
+
+
+def test_the_same_run_goes_on_also_with_a_target_more(tmp_path: Path) -> None:
+    started(tmp_path / "o", result(1))
+    more = changed_line(TARGET, name="other", options={"sizes": (1, 2)})  # which JSON gives back as a list
+    for _ in range(2):
+        with Journal(tmp_path / "o", resume=True) as journal:
+            journal.begin(changed_line(BEGUN, started="later", targets=[more, TARGET]))
+    assert len(journal.held.begun) == 2
+    with Journal(tmp_path / "new", resume=True) as journal:
+        journal.begin(BEGUN)
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"profile": "smoke"}, "profile"),
+        ({"onnxspec": "0.2.0"}, "onnxspec"),
+        ({"digests": {"LSTM-14": "e"}}, "digests"),
+        ({"selection": {"op": ["LSTM"], "since_version": [], "type": [], "case": []}}, "selection"),
+        ({"expected_failures": False}, "expected failures"),
+        ({"targets": []}, "'t'"),
+        ({"targets": [changed_line(TARGET, options={"optimize": True})]}, "'t'"),
+        ({"targets": [changed_line(TARGET, accuracy="tf32")]}, "'t'"),
+    ],
+)
+@pytest.mark.parametrize("cut", [0, 20])
+def test_another_run_does_not_and_nothing_is_touched(
+    tmp_path: Path, changed: dict[str, Any], named: str, cut: int
+) -> None:
+    """Also where the journal was cut: nobody knows yet whose it is."""
+    started(tmp_path, result(1))
+    with Journal(tmp_path, resume=True) as journal:
+        journal.publish()
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(path.read_bytes()[: -cut or None])
+    before = content(tmp_path)
+    with Journal(tmp_path, resume=True) as journal, pytest.raises(RunMismatch, match=named):
+        journal.begin(changed_line(BEGUN, **changed))
+    assert content(tmp_path) == before
+
+
+OLD_RUN = b'{"schema": 1, "onnxspec": "0.2.0", "targets": []}'
+NEW_BEGUN = encode(BEGUN).encode().replace(b'"schema":2', b'"schema":3').replace(b'"digests"', b'"sums"')
+
+
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        ({"results.jsonl": b'{"case": "a"}\n', "run.json": OLD_RUN}, "holds results.jsonl and run.json and no journal"),
+        ({"results.jsonl": b"somebody's\n"}, "holds results.jsonl and no journal"),
+        ({"journal.jsonl": NEW_BEGUN + b'\n{"record":"observed"}\n'}, "of onnxspec '0.1.0' in form 3"),
+        ({"journal.jsonl": b"somebody's\n"}, "no line says of what run it is"),
+        ({"journal.jsonl": b"somebody's"}, "no line says of what run it is"),
+    ],
+)
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, files: dict[str, bytes], named: str) -> None:
+    for name, written in files.items():
+        (tmp_path / name).write_bytes(written)
+    with pytest.raises(RunMismatch, match=named), Journal(tmp_path, resume=True) as journal:
+        journal.begin(BEGUN)
+    assert content(tmp_path) == files
+
+
+def test_cases_without_a_runtime_are_due_again(tmp_path: Path) -> None:
+    there = [result(1), result(2, Verdict.UNAVAILABLE), result(3), result(4, Verdict.UNAVAILABLE)]
+    started(tmp_path, *there)
+    assert read_folder(tmp_path).results == tuple(there)
+    with Journal(tmp_path, resume=True) as journal:
+        assert journal.done == [there[0], there[2]]
+        journal.append(Observed(result=result(4)))
+    assert read_folder(tmp_path).results == (*there[:3], result(4))
+
+
+def test_what_targets_say_and_take_is_kept(tmp_path: Path) -> None:
+    started(tmp_path)
+    for seconds in (1.5, 2.0):
+        with Journal(tmp_path, resume=True) as journal:
+            journal.begin(BEGUN)
+            journal.append(TargetStarted(target="t", description={"version": "1"}))
+            journal.append(TargetFinished(target="t", seconds=seconds))
+    with Journal(tmp_path, resume=True) as journal:
+        assert journal.held.descriptions == {"t": {"version": "1"}}
+        assert journal.held.seconds == {"t": 3.5}
+
+
+def test_a_write_that_fails_half_way_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    room = 4000
+
+    def full(descriptor: int, data: bytes) -> int:
+        nonlocal room
+        if room <= 0:
+            raise OSError(28, "No space left on device")
+        count = write(descriptor, data[:room])
+        room -= count
+        return count
+
+    with Journal(tmp_path) as journal:
+        journal.begin(BEGUN)
+        monkeypatch.setattr(os, "write", full)
+        number = 0
+        with contextlib.suppress(OSError):
+            for number in range(10):
+                journal.append(Observed(result=result(number)))
+        assert 0 < number < 9
+        monkeypatch.undo()
+        assert lines(tmp_path)[-1].endswith(b"\n")
+        assert len(lines(tmp_path)) == number + 1
+        journal.append(Observed(result=result(number)))
+    with Journal(tmp_path, resume=True) as journal:
+        assert journal.done == [result(k) for k in range(number + 1)]
+
+
+def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started(tmp_path, result(1))
+    with Journal(tmp_path, resume=True) as journal:
+        journal.publish()
+        journal.append(Observed(result=result(2)))
+        before = content(tmp_path)
+
+        def fail(self: Path, *arguments: Any, **options: Any) -> int:
+            self.touch()
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(Path, "write_text", fail)
+        with pytest.raises(OSError, match="space"):
+            journal.publish()
+        with pytest.raises(OSError, match="space"):
+            journal.describe({**RECORD, "cases": 9})
+        assert content(tmp_path) == before
+        monkeypatch.undo()
+        journal.publish()
+    assert len((tmp_path / "results.jsonl").read_bytes().splitlines()) == 2
+
+
+def test_fresh_folders_of_one_second_differ(tmp_path: Path) -> None:
+    moment = datetime(2026, 11, 20, 17, 2, 3)
+    names = [fresh_folder(tmp_path / "runs", moment).name for _ in range(3)]
+    assert names == ["2026-11-20T170203", "2026-11-20T170203-2", "2026-11-20T170203-3"]

@@ -1,0 +1,65 @@
+"""The published JSON Schemas: they are those of the types, and real runs fit them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from onnxspec.conformance.results.json_schema import json_schemas
+
+from ..miniatures import Finished, naming, pick
+
+PUBLISHED = Path(__file__).parents[3] / "docs" / "schema"
+
+MSGSPEC = tuple(int(part) for part in metadata.version("msgspec").split(".")[:2])
+
+
+def validator(name: str) -> Draft202012Validator:
+    schema = json.loads((PUBLISHED / name).read_text(encoding="utf-8"))
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
+@pytest.mark.skipif(MSGSPEC < (0, 22), reason="an older msgspec words the same schemas otherwise")
+def test_what_is_published_is_what_is_checked() -> None:
+    """To mend it: python -m onnxspec.conformance.results.json_schema docs/schema."""
+    there = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in PUBLISHED.iterdir()}
+    assert there == json.loads(json.dumps(json_schemas()))
+
+
+@pytest.fixture
+def run(inside: Callable[..., Finished], tmp_path: Path) -> Path:
+    """A real run with passes, failures, a diagnosis, refusals and findings, and a target that cannot start."""
+    cases = [*pick(3), *pick(2, lambda s: s.lengths == "ragged" and s.data == "dense" and "Y" in s.outputs)]
+    targets = ["--target", "backend:lengths_ignored", "--target", "onnxruntime", "--target", "backend:nowhere"]
+    assert inside("run", *targets, *naming(cases), "--out", "run").code == 3
+    return tmp_path / "run"
+
+
+def test_a_real_run_fits(run: Path) -> None:
+    lines = validator("journal.schema.json"), validator("result.schema.json")
+    records = set()
+    for check, name in zip(lines, ("journal.jsonl", "results.jsonl"), strict=True):
+        rows = [json.loads(line) for line in (run / name).read_text(encoding="utf-8").splitlines()]
+        for row in rows:
+            check.validate(row)
+            records.add(row.get("record"))
+    assert records == {"begun", "target-started", "observed", "amended", "experiment", "target-finished", "ended", None}
+    described: dict[str, Any] = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    validator("run.schema.json").validate(described)
+    assert described["targets"][0]["findings"]
+
+
+def test_what_does_not_fit_is_refused(run: Path) -> None:
+    row = json.loads((run / "results.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    check = validator("result.schema.json")
+    for changed in ({"verdict": "fine"}, {"seconds": -1}, {"clauses": "a"}, {"where": []}, {"judged": 1.5}):
+        assert list(check.iter_errors({**row, **changed}))
+    del row["case"]
+    assert list(check.iter_errors(row))

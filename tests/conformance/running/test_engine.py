@@ -1,0 +1,477 @@
+"""The run as a whole, against backends that misbehave, and against everything that ends a run too early."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onnxspec.cases import CaseSpec, features_of
+
+from ..miniatures import HEEDING, Command, Finished, command_line, naming, pick, read_results
+
+Inside = Callable[..., Finished]
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+
+
+def bidirectional(spec: CaseSpec) -> bool:
+    return spec.direction == "bidirectional"
+
+
+def plain(spec: CaseSpec) -> bool:
+    return spec.direction == "forward" and spec.clip is None and 0 not in (spec.T, spec.N) and spec.data == "dense"
+
+
+def two_sets(spec: CaseSpec) -> bool:
+    """Whether the two directions have other activations."""
+    return spec.activations is not None and spec.activations[:3] != spec.activations[3:]
+
+
+# One case of each kind that some backend is wrong about, and one-step cases.
+KINDS = {
+    "plain": lambda s: plain(s) and s.reruns == "none" and "Y" in s.outputs,
+    "two ways": lambda s: bidirectional(s) and two_sets(s) and s.lengths == "absent",
+    "ragged": lambda s: s.lengths == "ragged" and s.data == "dense" and "Y" in s.outputs,
+    "no Y": lambda s: plain(s) and "Y" not in s.outputs and s.lengths == "absent",
+    "rerun": lambda s: plain(s) and s.reruns == "data" and s.lengths == "absent",
+    "clip": lambda s: s.clip == 0.5 and s.direction == "forward",
+    "numerics": lambda s: s.data == "numerics",
+}
+TARGETS = (
+    *(
+        "conforming",
+        "lengths_ignored",
+        "gates_swapped",
+        "backward_as_forward",
+        "padding_repeated",
+        "modifying",
+        "unstable",
+    ),
+    *("jittery", "wrong_shape", "wrong_type", "wrong_count", "aborting", "refusing", "nonfinite", "enormous", "broken"),
+)
+
+
+class Zoo:
+    """What became of every kind of case on every backend."""
+
+    def __init__(self, folder: Path, kind_of: Mapping[str, str], code: int, out: str) -> None:
+        self.code = code
+        self.out = out
+        self.description: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        self.targets = {target["name"]: target for target in self.description["targets"]}
+        self.results: dict[str, dict[str, dict[str, Any]]] = {}
+        for result in read_results(folder):
+            self.results.setdefault(result["target"], {})[kind_of[result["case"]]] = result
+
+    def of(self, name: str) -> dict[str, dict[str, Any]]:
+        return self.results[f"backend:{name}"]
+
+    def verdicts(self, name: str) -> dict[str, str]:
+        return {kind: result["verdict"] for kind, result in self.of(name).items()}
+
+
+@pytest.fixture(scope="module")
+def zoo(kin: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Zoo:
+    folder = tmp_path_factory.mktemp("zoo")
+    kind_of = {pick(1, wanted)[0]: kind for kind, wanted in KINDS.items()}
+    assert len(kind_of) == len(KINDS)
+    targets = [word for name in TARGETS for word in ("--target", f"backend:{name}")]
+    arguments = command_line("run", *targets, *naming(list(kind_of)), "--out", folder / "o")
+    done = subprocess.run(arguments, env=kin, capture_output=True, text=True, check=False, timeout=590)
+    assert done.stderr == ""
+    return Zoo(folder / "o", kind_of, done.returncode, done.stdout)
+
+
+def only(verdicts: Mapping[str, str], *kinds: str) -> dict[str, str]:
+    return {kind: verdict for kind, verdict in verdicts.items() if kind in kinds}
+
+
+# Verdicts on backends
+
+
+def test_every_target_gets_every_case_once(zoo: Zoo) -> None:
+    assert set(zoo.results) == {f"backend:{name}" for name in TARGETS}
+    assert all(set(results) == set(KINDS) for results in zoo.results.values())
+    assert sum(zoo.description["counts"].values()) == len(TARGETS) * len(KINDS)
+    assert zoo.description["complete"] is True
+
+
+def test_an_conforming_backend_passes_everything(zoo: Zoo) -> None:
+    assert set(zoo.verdicts("conforming").values()) == {"pass"}
+    target = zoo.targets["backend:conforming"]
+    assert target["grade"] == {"float32": "strict"}
+    assert target["findings"] == []
+    assert target["bias"]["float32"]["biased"] is False
+    assert target["unexpected"] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [("lengths_ignored", {"ragged"}), ("gates_swapped", set(KINDS)), ("backward_as_forward", {"two ways"})],
+)
+def test_a_fault_is_wrong_where_it_shows_and_nowhere_else(zoo: Zoo, name: str, kinds: set[str]) -> None:
+    results = zoo.of(name)
+    assert {kind for kind, result in results.items() if result["verdict"] == "wrong"} == kinds
+    assert {kind for kind, result in results.items() if result["verdict"] == "pass"} == set(KINDS) - kinds
+    for kind in kinds:
+        assert results[kind]["clause"] in results[kind]["clauses"]
+        assert results[kind]["reason"] == "value"
+        assert results[kind]["worst"] > 4
+        assert set(results[kind]["where"]) == {"output", "index", "step"}
+        assert results[kind]["expected"] is False
+
+
+def test_padding_that_is_not_zero_breaks_a_convention_only(zoo: Zoo) -> None:
+    result = zoo.of("padding_repeated")["ragged"]
+    assert (result["verdict"], result["reason"], result["flags"]) == ("pass", "padding", ["unconventional"])
+    assert result["where"]["output"] == "Y"
+    (finding,) = zoo.targets["backend:padding_repeated"]["findings"]
+    assert (finding["kind"], finding["clauses"]) == ("convention", ["lstm.padding.zero"])
+
+
+def test_faults_of_form_have_their_verdicts(zoo: Zoo) -> None:
+    assert set(zoo.verdicts("modifying").values()) == {"input-modified"}
+    assert "X" in zoo.of("modifying")["plain"]["message"]
+    assert set(zoo.verdicts("unstable").values()) == {"unstable"}
+    for name, reason in (("wrong_shape", "shape"), ("wrong_type", "type"), ("wrong_count", "count")):
+        assert set(zoo.verdicts(name).values()) == {"malformed"}
+        assert {result["reason"] for result in zoo.of(name).values()} == {reason}
+
+
+def test_runs_that_differ_within_the_radius_pass_with_a_flag(zoo: Zoo) -> None:
+    assert set(zoo.verdicts("jittery").values()) == {"pass"}
+    flagged = sum("nondeterministic" in result["flags"] for result in zoo.of("jittery").values())
+    assert flagged
+    assert f"repeated runs of the same data differ, within what is allowed, in {flagged} case" in zoo.out
+    assert not any(result["flags"] for result in zoo.of("conforming").values())
+
+
+def test_a_runtime_that_aborts_costs_its_case_and_not_the_run(zoo: Zoo) -> None:
+    for kind, result in zoo.of("aborting").items():
+        two_ways = ".bidirectional." in result["case"]
+        assert result["verdict"] == ("crashed" if two_ways else "pass"), kind
+        assert two_ways == ("SIGABRT" in result["message"])
+
+
+def test_a_backend_that_raises_refuses(zoo: Zoo) -> None:
+    assert zoo.verdicts("refusing")["clip"] == "unsupported"
+    assert set(only(zoo.verdicts("refusing"), "plain", "ragged").values()) == {"pass"}
+    assert zoo.of("refusing")["clip"]["message"].startswith("NotImplementedError: [bold]clip")
+    assert len(zoo.of("refusing")["clip"]["message"]) < 600
+    assert zoo.targets["backend:refusing"]["unexpected"] == 0
+
+
+def test_not_finite_is_a_reason_of_its_own_and_worst_is_finite_or_null(zoo: Zoo) -> None:
+    for result in zoo.of("nonfinite").values():
+        assert (result["verdict"], result["reason"], result["worst"]) == ("wrong", "nonfinite", None)
+    for result in zoo.of("enormous").values():
+        assert (result["verdict"], result["reason"]) == ("wrong", "value")
+        assert result["worst"] > 1e30
+
+
+def test_a_backend_that_cannot_be_imported_is_unavailable(zoo: Zoo) -> None:
+    assert zoo.code == 3
+    assert set(zoo.verdicts("broken").values()) == {"unavailable"}
+    (line,) = [line for line in zoo.out.splitlines() if "libdevice" in line]
+    assert "could not start: ImportError: libdevice.so.7: cannot open shared object file" in line
+
+
+def test_numbers_that_overflow_a_mean_do_not_end_the_run(onnxspec: Command, tmp_path: Path) -> None:
+    case = naming(pick(1, KINDS["numerics"], types=("float64",)))
+    done = onnxspec("run", "--target", "backend:enormous", *case, "--out", "o")
+    assert (done.code, done.err) == (1, "")
+    (result,) = read_results(tmp_path / "o")
+    assert (result["verdict"], result["error_sums"]) == ("wrong", [])
+
+
+# Targets that are not there
+
+
+def test_once_the_target_is_there_resume_runs_what_it_missed(inside: Inside, kin_folder: Path, tmp_path: Path) -> None:
+    arguments = ["run", "--target", "backend:late", *naming(pick(2, plain)), "--out", "o"]
+    missing = inside(*arguments)
+    assert missing.code == 3
+    assert "No module named 'late'" in missing.out
+    assert [r["verdict"] for r in read_results(tmp_path / "o")] == ["unavailable"] * 2
+    late = kin_folder / "late.py"
+    late.write_text("import zoo\nBackend = zoo.Conforming\n")
+    again = inside(*arguments, "--resume")
+    late.unlink()
+    assert (again.code, again.err) == (0, "")
+    assert [r["verdict"] for r in read_results(tmp_path / "o")] == ["pass"] * 2
+
+
+def test_a_target_that_does_not_start_again_is_no_success(onnxspec: Command, tmp_path: Path) -> None:
+    cases = [*pick(1, plain), *pick(1, KINDS["two ways"]), *pick(1, KINDS["clip"])]
+    once = {"ONCE": str(tmp_path / "once")}
+    done = onnxspec("run", "--target", "backend:no_more", *naming(cases), "--out", "o", environment=once)
+    assert done.code == 3
+    assert "the licence has expired" in done.out
+    assert [r["verdict"] for r in read_results(tmp_path / "o")] == ["pass", "crashed", "unavailable"]
+
+
+def test_an_output_that_may_be_left_out_is_right_through_a_worker(inside: Inside, tmp_path: Path) -> None:
+    open_one = naming(pick(1, lambda s: "Y-unannounced" in features_of(s), profile="full", versions=(1,)))
+    assert inside("run", "--target", "backend:sequence_left_out", *open_one, "--out", "o").code == 0
+    (result,) = read_results(tmp_path / "o")
+    assert (result["verdict"], result["message"]) == ("pass", "")
+    assert result["judged"] > 0
+
+
+# Runs that end too early
+
+
+def one_run(spec: CaseSpec) -> bool:
+    """Whether a case is one model, run once and once more: then the gate closes after four cases."""
+    whole = spec.outputs == ("Y", "Y_h", "Y_c") and spec.reruns == "none" and 0 not in (spec.T, spec.N)
+    return whole and spec.data == "dense" and not spec.illegal
+
+
+LONG = ["run", "--target", "backend:gated", *naming(pick(12, one_run))]
+
+
+@pytest.fixture(scope="module")
+def whole(kin: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """The results of the long run, undisturbed."""
+    folder = tmp_path_factory.mktemp("whole") / "o"
+    subprocess.run(command_line(*LONG, "--out", folder), env=kin, check=True, capture_output=True, timeout=590)
+    return timeless(read_results(folder))
+
+
+def timeless(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**result, "seconds": 0} for result in results]
+
+
+class UnderWay:
+    """The long run, which has four results and waits."""
+
+    def __init__(self, kin: Mapping[str, str], folder: Path, prelude: str = "", **options: Any) -> None:
+        self.out = folder / "my results"
+        self._gate = folder / "gate"
+        command = command_line(*LONG, "--out", self.out, "--overwrite")
+        command[2] = (prelude or HEEDING) + command[2]
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        self.process = subprocess.Popen(command, env={**kin, "GATE": str(self._gate)}, cwd=folder, **options)
+
+    def __enter__(self) -> UnderWay:
+        deadline = time.monotonic() + 590
+        journal = self.out / "journal.jsonl"
+        while not journal.exists() or journal.read_bytes().count(b'{"record":"observed"') < 4:
+            assert self.process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.open()
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+
+    def open(self) -> None:
+        """Let it go on."""
+        self._gate.touch()
+
+
+def go_on(command: Inside, complaint: str) -> int:
+    """Do what a message says."""
+    words = shlex.split(complaint.split("go on with: ")[1])
+    assert words[0] == "onnxspec"
+    return command(*words[1:]).code
+
+
+@posix
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_an_interrupted_run_keeps_what_it_has_and_doing_as_told_completes_it(
+    inside: Inside, kin: dict[str, str], tmp_path: Path, whole: list[dict[str, Any]], name: str
+) -> None:
+    with UnderWay(kin, tmp_path) as run:
+        run.process.send_signal(getattr(signal, name))
+        out, err = (text.decode() for text in run.process.communicate(timeout=590))
+    assert (run.process.returncode, out.strip()) == (130, "")  # older typer ends its line
+    (line,) = err.splitlines()
+    assert "interrupted" in line
+    assert str(run.out) in line
+    assert timeless(read_results(run.out)) == whole[:4]
+    description = json.loads((run.out / "run.json").read_text(encoding="utf-8"))
+    assert (description["complete"], description["counts"]) == (False, {"pass": 4})
+    assert go_on(inside, line) == 0
+    assert timeless(read_results(run.out)) == whole
+
+
+@posix
+def test_a_run_that_was_told_to_ignore_a_closed_terminal_does(
+    kin: dict[str, str], tmp_path: Path, whole: list[dict[str, Any]]
+) -> None:
+    ignoring = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
+    with UnderWay(kin, tmp_path, ignoring) as run:
+        run.process.send_signal(signal.SIGHUP)
+        run.open()
+        assert run.process.wait(30) == 0
+    assert timeless(read_results(run.out)) == whole
+
+
+@posix
+def test_a_closed_terminal_ends_a_run_of_its_own_and_loses_nothing(
+    inside: Inside, kin: dict[str, str], tmp_path: Path, whole: list[dict[str, Any]]
+) -> None:
+    pty, fcntl, termios = (pytest.importorskip(name) for name in ("pty", "fcntl", "termios"))
+    master, slave = pty.openpty()
+    ends = {"stdin": slave, "stdout": slave, "stderr": slave, "start_new_session": True}
+    with UnderWay(kin, tmp_path, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **ends) as run:
+        os.close(slave)
+        os.close(master)
+        assert run.process.wait(20) == 130
+    assert timeless(read_results(run.out)) == whole[:4]
+    assert inside(*LONG, "--out", run.out, "--resume").code == 0
+    assert timeless(read_results(run.out)) == whole
+
+
+@posix
+def test_a_run_goes_on_when_a_terminal_that_is_not_its_own_is_closed(
+    kin: dict[str, str], tmp_path: Path, whole: list[dict[str, Any]]
+) -> None:
+    pty = pytest.importorskip("pty")
+    master, slave = pty.openpty()
+    with UnderWay(kin, tmp_path, stdout=slave, stderr=slave, start_new_session=True) as run:
+        os.close(slave)
+        os.close(master)
+        run.open()
+        assert run.process.wait(30) == 0
+    assert timeless(read_results(run.out)) == whole
+    assert (run.out / "report" / "index.html").exists()
+
+
+@posix
+def test_a_killed_run_goes_on_without_loss_or_repetition(
+    inside: Inside, kin: dict[str, str], tmp_path: Path, whole: list[dict[str, Any]]
+) -> None:
+    with UnderWay(kin, tmp_path) as run:
+        run.process.kill()
+        run.process.wait()
+    journal = run.out / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 6  # the run has begun, the target has started
+    assert not (run.out / "results.jsonl").exists()
+    journal.write_bytes(b"".join(lines[:5]) + lines[5][:200])
+    done = inside(*LONG, "--out", run.out, "--resume")
+    assert done.code == 0
+    assert "ended in an incomplete line of 200 bytes, which now is in journal.jsonl.cut" in done.err
+    assert timeless(read_results(run.out)) == whole
+    published = (run.out / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    assert list(map(json.loads, published)) == read_results(run.out)
+    assert journal.read_bytes().startswith(b"".join(lines[:5]))
+    description = json.loads((run.out / "run.json").read_text(encoding="utf-8"))
+    assert (description["complete"], description["counts"]) == (True, {"pass": len(whole)})
+
+
+@posix
+def test_two_runs_do_not_share_a_folder(inside: Inside, kin: dict[str, str], tmp_path: Path) -> None:
+    with UnderWay(kin, tmp_path) as run:
+        for option in ("--resume", "--overwrite"):
+            done = inside(*LONG, "--out", run.out, option)
+            assert done.code == 2
+            assert "another onnxspec" in done.complaint
+        assert len(read_results(run.out)) == 4
+
+
+@posix
+def test_a_file_that_may_not_grow_ends_the_run_with_whole_lines(
+    inside: Inside, kin: dict[str, str], tmp_path: Path, whole: list[dict[str, Any]]
+) -> None:
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, resource.RLIM_INFINITY)); "
+    command = command_line(*LONG, "--out", "o")
+    command[2] = limited + command[2]
+    done = subprocess.run(command, env=kin, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=590)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "File too large" in line
+    kept = (tmp_path / "o" / "journal.jsonl").read_bytes()
+    assert 0 < len(kept) <= 12_000
+    assert kept.endswith(b"\n")
+    assert go_on(inside, line) == 0
+    assert timeless(read_results(tmp_path / "o")) == whole
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 32 kB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    if sys.platform != "linux" or mount is None or os.geteuid() != 0:
+        pytest.skip("needs to mount a file system")
+    mounted = subprocess.run([mount, "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(folder)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("must not mount a file system")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_keeps_what_was_obtained_and_room_is_all_it_takes(
+    inside: Inside, small_disk: Path, whole: list[dict[str, Any]]
+) -> None:
+    done = inside(*LONG, "--out", small_disk / "o")
+    assert done.code == 2
+    assert "the disk is full" in done.complaint
+    results = read_results(small_disk / "o")
+    assert results
+    assert json.loads((small_disk / "o" / "run.json").read_text(encoding="utf-8"))["cases"] == len(whole)
+    subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
+    assert go_on(inside, done.complaint) == 0
+    assert timeless(read_results(small_disk / "o")) == whole
+    assert not list(small_disk.rglob("*.new"))
+
+
+# Going on with another run than that which is there
+
+
+def test_resume_takes_an_added_target_and_refuses_anything_else(inside: Inside, tmp_path: Path) -> None:
+    cases = naming(pick(2, plain))
+    conforming = ["run", "--target", "backend:conforming", *cases, "--out", "o"]
+    assert inside(*conforming).code == 0
+    first = read_results(tmp_path / "o")
+    other = ["run", "--target", "backend:jittery", *cases, "--out", "o", "--resume"]
+    for words, named in (
+        (other, "backend:conforming"),
+        ([*conforming, "--type", "float32", "--resume"], "selection"),
+        ([*conforming, "--profile", "smoke", "--resume"], "profile"),
+        ([*conforming, "--no-expected", "--resume"], "expected failures"),
+        (["run", "--target", "backend:conforming", *naming(pick(3, plain)), "--out", "o", "--resume"], "selection"),
+    ):
+        done = inside(*words)
+        assert done.code == 2
+        assert named in done.complaint
+        assert read_results(tmp_path / "o") == first
+    assert inside(*other, "--target", "backend:conforming").code == 0
+    results = read_results(tmp_path / "o")
+    assert results[:2] == first
+    assert [r["target"] for r in results[2:]] == ["backend:jittery"] * 2
+
+
+def test_resume_refuses_a_runtime_that_has_changed(onnxspec: Command, tmp_path: Path) -> None:
+    module = tmp_path / "changing.py"
+    environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), onnxspec.environment["PYTHONPATH"]])}
+    arguments = ["run", "--target", "backend:changing", *naming(pick(2, plain)), "--out", "o"]
+    module.write_text("import zoo\n__version__ = '1.0'\nBackend = zoo.Conforming\n")
+    assert onnxspec(*arguments, environment=environment).code == 0
+    journal = tmp_path / "o" / "journal.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:3]))
+    module.write_text("import zoo\n__version__ = '2.0-other'\nBackend = zoo.Conforming\n")
+    done = onnxspec(*arguments, "--resume", environment=environment)
+    assert done.code == 2
+    assert "1.0" in done.complaint
+    assert "2.0-other" in done.complaint
+    assert len(read_results(tmp_path / "o")) == 1

@@ -1,0 +1,108 @@
+"""A sample of cases in a fresh process: targets that remember, and those that return what nobody has written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from onnxspec.cases import CaseSpec
+
+from ..miniatures import Command, naming, pick, read_results
+
+REMEMBERING = '''
+"""Right, but every result after the fifth model of a process is one $STEP larger."""
+
+import os
+import numpy as np
+import zoo
+
+SEEN = []
+
+class Backend(zoo.Conforming):
+    @classmethod
+    def prepare(cls, model, device="CPU", **options):
+        SEEN.append(model)
+        return super().prepare(model)
+
+    @staticmethod
+    def compute(prepared, inputs):
+        outputs = zoo.Conforming.compute(prepared, inputs)
+        if len(SEEN) <= 5:
+            return outputs
+        if os.environ["STEP"] == "bit":
+            return {n: np.nextafter(a, np.inf) for n, a in outputs.items()}
+        return {n: a + a.dtype.type(0.5) for n, a in outputs.items()}
+'''
+
+UNWRITTEN = '''
+"""Right, but in the padding of short rows, where it returns what the memory held before."""
+
+import ctypes
+import numpy as np
+import zoo
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+
+def spoil(prepared, inputs, outputs):
+    if "Y" in outputs and "sequence_lens" in inputs:
+        held = libc.malloc(4096)
+        byte = ctypes.string_at(held + 2000, 1)[0]
+        for row, length in enumerate(inputs["sequence_lens"]):
+            outputs["Y"][length:, :, row] = byte
+    return outputs
+
+Backend = zoo.spoiling(spoil)
+'''
+
+
+def plain(spec: CaseSpec) -> bool:
+    # With sigmoid and tanh no number has a bound of zero, so that one bit more is as right.
+    usual = spec.activations is None and spec.data == "dense" and spec.outputs == ("Y", "Y_h", "Y_c")
+    return usual and spec.reruns == "none" and bool(spec.T * spec.N) and not spec.illegal
+
+
+@pytest.fixture
+def command(onnxspec: Command, tmp_path: Path) -> Command:
+    for name, text in (("remembering", REMEMBERING), ("unwritten", UNWRITTEN)):
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    path = os.pathsep.join([str(tmp_path), onnxspec.environment["PYTHONPATH"]])
+    return Command({**onnxspec.environment, "PYTHONPATH": path}, tmp_path)
+
+
+@pytest.mark.parametrize(("step", "late"), [("bit", "pass"), ("half", "unstable")])
+def test_what_depends_on_earlier_cases_shows_in_a_fresh_process(
+    command: Command, tmp_path: Path, step: str, late: str
+) -> None:
+    cases = pick(12, lambda s: plain(s) and s.lengths != "empty")  # whose states are given back as they came
+    environment = {"STEP": step}
+    done = command(*("run", "--target", "backend:remembering", *naming(cases), "--out", "o"), environment=environment)
+    assert done.err == ""
+    results = read_results(tmp_path / "o")
+    assert [result["case"] for result in results] == cases
+    # In the fresh process the last cases come first, and five of them are right by themselves.
+    touched = [result for result in results if "nondeterministic" in result["flags"]]
+    assert {result["case"] for result in touched} == set(cases[-5:])
+    assert {result["verdict"] for result in touched} == {late}
+    if late == "unstable":
+        assert done.code == 1
+        assert all(r["message"].startswith("another result in a fresh process") for r in touched)
+        assert {result["verdict"] for result in results[5:7]} == {"wrong"}
+
+
+def test_memory_that_nobody_has_written_shows(command: Command, tmp_path: Path) -> None:
+    """In padding any value passes; that it is the memory's own shows by filling that with another byte."""
+    cases = pick(10, lambda s: plain(s) and s.lengths == "ragged" and s.data == "dense" and not s.layout and s.N > 1)
+    if not hasattr(os, "confstr") or "glibc" not in (os.confstr("CS_GNU_LIBC_VERSION") or ""):
+        pytest.skip("needs the GNU C library")
+    assert command("run", "--target", "backend:unwritten", *naming(cases), "--out", "o").err == ""
+    flagged = {r["case"] for r in read_results(tmp_path / "o") if "nondeterministic" in r["flags"]}
+    assert flagged == set(cases[5:])
+
+
+def test_an_conforming_target_has_nothing_to_fear(command: Command, tmp_path: Path) -> None:
+    cases = pick(12, plain)
+    assert command("run", "--target", "backend:conforming", *naming(cases), "--out", "o").code == 0
+    assert not any(result["flags"] for result in read_results(tmp_path / "o"))

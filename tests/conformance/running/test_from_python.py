@@ -1,0 +1,113 @@
+"""``onnxspec.conformance.run``: what it returns, what it writes, and what a function is as a target."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+import onnxspec.conformance
+from onnxspec.cases import CaseSpec, build_case
+from onnxspec.conformance import run
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.probes.selection import UnknownName
+from onnxspec.conformance.results.journal import OccupiedFolder
+from onnxspec.conformance.results.result import Result
+from onnxspec.conformance.targets.target import TargetError
+from onnxspec.conformance.workers.process import TargetUnavailable
+from onnxspec.reference import evaluate
+
+from ..miniatures import read_results
+
+NOTEBOOK = Path(__file__).parents[3] / "examples" / "notebook.ipynb"
+RAGGED = CaseSpec("RNN", 14, T=4, N=3, H=3, lengths="ragged", outputs=("Y", "Y_h"))
+PLAIN = CaseSpec("RNN", 14, T=3, N=2, H=3)
+
+
+def by_onnx(model: bytes, inputs: dict[str, np.ndarray]) -> Any:
+    return ReferenceEvaluator(model).run(None, inputs)
+
+
+def test_a_run_is_returned_as_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    seen: list[Result] = []
+    outcome = run("onnxruntime", op="RNN", profile="smoke", since_version=14, type=["float32"], each=seen.append)
+    assert len(seen) == len(outcome.results) > 3
+    assert {result.op for result in outcome.results} == {"RNN"}
+    assert sum(outcome.counts.values()) == len(outcome.results)
+    assert outcome.runtime["runtime"] == "onnxruntime"
+    assert [row["case"] for row in outcome.records()] == [result.case for result in outcome.results]
+    json.dumps(outcome.records(), allow_nan=False)
+    assert str(outcome).startswith("onnxruntime: ")
+    assert (outcome.folder, list(tmp_path.iterdir())) == (None, [])
+
+
+def test_a_folder_is_written_where_one_is_asked_for(tmp_path: Path) -> None:
+    outcome = run("onnxruntime", case=[PLAIN, RAGGED], out=tmp_path / "o")
+    assert outcome.conforms
+    assert [r["case"] for r in read_results(tmp_path / "o")] == [r.case for r in outcome.results]
+    with pytest.raises(OccupiedFolder):
+        run("onnxruntime", case=PLAIN, out=tmp_path / "o")
+
+
+def test_a_function_is_a_target_and_its_fault_has_a_name() -> None:
+    outcome = run(by_onnx, case=[PLAIN, RAGGED])
+    assert [(r.case, r.verdict) for r in outcome.results] == [(PLAIN.id, Verdict.PASS), (RAGGED.id, Verdict.WRONG)]
+    assert (outcome.target, outcome.conforms) == ("by_onnx", False)
+    assert [finding["cases"] for finding in outcome.findings] == [[RAGGED.id]]
+    assert outcome.results[1].diagnosis
+    assert outcome.unexpected == outcome.results[1:]
+    assert outcome.results[1].repeat.startswith('assert_conforms(\'{"op":"RNN"')
+
+
+def test_what_a_function_raises_is_a_refusal() -> None:
+    def raising(model: bytes, inputs: dict[str, np.ndarray]) -> Any:
+        raise NotImplementedError("no such thing")
+
+    (result,) = run(raising, case=PLAIN).results
+    assert result.message == "NotImplementedError: no such thing"
+    assert not result.failing
+
+
+def test_a_right_function_conforms() -> None:
+    trial = build_case(PLAIN).trial
+
+    def right(model: bytes, inputs: dict[str, np.ndarray]) -> Any:
+        assert model == trial.model
+        return [array.astype(np.float32) for array in evaluate(trial.node, inputs).values()]
+
+    assert run(right, case=PLAIN).conforms
+
+
+def test_what_cannot_be_run_is_said() -> None:
+    with pytest.raises(TargetError, match="unknown target 'onnxruntim'"):
+        run("onnxruntim")
+    with pytest.raises(UnknownName, match="unknown operator 'LSMT'"):
+        run(op="LSMT")
+    with pytest.raises(TargetUnavailable, match=r"backend:no\.such cannot start: .*No module named 'no'"):
+        run("backend:no.such", case=PLAIN)
+    with pytest.raises(ValueError, match="out is for named targets"):
+        run(by_onnx, case=PLAIN, out="o")
+    with pytest.raises(TypeError, match="target is a name"):
+        run(3)
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert onnxspec.conformance.__version__ == version("onnxspec")
+
+
+def test_the_notebook_runs() -> None:
+    book = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    names: dict[str, Any] = {}
+    cells = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
+    for cell in cells:
+        exec(cell, names)
+    assert names["outcome"].counts["pass"] > 0
+    assert names["half"].counts["wrong"] > 0
+    assert all(not cell.get("outputs") for cell in book["cells"])
+    assert sum(bool(line.strip()) for cell in cells for line in cell.splitlines()) <= 10

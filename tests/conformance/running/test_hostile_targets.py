@@ -1,0 +1,370 @@
+"""Every fault that a runtime, a machine or a person can stage: nothing finished is lost, every case has exactly one
+result, and nobody is blamed for what another did."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onnxspec.cases import CaseSpec, build_case
+from onnxspec.conformance.probes.selection import Selection, select
+
+from ..miniatures import Command, Finished, command_line, naming, read_results
+
+Inside = Callable[..., Finished]
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+
+FAULTY = '''
+"""Right in all cases, but for those that $FAULTS names by a checksum of the model."""
+
+import ctypes, json, os, signal, stat, struct, sys, time, zlib
+import numpy as np
+import zoo
+from onnxspec.reference import FAULTS as KNOWN_FAULTS, run_recurrent_fault
+
+FAULTS = json.loads(os.environ["FAULTS"])
+LAST, EARLIER, PREPARED = {}, {}, [None]
+
+def tell(data):
+    """Write to the descriptor that carries the protocol, whichever it is."""
+    for fd in range(3, 64):
+        try:
+            if stat.S_ISFIFO(os.fstat(fd).st_mode):
+                os.write(fd, data)
+        except OSError:
+            pass
+
+class Binary(Exception):
+    def __str__(self):
+        return "\\x00\\x1b[31m\\ud800\\r\\n" * 1000000
+
+def spoil(prepared, inputs, outputs):
+    fault = FAULTS.get(prepared.checksum)
+    if prepared is not PREPARED[0]:
+        EARLIER.update(LAST)
+        PREPARED[0] = prepared
+    LAST.update(outputs)
+    if fault is None:
+        return outputs
+    print("doing:", fault)
+    if fault == "abort":
+        os.abort()
+    if fault == "segv":
+        ctypes.string_at(0)
+    if fault == "fpe":
+        os.kill(os.getpid(), signal.SIGFPE)
+    if fault == "exit 0":
+        os._exit(0)
+    if fault == "sys.exit":
+        sys.exit(0)
+    if fault == "loop":
+        while True:
+            pass
+    if fault == "stuck with the interpreter's lock":
+        ctypes.PyDLL(None).sleep(1000)
+    if fault == "output without end":
+        while True:
+            os.write(1, b"blah " * 100000)
+    if fault == "garbage on the wire":
+        tell(b"garbage")
+        time.sleep(1000)
+    if fault == "half a frame":
+        tell(struct.pack("<8sIQ", b"ONXSPEC1", 1000, 0) + b"{")
+        time.sleep(1000)
+    if fault == "a frame that says it died":
+        text = b'{"type":"died","signal":7,"captured":[],"arrays":[]}'
+        tell(struct.pack("<8sIQ", b"ONXSPEC1", len(text), 0) + text)
+        time.sleep(1000)
+    if fault == "10 GB":
+        np.ones(10 << 30, np.uint8)
+    if fault == "megabytes of text":
+        raise ValueError("no " * 3000000)
+    if fault == "binary text":
+        raise Binary
+    if fault == "closes all descriptors":
+        os.closerange(3, 100)
+        return outputs
+    if fault == "kills who watches it":
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(1000)
+    if fault == "one output too few":
+        return outputs
+    if fault == "object arrays":
+        return {n: a.astype(object) for n, a in outputs.items()}
+    if fault == "gates in another order":
+        return run_recurrent_fault(KNOWN_FAULTS["lstm.gates.ifco"], prepared.node, inputs)
+    if fault == "results of the case before":
+        return {n: np.resize(EARLIER.get(n, a * 2), a.shape).astype(a.dtype) for n, a in outputs.items()}
+    raise AssertionError(fault)
+
+class Faulty(zoo.Prepared):
+    def run(self, inputs, **options):
+        results = super().run(inputs)
+        return results[:-1] if FAULTS.get(self.checksum) == "one output too few" else results
+
+class Backend(zoo.spoiling(spoil)):
+    @classmethod
+    def prepare(cls, model, device="CPU", **options):
+        prepared = super().prepare(model, device)
+        prepared.__class__ = Faulty
+        prepared.checksum = str(zlib.crc32(model.SerializeToString()))
+        return prepared
+'''
+
+# Verdict, and what the message must say. An end that is the machine's doing may take one of several forms.
+FAULTS: dict[str, tuple[str, str]] = {
+    "abort": ("crashed", "SIGABRT"),
+    "segv": ("crashed", "SIGSEGV"),
+    "fpe": ("crashed", "SIGFPE"),
+    "exit 0": ("crashed", "exit code 0"),
+    "sys.exit": ("crashed", "SystemExit"),
+    "loop": ("timed-out", "no answer within 4 s"),
+    "stuck with the interpreter's lock": ("timed-out", "no answer within 4 s"),
+    "output without end": ("timed-out|crashed", ""),
+    "garbage on the wire": ("crashed", "bytes that are no frame: garbage"),
+    "half a frame": ("timed-out", "within 4 s"),
+    "a frame that says it died": ("crashed", ""),
+    "10 GB": ("crashed", "MemoryError"),
+    "megabytes of text": ("unsupported", "ValueError: no no no"),
+    "binary text": ("unsupported", "Binary: \\x00\\x1b[31m\\ud800"),
+    "closes all descriptors": ("crashed", ""),
+    "kills who watches it": ("crashed", "SIGKILL"),
+    "one output too few": ("malformed", "outputs"),
+    "object arrays": ("malformed", "object"),
+    "gates in another order": ("wrong", ""),
+    "results of the case before": ("wrong", ""),
+}
+
+
+@cache
+def specs(count: int) -> list[CaseSpec]:
+    """Cases in which nothing is left out and no memory is without elements, all with models that differ."""
+    chosen = select(Selection("full", ops=("LSTM",), versions=(14,), types=("float32",)))
+    chosen = [spec for spec in chosen if not spec.illegal]
+    usual = [s for s in chosen if s.outputs == ("Y", "Y_h", "Y_c") and s.reruns == "none" and s.T * s.N and s.T < 20]
+    usual = [s for s in usual if s.activations is None and s.lengths != "empty" and s.hidden_size]
+    found = list({checksum(spec): spec for spec in usual}.values())
+    assert len(found) >= count
+    return found[:count]
+
+
+def checksum(spec: CaseSpec) -> str:
+    return str(zlib.crc32(build_case(spec).trial.model))
+
+
+@pytest.fixture(scope="module")
+def backends(tmp_path_factory: pytest.TempPathFactory, kin: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which `faulty` can be imported, beside all of the kin."""
+    folder = tmp_path_factory.mktemp("faulty")
+    (folder / "faulty.py").write_text(FAULTY, encoding="utf-8")
+    return {**kin, "PYTHONPATH": os.pathsep.join([str(folder), kin["PYTHONPATH"]]), "FAULTS": "{}"}
+
+
+# What a runtime does
+
+
+@pytest.fixture(scope="module")
+def staged(backends: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """One run with every fault in it, a right case before and behind each; and which case has which fault."""
+    chosen = specs(2 * len(FAULTS) + 1)
+    fault_of = dict(zip((spec.id for spec in chosen[1::2]), FAULTS, strict=True))
+    by_checksum = {checksum(spec): fault_of[spec.id] for spec in chosen if spec.id in fault_of}
+    assert len(by_checksum) == len(FAULTS)
+    folder = tmp_path_factory.mktemp("staged")
+    limits = "time_limit = 4\nmemory_limit = 2_000_000_000"
+    (folder / "targets.toml").write_text(f'[faulty]\nadapter = "backend"\n{limits}\noptions.module = "faulty"\n')
+    arguments = command_line("run", "--target", "faulty", *naming([spec.id for spec in chosen]), "--out", "o")
+    environment = {**backends, "FAULTS": json.dumps(by_checksum), "MARK": str(folder)}
+    done = subprocess.run(arguments, env=environment, cwd=folder, capture_output=True, text=True, timeout=590)
+    assert (done.returncode, done.stderr) == (1, "")
+    return folder, fault_of
+
+
+def test_every_case_has_one_result_and_no_fault_costs_another_case(staged: tuple[Path, dict[str, str]]) -> None:
+    folder, fault_of = staged
+    results = read_results(folder / "o")
+    assert Counter(result["case"] for result in results) == {spec.id: 1 for spec in specs(2 * len(FAULTS) + 1)}
+    assert {r["verdict"] for r in results if r["case"] not in fault_of} == {"pass"}
+    assert json.loads((folder / "o" / "run.json").read_text(encoding="utf-8"))["complete"] is True
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_has_its_verdict_and_says_what_happened(staged: tuple[Path, dict[str, str]], fault: str) -> None:
+    folder, fault_of = staged
+    (result,) = (r for r in read_results(folder / "o") if fault_of.get(r["case"]) == fault)
+    verdicts, said = FAULTS[fault]
+    assert result["verdict"] in verdicts.split("|")
+    assert said in result["message"]
+    assert result["message"].isprintable()
+    assert len(result["message"]) < 800
+
+
+def test_what_the_runtime_printed_before_it_died_is_kept(staged: tuple[Path, dict[str, str]]) -> None:
+    folder, fault_of = staged
+    results = {fault_of[r["case"]]: r for r in read_results(folder / "o") if r["case"] in fault_of}
+    silent = {fault for fault, result in results.items() if f"doing: {fault}" not in result["printed"]}
+    # Of endless output the end is kept; and a worker that can no longer speak has taken its words with it.
+    assert silent <= {"output without end", "closes all descriptors"}
+    assert "blah" in results["output without end"]["printed"]
+    assert max(len(result["printed"]) for result in results.values()) <= 2000
+
+
+def test_nothing_is_left_running(staged: tuple[Path, dict[str, str]]) -> None:
+    assert running_for(staged[0]) == []
+
+
+def running_for(mark: Path) -> list[int]:
+    """Ids of processes that were started with that mark; needs /proc."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"MARK={mark}\0".encode() in (place / "environ").read_bytes() and (place / "cmdline").read_bytes():
+                found.append(int(place.name))
+        except OSError:
+            continue
+    return found
+
+
+# What happens to the run itself
+
+DYING = {
+    "before the folder is made": "import onnxspec.conformance.cli.main as m; m.Journal = die",
+    "before anything is described": "import onnxspec.conformance.results.journal as m; m.Journal.describe = die",
+    "while run.json is replaced": """
+import pathlib
+replace = pathlib.Path.replace
+pathlib.Path.replace = lambda self, to: die() if self.name == 'run.json.new' else replace(self, to)""",
+    "while the target starts": "import onnxspec.conformance.workers.process as m; m.WorkerProcess.await_ready = die",
+    "before the first line": "import onnxspec.conformance.results.journal as m; m.Journal.append = die",
+    "in the middle of a line": """
+import onnxspec.conformance.results.journal as m
+write, count = m.os.write, [0]
+class Os:
+    def __getattr__(self, name):
+        return getattr(os, name)
+    def write(self, descriptor, data):
+        count[0] += 1
+        if count[0] < 4:
+            return write(descriptor, data)
+        write(descriptor, data[:len(data) // 2])
+        die()
+m.os = Os()""",
+    "between two results": """
+import onnxspec.conformance.results.journal as m
+append, count = m.Journal.append, [0]
+def dying(self, *lines):
+    append(self, *lines)
+    count[0] += 1
+    if count[0] == 7:
+        die()
+m.Journal.append = dying""",
+    "while results are explained": "import onnxspec.conformance.running.engine as m; m.explained = die",
+    "while the journal is amended": "import onnxspec.conformance.results.lines as m; m.amendment = die",
+    "while results.jsonl is made": """
+import pathlib
+replace = pathlib.Path.replace
+pathlib.Path.replace = lambda self, to: die() if self.name == 'results.jsonl.new' else replace(self, to)""",
+    "while evidence is written": "import onnxspec.conformance.results.evidence as m; m.exhibit_of = die",
+    "while run.json is written at the end": """
+import onnxspec.conformance.results.journal as m
+describe = m.Journal.describe
+m.Journal.describe = lambda self, content: die() if content['complete'] else describe(self, content)""",
+    "while the report is written": "import onnxspec.reports as m; m.write_report = die",
+}
+"""Points at which a run is killed, each with what brings that about."""
+
+DIE = "import os, signal\ndef die(*arguments, **options): os.kill(os.getpid(), signal.SIGKILL)\n"
+
+NINE = ["run", "--target", "backend:faulty", *naming([spec.id for spec in specs(9)])]
+
+
+@pytest.fixture(scope="module")
+def nine(backends: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], list[Any]]:
+    """Nine cases of which the third is wrong and the fifth crashes: an environment, and the results undisturbed."""
+    chosen = specs(9)
+    faults = {checksum(chosen[2]): "gates in another order", checksum(chosen[4]): "abort"}
+    environment = {**backends, "FAULTS": json.dumps(faults)}
+    folder = tmp_path_factory.mktemp("nine")
+    subprocess.run(command_line(*NINE, "--out", "o"), env=environment, cwd=folder, capture_output=True, timeout=590)
+    return environment, timeless(folder / "o")
+
+
+def timeless(folder: Path) -> list[dict[str, Any]]:
+    """The results without times, and without addresses in what a dying process printed."""
+    return [{**result, "seconds": 0, "printed": result["printed"][:10]} for result in read_results(folder)]
+
+
+@pytest.mark.parametrize("point", DYING)
+def test_a_run_killed_anywhere_goes_on_without_loss_or_repetition(
+    nine: tuple[dict[str, str], list[Any]],
+    tmp_path: Path,
+    point: str,
+) -> None:
+    environment, undisturbed = nine
+    command = command_line(*NINE, "--out", tmp_path / "o")
+    command[2] = f"{DIE}{DYING[point]}\n{command[2].replace('; ', chr(10))}"
+    died = subprocess.run(
+        command, env={**environment, "MARK": str(tmp_path)}, cwd=tmp_path, capture_output=True, text=True, timeout=590
+    )
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    journal = tmp_path / "o" / "journal.jsonl"
+    finished = read_results(tmp_path / "o") if journal.exists() else []
+    cut = journal.exists() and not (b"\n" + journal.read_bytes()).endswith(b"\n")
+    again = Command(environment, tmp_path)(*NINE, "--out", tmp_path / "o", "--resume")
+    told = "nothing to go on with" in again.err and not finished  # of what was killed before it kept anything
+    told |= cut and "ended in an incomplete line" in again.err
+    assert (again.code, "" if told else again.err) == (1, "")
+    assert timeless(tmp_path / "o") == undisturbed
+    took = {result["case"]: result["seconds"] for result in read_results(tmp_path / "o")}
+    for result in finished:
+        assert took[result["case"]] == result["seconds"], "run again"
+    assert not list((tmp_path / "o").rglob("*.new"))
+    deadline = time.monotonic() + 590
+    while running_for(tmp_path):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("fault", ["loop", "stuck with the interpreter's lock", "output without end"])
+def test_a_stuck_worker_does_not_outlive_a_run_that_is_killed(
+    backends: dict[str, str], tmp_path: Path, fault: str
+) -> None:
+    (spec,) = specs(1)
+    environment = {**backends, "FAULTS": json.dumps({checksum(spec): fault}), "MARK": str(tmp_path)}
+    command = command_line("run", "--target", "backend:faulty", "--case", spec.id, "--out", "o")
+    with subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.DEVNULL) as run:
+        deadline = time.monotonic() + 590
+        while len(running_for(tmp_path)) < 3:  # the run, the watcher, the worker
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        time.sleep(0.5)
+        run.kill()
+    killed = time.monotonic()
+    while running_for(tmp_path):
+        assert time.monotonic() - killed < 590
+        time.sleep(0.02)
+
+
+def test_an_older_journal_is_not_harmed_by_a_run_that_cannot_start(inside: Inside, tmp_path: Path) -> None:
+    case = naming([specs(1)[0].id])
+    assert inside("run", "--target", "backend:conforming", *case, "--out", "o").code == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "o").rglob("*") if path.is_file()}
+    assert inside("run", "--target", "backend:conforming", *case, "--out", "o").code == 2
+    assert inside("run", "--target", "nothing", *case, "--out", "o", "--overwrite").code == 2
+    assert {path: path.read_bytes() for path in (tmp_path / "o").rglob("*") if path.is_file()} == before
+
+
+if sys.platform != "linux":  # /proc tells what is running
+    del test_nothing_is_left_running, test_a_stuck_worker_does_not_outlive_a_run_that_is_killed

@@ -1,0 +1,266 @@
+"""Shards of a run, and runs put together: nothing lost, nothing twice, and nothing that does not belong together."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onnxspec.cases import CaseSpec
+from onnxspec.conformance.probes.shard import Shard, ShardError, parse_shard
+
+from ..miniatures import Finished, naming, pick, read_results
+
+Inside = Callable[..., Finished]
+
+
+def plain(spec: CaseSpec) -> bool:
+    return spec.direction == "forward" and spec.clip is None and 0 not in (spec.T, spec.N) and spec.data == "dense"
+
+
+CASES = naming([*pick(5, plain), *pick(2, lambda s: s.lengths == "ragged" and s.data == "dense" and "Y" in s.outputs)])
+RUN = ["run", "--target", "backend:lengths_ignored", *CASES, "--no-shrink"]  # what is found depends on the shard
+
+
+@pytest.fixture
+def shards(inside: Inside, tmp_path: Path) -> list[Path]:
+    for number in (1, 2, 3):
+        done = inside(*RUN, "--shard", f"{number}/3", "--out", f"s{number}")
+        assert done.code in (0, 1), done.err
+    return [tmp_path / f"s{number}" for number in (1, 2, 3)]
+
+
+def description(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    return found
+
+
+def told(folder: Path) -> list[dict[str, Any]]:
+    return sorted(({**r, "seconds": 0} for r in read_results(folder)), key=lambda r: str(r["case"]))
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    info = description(folder)
+    change(info)
+    (folder / "run.json").write_text(json.dumps(info), encoding="utf-8")
+
+
+def test_shards_are_disjoint_and_together_everything() -> None:
+    items = list(range(17))
+    for count in (1, 2, 5, 17, 20):
+        parts = [Shard(number, count).of(items) for number in range(1, count + 1)]
+        assert sorted(item for part in parts for item in part) == items
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "a/b", "1/2/3", "-1/2", "1/9999999", "1 /2", "²/3"])
+def test_what_is_no_shard_is_refused(text: str) -> None:
+    with pytest.raises(ShardError, match="like 2/8"):
+        parse_shard(text)
+
+
+def test_merged_shards_are_the_run_as_a_whole(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
+    assert inside(*RUN, "--out", "whole").code == 1
+    merged = inside("merge", *shards, "--out", "merged")
+    assert (merged.code, merged.err) == (1, "")
+    assert told(tmp_path / "merged") == told(tmp_path / "whole")
+    found, whole = description(tmp_path / "merged"), description(tmp_path / "whole")
+    for key in ("cases", "counts", "digests", "selection", "complete", "shard", "clauses", "expected_failures"):
+        assert found[key] == whole[key], key
+    for key in ("findings", "grade", "counts", "unexpected", "bias", "class", "description"):
+        assert found["targets"][0][key] == whole["targets"][0][key], key
+    assert [origin["shard"] for origin in found["merged"]] == ["1/3", "2/3", "3/3"]
+    (folder,) = found["targets"][0]["evidence"]["folders"].values()
+    assert (tmp_path / "merged" / folder / "evidence.json").is_file()
+    assert (tmp_path / "merged" / "report" / "index.html").is_file()
+    assert inside("report", "merged", "whole", "--out", "both").code == 0
+
+
+def test_what_is_missing_in_a_merged_run_is_told_and_can_be_had(
+    inside: Inside, shards: list[Path], tmp_path: Path
+) -> None:
+    merged = inside("merge", shards[0], shards[2], "--out", "merged")
+    assert merged.code == 1
+    assert "did not finish" in merged.err
+    assert "backend:lengths_ignored lacks 2 of 7 cases" in merged.err
+    assert description(tmp_path / "merged")["complete"] is False
+    command = merged.err.splitlines()[-1].removeprefix("to have them: onnxspec ")
+    assert inside(*shlex.split(command)).code == 1
+    assert description(tmp_path / "merged")["complete"] is True
+    every = [result for shard in shards for result in told(shard)]
+    assert told(tmp_path / "merged") == sorted(every, key=lambda r: str(r["case"]))
+
+
+def test_runs_of_other_targets_stand_side_by_side(inside: Inside, tmp_path: Path) -> None:
+    for name in ("conforming", "jittery"):
+        assert inside("run", "--target", f"backend:{name}", *CASES, "--out", name).code == 0
+    assert inside("merge", "conforming", "jittery", "--out", "both").code == 0
+    assert [t["name"] for t in description(tmp_path / "both")["targets"]] == ["backend:conforming", "backend:jittery"]
+    assert told(tmp_path / "both") == sorted(
+        told(tmp_path / "conforming") + told(tmp_path / "jittery"), key=lambda r: str(r["case"])
+    )
+
+
+def test_what_two_runs_both_have_is_there_once(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
+    shutil.copytree(shards[0], tmp_path / "again")
+    assert inside("merge", *shards, "again", "--out", "merged").code == 1
+    assert len(told(tmp_path / "merged")) == sum(len(told(shard)) for shard in shards)
+
+
+def test_a_line_that_a_kill_cut_off_is_no_result(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
+    every = sum(map(len, map(told, shards)))
+    journal = shards[1] / "journal.jsonl"
+    whole = journal.read_bytes()
+    journal.write_bytes(whole[: whole.rindex(b'{"record":"observed"') + 100])
+    done = inside("merge", *shards, "--out", "merged")
+    assert done.code == 1
+    assert "s2: journal.jsonl: ends in an incomplete line of 100 bytes" in done.err
+    assert len(told(tmp_path / "merged")) == every - 1
+    assert description(tmp_path / "merged")["complete"] is False
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda info: info.update(profile="smoke"), "profile: 'core' and 'smoke'"),
+        (lambda info: info.update(onnxspec="0.0.1"), "onnxspec"),
+        (lambda info: info["digests"].update({"LSTM-14": "other"}), r"\(digests\) for LSTM-14"),
+        (lambda info: info.update(expected_failures=False), "s3 was run with --no-expected, .*s1 was not"),
+        (lambda info: info["targets"][0].update(options={"module": "x"}), "their options differs"),
+        (lambda info: info["targets"][0].update({"class": "tf32"}), "their class differs"),
+        (lambda info: info["targets"][0]["description"].update(version="9"), "version is .* and '9'"),
+        (lambda info: info.update(schema=7), "in form 7"),
+        (lambda info: info.pop("digests"), "missing required field `digests`"),
+    ],
+)
+def test_runs_that_do_not_belong_together_are_refused(
+    inside: Inside, shards: list[Path], tmp_path: Path, change: Callable[[dict[str, Any]], None], named: str
+) -> None:
+    edit(shards[2], change)
+    done = inside("merge", *shards, "--out", "merged")
+    assert done.code == 2
+    assert re.search(named, done.complaint)
+    assert "s3" in done.complaint
+    assert not (tmp_path / "merged").exists()
+
+
+def test_two_results_of_one_case_that_differ_are_refused(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
+    shutil.copytree(shards[0], tmp_path / "again")
+    journal = tmp_path / "again" / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"verdict":"pass"', b'"verdict":"crashed"', 1))
+    done = inside("merge", *shards, "again", "--out", "merged")
+    assert done.code == 2
+    assert "two results that differ: pass in" in done.complaint
+    assert "crashed in" in done.complaint
+
+
+def test_what_is_no_run_or_already_one_is_told(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert (
+        "empty: holds none of journal.jsonl, results.jsonl and run.json, so it is no run"
+        in inside("merge", "empty", "--out", "m").complaint
+    )
+    lone = tmp_path / "lone"
+    lone.mkdir()
+    shutil.copy(shards[0] / "results.jsonl", lone)
+    assert "lone: run.json is missing" in inside("merge", *shards, lone, "--out", "m").complaint
+    assert "already holds a run" in inside("merge", shards[1], "--out", shards[2]).complaint
+    assert "is one of the runs" in inside("merge", shards[1], "--out", shards[1], "--overwrite").complaint
+    assert len(told(shards[1])) > 0
+    assert inside("merge", shards[1]).code == 2
+
+
+def test_a_shard_of_nothing_and_one_that_is_none_are_usage(inside: Inside) -> None:
+    assert "fewer cases than shards" in inside("run", *CASES[:2], "--shard", "2/2").complaint
+    assert "like 2/8" in inside("run", *CASES, "--shard", "8").complaint
+
+
+def test_resume_goes_on_with_the_same_shard_only(inside: Inside, shards: list[Path]) -> None:
+    assert "another shard" in inside(*RUN, "--shard", "2/3", "--out", shards[0], "--resume").complaint
+    assert "another shard" in inside(*RUN, "--out", shards[0], "--resume").complaint
+
+
+def test_shards_of_cases_of_another_domain_are_merged(inside: Inside, tmp_path: Path) -> None:
+    chosen = ["run", "--op", "ExtendedLSTM", "--profile", "smoke", "--target", "onnxruntime"]
+    for number in (1, 2):
+        assert inside(*chosen, "--shard", f"{number}/2", "--out", f"e{number}").code == 0
+    assert inside("merge", "e1", "e2", "--out", "merged").code == 0
+    assert description(tmp_path / "merged")["complete"] is True
+    assert description(tmp_path / "merged")["targets"][0]["disagreements"]
+
+
+def test_a_merged_wrap_lane_is_one(inside: Inside, tmp_path: Path) -> None:
+    wrapped = [*naming(pick(3, plain)), "--target", "onnxruntime", "--wrap", "neg"]
+    for number in (1, 2):
+        assert inside("run", *wrapped, "--shard", f"{number}/2", "--out", f"w{number}").code == 0
+    assert inside("merge", "w1", "w2", "--out", "merged").code == 0
+    found = description(tmp_path / "merged")
+    assert (found["complete"], found["targets"][0]["wrap"]) == (True, "neg")
+    edit(tmp_path / "w2", lambda info: info["targets"][0].update(wrap="cast"))
+    assert "their wrap differs" in inside("merge", "w1", "w2", "--out", "other").complaint
+
+
+def test_a_damaged_line_costs_its_result_and_is_named(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
+    every = sum(map(len, map(told, shards)))
+    journal = shards[0] / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    number = next(n for n, line in enumerate(lines) if line.startswith(b'{"record":"observed"'))
+    journal.write_bytes(b"".join(b"{}\n" if n == number else line for n, line in enumerate(lines)))
+    done = inside("merge", *shards, "--out", "merged")
+    assert done.code == 1
+    assert f"s1: journal.jsonl:{number + 1}: " in done.err
+    assert "lacks 1 of 7 cases" in done.err
+    assert len(told(tmp_path / "merged")) == every - 1
+
+
+def test_a_merge_of_nothing_is_no_success(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
+    edit(shards[0], lambda info: info.update(targets=[]))
+    journal = shards[0] / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes().splitlines(keepends=True)[0])
+    done = inside("merge", shards[0], "--out", "merged")
+    assert done.code == 1
+    assert "no run has a target" in done.err
+    assert description(tmp_path / "merged")["complete"] is False
+
+
+def test_results_of_nothing_that_there_is_are_refused(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
+    """They have the right types, and name a clause, a case or a target that nobody knows."""
+    journal = shards[0] / "journal.jsonl"
+    whole = journal.read_bytes()
+    for old, new, named in (
+        (b'"version":14', b'"version":7', "does not fit the case: version"),
+        (b'"clause":null', b'"clause":"lstm.hearsay"', "does not fit the case: clause"),
+        (b'"case":"', b'"case":"\\u001b[2Jx', "is not among what was to be run"),
+        (b'"target":"backend:lengths_ignored","verdict"', b'"target":"","verdict"', "is not among what was to be run"),
+    ):
+        head, mark, rest = whole.partition(b'{"record":"observed"')
+        assert old in rest
+        journal.write_bytes(head + mark + rest.replace(old, new, 1))
+        before = journal.read_bytes()
+        done = inside("merge", *shards, "--out", "merged")
+        assert done.code == 2
+        assert named in done.complaint
+        assert "\x1b" not in done.complaint
+        again = inside(*RUN, "--shard", "1/3", "--out", shards[0], "--resume")
+        assert (again.code, journal.read_bytes()) == (2, before)
+        assert named in again.complaint
+
+
+def test_nothing_foreign_reaches_the_terminal_as_it_stands(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
+    """A name or a message of a run folder forges no line and moves no cursor."""
+    forged = "\\u001b[2J\\u202e\\nonnxruntime: 1000 pass"
+    for name in ("journal.jsonl", "run.json"):
+        path = shards[0] / name
+        text = path.read_text().replace("backend:lengths_ignored", f"backend:{forged}")
+        path.write_text(text.replace('"message":"', f'"message":"{forged}'))
+    done = inside("merge", shards[0], "--out", "merged")
+    assert done.code in (0, 1)
+    assert "\\x1b[2J" in done.out
+    assert not {"\x1b", "\u202e"} & set(done.out + done.err)
+    assert not [line for line in (done.out + done.err).splitlines() if line.startswith("onnxruntime: 1000")]

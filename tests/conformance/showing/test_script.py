@@ -1,0 +1,333 @@
+"""Scripts for people who have no onnxspec: run as they would run them, in a process of their own."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib.util
+import io
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from onnxspec.cases import Case, CaseSpec, build_case, profile
+from onnxspec.conformance.showing.script import script_of
+from onnxspec.conformance.showing.script_parts import ratios
+from onnxspec.conformance.targets.target import Target, parse_target
+from onnxspec.reference import Interpretations, evaluate, expect
+
+from ..miniatures import needs_cell_output
+
+PLAIN = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, outputs=("Y", "Y_h", "Y_c"), weights="initializer")
+REFERENCE = parse_target("onnx-reference")
+
+# A backend that answers what it finds in a file, and one that computes.
+CANNED = """
+import os
+import numpy as np
+class Prepared:
+    def run(self, inputs):
+        with np.load(os.environ["CANNED"]) as held:
+            return [held[name] for name in held.files]
+def prepare(model, device):
+    return Prepared()
+"""
+COMPUTING = """
+from onnx.backend.base import Backend
+from onnx.reference import ReferenceEvaluator
+class Computing(Backend):
+    @classmethod
+    def run_model(cls, model, inputs, device="CPU", **kwargs):
+        assert device == "NPU"
+        names = [value.name for value in model.graph.input]
+        return ReferenceEvaluator(model).run(None, dict(zip(names, inputs)))
+"""
+ADAPTER = """
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+class Adapter:
+    def __init__(self, options):
+        assert options == {"level": 3}
+    def prepare(self, model):
+        self.evaluator = ReferenceEvaluator(onnx.load_model_from_string(model))
+        return self
+    def run(self, feeds):
+        return self.evaluator.run(None, feeds)
+"""
+
+
+def _run(
+    tmp_path: Path, spec: CaseSpec, target: Target | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    path = tmp_path / "reproduce.py"
+    path.write_text(script_of(build_case(spec), target), encoding="utf-8")
+    # Run outside the tree, so that nothing of this project can be imported by chance.
+    return subprocess.run(
+        [sys.executable, str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        timeout=590,
+        env={**os.environ, **environment},
+    )
+
+
+def _names(text: str) -> dict[str, Any]:
+    """What a script for onnx's reference evaluator holds after it ran in this process."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit, TypeError, ValueError):
+        exec(compile(text, "script", "exec"), names)
+    return names
+
+
+def _canned(tmp_path: Path, **outputs: np.ndarray) -> dict[str, str]:
+    (tmp_path / "canned.py").write_text(CANNED, encoding="utf-8")
+    np.savez(tmp_path / "outputs.npz", **outputs)  # type: ignore[arg-type] # stubs of newer NumPy
+    return {"CANNED": str(tmp_path / "outputs.npz"), "PYTHONPATH": str(tmp_path)}
+
+
+def _expected(case: Case, interpretations: Interpretations | None = None) -> dict[str, np.ndarray]:
+    trial = case.trial
+    dtype = trial.feeds[-1].inputs["X"].dtype
+    return {name: v.astype(dtype) for name, v in evaluate(trial.node, trial.feeds[-1].inputs, interpretations).items()}
+
+
+def test_a_right_result_on_onnxruntime(tmp_path: Path) -> None:
+    found = _run(tmp_path, replace(PLAIN, direction="bidirectional", bias=True, initial="all", lengths="ragged"))
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.rstrip().endswith(": inside")
+    assert "run 1, Y[" in found.stdout
+    assert "|error|/radius 0." in found.stdout
+
+
+def test_what_onnxruntime_leaves_unwritten_shows_every_time(tmp_path: Path) -> None:
+    found = _run(tmp_path, replace(PLAIN, T=0, initial="all"))
+    assert found.returncode == 1, found.stderr
+    assert "Y_c[0, 0, 0]: got nan, expected 0, radius 0, |error|/radius inf" in found.stdout
+    assert found.stdout.rstrip().endswith("worst |error|/radius: inf: outside")
+
+
+def test_a_crash_of_onnxruntime_is_a_crash_of_the_script(tmp_path: Path) -> None:
+    found = _run(tmp_path, replace(PLAIN, N=0))
+    assert found.returncode not in (0, 1)
+    assert "Traceback" not in found.stderr
+
+
+@needs_cell_output
+def test_a_wrong_result_of_the_reference_evaluator(tmp_path: Path) -> None:
+    found = _run(tmp_path, replace(PLAIN, lengths="ragged"), REFERENCE)
+    assert found.returncode == 1, found.stderr
+    assert "Y_h[" in found.stdout
+    assert found.stdout.rstrip().endswith(": outside")
+
+
+@needs_cell_output
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float64"])
+def test_types(tmp_path: Path, kind: str) -> None:
+    if kind == "bfloat16" and onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16).itemsize != 2:
+        pytest.skip("onnx before 1.19 has no NumPy type for bfloat16")
+    spec = replace(PLAIN, version=22, type=kind, T=1, bias=True, initial="all")
+    found = _run(tmp_path, spec, REFERENCE)
+    assert (found.returncode, found.stdout.rstrip()[-6:]) == (0, "inside"), found.stderr
+    found = _run(tmp_path, replace(spec, clip=0.125), REFERENCE)  # the evaluator ignores clip
+    assert found.returncode == 1, found.stderr
+    assert found.stdout.rstrip().endswith("outside")
+
+
+@needs_cell_output
+@pytest.mark.parametrize("version", [1, 7, 14, 22])
+def test_model_and_inputs_are_the_case_s_own_bytes(version: int) -> None:
+    for spec in profile("smoke", "LSTM", version):
+        case = build_case(spec)
+        names = _names(script_of(case, REFERENCE))
+        assert names["model"].SerializeToString(deterministic=True) == case.trial.model, spec.id
+        assert len(names["FEEDS"]) == len(case.trial.feeds)
+        for feed, written in zip(case.trial.feeds, names["FEEDS"], strict=True):
+            assert list(written) == list(feed.fed)
+            for name, array in feed.fed.items():
+                np.testing.assert_array_equal(written[name].astype(np.float64), array.astype(np.float64))
+                assert written[name].dtype.name == array.dtype.name.replace("bfloat16", "float32")
+
+
+@needs_cell_output
+def test_inputs_that_no_generator_made_are_there_byte_for_byte() -> None:
+    spec = replace(PLAIN, T=8, data="nan-padding", lengths="ragged", weights="input")
+    case = build_case(spec)
+    (feed,) = case.trial.feeds
+    assert np.isnan(feed.inputs["X"]).any()
+    text = script_of(case, REFERENCE)
+    np.testing.assert_array_equal(_names(text)["FEEDS"][0]["X"], feed.inputs["X"])
+    W = feed.inputs["W"].copy()
+    W[0, 0, 0] += 1
+    changed = replace(feed, inputs={**feed.inputs, "W": W}, fed={**feed.fed, "W": W})
+    text = script_of(replace(case, trial=replace(case.trial, feeds=(changed,))), REFERENCE)
+    np.testing.assert_array_equal(_names(text)["FEEDS"][0]["W"], W)
+
+
+@needs_cell_output
+@pytest.mark.parametrize("spec", [PLAIN, CaseSpec("LSTM", 14), replace(PLAIN, type="bfloat16", version=22)])
+def test_expected_numbers_are_the_reference_s(spec: CaseSpec) -> None:
+    case = build_case(spec)
+    inputs = case.trial.feeds[0].inputs
+    ((run,),) = _names(script_of(case, REFERENCE))["EXPECTED"].values()
+    for e in expect(case.trial.node, inputs, {}):
+        value, radius = run[e.output]
+        np.testing.assert_array_equal(value, e.number.value)
+        assert (radius >= e.number.radius).all()
+        assert (radius <= e.number.radius * 1.02).all()
+
+
+def test_padding_is_only_convention_and_demands_nothing(tmp_path: Path) -> None:
+    case = build_case(replace(PLAIN, lengths="short"))
+    outputs = _expected(case)
+    outputs["Y"][3] = 7
+    target = parse_target("backend:canned")
+    assert _run(tmp_path, case.spec, target, **_canned(tmp_path, **outputs)).returncode == 0
+    outputs["Y"][2] = 7
+    assert _run(tmp_path, case.spec, target, **_canned(tmp_path, **outputs)).returncode == 1
+
+
+@pytest.mark.parametrize("gate", ["input", "forget"])
+@pytest.mark.parametrize("clip", ["clipped", "unclipped"])
+def test_every_interpretation_is_accepted(tmp_path: Path, gate: str, clip: str) -> None:
+    case = build_case(replace(PLAIN, clip=0.125, input_forget=1, initial="all"))
+    outputs = _expected(case, Interpretations(coupled_gate=gate, cell_output_clip=clip))
+    found = _run(tmp_path, case.spec, parse_target("backend:canned"), **_canned(tmp_path, **outputs))
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert f"cell_output_clip {clip}, coupled_gate {gate}:" in found.stdout
+
+
+@pytest.mark.parametrize("form", ["shape", "type", "nan"])
+def test_outputs_of_another_form(tmp_path: Path, form: str) -> None:
+    case = build_case(PLAIN)
+    outputs = _expected(case)
+    if form == "nan":
+        outputs["Y"][0, 0, 0, 0] = np.nan
+    else:
+        outputs["Y"] = outputs["Y"][:-1] if form == "shape" else outputs["Y"].astype(np.float64)
+    found = _run(tmp_path, case.spec, parse_target("backend:canned"), **_canned(tmp_path, **outputs))
+    assert found.returncode == 1
+    assert {"shape": "must be float32 (4, 1, 3, 5)", "type": "is float64", "nan": "got nan"}[form] in found.stdout
+
+
+def test_y_may_be_missing_only_where_that_is_open(tmp_path: Path) -> None:
+    prepared = CANNED.replace("return [held", "return [None] + [held")
+    spec = replace(PLAIN, version=1)
+    case = build_case(spec)
+    outputs = {name: array for name, array in _expected(case).items() if name != "Y"}
+    environment = _canned(tmp_path, **outputs)
+    (tmp_path / "canned.py").write_text(prepared, encoding="utf-8")
+    target = parse_target("backend:canned")
+    assert _run(tmp_path, spec, target, **environment).returncode == 0
+    found = _run(tmp_path, replace(spec, output_sequence=1), target, **environment)
+    assert found.returncode == 1
+    assert "Y is missing" in found.stdout
+
+
+def test_a_session_is_run_with_other_data_before(tmp_path: Path) -> None:
+    found = _run(tmp_path, replace(PLAIN, reruns="sizes", dimensions="symbolic"))
+    assert found.returncode == 0, found.stderr
+    assert "run 1, Y[" in found.stdout
+    assert "run 2, Y[" in found.stdout
+
+
+@needs_cell_output
+def test_a_backend_that_is_a_class(tmp_path: Path) -> None:
+    (tmp_path / "computing.py").write_text(COMPUTING, encoding="utf-8")
+    target = Target("npu", "backend", {"module": "computing", "device": "NPU"})
+    found = _run(tmp_path, PLAIN, target, PYTHONPATH=str(tmp_path))
+    assert found.returncode == 0, found.stderr
+
+
+@needs_cell_output
+def test_an_adapter_of_the_user_s_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(ADAPTER, encoding="utf-8")
+    found = _run(tmp_path, PLAIN, Target("mine", str(path), {"level": 3}))
+    assert found.returncode == 0, found.stderr
+
+
+def test_options_of_onnxruntime_are_in_the_script(tmp_path: Path) -> None:
+    options = {"threads": 2, "optimize": True, "session_options": {"session.set_denormal_as_zero": True}}
+    target = Target("ort", "onnxruntime", options)
+    text = script_of(build_case(PLAIN), target)
+    assert "intra_op_num_threads = options.inter_op_num_threads = 2" in text
+    assert "ORT_ENABLE_ALL" in text
+    assert "{'session.set_denormal_as_zero': '1'}" in text
+    assert _run(tmp_path, PLAIN, target).returncode == 0
+    device = Target("gpu", "onnxruntime", {"provider": "CUDAExecutionProvider", "provider_options": {"device_id": 1}})
+    text = script_of(build_case(PLAIN), device)
+    assert """providers=[("CUDAExecutionProvider", {'device_id': '1'})]""" in text
+    assert "'session.disable_cpu_ep_fallback': '1'" in text
+
+
+def test_how_the_target_is_started_is_said() -> None:
+    command = ("docker", "exec", "-i", "a b", "python3", "{worker}")
+    target = replace(parse_target("onnxruntime"), command=command, environment={"DEVICE": "0\n1"})
+    text = script_of(build_case(PLAIN), target)
+    assert "# The target is started with: 'DEVICE=0 1' docker exec -i 'a b' python3\n" in text
+    ast.parse(text)
+
+
+def _chosen(target: str) -> Target:
+    own = {
+        "own": Target("own", "/some/own.py", {"a": 1}),
+        "program": Target("program", "external", {"a": 1}, ("node", "worker.mjs"), {"B": "2"}, folder="/some/where"),
+    }
+    return own[target] if target in own else parse_target(target)
+
+
+TARGETS = ("onnxruntime", "onnx-reference", "backend:some.module", "openvino", "tract", "own", "program")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_scripts_are_short_and_stand_alone(target: str) -> None:
+    chosen = _chosen(target)
+    for version in (14, 22):
+        for spec in profile("smoke", "LSTM", version):
+            text = script_of(build_case(spec), chosen)
+            assert len(text.splitlines()) <= 220, spec.id
+            imported = {
+                name.split(".")[0]
+                for statement in ast.walk(ast.parse(text))
+                if isinstance(statement, (ast.Import, ast.ImportFrom))
+                for name in (
+                    [a.name for a in statement.names] if isinstance(statement, ast.Import) else [str(statement.module)]
+                )
+            }
+            assert imported - set(sys.stdlib_module_names) <= {"numpy", "onnx", "onnxruntime"}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ruff") is None, reason="ruff is not installed")
+@pytest.mark.parametrize("target", TARGETS)
+def test_scripts_pass_the_linter(tmp_path: Path, target: str) -> None:
+    chosen = _chosen(target)
+    for version in (1, 14, 22):
+        for number, spec in enumerate(profile("smoke", "LSTM", version)):
+            (tmp_path / f"case_{version}_{number}.py").write_text(script_of(build_case(spec), chosen), encoding="utf-8")
+    rules = "E,F,W,I,B,UP,C4,SIM,RUF"
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--line-length=120", f"--select={rules}", "."]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert found.returncode == 0, found.stdout
+
+
+def test_ratios() -> None:
+    value = np.array([1.0, 1.0, 0.0, 60000.0, 60000.0, 60000.0, 1.0, 1.0, 2.0])
+    radius = np.array([0.5, 0.5, 0.0, 9000.0, 9000.0, 100.0, np.inf, 0.5, 0.0])
+    got = np.array([1.25, 3.0, 0.0, np.inf, -np.inf, np.inf, np.nan, np.nan, 2.5])
+    assert ratios(got, value, radius, 65504.0).tolist() == [0.5, 4.0, 0, 0, np.inf, np.inf, -1, np.inf, np.inf]
+
+
+@needs_cell_output
+def test_the_model_checks() -> None:
+    names = _names(script_of(build_case(PLAIN), REFERENCE))
+    onnx.checker.check_model(names["model"], full_check=True)

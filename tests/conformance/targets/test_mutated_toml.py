@@ -1,0 +1,197 @@
+"""targets.toml and lists of expected failures that anybody wrote: read, or one line that says what is wrong."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomlkit
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from onnxspec.cases import CaseSpec
+from onnxspec.conformance.checking.suppression import SuppressionError, read_suppressions
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.results.expected.entries import ExpectedFailureError, applying, parse_expected, stale
+from onnxspec.conformance.targets.target import TargetError, parse_target, table_names
+
+few = settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+ODD_TEXTS = st.sampled_from(
+    [
+        *(
+            "",
+            " ",
+            "\0",
+            "a\nb\x1b[31m",
+            "~nobody-of-that-name/x",
+            "~nobody-of-that-name/x.py",
+            "x\0.py",
+            "a=b",
+            "\u202e",
+        ),
+        *("9" * 5000 + "-", ">=" + "9" * 5000, ">=1.20, <1.23", "7-14", "-", "[" * 300, "*" * 300, "n" * 5000),
+        *("onnxruntime", "external", "backend", "float32", "GRU", "LSTM", "wrong", "strict", "{worker}", "ssh"),
+    ]
+)
+ODD_VALUES = st.recursive(
+    ODD_TEXTS
+    | st.text(max_size=8)
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.just(10**400)
+    | st.dates(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ODD_TEXTS | st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def plain_of(value: Any) -> Any:
+    """What TOML can hold of it: no surrogates, which tomlkit would write as they are."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [plain_of(inner) for inner in value]
+    if isinstance(value, dict):
+        return {plain_of(key): plain_of(inner) for key, inner in value.items()}
+    return value
+
+
+TARGET_KEYS = (
+    *("adapter", "provider", "options", "interpreter", "command", "environment", "time_limit", "memory_limit"),
+    *("output_limit", "accuracy", "expected", "nonsense"),
+)
+GOOD_TARGET = {"adapter": "onnxruntime", "time_limit": 120, "environment": {"A": "0"}}
+ENTRY_KEYS = (
+    *("reason", "op", "versions", "types", "features", "clauses", "faults", "cases", "verdicts", "link"),
+    *("runtime", "program", "nonsense"),
+)
+GOOD_ENTRY = {"reason": "so", "op": "LSTM", "versions": [7, "14-"], "runtime": ">=1.20", "cases": ["lstm-*"]}
+
+
+def tables(keys: tuple[str, ...]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.dictionaries(st.sampled_from(keys), ODD_VALUES | st.lists(ODD_TEXTS, max_size=2), max_size=3)
+
+
+def damaged(text: str, seed: int) -> str:
+    """The text with a few characters cut, doubled or replaced."""
+    draw = random.Random(seed)
+    characters = list(text)
+    for _ in range(draw.randrange(1, 4)):
+        at = draw.randrange(len(characters) + 1)
+        characters[at : at + draw.randrange(4)] = draw.choice(
+            ["", "[", "]", '"', "\n", "=", "{", "9", "\0", "é", "'''"]
+        )
+    return "".join(characters)
+
+
+def one_line(error: Exception, begin: str = "") -> None:
+    assert str(error).startswith(begin)
+    assert "\n" not in str(error)
+
+
+def read_targets(path: Path) -> None:
+    """Read a file as every command does, up to the words by which a worker starts."""
+    try:
+        for name in table_names(path):
+            try:
+                target = parse_target(name, path)
+            except TargetError as error:
+                one_line(error)
+            else:
+                assert target.name == name
+                assert 0 < target.time_limit < float("inf")
+                assert all("\0" not in word for word in (*target.command, target.expected, target.adapter))
+                assert not any("\0" in word for pair in target.environment.items() for word in pair)
+                assert all(key and "=" not in key for key in target.environment)
+    except TargetError as error:
+        one_line(error)
+
+
+@given(tables(TARGET_KEYS), ODD_TEXTS)
+@example({"expected": "~nobody-of-that-name/x"}, "box")
+@example({"interpreter": "~nobody-of-that-name/python"}, "box")
+@example({"adapter": "~nobody-of-that-name/x.py"}, "box")
+@example({"adapter": "x\0.py"}, "box")
+@example({"expected": "\0"}, "box")
+@example({"command": ["a\0b"]}, "box")
+@example({"environment": {"A=B": ""}}, "box")
+@example({"environment": {"": "1"}}, "box")
+@example({"environment": {"A": "\0"}}, "box")
+@example({"time_limit": 10**400}, "box")
+@example({"a\nb": 1}, "c\nd")
+@few
+def test_a_table_of_targets_is_read_or_refused_in_one_line(tmp_path: Path, table: dict[str, Any], name: str) -> None:
+    path = tmp_path / "targets.toml"
+    path.write_text(tomlkit.dumps(plain_of({name: {**GOOD_TARGET, **table}})), encoding="utf-8")
+    read_targets(path)
+
+
+@given(st.integers(0, 2**32))
+@few
+def test_a_damaged_file_of_targets_is_read_or_refused_in_one_line(tmp_path: Path, seed: int) -> None:
+    text = tomlkit.dumps({"box": {**GOOD_TARGET, "command": ["ssh", "box", "{stdin}"]}, "other": GOOD_TARGET})
+    path = tmp_path / "targets.toml"
+    path.write_text(damaged(text, seed), encoding="utf-8")
+    read_targets(path)
+
+
+PROBE = SpecProbe(CaseSpec("LSTM", 14))
+
+
+def read_expected(text: str) -> None:
+    """Read a list, and use it as a run does."""
+    try:
+        entries = parse_expected(text, "list.toml")
+    except ExpectedFailureError as error:
+        one_line(error, "list.toml:")
+    else:
+        for version in ("1.23.2+gpu", "", "9" * 5000, "v1"):
+            stale(applying(entries, {"version": version, "runtime": "r"}), [(PROBE, Verdict.PASS)])
+
+
+@given(tables(ENTRY_KEYS), tables(("adapter", "provider", "program", "runtime", "nonsense")))
+@example({"versions": ["9" * 5000 + "-"]}, {})
+@example({"runtime": ">=" + "9" * 5000}, {})
+@example({}, {"runtime": "<" + "9" * 5000})
+@example({"types": ["a\nb"]}, {})
+@few
+def test_a_list_of_expected_failures_is_read_or_refused_in_one_line(
+    entry: dict[str, Any], header: dict[str, Any]
+) -> None:
+    read_expected(tomlkit.dumps(plain_of({"target": header, "expected": [GOOD_ENTRY, {**GOOD_ENTRY, **entry}]})))
+
+
+@given(st.integers(0, 2**32))
+@few
+def test_a_damaged_list_is_read_or_refused_in_one_line(seed: int) -> None:
+    text = tomlkit.dumps({"target": {"adapter": "onnxruntime"}, "expected": [GOOD_ENTRY, GOOD_ENTRY]})
+    read_expected(damaged(text, seed))
+
+
+@pytest.mark.parametrize("version", ["9" * 5000, "1." + "9" * 5000])
+def test_a_version_of_thousands_of_digits_lies_in_no_range(version: str) -> None:
+    (entry,) = parse_expected(tomlkit.dumps({"expected": [{**GOOD_ENTRY, "runtime": ">=0"}]}), "list.toml")
+    assert not applying([entry], {"version": version})
+
+
+@pytest.mark.parametrize("number", ["0x" + "f" * 5000, str(2**63), "9" * 5000])
+def test_a_number_of_too_many_bits_is_refused(tmp_path: Path, number: str) -> None:
+    path = tmp_path / "targets.toml"
+    path.write_text(f"[box]\nadapter = {number}\n", encoding="utf-8")
+    with pytest.raises(TargetError, match="number too long"):
+        parse_target("box", path)
+    with pytest.raises(ExpectedFailureError, match="number too long"):
+        parse_expected(f"[[expected]]\nversions = [{number}]\n", "list.toml")
+    with pytest.raises(SuppressionError, match="number too long"):
+        read_suppressions(path)

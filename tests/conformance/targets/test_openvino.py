@@ -1,0 +1,103 @@
+"""OpenVINO, for real: tensors go in and come out as they are, and refusals say why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from onnxspec.cases import CaseSpec
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.stream import tried
+from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.workers.process import Job, TargetProcess, TargetUnavailable
+
+from ..runtimes import runtime
+
+TYPES: list[tuple[int, Any]] = [
+    (TensorProto.FLOAT, np.float32),
+    (TensorProto.FLOAT16, np.float16),
+    (TensorProto.DOUBLE, np.float64),
+    (TensorProto.BFLOAT16, ml_dtypes.bfloat16),
+    (TensorProto.INT32, np.int32),
+]
+
+
+def reshaping(element: int) -> bytes:
+    """A model that keeps every number: X as it is, and with another shape."""
+    graph = helper.make_graph(
+        [
+            helper.make_node("Identity", ["X"], ["Y"]),
+            helper.make_node("Transpose", ["X"], ["Z"], perm=[1, 0]),
+        ],
+        "g",
+        [helper.make_tensor_value_info("X", element, (2, 3))],
+        [helper.make_tensor_value_info("Z", element, (3, 2)), helper.make_tensor_value_info("Y", element, (2, 3))],
+    )
+    made: bytes = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8
+    ).SerializeToString()
+    return made
+
+
+@pytest.mark.parametrize(("element", "dtype"), TYPES)
+def test_tensors_go_in_and_come_out_in_the_graphs_order(element: int, dtype: Any) -> None:
+    value = np.array([[1, -2.5, 3.25], [0, 1000, -7]]).astype(dtype)
+    with TargetProcess(runtime("openvino")) as process:
+        description = process.start()
+        (outcome,) = process.run([Job("a", reshaping(element), ({"X": value},))])
+    assert description["runtime"] == "openvino"
+    assert outcome.status == "ran", outcome.message
+    ((outputs,),) = outcome.outputs
+    for got, must in zip(outputs, (value.T, value), strict=True):
+        assert got is not None
+        assert got.dtype == must.dtype
+        assert np.array_equal(got, must)
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({}, Verdict.PASS),
+        ({"type": "float16"}, Verdict.PASS),
+        ({"type": "bfloat16", "version": 22}, Verdict.PASS),
+        ({"type": "float64"}, Verdict.INACCURATE),
+        ({"peepholes": True}, Verdict.WRONG),
+        ({"lengths": "ragged"}, Verdict.PASS),
+        ({"lengths": "ragged", "dimensions": "symbolic", "weights": "initializer"}, Verdict.WRONG),
+        ({"activations": ("Affine", "Tanh", "Tanh"), "alpha": (0.5,), "beta": (0.1,)}, Verdict.UNSUPPORTED),
+    ],
+    ids=str,
+)
+def test_what_becomes_of_an_lstm(change: dict[str, Any], verdict: Verdict) -> None:
+    spec = replace(CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, initial="all", outputs=("Y", "Y_h")), **change)
+    target = runtime("openvino")
+    with TargetProcess(target) as process:
+        process.start()
+        (one,) = tried(process, [SpecProbe(spec)], target.accuracy)
+    assert one.judgement.verdict is verdict, one.judgement.message
+    if verdict is Verdict.UNSUPPORTED:
+        assert one.judgement.message.endswith("Unknown activation function: affine")
+        assert len(one.judgement.message) < 150
+
+
+@pytest.mark.parametrize(
+    ("option", "complaint"),
+    [
+        ({"devise": "CPU"}, "unknown option 'devise'; known: config, device, precision"),
+        ({"precision": "rough"}, "precision 'rough'; one of accuracy, performance"),
+        ({"device": "NPU.7"}, "OpenVINO has no device NPU.7; it has CPU"),
+    ],
+)
+def test_a_wrong_option_is_told(option: dict[str, str], complaint: str) -> None:
+    with TargetProcess(runtime("openvino", **option)) as process, pytest.raises(TargetUnavailable, match=complaint):
+        process.start()
+
+
+def test_it_is_known_by_name() -> None:
+    assert parse_target("openvino").adapter == "openvino"

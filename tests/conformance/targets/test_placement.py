@@ -1,0 +1,207 @@
+"""Proof of placement: with a provider named, what did not run there does not count. The second half needs the real
+OpenVINO provider, in an environment of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
+import pytest
+
+from onnxspec.cases import CaseSpec
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import Probe, SpecProbe
+from onnxspec.conformance.probes.stream import tried
+from onnxspec.conformance.probes.wrapped import WrapProbe, wrap_lane
+from onnxspec.conformance.targets.adapters import adapter_source
+from onnxspec.conformance.targets.target import Target
+from onnxspec.conformance.workers.process import Outcome, TargetProcess, TargetUnavailable
+from onnxspec.conformance.workers.worker import load_adapter
+
+from ..runtimes import runtime
+
+SIZES: dict[str, Any] = {"T": 4, "N": 3, "I": 2, "H": 5}
+LSTM = CaseSpec("LSTM", 14, bias=True, initial="all", **SIZES)
+PEEPHOLES = replace(LSTM, peepholes=True)
+GRU = CaseSpec("GRU", 14, bias=True, initial="all", **SIZES)
+PROVIDER = "OpenVINOExecutionProvider"
+
+
+def adapter() -> dict[str, Any]:
+    """The names of onnxruntime's adapter."""
+    names: dict[str, Any] = load_adapter(adapter_source("onnxruntime"), {}).describe.__globals__
+    return names
+
+
+def judged(target: Target, *probes: Probe) -> list[tuple[Judgement, Outcome]]:
+    with TargetProcess(target) as process:
+        process.start()
+        return [(one.judgement, one.outcomes[0]) for one in tried(process, probes, target.accuracy)]
+
+
+# What any onnxruntime can show
+
+
+def test_nodes_around_the_one_under_test_may_be_anywhere() -> None:
+    names = adapter()
+    judge, fell_back = names["_judge_placement"], names["FellBackError"]
+    around = ("Cast", "Neg")
+    assert "P: LSTM a" in judge("P", [("C", "Cast", "b"), ("P", "LSTM", "a")], "record", around)
+    with pytest.raises(fell_back, match="some node ran on C"):
+        judge("P", [("C", "LSTM", "a"), ("P", "Cast", "b")], "record", around)
+    with pytest.raises(fell_back, match="nothing shows"):
+        judge("P", [("P", "Cast", "b")], "record", around)
+    with pytest.raises(fell_back, match="some node ran on CPUExecutionProvider"):
+        judge("P", [("CPUExecutionProvider", "Cast", "b"), ("P", "LSTM", "a")], "record")
+
+
+@pytest.mark.parametrize("where", ["P", "CPUExecutionProvider"])
+def test_an_empty_record_leaves_the_proof_to_the_profile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
+) -> None:
+    """Some providers (onnxruntime-webgpu 1.27) leave none, though the profile shows that they ran the node."""
+    profile = tmp_path / "profile.json"
+    profile.write_text(json.dumps([{"cat": "Node", "name": "n", "args": {"provider": where, "op_name": "LSTM"}}]))
+    names = adapter()
+
+    class Recorded:
+        def __init__(self, model: bytes, options: Any, **more: Any) -> None:
+            self.profiling = options.enable_profiling
+
+        def get_provider_graph_assignment_info(self) -> list[Any]:
+            return []
+
+        def end_profiling(self) -> str:
+            assert self.profiling
+            return str(profile)
+
+        get_inputs = get_outputs = get_provider_graph_assignment_info
+
+        def get_providers(self) -> list[str]:
+            return ["P"]
+
+        def disable_fallback(self) -> None:
+            pass
+
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["P"])
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Recorded)
+    session = names["Adapter"]({"provider": "P"}).prepare(b"a model")
+    if where == "P":
+        session.finish()
+        assert session.proof == "profile: P: LSTM n"
+    else:
+        with pytest.raises(names["FellBackError"], match="some node ran on CPU"):
+            session.finish()
+
+
+def test_a_digest_in_an_option_is_that_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    class Caught(Exception):
+        pass
+
+    def session(model: bytes, options: Any, providers: Any, enable_fallback: int) -> None:
+        seen.append(providers[0][1])
+        raise Caught
+
+    names = adapter()
+    options = {"provider_options": {"cache_key": "k-{digest}", "device_id": 0, "fast": True}}
+    built = names["Adapter"](options)
+    monkeypatch.setattr(onnxruntime, "InferenceSession", session)
+    for model in (b"one", b"two", b"one"):
+        with pytest.raises(Caught):
+            built._create(model, built._make_session_options())
+    assert seen[0] == seen[2] != seen[1]
+    assert len(seen[0].pop("cache_key")) == 2 + 64
+    assert seen[0] == {"device_id": "0", "fast": "1"}
+
+
+def test_a_library_of_operators_that_is_not_there_is_told(tmp_path: Path) -> None:
+    target = Target("a", "onnxruntime", {"custom_op_libraries": [str(tmp_path / "none.so")]})
+    with TargetProcess(target) as process, pytest.raises(TargetUnavailable, match=r"none\.so"):
+        process.start()
+
+
+class Plugins(types.SimpleNamespace):
+    """What onnxruntime says of plug-ins, for a provider that is not there."""
+
+    __version__ = "1.31.0"
+
+    def __init__(self, *devices: tuple[str, str]) -> None:
+        self.registered: list[tuple[str, str]] = []
+        self.devices = [
+            types.SimpleNamespace(ep_name=n, device=types.SimpleNamespace(type=types.SimpleNamespace(name=kind)))
+            for n, kind in devices
+        ]
+
+    def register_execution_provider_library(self, name: str, path: str) -> None:
+        self.registered.append((name, path))
+
+    def get_ep_devices(self) -> list[Any]:
+        return self.devices
+
+
+def test_a_plug_in_is_registered_and_its_device_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = adapter()
+    runtime = Plugins(("CPUExecutionProvider", "CPU"), ("Mine", "GPU"), ("Mine", "NPU"))
+    monkeypatch.setitem(names, "ort", runtime)
+    package = types.ModuleType("bringing_mine")
+    package.get_library_path = lambda: "/opt/libmine.so"  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "bringing_mine", package)
+    settings = {"provider_library": "bringing_mine", "provider_library_name": "", "device": "npu"}
+    (device,) = names["_plug_in"]("Mine", settings)
+    assert device.device.type.name == "NPU"
+    (device,) = names["_plug_in"]("Mine", {**settings, "device": "", "provider_library": "lib/m.so"})
+    assert device.device.type.name == "GPU"
+    assert runtime.registered == [("Mine", "/opt/libmine.so"), ("Mine", "lib/m.so")]
+    with pytest.raises(RuntimeError, match="Mine offers no CPU device here; there is Mine on GPU, Mine on NPU"):
+        names["_plug_in"]("Mine", {**settings, "device": "CPU"})
+    monkeypatch.setitem(names, "ort", types.SimpleNamespace(__version__="1.19.0"))
+    with pytest.raises(RuntimeError, match=r"this onnxruntime 1\.19\.0 has no plug-in providers"):
+        names["_plug_in"]("Mine", settings)
+
+
+# The real OpenVINO provider
+
+
+def test_what_the_provider_does_not_claim_is_no_pass() -> None:
+    ((alone, outcome),) = judged(runtime("onnxruntime-openvino"), SpecProbe(LSTM))
+    assert alone.verdict is Verdict.FALLBACK
+    assert "assigned to the default CPU EP" in outcome.proof
+
+
+def test_what_it_claims_is_proved_by_the_record() -> None:
+    ((alone, outcome),) = judged(runtime("onnxruntime-openvino"), SpecProbe(GRU))
+    assert alone.verdict is Verdict.PASS
+    assert outcome.proof == f"assignment record: {PROVIDER}: GRU gru"
+
+
+@pytest.mark.parametrize("name", ["neg", "cast", "layers"])
+def test_a_node_that_it_never_claims_alone_it_claims_among_others(name: str) -> None:
+    lane = wrap_lane(runtime("onnxruntime-openvino"), name)
+    right, wrong = judged(lane, WrapProbe(SpecProbe(LSTM), name), WrapProbe(SpecProbe(PEEPHOLES), name))
+    assert right[0].verdict is Verdict.PASS
+    assert f"{PROVIDER}: LSTM lstm" in right[1].proof
+    # And then it shows what it makes of input P.
+    assert wrong[0].verdict is Verdict.WRONG
+
+
+def test_a_quantized_node_does_not_keep_to_float32() -> None:
+    quantized = WrapProbe(SpecProbe(CaseSpec("LSTM", 14, weights="initializer", **SIZES)), "qdq")
+    ((judgement, outcome),) = judged(wrap_lane(runtime("onnxruntime-openvino"), "qdq"), quantized)
+    assert judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE)
+    assert f"{PROVIDER}: LSTM lstm" in outcome.proof
+
+
+def test_company_does_not_make_up_for_a_node_that_is_elsewhere() -> None:
+    lane = wrap_lane(runtime("onnxruntime-openvino"), "neg")
+    ((judgement, outcome),) = judged(lane, WrapProbe(SpecProbe(replace(LSTM, type="float64", version=7)), "neg"))
+    assert judgement.verdict in (Verdict.FALLBACK, Verdict.UNSUPPORTED)
+    ((judgement, outcome),) = judged(lane, WrapProbe(SpecProbe(replace(LSTM, T=0)), "neg"))
+    assert judgement.verdict is Verdict.FALLBACK
+    assert "CPUExecutionProvider: LSTM lstm" in outcome.proof

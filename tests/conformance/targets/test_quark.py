@@ -1,0 +1,236 @@
+"""AMD Quark's custom-op library: found, built and tried; its adapter; and its kernel against the model.
+
+What needs the library itself is skipped where the package amd-quark is not: install it (``pip install --no-deps
+amd-quark==0.13``) or name the folder it was unpacked to in ONNXSPEC_QUARK_PACKAGE.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+from onnxspec.conformance.cli.main import main
+from onnxspec.conformance.targets import adapters as targets
+from onnxspec.conformance.targets.adapters import quark_library
+from onnxspec.conformance.targets.adapters.quark_library import Library, NoLibrary
+from onnxspec.conformance.workers import worker
+from onnxspec.reference.operators.extended_lstm.kernel import Parameters, foundations, run_kernel
+from onnxspec.reference.operators.extended_lstm.tanhf import TANHF, system_tanhf
+
+from ...quark_random import KINDS, random_trial
+from ..miniatures import read_results
+
+PACKAGE = os.environ.get("ONNXSPEC_QUARK_PACKAGE", "")
+
+
+@pytest.fixture(scope="session")
+def library() -> Library:
+    try:
+        return quark_library.quark_library(package=PACKAGE)
+    except NoLibrary as error:
+        if PACKAGE or os.environ.get("ONNXSPEC_REQUIRE_QUARK"):  # who names one wants it tested
+            raise
+        pytest.skip(f"AMD Quark's library: {error}")
+
+
+@pytest.fixture(scope="session")
+def options(library: Library) -> Any:
+    made = ort.SessionOptions()
+    made.intra_op_num_threads = 1
+    made.log_severity_level = 4
+    made.register_custom_ops_library(library.path)
+    return made
+
+
+def run(options: Any, model: bytes, inputs: Any) -> Any:
+    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return session.run(None, dict(inputs))[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_model_is_the_kernel_bit_for_bit(options: Any, kind: str) -> None:
+    name = system_tanhf()
+    if name is None:
+        pytest.skip("this machine's C library has a tanhf of its own, on whose last bit equality rests")
+    for number in range(60):
+        trial = random_trial(kind, np.random.default_rng([11, KINDS.index(kind), number]))
+        parameters = Parameters.of(trial.attributes)
+        if foundations(**trial.inputs, parameters=parameters) and sys.platform != "linux":
+            continue  # what C++ leaves undefined is known for x86-64 under Linux only
+        theirs = run(options, trial.model(), trial.inputs)
+        ours = run_kernel(**trial.inputs, parameters=parameters, tanhf=TANHF[name])
+        np.testing.assert_array_equal(ours, theirs, err_msg=f"{kind} {number} {trial.attributes}")
+
+
+def test_the_old_name_is_the_same_operator(options: Any) -> None:
+    trial = random_trial("produced", np.random.default_rng(5))
+    new = run(options, trial.model(), trial.inputs)
+    old = run(options, trial.model("com.vai.quantize", "VitisLSTM"), trial.inputs)
+    np.testing.assert_array_equal(new, old)
+
+
+def adapter_text() -> str:
+    """The adapter and its parts, as one text that can travel."""
+    return targets.adapter_source("quark")
+
+
+def test_the_adapter_runs_a_node(library: Library) -> None:
+    adapter = worker.load_adapter(adapter_text(), {"library": library.path})
+    trial = random_trial("produced", np.random.default_rng(6))
+    (Y,) = adapter.prepare(trial.model()).run(dict(trial.inputs))
+    assert Y.shape == (*trial.inputs["X"].shape[:1], 2, 1, trial.attributes["hidden_size"])
+    described = adapter.describe()
+    assert described["library"] == library.path
+    assert described["custom_op_libraries"] == [library.path]
+    values = [float.fromhex(v) for v in described["tanhf"].split()]
+    name = system_tanhf()
+    if name is not None:
+        arguments = (np.arange(1, 145) / 16).astype(np.float32)
+        assert TANHF[name](arguments).tolist() == values
+
+
+def test_generated_directories_run_on_it_and_on_onnxruntime_with_the_library(
+    library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Cases that it computes right, wrong and not at all; they keep their operator, whatever their models call it."""
+    folder, out, tables = tmp_path / "cases", tmp_path / "run", tmp_path / "targets.toml"
+    tables.write_text(f"""
+        [plain]
+        adapter = "onnxruntime"
+        provider = "CPUExecutionProvider"
+        options.custom_op_libraries = [{json.dumps(library.path)}]
+
+        [amd]
+        adapter = "quark"
+        options.library = {json.dumps(library.path)}
+    """)
+    abouts = ("realistic-input", "old-name", "as-documented", "output-beyond-0.3", "rerun-data", "illegal-layout-one")
+    assert command("generate", folder, "--op", "ExtendedLSTM", "--all", *chosen(abouts)) == 0
+    assert "--all" not in capsys.readouterr().out
+    targets = ("--targets-file", tables, "--target", "plain", "--target", "amd")
+    assert command("run", "--cases", folder, *targets, "--out", out) == 1
+    found = read_results(out)
+    assert {(row["domain"], row["op"], row["version"]) for row in found} == {("com.amd.quark", "ExtendedLSTM", 1)}
+    verdicts = {(row["target"], about_of(row["case"]), row["verdict"]) for row in found}
+    right = ("realistic-input", "old-name", "rerun-data")
+    expected = {**dict.fromkeys(right, "pass"), "as-documented": "refused", "output-beyond-0.3": "wrong"}
+    assert verdicts == {(target, *pair) for target in ("plain", "amd") for pair in expected.items()}
+
+
+def command(*arguments: object) -> int:
+    """The command in this process; its exit code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["onnxspec", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return int(ended.value.code or 0)
+
+
+def chosen(abouts: tuple[str, ...]) -> list[str]:
+    """Options that choose cases of core by what they are about."""
+    return [word for about in abouts for word in ("--case", f"*.{about}.*")]
+
+
+def about_of(directory: str) -> str:
+    """What a generated case is about."""
+    return re.findall(r"^test_extendedlstm-1\.float32\.(.*)\.T\d", directory)[0]
+
+
+def test_the_adapter_says_what_it_cannot_do() -> None:
+    with pytest.raises(ValueError, match=r"unknown option 'libary'; known: .*library.*threads"):
+        worker.load_adapter(adapter_text(), {"libary": "x"})
+    with pytest.raises(ValueError, match="CPU"):
+        worker.load_adapter(adapter_text(), {"provider": "CUDAExecutionProvider"})
+
+
+def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quark_library.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(NoLibrary, match=r"amd-quark is not installed.*pip install --no-deps amd-quark"):
+        quark_library.quark_library()
+
+
+def test_another_package_of_that_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "quark").mkdir()
+    (tmp_path / "quark" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(NoLibrary, match="is another one"):
+        quark_library.quark_library()
+
+
+def test_no_such_folder_and_no_such_library(tmp_path: Path) -> None:
+    with pytest.raises(NoLibrary, match="does not hold AMD Quark"):
+        quark_library.quark_library(package=str(tmp_path))
+    with pytest.raises(NoLibrary, match="there is no file"):
+        quark_library.quark_library(library=str(tmp_path / "no.so"))
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package that holds the names of all sources and nothing in them."""
+    folder = tmp_path / "site" / "quark"
+    for name in quark_library._SOURCES:
+        path = folder / quark_library._FOLDER / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    (folder / "version.py").write_text("__version__ = '9.9'\n")
+    return folder.parent
+
+
+def test_missing_compiler(monkeypatch: pytest.MonkeyPatch, package: Path, tmp_path: Path) -> None:
+    with pytest.raises(NoLibrary, match="no compiler 'no-such-compiler'"):
+        quark_library.quark_library(package=str(package), compiler="no-such-compiler")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(NoLibrary, match=r"no C\+\+ compiler.*install one"):
+        quark_library.quark_library(package=str(package))
+
+
+def test_sources_that_are_not_there(package: Path) -> None:
+    (package / "quark" / quark_library._FOLDER / "src" / "custom_op_lstm.cc").unlink()
+    with pytest.raises(NoLibrary, match=r"amd-quark 9\.9 .*custom_op_lstm\.cc"):
+        quark_library.quark_library(package=str(package))
+
+
+def test_a_compiler_that_fails(package: Path, tmp_path: Path) -> None:
+    compiler = tmp_path / "compiler"
+    compiler.write_text(
+        "#!/bin/sh\n[ $1 = --version ] && echo mine 1.0 && exit\necho 'a.cc:1: error: no' >&2\nexit 1\n"
+    )
+    compiler.chmod(0o755)
+    cache = tmp_path / "cache"
+    with pytest.raises(NoLibrary, match=r"cannot build .*error: no"):
+        quark_library.quark_library(package=str(package), compiler=str(compiler), cache=str(cache))
+    assert list(cache.iterdir()) == []  # nothing half made is left
+
+
+def test_older_onnxruntime() -> None:
+    quark_library._refuse_older("1.17.0", 17)
+    quark_library._refuse_older("", 17)
+    with pytest.raises(NoLibrary, match=r"needs onnxruntime 1\.17 or newer.*has 1\.16\.3.*pip install"):
+        quark_library._refuse_older("1.16.3", 17)
+
+
+def test_a_library_that_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "library.so"
+    path.write_text("not a library")
+    with pytest.raises(NoLibrary, match=r"cannot be registered in onnxruntime \d"):
+        quark_library.quark_library(library=str(path), cache=str(tmp_path))
+
+
+@pytest.mark.skipif(shutil.which("cc") is None or sys.platform == "win32", reason="needs a C compiler")
+def test_a_library_that_crashes_at_registration(tmp_path: Path) -> None:
+    source, path = tmp_path / "crash.c", tmp_path / "crash.so"
+    source.write_text("#include <stdlib.h>\nvoid *RegisterCustomOps(void *o, const void *a) { abort(); }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(path)], check=True)
+    with pytest.raises(NoLibrary, match=r"crashes at registration \(signal 6\) in onnxruntime"):
+        quark_library.quark_library(library=str(path), cache=str(tmp_path))

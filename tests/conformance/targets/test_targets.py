@@ -1,0 +1,459 @@
+"""Names of targets, targets.toml, and the shipped adapters on real runtimes."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+from onnxspec.conformance.targets.adapters import ADAPTERS, adapter_source
+from onnxspec.conformance.targets.adapters.onnxruntime import DEFAULTS
+from onnxspec.conformance.targets.target import (
+    PROVIDERS,
+    Target,
+    TargetError,
+    UnknownTarget,
+    parse_target,
+    table_names,
+)
+from onnxspec.conformance.workers import worker
+from onnxspec.conformance.workers.launch import PLACEHOLDERS
+from onnxspec.conformance.workers.process import Job, Outcome, TargetProcess, TargetUnavailable
+
+from ..miniatures import needs_cell_output
+
+STEPS, BATCH, WIDTH, HIDDEN = 3, 2, 4, 5
+SIZES = {"X": (STEPS, BATCH, WIDTH), "W": (1, 4 * HIDDEN, WIDTH), "R": (1, 4 * HIDDEN, HIDDEN)}
+
+
+def lstm(element: int = TensorProto.FLOAT, version: int = 14) -> bytes:
+    outputs = {"Y": (STEPS, 1, BATCH, HIDDEN), "Y_h": (1, BATCH, HIDDEN), "Y_c": (1, BATCH, HIDDEN)}
+    graph = helper.make_graph(
+        [helper.make_node("LSTM", list(SIZES), list(outputs), name="the_lstm", hidden_size=HIDDEN)],
+        "g",
+        [helper.make_tensor_value_info(name, element, shape) for name, shape in SIZES.items()],
+        [helper.make_tensor_value_info(name, element, shape) for name, shape in outputs.items()],
+    )
+    made: bytes = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", version)], ir_version=8
+    ).SerializeToString()
+    return made
+
+
+def identity(element: int) -> bytes:
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["X"], ["Y"])],
+        "g",
+        [helper.make_tensor_value_info("X", element, (2, 3))],
+        [helper.make_tensor_value_info("Y", element, (2, 3))],
+    )
+    made: bytes = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8
+    ).SerializeToString()
+    return made
+
+
+def feed(element: Any = np.float32) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(5)
+    return {name: random.uniform(-1, 1, shape).astype(element) for name, shape in SIZES.items()}
+
+
+def expected(feeds: dict[str, np.ndarray]) -> np.ndarray:
+    """Y of a plain LSTM in float64, gates in the document's order i, o, f, c."""
+    x, w, r = (feeds[name].astype(np.float64) for name in SIZES)
+    h = c = np.zeros((BATCH, HIDDEN))
+    steps = []
+    for step in x:
+        i, o, f, g = np.split(step @ w[0].T + h @ r[0].T, 4, axis=1)
+        i, o, f = (1 / (1 + np.exp(-gate)) for gate in (i, o, f))
+        c = f * c + i * np.tanh(g)
+        h = o * np.tanh(c)
+        steps.append(h)
+    return np.stack(steps)[:, None]
+
+
+def run(target: Target, *jobs: Job) -> tuple[dict[str, Any], list[Outcome]]:
+    with TargetProcess(target) as process:
+        return process.start(), list(process.run(jobs))
+
+
+# Real runtimes
+
+
+@needs_cell_output
+@pytest.mark.parametrize("name", ["onnxruntime", "onnx-reference", "backend:onnxruntime.backend"])
+def test_a_real_runtime_computes_an_lstm(name: str) -> None:
+    feeds = feed()
+    description, (ran, refused) = run(
+        parse_target(name), Job("a", lstm(), (feeds,)), Job("b", lstm(), ({"X": feeds["X"]},))
+    )
+    assert {"runtime", "version", "provider", "device", "python", "platform"} <= set(description)
+    assert (ran.status, ran.phase, ran.malformed, ran.changed) == ("ran", "run", "", ())
+    (values,) = ran.outputs[0]
+    assert [value.shape for value in values if value is not None] == [
+        (STEPS, 1, BATCH, HIDDEN),
+        (1, BATCH, HIDDEN),
+        (1, BATCH, HIDDEN),
+    ]
+    assert np.allclose(np.asarray(values[0]), expected(feeds), atol=1e-5)
+    assert (refused.status, refused.phase) == ("refused", "run")
+    assert refused.message
+
+
+def test_onnxruntime_refuses_what_it_cannot_load() -> None:
+    _, (garbage, unknown) = run(
+        parse_target("onnxruntime"),
+        Job("a", b"no model", ({},)),
+        Job("b", lstm(TensorProto.BFLOAT16, 22), (feed(ml_dtypes.bfloat16),)),
+    )
+    assert (garbage.status, garbage.phase) == ("refused", "load")
+    assert (unknown.status, unknown.phase) == ("refused", "load")
+
+
+def test_onnxruntime_takes_and_gives_bfloat16_where_it_can() -> None:
+    value = np.array([[1, -2, 3], [np.inf, -0.0, 1e-40]], ml_dtypes.bfloat16)
+    _, (outcome,) = run(parse_target("onnxruntime"), Job("a", identity(TensorProto.BFLOAT16), ({"X": value},)))
+    if hasattr(onnxruntime.OrtValue, "ortvalue_from_numpy_with_onnx_type"):
+        (array,) = outcome.outputs[0][0]
+        assert array is not None
+        assert array.dtype == ml_dtypes.bfloat16
+        assert array.tobytes() == value.tobytes()
+    else:
+        assert (outcome.status, outcome.phase) == ("refused", "load")
+
+
+@needs_cell_output
+def test_onnx_reference_takes_and_gives_bfloat16() -> None:
+    feeds = feed(ml_dtypes.bfloat16)
+    _, (outcome,) = run(parse_target("onnx-reference"), Job("a", lstm(TensorProto.BFLOAT16, 22), (feeds,)))
+    array = outcome.outputs[0][0][0]
+    assert array is not None
+    assert array.dtype == ml_dtypes.bfloat16
+    assert np.allclose(array.astype(np.float64), expected(feeds), atol=0.05)
+
+
+def test_onnxruntime_takes_its_options() -> None:
+    options = {"threads": 2, "optimize": True, "session_options": {"session.use_env_allocators": True}}
+    description, (outcome,) = run(Target("fast", "onnxruntime", options), Job("a", lstm(), (feed(),)))
+    assert (description["threads"], description["optimize"]) == (2, True)
+    assert description["session_options"] == {"session.use_env_allocators": "1"}
+    assert outcome.status == "ran"
+    with TargetProcess(Target("bad", "onnxruntime", {"thread": 2})) as process:  # noqa: SIM117
+        with pytest.raises(TargetUnavailable, match=r"unknown option 'thread'; known: .*threads"):
+            process.start()
+
+
+@pytest.mark.parametrize(
+    ("adapter", "options", "complaint"),
+    [
+        ("onnxruntime", {"optimize": "false"}, "option 'optimize' must be true or false, is 'false'"),
+        ("onnxruntime", {"optimize": 0}, "option 'optimize' must be true or false, is 0"),
+        ("onnxruntime", {"surroundings": "no"}, "option 'surroundings' must be true or false, is 'no'"),
+        ("onnxruntime", {"threads": "two"}, "option 'threads' must be a whole number, is 'two'"),
+        ("onnxruntime", {"threads": 2.5}, "option 'threads' must be a whole number, is 2.5"),
+        ("onnxruntime", {"threads": True}, "option 'threads' must be a whole number, is True"),
+        ("onnxruntime", {"custom_op_libraries": "a.so"}, "option 'custom_op_libraries' must be a list, is 'a.so'"),
+        ("onnxruntime", {"provider_options": "x"}, "option 'provider_options' must be a table, is 'x'"),
+        ("quark", {"threads": "two"}, "option 'threads' must be a whole number, is 'two'"),
+        ("quark", {"library": 3}, "option 'library' must be a text, is 3"),
+        ("openvino", {"precision": True}, "option 'precision' must be a text, is True"),
+        ("openvino", {"config": ["x"]}, r"option 'config' must be a table, is \['x'\]"),
+        ("tract", {"runtime": 1}, "option 'runtime' must be a text, is 1"),
+        ("backend", {"module": "onnxruntime.backend", "device": 0}, "option 'device' must be a text, is 0"),
+    ],
+)
+def test_an_option_of_another_kind_is_refused_with_what_it_must_be(
+    adapter: str, options: dict[str, Any], complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUST_BACKTRACE", "")  # which tract's adapter sets
+    if adapter in ("openvino", "tract"):  # options are looked at before the runtime is asked for anything
+        monkeypatch.setitem(sys.modules, adapter, ModuleType(adapter))
+    with pytest.raises(ValueError, match=f"^{complaint}$"):
+        worker.load_adapter(adapter_source(adapter), options)
+
+
+def test_a_provider_that_is_not_there_is_unavailable() -> None:
+    with TargetProcess(parse_target("onnxruntime:NoSuchExecutionProvider")) as process:  # noqa: SIM117
+        with pytest.raises(TargetUnavailable, match=r"has no NoSuchExecutionProvider; it has .*CPUExecutionProvider"):
+            process.start()
+
+
+@pytest.mark.skipif(
+    "AzureExecutionProvider" not in onnxruntime.get_available_providers(),
+    reason="needs a provider that takes no LSTM",
+)
+def test_a_provider_that_does_not_take_the_node_fell_back() -> None:
+    description, (outcome,) = run(parse_target("onnxruntime:AzureExecutionProvider"), Job("a", lstm(), (feed(),)))
+    assert description["provider"] == "AzureExecutionProvider"
+    assert (outcome.status, outcome.phase) == ("fell-back", "load")
+    assert outcome.outputs == ((),)
+    assert "fallback to CPU EP" in outcome.proof
+
+
+# Proof of placement, on sessions of the CPU provider asked whether they ran there or elsewhere
+
+
+def adapter_module() -> Any:
+    namespace = type(worker.load_adapter(adapter_source("onnxruntime"), {})).__init__.__globals__
+    return namespace
+
+
+def ort_session(**entries: str) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    for name, value in entries.items():
+        options.add_session_config_entry("session." + name, value)
+    return onnxruntime.InferenceSession(lstm(), options, providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.skipif(
+    not hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info"), reason="this onnxruntime is older"
+)
+def test_the_assignment_record_proves_or_refutes() -> None:
+    adapter = adapter_module()
+    session = adapter["Session"](ort_session(record_ep_graph_assignment_info="1"))
+    assert session.prove_by_record("CPUExecutionProvider").proof == (
+        "assignment record: CPUExecutionProvider: LSTM the_lstm"
+    )
+    with pytest.raises(adapter["FellBackError"], match="some node ran on CPUExecutionProvider") as caught:
+        session.prove_by_record("CUDAExecutionProvider")
+    assert "LSTM the_lstm" in caught.value.proof
+
+
+@pytest.mark.parametrize("wanted", ["CPUExecutionProvider", "CUDAExecutionProvider"])
+def test_the_profile_proves_or_refutes(wanted: str, tmp_path: Path) -> None:
+    adapter = adapter_module()
+    folder = tmp_path / "profile"
+    folder.mkdir()
+    options = onnxruntime.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(folder / "p")
+    raw = onnxruntime.InferenceSession(lstm(), options, providers=["CPUExecutionProvider"])
+    session = adapter["ProfiledSession"](raw, wanted, str(folder))
+    session.run(feed())
+    if wanted == "CPUExecutionProvider":
+        session.finish()
+        assert "profile: CPUExecutionProvider: LSTM" in session.proof
+    else:
+        with pytest.raises(adapter["FellBackError"], match="some node ran on CPUExecutionProvider"):
+            session.finish()
+    assert not folder.exists()
+
+
+def test_no_node_is_no_proof() -> None:
+    adapter = adapter_module()
+    with pytest.raises(adapter["FellBackError"], match="nothing shows"):
+        adapter["_judge_placement"]("CUDAExecutionProvider", [], "profile")
+
+
+# Backends
+
+
+def test_a_backend_class_and_one_without_prepare_are_driven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "only_run_model.py").write_text(
+        "from onnx.backend.base import Backend\n"
+        "class Mine(Backend):\n"
+        "    @classmethod\n"
+        "    def run_model(cls, model, inputs, device='CPU', **kwargs):\n"
+        "        return (inputs[0],)\n"
+    )
+    (tmp_path / "no_prepare.py").write_text(
+        "def prepare(model, device='CPU', **kwargs):\n"
+        "    raise NotImplementedError('prepare: ' + model.graph.node[0].op_type)\n"
+        "def run_model(model, inputs, device='CPU', **kwargs):\n"
+        "    if model.graph.node[0].op_type == 'LSTM':\n"
+        "        raise NotImplementedError('run_model')\n"
+        "    return [inputs[0]]\n"
+    )
+    (tmp_path / "empty.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    value = np.ones((2, 3), np.float32)
+    ones = Job("a", identity(TensorProto.FLOAT), ({"X": value},))
+    for name in ("only_run_model", "no_prepare"):
+        _, outcomes = run(parse_target(f"backend:{name}"), ones, Job("b", lstm(), (feed(),)))
+        assert np.array_equal(np.asarray(outcomes[0].outputs[0][0][0]), value)
+    # Where both ways are closed, it is what `prepare` said that counts.
+    assert (outcomes[1].status, outcomes[1].phase) == ("refused", "load")
+    assert outcomes[1].message == "NotImplementedError: prepare: LSTM"
+    with (
+        TargetProcess(parse_target("backend:empty")) as process,
+        pytest.raises(TargetUnavailable, match="empty has neither"),
+    ):
+        process.start()
+
+
+# Names
+
+
+def test_names_that_are_always_there() -> None:
+    assert parse_target("onnxruntime") == Target("onnxruntime", "onnxruntime")
+    assert parse_target("onnx-reference").adapter == "onnx-reference"
+    assert parse_target("onnxruntime:MIGraphXExecutionProvider").options == {"provider": "MIGraphXExecutionProvider"}
+    assert parse_target("backend:a.b_c").options == {"module": "a.b_c"}
+    assert set(ADAPTERS) == {"onnxruntime", "onnx-reference", "openvino", "tract", "quark", "backend"}
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("onnxruntme", "onnxruntime"),
+        ("onnx_reference", "onnx-reference"),
+        ("onnxruntime:cuda", "onnxruntime:CUDAExecutionProvider"),
+        ("onnxruntime:MiGraphExecutionprovidr", "onnxruntime:MIGraphXExecutionProvider"),
+        ("backend:", "backend:package.module"),
+        ("backend:a..b", "backend:package.module"),
+        ("rocn", "rocm"),
+        ("", "onnxruntime"),
+    ],
+)
+def test_an_unknown_name_gives_the_nearest(text: str, near: str, tmp_path: Path) -> None:
+    file = tmp_path / "targets.toml"
+    file.write_text('[rocm]\nadapter = "onnxruntime"\n')
+    with pytest.raises(UnknownTarget) as caught:
+        parse_target(text, file)
+    assert repr(text) in str(caught.value)
+    assert near in str(caught.value).split("nearest: ")[1].split(", ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_table_is_read_whole(tmp_path: Path) -> None:
+    file = tmp_path / "targets.toml"
+    (tmp_path / "mine.py").write_text("class Adapter: ...\n")
+    file.write_text(
+        '[migraphx]\nadapter = "onnxruntime"\nprovider = "MIGraphXExecutionProvider"\n'
+        'options = { optimize = true, provider_options = { migraphx_fp16_enable = "0" } }\n'
+        'interpreter = "venv/bin/python"\nenvironment = { HIP_VISIBLE_DEVICES = "0" }\n'
+        'time_limit = 120\nmemory_limit = 8_000_000_000\naccuracy = "tf32"\nexpected = "known.toml"\n'
+        '[box]\nadapter = "mine.py"\ncommand = ["ssh", "box", "python3", "worker.py"]\n'
+        '[plain]\nadapter = "backend"\noptions.module = "a.b"\ninterpreter = "python3.9"\n'
+    )
+    migraphx = parse_target("migraphx", file)
+    assert migraphx == Target(
+        "migraphx",
+        "onnxruntime",
+        {
+            "optimize": True,
+            "provider_options": {"migraphx_fp16_enable": "0"},
+            "provider": "MIGraphXExecutionProvider",
+        },
+        (str(tmp_path / "venv/bin/python"), "{worker}"),
+        {"HIP_VISIBLE_DEVICES": "0"},
+        120.0,
+        8_000_000_000,
+        "tf32",
+        str(tmp_path / "known.toml"),
+    )
+    box = parse_target("box", file)
+    assert (box.adapter, box.command) == (str(tmp_path / "mine.py"), ("ssh", "box", "python3", "worker.py"))
+    assert adapter_source(box.adapter) == "class Adapter: ...\n"
+    assert parse_target("plain", file).command == ("python3.9", "{worker}")
+    assert parse_target("onnxruntime", file) == Target("onnxruntime", "onnxruntime")
+    assert table_names(file) == ["migraphx", "box", "plain"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("x = 1", "x: must be a table"),
+        ("[x]", "[x] adapter: is missing"),
+        ('[x]\nadapter = "onxruntime"', "[x] adapter: there is no adapter 'onxruntime'; nearest: onnxruntime"),
+        ('[x]\nadapter = "none.py"', "[x] adapter: there is no file"),
+        ('[x]\nadapter = "onnxruntime"\ntimelimit = 3', "[x] timelimit: unknown key; did you mean 'time_limit'?"),
+        ('[x]\nadapter = "onnxruntime"\ntime_limit = 0', "[x] time_limit: must be a positive number"),
+        ('[x]\nadapter = "onnxruntime"\ntime_limit = nan', "[x] time_limit: must be a positive number"),
+        ('[x]\nadapter = "onnxruntime"\ntime_limit = true', "[x] time_limit: must be a positive number"),
+        ('[x]\nadapter = "onnxruntime"\nmemory_limit = "8G"', "[x] memory_limit: must be a positive whole number"),
+        ('[x]\nadapter = "onnxruntime"\ncommand = "ssh box"', "[x] command: must be a list of strings"),
+        ('[x]\nadapter = "onnxruntime"\ncommand = ["a"]\ninterpreter = "b"', "[x] command: stands beside interpreter"),
+        ('[x]\nadapter = "onnxruntime"\nenvironment = { A = 1 }', "[x] environment.A: must be a string"),
+        ('[x]\nadapter = "onnxruntime"\noptions = { a = 1979-05-27 }', "[x] options.a: must be"),
+        ('[x]\nadapter = "onnxruntime"\naccuracy = "loose"', "[x] accuracy: there is no class 'loose'; one of strict"),
+        ('[x]\nadapter = "onnx-reference"\nprovider = "P"', "[x] provider: adapter 'onnx-reference' has no providers"),
+        ('[x]\nadapter = "onnxruntime"\nprovider = "P"\noptions.provider = "Q"', "[x] provider: differs"),
+        ("[x", "is not TOML"),
+    ],
+)
+def test_a_wrong_table_names_file_and_key(text: str, complaint: str, tmp_path: Path) -> None:
+    file = tmp_path / "targets.toml"
+    file.write_text(text)
+    with pytest.raises(TargetError) as caught:
+        parse_target("x", file)
+    assert str(file) in str(caught.value)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_adapter_that_is_no_text_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "targets.toml"
+    (tmp_path / "mine.py").write_bytes(b"# caf\xe9\n")
+    file.write_text('[x]\nadapter = "mine.py"\n')
+    with pytest.raises(TargetError, match=r"targets\.toml:2: \[x\] adapter: .*mine\.py' is no text in UTF-8"):
+        parse_target("x", file)
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ('time_limit = "long"', 8),
+        ("options.threads = 1979-05-27", 8),
+        ("options.threads = [1,  # one\n  # two\n  1979-05-27]", 8),
+        ("\n\nenvironment = {A = 1}", 10),
+        ('command = [\n  "ssh",\n  1\n]', 8),
+        ('"accuracy" = """\nloose\n"""', 8),
+        ("[x.environment]\nB = '1'\nA = 1", 10),
+        ('command = ["ssh", "box", "python3", "-c", "{source}"]', 8),
+    ],
+)
+def test_a_wrong_key_is_told_with_its_line(key: str, line: int, tmp_path: Path) -> None:
+    file = tmp_path / "targets.toml"
+    file.write_text(f'# head\n[y]\nadapter = "onnxruntime"\ntime_limit = 3\n\n[x]\nadapter = "onnxruntime"\n{key}\n')
+    with pytest.raises(TargetError) as caught:
+        parse_target("x", file)
+    assert str(caught.value).startswith(f"{file}:{line}: [x] ")
+    assert parse_target("y", file).time_limit == 3
+
+
+def test_a_missing_key_is_told_with_the_line_of_its_table(tmp_path: Path) -> None:
+    file = tmp_path / "targets.toml"
+    file.write_text('[y]\nadapter = "onnxruntime"\n\n[x]\ntime_limit = 3\n')
+    with pytest.raises(TargetError, match=r"targets.toml:4: \[x\] adapter: is missing"):
+        parse_target("x", file)
+
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples" / "targets").glob("*.toml"))
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
+def test_the_shipped_examples_are_right(file: Path) -> None:
+    """Every table can be read, brings its worker along, and has options that its adapter knows."""
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("# ")
+    tables = re.findall(r"^\[([\w-]+)\]$", text, re.MULTILINE)
+    assert tables
+    for name in tables:
+        target = parse_target(name, file)
+        assert target.adapter == "external" or any(word in "".join(target.command) for word in PLACEHOLDERS)
+        if target.adapter == "onnxruntime":
+            assert target.options.get("provider", "CPUExecutionProvider") in PROVIDERS
+            assert set(target.options) <= set(DEFAULTS)
+
+
+def test_there_is_an_example_for_every_configuration_of_amd() -> None:
+    tables = [
+        (name, file) for file in EXAMPLES for name in re.findall(r"^\[([\w-]+)\]$", file.read_text(), re.MULTILINE)
+    ]
+    found = {parse_target(name, file).options.get("provider") for name, file in tables}
+    assert {f"{name}ExecutionProvider" for name in ("ROCM", "MIGraphX", "VitisAI")} <= found
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="cannot be read: No such file"):
+        parse_target("x", tmp_path / "none.toml")

@@ -1,0 +1,322 @@
+"""Adapters of other packages: found without importing anything of theirs, sent as source text; and the kit for them."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onnxspec.cases import CaseSpec, build_case
+from onnxspec.conformance.running.adapter_kit import AdapterContract
+from onnxspec.conformance.showing.script import script_of
+from onnxspec.conformance.targets.adapters import adapter_names, adapter_source
+from onnxspec.conformance.targets.target import Target, TargetError, UnknownTarget, parse_target
+from onnxspec.conformance.targets.third_party import ThirdPartyError, source_of, third_party
+from onnxspec.conformance.workers.process import TargetProcess, TargetUnavailable
+
+ROOT = Path(__file__).parents[3]
+
+ADAPTER = '''"""Adapter for the sample. Package: sample-runtime.
+
+Tested: sample-runtime 1.0.
+"""
+
+import itertools
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+COUNT = itertools.count()
+
+
+class Bits(np.ndarray):
+    element = "bfloat16"
+
+
+class Adapter:
+    def __init__(self, options):
+        if options:
+            raise ValueError("unknown option {!r}; there are none".format(sorted(options)[0]))
+
+    def describe(self):
+        return {"runtime": "sample", "version": "1.0", "provider": "", "device": "CPU", "platform": ""}
+
+    def prepare(self, model):
+        return Session(ReferenceEvaluator(onnx.load_model_from_string(model)))
+
+
+class Session:
+    def __init__(self, evaluator):
+        self.evaluator = evaluator
+
+    def run(self, feeds):
+        import ml_dtypes
+
+        given = {
+            name: a.view(np.ndarray).view(ml_dtypes.bfloat16) if getattr(a, "element", "") == "bfloat16" else a
+            for name, a in feeds.items()
+        }
+        results = self.evaluator.run(None, given)
+        return [a.view(np.uint16).view(Bits) if a.dtype.name == "bfloat16" else a for a in results]
+'''
+
+
+def install(folder: Path, points: str, name: str = "sample-runtime", adapter: str = ADAPTER) -> None:
+    """A distribution as an installer leaves it: a package whose import fails, an adapter in it, and metadata."""
+    package = folder / "sample_runtime"
+    package.mkdir(parents=True, exist_ok=True)
+    (package / "__init__.py").write_text("raise ImportError('the parent must not import this')\n")
+    (package / "onnxspec_adapter.py").write_text(adapter)
+    info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[onnxspec.targets]\n{points}\n")
+
+
+@pytest.fixture
+def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "site"
+    install(folder, "sample = sample_runtime.onnxspec_adapter")
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+@pytest.mark.usefixtures("sample")
+def test_it_is_found_and_nothing_of_it_imported() -> None:
+    (found,) = third_party()["sample"]
+    assert (found.module, found.attribute) == ("sample_runtime.onnxspec_adapter", "Adapter")
+    assert (found.distribution, found.version) == ("sample-runtime", "1.0")
+    assert source_of("sample") == adapter_source("sample") == ADAPTER
+    assert "sample" in adapter_names()
+    assert not [name for name in sys.modules if name.startswith("sample_runtime")]
+
+
+def test_names_that_stand_here_never_look_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxspec.conformance.targets.target.third_party", lambda: pytest.fail("looked"))
+    assert parse_target("onnxruntime").adapter == "onnxruntime"
+
+
+@pytest.mark.usefixtures("sample")
+def test_it_is_a_target_by_its_name_and_an_adapter_of_tables(tmp_path: Path) -> None:
+    assert parse_target("sample") == Target("sample", "sample")
+    file = tmp_path / "targets.toml"
+    file.write_text('[far]\nadapter = "sample"\ncommand = ["ssh", "box", "python3", "{stdin}"]\n')
+    assert parse_target("far", file).adapter == "sample"
+    with pytest.raises(UnknownTarget, match="nearest: sample"):
+        parse_target("sampel")
+
+
+class Sample(AdapterContract):
+    target = "sample"
+
+
+# Every test of the kit is a test here, of an adapter that is right.
+@pytest.mark.usefixtures("sample")
+class TestSample(Sample):
+    pass
+
+
+@pytest.mark.usefixtures("sample")
+def test_a_script_carries_it(tmp_path: Path) -> None:
+    spec = CaseSpec("LSTM", 14, T=2, N=2, I=3, H=2)
+    (tmp_path / "reproduce.py").write_text(script_of(build_case(spec), Target("sample", "sample")), encoding="utf-8")
+    command = [sys.executable, str(tmp_path / "reproduce.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=590)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "inside" in done.stdout
+
+
+def test_a_class_of_another_name_and_a_package_in_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "site"
+    install(folder, "sample = sample_runtime.onnxspec_adapter:Other", adapter=ADAPTER.replace("Adapter:", "Other:"))
+    archive = tmp_path / "site.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in folder.rglob("*"):
+            file.write(path, path.relative_to(folder))
+    monkeypatch.syspath_prepend(str(archive))
+    with TargetProcess(parse_target("sample")) as process:
+        assert process.start()["runtime"] == "sample"
+
+
+@pytest.mark.parametrize(
+    ("point", "said"),
+    [
+        ("sample_runtime.none", "adapter 'sample' of sample-runtime 1.0: there is no module sample_runtime.none"),
+        ("no_package.at_all", "there is no module no_package.at_all"),
+        ("sample_runtime.onnxspec_adapter.deeper", "there is no module"),
+        ("math", "has no source text"),
+    ],
+)
+def test_one_that_is_not_to_be_had_is_told(
+    point: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path / "site", f"sample = {point}")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    with pytest.raises(TargetError, match=re.escape(said)):
+        parse_target("sample")
+    file = tmp_path / "targets.toml"
+    file.write_text('[x]\nadapter = "sample"\n')
+    with pytest.raises(TargetError, match=re.escape(f"{file}:2: [x] adapter: ")):
+        parse_target("x", file)
+
+
+@pytest.mark.usefixtures("sample")
+def test_two_of_one_name_are_told_and_ours_stay_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(
+        tmp_path / "other",
+        "sample = sample_runtime.onnxspec_adapter\nonnxruntime = sample_runtime.onnxspec_adapter",
+        "rival",
+    )
+    monkeypatch.syspath_prepend(str(tmp_path / "other"))
+    with pytest.raises(ThirdPartyError, match=r"several packages bring an adapter 'sample': .*rival 1\.0"):
+        source_of("sample")
+    assert adapter_source("onnxruntime") != ADAPTER
+
+
+# The kit finds what is wrong
+
+
+def broken(tmp_path: Path, *changes: tuple[str, str]) -> AdapterContract:
+    """The kit for an adapter that is the sample's with something else in some places."""
+    text = ADAPTER
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / "broken.py").write_text(text)
+    kit = Sample()
+    kit.__dict__["configuration"] = Target("broken", str(tmp_path / "broken.py"))
+    return kit
+
+
+RESULTS = "        results = self.evaluator.run(None, given)\n"
+
+
+@pytest.mark.parametrize(
+    ("test", "old", "new", "said"),
+    [
+        ("arrays", "def run(self, feeds):", "def run(self, feeds):\n        return [1.0]", "1 outputs, must be Y, Y_h"),
+        ("arrays", RESULTS, RESULTS + "        results[0] = 'text'\n        return results\n", "form of the outputs"),
+        ("arrays", RESULTS, RESULTS + "        results = [a.astype('f8') for a in results]\n", "must be float32"),
+        ("arrays", RESULTS, RESULTS + "        results = [a[..., None] for a in results]\n", "Y is .*, must be"),
+        ("arrays", RESULTS, RESULTS + "        results[0] = results[0] * 300\n", "misread on its way"),
+        ("arrays", RESULTS, RESULTS + "        results[0] = results[0] + next(COUNT) * 1e-5\n", "different bits"),
+        ("inputs_go", RESULTS, RESULTS + "        results.sort(key=lambda a: -a.ndim)\n", "in another order"),
+        ("inputs_go", "given = {", "given = dict(zip(('X', 'W', 'R'), feeds.values())) if 0 else {", ""),
+        (
+            "data",
+            RESULTS,
+            "        results = self.kept = getattr(self, 'kept', None) or self.evaluator.run(None, given)\n",
+            "give the same outputs",
+        ),
+        ("inputs_are", RESULTS, RESULTS + "        feeds['X'][0] += 1\n", "inputs are changed: X"),
+        ("cannot", "        return Session(", "        import os\n        os.abort() if b'NoSuch' in model else 0\n"
+         "        return Session(", "an operator that does not exist: crashed"),
+        ("cannot", "        return Session(", "        if b'NoSuch' in model:\n            raise ValueError()\n"
+         "        return Session(", ""),
+    ],
+)  # fmt: skip
+def test_the_kit_finds_what_an_adapter_spoils(test: str, old: str, new: str, said: str, tmp_path: Path) -> None:
+    kit = broken(tmp_path, (old, new))
+    names = {
+        "arrays": "test_arrays_go_in_and_come_out",
+        "inputs_go": "test_inputs_go_by_name_and_outputs_by_the_graphs_order",
+        "data": "test_data_changes_the_results_and_results_stay",
+        "inputs_are": "test_inputs_are_left_alone",
+        "cannot": "test_what_cannot_run_is_refused_and_nothing_is_lost",
+    }
+    check: Any = getattr(kit, names[test])
+    arguments = {"type": "float32"} if test == "arrays" else {}
+    with TargetProcess(kit.configuration) as process:
+        process.start()
+        if said:
+            with pytest.raises(AssertionError, match=said):
+                check(process, **arguments)
+        else:
+            check(process, **arguments)
+
+
+def test_the_kit_finds_bits_taken_for_numbers(tmp_path: Path) -> None:
+    """bfloat16 given back without its mark, and taken for uint16."""
+    kit = broken(tmp_path, (".view(Bits)", ""))
+    with TargetProcess(kit.configuration) as process:
+        process.start()
+        with pytest.raises(AssertionError, match="Y is uint16, must be bfloat16"):
+            kit.test_arrays_go_in_and_come_out(process, "bfloat16")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"version": "1.0"', '"version": ""', "describe\\(\\) has no version"),
+        ('"device": "CPU", ', "", "describe\\(\\) says no device"),
+        ('"platform": ""', '"platform": "", "now": __import__("time").time()', "something else each time"),
+        ('"platform": ""', '"platform": "", "share": float("nan")', "not JSON compliant"),
+    ],
+)
+def test_the_kit_finds_descriptions_that_are_of_no_use(old: str, new: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises((AssertionError, ValueError), match=said):
+        broken(tmp_path, (old, new)).test_it_describes_itself()
+
+
+def test_the_kit_finds_options_that_are_ignored(tmp_path: Path) -> None:
+    kit = broken(tmp_path, ("        if options:", "        if False:"))
+    with pytest.raises(AssertionError, match="ignores an option"):
+        kit.test_it_refuses_an_unknown_option()
+    kit = broken(tmp_path, ("unknown option {!r}; there are none", "no {:.0}"))
+    with pytest.raises(AssertionError, match="does not name the option"):
+        kit.test_it_refuses_an_unknown_option()
+
+
+@pytest.mark.parametrize("line", ["from . import part", "import onnxspec", "from onnxspec.conformance import worker"])
+def test_the_kit_finds_imports_that_do_not_travel(line: str, tmp_path: Path) -> None:
+    kit = broken(tmp_path, ("import numpy as np\n", f"import numpy as np\n{line}\n"))
+    with pytest.raises(AssertionError, match="import"):
+        kit.test_its_source_stands_alone()
+
+
+def test_a_target_that_does_not_start_fails_the_kit(tmp_path: Path) -> None:
+    kit = broken(tmp_path, ("        if options:", "        if True:\n            options = {'a': 1}"))
+    with pytest.raises(TargetUnavailable):
+        kit.test_it_describes_itself()
+
+
+# The how-to
+
+
+def test_the_adapter_of_the_how_to_is_right(tmp_path: Path) -> None:
+    """With a runtime that is called what the how-to calls it."""
+    text = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
+    source = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[0]
+    ast.parse(source, feature_version=(3, 8))
+    (tmp_path / "mine.py").write_text(
+        "import onnx\nfrom onnx.reference import ReferenceEvaluator\n__version__ = '2.3'\n"
+        "class Compiled:\n"
+        "    def __init__(self, model):\n"
+        "        self.evaluator = ReferenceEvaluator(onnx.load_model_from_string(model))\n"
+        "        self.output_names = self.evaluator.output_names\n"
+        "        self.output_types = dict.fromkeys(self.output_names, 'float32')\n"
+        "    def run(self, feeds):\n"
+        "        return dict(zip(self.output_names, self.evaluator.run(None, feeds)))\n"
+        "def compile(model, fast):\n"
+        "    return Compiled(model)\n"
+    )
+    (tmp_path / "adapter.py").write_text(source)
+    kit = Sample()
+    kit.__dict__["configuration"] = replace(
+        Target("mine", str(tmp_path / "adapter.py")), environment={"PYTHONPATH": str(tmp_path)}
+    )
+    kit.test_it_describes_itself()
+    kit.test_it_refuses_an_unknown_option()
+    kit.test_its_source_stands_alone()
+    with TargetProcess(kit.configuration) as process:
+        process.start()
+        kit.test_arrays_go_in_and_come_out(process, "float32")
+        kit.test_inputs_go_by_name_and_outputs_by_the_graphs_order(process)

@@ -1,0 +1,518 @@
+"""Programs that are targets by themselves: the document's bytes, a small worker written from the document alone, and
+the one in JavaScript."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+from onnxspec.cases import CaseSpec, build_case
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.stream import tried
+from onnxspec.conformance.running.adapter_kit import AdapterContract
+from onnxspec.conformance.showing.script import script_of
+from onnxspec.conformance.targets.target import Target, TargetError, parse_target
+from onnxspec.conformance.workers import worker
+from onnxspec.conformance.workers.process import Job, Outcome, TargetProcess, TargetUnavailable
+
+from ..targets.test_targets import identity
+
+ROOT = Path(__file__).parents[3]
+DOCUMENT = ROOT / "docs" / "worker-protocol.md"
+WEB = ROOT / "examples" / "onnxruntime-web"
+
+# Written from docs/worker-protocol.md with the standard library alone. In place of a runtime it does what the bytes of
+# the "model" say, a line of words; it gives back its inputs as they are.
+FAKE = r"""
+import json, os, struct, sys, time
+
+wire = os.dup(1)
+os.dup2(2, 1)
+
+def read(count):
+    data = b""
+    while len(data) < count:
+        more = os.read(0, count - len(data))
+        if not more:
+            sys.exit(0)
+        data += more
+    return data
+
+def receive():
+    magic, header, body = struct.unpack("<8sIQ", read(20))
+    assert magic == b"ONXSPEC1"
+    header, body = json.loads(read(header)), read(body)
+    sizes = {"bool": 1, "bfloat16": 2}
+    arrays, at = [], 0
+    for element, shape in header["arrays"]:
+        size = sizes.get(element) or int(element.lstrip("uintcomplexfloat")) // 8
+        for extent in shape:
+            size *= extent
+        arrays.append((element, shape, body[at:at + size]))
+        at += -(-size // 16) * 16
+    assert at == len(body)
+    return header, arrays
+
+def send(header, arrays=()):
+    header["arrays"] = [[element, shape] for element, shape, _ in arrays]
+    header["later"] = "a key of a later version"
+    text = json.dumps(header).encode()
+    body = b"".join(data + bytes(-len(data) % 16) for _, _, data in arrays)
+    sys.stdout.flush()
+    whole = struct.pack("<8sIQ", b"ONXSPEC1", len(text), len(body)) + text + body
+    while whole:
+        whole = whole[os.write(wire, whole):]
+
+way = sys.argv[1] if len(sys.argv) > 1 else ""
+if way == "another version":
+    send({"type": "hello", "protocol": 2})
+    time.sleep(60)
+if way == "no hello":
+    sys.exit("this program wants a licence")
+if way == "greets":
+    os.write(wire, b"Welcome!\n")
+send({"type": "hello", "protocol": 1})
+start, _ = receive()
+os.environ.update(start["environment"])
+if "colour" in start["options"]:
+    send({"type": "unavailable", "message": "unknown option 'colour'", "captured": ""})
+    sys.exit(0)
+told = {key: start[key] for key in ("adapter", "options", "time_limit", "memory_limit", "output_limit", "repeats")}
+send({"type": "ready", "description": {"runtime": "fake", "version": "1", "start": told, "seen": os.environ.get("SEEN"),
+      "folder": os.getcwd()}, "captured": ""})
+while True:
+    run, arrays = receive()
+    send({"type": "began", "jobs": [job["number"] for job in run["jobs"]]})
+    for job in run["jobs"]:
+        words = arrays[job["model"]][2].decode("latin-1")
+        report = {"type": "report", "number": job["number"], "status": "ran", "phase": "run", "seconds": 0.25}
+        given = [[arrays[k] for k in feed.values()] for feed in job["feeds"]]
+        parts = [part for feed in given for part in feed]
+        lists, at = [], 0
+        for feed in given:
+            lists.append([list(range(at, at + len(feed)))])
+            at += len(feed)
+        if words == "refuse":
+            report.update(status="refused", phase="load", message="not this one")
+            lists, parts = [[] for _ in lists], []
+        if words == "fall back":
+            report.update(status="fell-back", message="ran on the CPU", proof="node 1: CPU")
+        if words == "abort":
+            print("last words", flush=True)
+            os.abort()
+        if words == "hang":
+            time.sleep(60)
+        if words == "talk":
+            os.write(wire, b"let me see")
+        if words == "skip":
+            continue
+        if words == "not that status":
+            report["status"] = "fine"
+        if words == "no phase":
+            del report["phase"]
+        if words == "no such array":
+            lists[0][0].append(99)
+        if words == "no array":
+            lists[0][0].append(None)
+            report["malformed"] = "output 1 is a text"
+        if words == "chance":
+            lists[0].append([0, 0])
+        if words == "change":
+            report["changed"] = ["X"]
+        if words == "print":
+            report["captured"] = "so to speak"
+        report["outputs"] = lists
+        send(report, parts)
+"""
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Target:
+    (tmp_path / "fake.py").write_text(FAKE, encoding="utf-8")
+    (tmp_path / "targets.toml").write_text(
+        f'[fake]\nadapter = "external"\ncommand = [{json.dumps(sys.executable)}, "-IS", "fake.py"]\n'
+        'options.threads = 2\nenvironment = { SEEN = "yes" }\ntime_limit = 5\nmemory_limit = 4_000_000_000\n'
+    )
+    return parse_target("fake", tmp_path / "targets.toml")
+
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def job(words: str = "", *feeds: dict[str, Any]) -> Job:
+    return Job(words or "good", words.encode(), feeds or ({"X": X},))
+
+
+def run(target: Target, *jobs: Job) -> list[Outcome]:
+    with TargetProcess(target) as process:
+        process.start()
+        return list(process.run(jobs))
+
+
+# The document
+
+
+def blocks() -> list[bytes]:
+    """The frames of the document, byte by byte."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    found = re.findall(r"^```hex\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [b"".join(bytes.fromhex(line[:47]) for line in block.splitlines()) for block in found]
+
+
+def test_the_documents_notes_are_right() -> None:
+    """What stands beside the bytes: texts, and lengths."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    lines = [line for block in re.findall(r"^```hex\n(.*?)^```$", text, re.M | re.S) for line in block.splitlines()]
+    notes = [(bytes.fromhex(line[:47]), line[49:]) for line in lines]
+    for data, note in notes:
+        if found := re.fullmatch(r"(?:header|body): (\d+) bytes", note):
+            assert int.from_bytes(data, "little") == int(found[1])
+        elif note.startswith("magic: "):
+            assert data == note[7:].encode() == worker.MAGIC
+        elif note and not note.startswith(("array ", "to a multiple")):
+            assert data.decode() == note.replace("·", " ")
+
+
+def test_the_documents_frames_are_those_of_the_code() -> None:
+    frames = blocks()
+    types = []
+    for raw in frames:
+        reader = worker.FrameReader()
+        reader.feed(raw)
+        frame = reader.next()
+        assert frame is not None
+        header, body = frame
+        payload = worker.Payload()
+        for element, array in worker.unpack_arrays(header, body):
+            payload.add(worker.Tensor(element, array.shape, array.tobytes()))
+        types.append(header["type"])
+        del header["arrays"]
+        assert b"".join(worker.pack_frame(header, payload)) == raw
+    assert types == ["hello", "start", "ready", "run", "began", "report"]
+
+
+def test_the_documents_exchange_is_what_happens(tmp_path: Path) -> None:
+    """A program that says what the document says gets what it says, byte by byte."""
+    hello, start, ready, run_, began, report = blocks()
+    (tmp_path / "player.py").write_text(
+        textwrap.dedent(f"""\
+        import os, sys
+        def hear(must):
+            got = b""
+            while len(got) < len(must):
+                got += os.read(0, len(must) - len(got))
+            if got != must:
+                sys.exit("heard " + repr(got))
+        os.write(1, {hello!r})
+        hear({start!r})
+        os.write(1, {ready!r})
+        hear({run_!r})
+        os.write(1, {began + report!r})
+        sys.exit("then heard " + repr(more) if (more := os.read(0, 1)) else 0)
+        """)
+    )
+    target = Target("player", "external", command=(sys.executable, str(tmp_path / "player.py")))
+    value = np.array([1.5, -2], ml_dtypes.bfloat16)
+    reader = worker.FrameReader()
+    reader.feed(run_)
+    frame = reader.next()
+    assert frame is not None
+    model = worker.unpack_arrays(*frame)[0][1].tobytes()
+    with TargetProcess(target) as process:
+        assert process.start() == {"runtime": "echo", "version": "1"}
+        (outcome,) = process.run([Job("a", model, ({"X": value},))])
+    assert outcome.status == "ran", outcome.message
+    (array,) = outcome.outputs[0][0]
+    assert array is not None
+    assert array.dtype == value.dtype
+    assert array.tobytes() == value.tobytes()
+    # The bytes are a model: what returns its input.
+    with TargetProcess(parse_target("onnx-reference")) as process:
+        process.start()
+        (again,) = process.run([Job("a", model, ({"X": value},))])
+    assert again.status == "ran", again.message
+
+
+# A program written from the document
+
+
+def test_it_is_told_what_the_table_says(fake: Target, tmp_path: Path) -> None:
+    with TargetProcess(fake) as process:
+        description = process.start()
+    assert description["start"] == {
+        "adapter": "",
+        "options": {"threads": 2},
+        "time_limit": 5.0,
+        "memory_limit": 4_000_000_000,
+        "output_limit": 256 << 20,
+        "repeats": 2,
+    }
+    assert description["seen"] == "yes"
+    assert Path(description["folder"]) == tmp_path
+
+
+def test_arrays_of_every_type_and_shape_go_there_and_back(fake: Target) -> None:
+    values: list[Any] = [
+        X,
+        np.array(3.5, np.float16),
+        np.zeros((0, 4), np.int64),
+        np.array([True, False]),
+        np.array([1.5, np.nan, -0.0], ml_dtypes.bfloat16),
+        np.arange(4, dtype=np.int32)[::2],
+        np.array([1 + 2j], np.complex64),
+        *(np.array([0, 200]).astype(kind) for kind in ("i1", "u1", "i2", "u2", "u4", "u8", "f8")),
+    ]
+    one = {f"in {number}": value for number, value in enumerate(values)}
+    (outcome,) = run(fake, job("", one, {"X": X}))
+    assert (outcome.status, outcome.phase, outcome.seconds) == ("ran", "run", 0.25)
+    (first,), (second,) = outcome.outputs
+    for got, must in zip((*first, *second), (*values, X), strict=True):
+        assert got is not None
+        assert got.dtype == must.dtype
+        assert got.shape == must.shape
+        assert got.tobytes() == must.tobytes()
+
+
+def test_what_it_reports_is_what_there_is(fake: Target) -> None:
+    words = ["refuse", "fall back", "no array", "chance", "change", "print", ""]
+    refused, fell, no_array, chance, changed, printed, good = run(fake, *map(job, words))
+    assert (refused.status, refused.phase, refused.message) == ("refused", "load", "not this one")
+    assert refused.outputs == ((),)
+    assert (fell.status, fell.message, fell.proof) == ("fell-back", "ran on the CPU", "node 1: CPU")
+    assert no_array.outputs[0][0][1] is None
+    assert no_array.malformed == "output 1 is a text"
+    assert len(chance.outputs[0]) == 2
+    assert changed.changed == ("X",)
+    assert printed.captured == "so to speak"
+    assert good.status == "ran"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("abort", "SIGABRT"),
+        ("talk", "bytes that are no frame: let me see"),
+        ("skip", "out of turn"),
+        ("not that status", "'fine'"),
+        ("no phase", "`phase`"),
+        ("no such array", "names array 99 of 1"),
+    ],
+)
+def test_a_breach_costs_one_job(fake: Target, words: str, said: str) -> None:
+    before, breach, *after = run(fake, job(), job(words), job(), job())
+    assert breach.status == "crashed"
+    assert said in breach.message
+    assert [outcome.status for outcome in (before, *after)] == ["ran"] * 3
+    if words == "abort":
+        assert "last words" in breach.captured
+
+
+def test_a_hang_costs_its_time(fake: Target) -> None:
+    outcomes = run(replace(fake, time_limit=3.0), job(), job("hang"), job())
+    assert [outcome.status for outcome in outcomes] == ["ran", "timed-out", "ran"]
+
+
+@pytest.mark.parametrize(
+    ("way", "said"), [("another version", "speaks another protocol"), ("no hello", "this program wants a licence")]
+)
+def test_one_that_does_not_begin_right_is_unavailable(fake: Target, way: str, said: str) -> None:
+    target = replace(fake, command=(*fake.command, way))
+    with TargetProcess(target) as process, pytest.raises(TargetUnavailable, match=said):
+        process.start()
+
+
+def test_it_may_greet_and_refuse_to_start(fake: Target) -> None:
+    assert run(replace(fake, command=(*fake.command, "greets")), job())[0].status == "ran"
+    with TargetProcess(replace(fake, options={"colour": 1})) as process:  # noqa: SIM117
+        with pytest.raises(TargetUnavailable, match="unknown option 'colour'"):
+            process.start()
+
+
+def test_more_jobs_than_a_message_holds_come_back_in_order(fake: Target) -> None:
+    outcomes = run(fake, *(Job(str(number), b"", ({"X": X + number},)) for number in range(120)))
+    assert [outcome.key for outcome in outcomes] == [str(number) for number in range(120)]
+    assert all(np.array_equal(np.asarray(o.outputs[0][0][0]), X + n) for n, o in enumerate(outcomes))
+
+
+@pytest.mark.parametrize(
+    ("table", "complaint"),
+    [
+        ('adapter = "external"', "[x] command: is missing"),
+        ('adapter = "external"\ninterpreter = "python3"', "[x] command: is missing"),
+        ('adapter = "extrenal"\ncommand = ["a"]', "nearest: external"),
+        ('adapter = "external"\ncommand = ["a"]\noptions.x = inf', "[x] options.x: must be"),
+    ],
+)
+def test_a_wrong_table_is_told(table: str, complaint: str, tmp_path: Path) -> None:
+    file = tmp_path / "targets.toml"
+    file.write_text(f"[x]\n{table}\n")
+    with pytest.raises(TargetError) as caught:
+        parse_target("x", file)
+    assert complaint in str(caught.value)
+
+
+def test_a_program_that_is_not_there_is_told(fake: Target) -> None:
+    with TargetProcess(replace(fake, command=("no-such-program",))) as process:  # noqa: SIM117
+        with pytest.raises(TargetUnavailable, match="cannot start 'no-such-program': No such file"):
+            process.start()
+
+
+def test_a_script_speaks_to_the_program(fake: Target, tmp_path: Path) -> None:
+    """What it gives back is not an LSTM's: the script finds that, as a run does."""
+    spec = CaseSpec("LSTM", 14, T=2, N=2, I=3, H=2)
+    (tmp_path / "reproduce.py").write_text(script_of(build_case(spec), fake), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "reproduce.py")], capture_output=True, text=True, check=False, timeout=590
+    )
+    assert done.returncode == 1, done.stderr
+    assert "Y is float32 (2, 2, 3), must be float32 (2, 1, 2, 2)" in done.stdout
+
+
+# In JavaScript
+
+
+def need(reason: str) -> None:
+    if os.environ.get("ONNXSPEC_REQUIRE_RUNTIMES"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def node() -> None:
+    found = shutil.which("node")
+    if found is None:
+        need("there is no node on PATH")
+    asked = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False).stdout
+    if int((re.match(r"v(\d+)", asked) or [0, "0"])[1]) < 18:
+        need(f"node is {asked.strip()}, and 18 is the oldest for protocol.mjs")
+
+
+@pytest.fixture(scope="module")
+def web(node: None) -> Target:
+    if not (WEB / "node_modules" / "onnxruntime-web").is_dir():
+        need("onnxruntime-web is not installed: npm ci --prefix examples/onnxruntime-web")
+    return parse_target("onnxruntime-web", WEB / "targets.toml")
+
+
+SCRIPTED = """
+import fs from "node:fs";
+import { serve } from "PROTOCOL";
+await serve(async (options) => {
+  if (options.fail) throw new Error("no such device");
+  return {
+    describe: () => ({ runtime: "scripted", version: "1", seen: process.env.SEEN }),
+    prepare: async (model) => {
+      const words = Buffer.from(model).toString();
+      if (words === "refuse") throw new Error("not this one");
+      return {
+        run: async (feeds) => {
+          if (words === "raw") fs.writeSync(1, "raw ONXSPEC1 on descriptor 1\\n");
+          if (words === "print") { console.log("to stdout"); console.error("to stderr"); }
+          if (words === "trap") {
+            console.log("last words");
+            new WebAssembly.Instance(new WebAssembly.Module(Uint8Array.from(
+              [0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 8, 1, 0, 10, 5, 1, 3, 0, 0, 11])));
+          }
+          if (words === "exit") process.exit(3);
+          if (words === "loop") for (;;);
+          if (words === "change") Object.values(feeds)[0].data[0] += 1;
+          return Object.values(feeds);
+        },
+      };
+    },
+  };
+});
+"""
+
+
+@pytest.fixture
+def scripted(node: None, tmp_path: Path) -> Target:
+    text = SCRIPTED.replace("PROTOCOL", (WEB / "protocol.mjs").as_uri())
+    (tmp_path / "scripted.mjs").write_text(text, encoding="utf-8")
+    return Target("js", "external", command=("node", "scripted.mjs"), time_limit=10.0, folder=str(tmp_path))
+
+
+def test_the_protocol_in_javascript(scripted: Target) -> None:
+    half = np.array([[1.5, np.nan]], ml_dtypes.bfloat16)
+    feeds = {"a": X, "b": half, "c": np.zeros((3, 0), np.int64), "d": np.array(True)}
+    good, refused, raw, printed, changed, after = run(
+        replace(scripted, environment={"SEEN": "yes"}),
+        job("", feeds, {"a": X + 1}),
+        *map(job, ("refuse", "raw", "print", "change", "")),
+    )
+    for got, must in zip(good.outputs[0][0], feeds.values(), strict=True):
+        assert got is not None
+        assert (got.dtype, got.shape, got.tobytes()) == (must.dtype, must.shape, must.tobytes())
+    assert (refused.status, refused.phase, refused.message) == ("refused", "load", "Error: not this one")
+    assert raw.status == printed.status == "ran"
+    assert "raw ONXSPEC1 on descriptor 1" in raw.captured
+    assert "to stdout" in printed.captured
+    assert "to stderr" in printed.captured
+    assert changed.changed == ("X",)
+    assert (after.status, after.captured) == ("ran", "")
+
+
+@pytest.mark.parametrize(("words", "said"), [("trap", "SIGABRT"), ("exit", "exit code 3")])
+def test_what_ends_javascript_costs_one_job(scripted: Target, words: str, said: str) -> None:
+    before, ended, after = run(scripted, job(), job(words), job())
+    assert (before.status, ended.status, after.status) == ("ran", "crashed", "ran")
+    assert said in ended.message
+    assert words != "trap" or "last words" in ended.captured
+
+
+def test_an_endless_loop_in_javascript_costs_its_time(scripted: Target) -> None:
+    outcomes = run(replace(scripted, time_limit=3.0), job(), job("loop"), job())
+    assert [outcome.status for outcome in outcomes] == ["ran", "timed-out", "ran"]
+
+
+def test_javascript_that_cannot_load_its_runtime_says_so(scripted: Target) -> None:
+    with TargetProcess(replace(scripted, options={"fail": True})) as process:  # noqa: SIM117
+        with pytest.raises(TargetUnavailable, match="Error: no such device"):
+            process.start()
+
+
+@pytest.mark.usefixtures("web")
+class TestOnnxruntimeWeb(AdapterContract):
+    target = "onnxruntime-web"
+    targets_file = WEB / "targets.toml"
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({"direction": "bidirectional", "lengths": "ragged", "peepholes": True, "clip": 0.5}, Verdict.PASS),
+        ({"type": "float16"}, Verdict.PASS),
+        ({"type": "float64"}, Verdict.UNSUPPORTED),
+        ({"type": "bfloat16", "version": 22}, Verdict.UNSUPPORTED),
+        ({"N": 0}, Verdict.CRASHED),
+    ],
+    ids=str,
+)
+def test_what_becomes_of_an_lstm_in_onnxruntime_web(web: Target, change: dict[str, Any], verdict: Verdict) -> None:
+    spec = replace(CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, initial="all"), **change)
+    with TargetProcess(web) as process:
+        description = process.start()
+        (one,) = tried(process, [SpecProbe(spec)], web.accuracy)
+    assert (description["runtime"], description["provider"]) == ("onnxruntime-web", "wasm")
+    assert one.judgement.verdict is verdict, one.judgement.message
+
+
+def test_onnxruntime_web_says_that_it_has_no_bfloat16(web: Target) -> None:
+    value = np.ones((2, 3), ml_dtypes.bfloat16)
+    (outcome,) = run(web, Job("a", identity(TensorProto.BFLOAT16), ({"X": value},)))
+    assert outcome.status == "refused"
+    assert outcome.message == "Error: unsupported data type: 16"

@@ -1,0 +1,275 @@
+"""assert_conforms with what computes the outputs: a function, an ONNX backend, a target; and drawn cases for it.
+
+The property test of the README, on onnxruntime and on backends that are wrong on purpose.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from hypothesis import Phase, given, reject, settings
+
+from onnxspec.cases import CaseSpec, build_case
+from onnxspec.cases.directories.reading import read_model
+from onnxspec.cases.portable import case_from_json
+from onnxspec.cases.strategies import cases, operator_cases
+from onnxspec.conformance import NotConforming, assert_conforms
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.pytest_plugin.assertion import RunningTarget
+from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.workers.in_process import run_in_process
+from onnxspec.reference import evaluate, format_of
+
+ROOT = Path(__file__).parents[3]
+fixed = settings(derandomize=True, database=None, deadline=None)
+RAGGED = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, lengths="ragged", bias=True, outputs=("Y", "Y_h"))
+
+
+def reference(model: bytes, inputs: dict[str, Any]) -> list[Any]:
+    """A right backend: the reference, rounded."""
+    one = read_model(model)
+    bound = one.bind(inputs)
+    outputs = evaluate(one.node, bound)
+    return [array.astype(format_of(bound["X"].dtype).dtype) for array in outputs.values()]
+
+
+def without_lengths(model: bytes, inputs: dict[str, Any]) -> list[Any]:
+    """Wrong: sequence_lens are ignored."""
+    given = dict(inputs)
+    if "sequence_lens" in given:
+        time, row = (1, 0) if [a.i for n in nodes(model) for a in n.attribute if a.name == "layout"] == [1] else (0, 1)
+        shape = given["X"].shape
+        given["sequence_lens"] = np.full(shape[row], shape[time], np.int32)
+    return reference(model, given)
+
+
+def nodes(model: bytes) -> Any:
+    return onnx.load_model_from_string(model).graph.node
+
+
+class Backend:
+    """The reference behind the interface of onnx.backend.base.Backend."""
+
+    @classmethod
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU") -> Any:
+        names = [value.name for value in model.graph.input]
+        return SimpleNamespace(
+            run=lambda arrays: reference(model.SerializeToString(), dict(zip(names, arrays, strict=True)))
+        )
+
+
+class OnlyRuns:
+    """One that has no `prepare` of its own, as onnx's base class allows."""
+
+    @classmethod
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU") -> None:
+        return None
+
+    @classmethod
+    def run_model(cls, model: onnx.ModelProto, arrays: list[Any], device: str = "CPU") -> Any:
+        return Backend.prepare(model).run(arrays)
+
+
+def as_mapping(model: bytes, inputs: dict[str, Any]) -> dict[str, Any]:
+    names = [value.name for value in onnx.load_model_from_string(model).graph.output]
+    return dict(zip(names, reference(model, inputs), strict=True))
+
+
+RIGHT = [reference, as_mapping, Backend, Backend(), OnlyRuns, SimpleNamespace(prepare=Backend.prepare)]
+
+
+@pytest.mark.parametrize("runner", RIGHT, ids=["function", "mapping", "class", "object", "run_model", "module"])
+def test_whatever_computes_outputs(runner: Any) -> None:
+    assert_conforms(RAGGED, runner)
+    case = build_case(RAGGED)
+    assert_conforms(case.trial.model, runner, inputs=dict(case.trial.feeds[0].fed))
+    assert_conforms(CaseSpec("GRU", 14, outputs=("", "Y_h"), reruns="sizes", dimensions="symbolic"), runner)
+
+
+def failure_of(subject: CaseSpec, runner: Any) -> NotConforming:
+    with pytest.raises(NotConforming) as caught:
+        assert_conforms(subject, runner)
+    return caught.value
+
+
+def test_a_failure_names_the_case_to_be_copied() -> None:
+    text = str(failure_of(RAGGED, without_lengths))
+    assert text.startswith("wrong (value): Y_h[")
+    (line,) = [line for line in text.splitlines() if line.startswith("  repeat")]
+    value = json.loads(line.removeprefix("  repeat    "))
+    assert case_from_json(value) == RAGGED
+    assert set(value) == {"op", "version", "type", "T", "N", "I", "H", "lengths", "bias", "outputs"}
+
+
+def spoilt(change: Callable[[list[Any], dict[str, Any]], Any]) -> Callable[[bytes, dict[str, Any]], Any]:
+    def run(model: bytes, inputs: dict[str, Any]) -> Any:
+        return change(reference(model, inputs), inputs)
+
+    return run
+
+
+def writes(outputs: list[Any], inputs: dict[str, Any]) -> list[Any]:
+    inputs["X"][...] = 0
+    return outputs
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "message"),
+    [
+        (lambda outputs, inputs: outputs[0], Verdict.MALFORMED, "returned ndarray instead of a list of outputs"),
+        (lambda outputs, inputs: [], Verdict.MALFORMED, "0 outputs came back, 2 were asked for"),
+        (
+            lambda outputs, inputs: [outputs[0].tolist(), outputs[1]],
+            Verdict.MALFORMED,
+            "Y is no array of NumPy's but list",
+        ),
+        (lambda outputs, inputs: {"y": outputs[0]}, Verdict.MALFORMED, "an output 'y' came back"),
+        (
+            lambda outputs, inputs: [outputs[0].astype(np.float64), outputs[1]],
+            Verdict.MALFORMED,
+            "Y is float64, must be float32",
+        ),
+        (writes, Verdict.INPUT_MODIFIED, "the run changed its inputs: X"),
+    ],
+)
+def test_what_is_wrong_with_the_form(change: Any, verdict: Verdict, message: str) -> None:
+    error = failure_of(RAGGED, spoilt(change))
+    assert error.judgement.verdict is verdict
+    assert message in str(error)
+
+
+def test_runs_that_differ_are_told_from_wrong_ones() -> None:
+    count = 0
+
+    def changing(outputs: list[Any], inputs: dict[str, Any]) -> list[Any]:
+        nonlocal count
+        count += 1
+        return [outputs[0] + np.float32(count % 2), outputs[1]]
+
+    assert failure_of(RAGGED, spoilt(changing)).judgement.verdict is Verdict.UNSTABLE
+    assert count == 2
+
+
+def test_memory_that_is_used_again_between_runs_is_no_difference() -> None:
+    memory = np.zeros((4, 1, 3, 5), np.float32)
+
+    def reusing(outputs: list[Any], inputs: dict[str, Any]) -> list[Any]:
+        memory[...] = outputs[0]
+        return [memory, outputs[1]]
+
+    case = build_case(RAGGED)
+    first = run_in_process(spoilt(reusing), case.trial).outputs
+    memory[...] = 7
+    assert len(first[0]) == 1
+    assert (first[0][0][0] != 7).any()
+
+
+def test_an_exception_is_the_tests_own() -> None:
+    def failing(model: bytes, inputs: dict[str, Any]) -> Any:
+        raise ZeroDivisionError("in my kernel")
+
+    with pytest.raises(ZeroDivisionError, match="in my kernel"):
+        assert_conforms(RAGGED, failing)
+
+
+# Property tests, as a runtime's author writes them
+
+
+def on_onnxruntime(model: bytes, inputs: dict[str, Any]) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception:
+        reject()
+    return session.run(None, inputs)
+
+
+SOUND = ["Sigmoid", "Tanh", "Relu", "Affine", "LeakyRelu", "ScaledTanh", "HardSigmoid", "Elu", "Softsign", "Softplus"]
+TAKEN: dict[str, Any] = {"types": "float32", "only": {"layout": [0], "hidden_size": [True], "data": ["dense"]}}
+
+
+@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
+def test_onnxruntime_conforms_where_it_is_known_to(op: str) -> None:
+    @settings(fixed, max_examples=60)
+    @given(cases(op, 14, activations=SOUND, **TAKEN))
+    def check(case: CaseSpec) -> None:
+        assert_conforms(case, on_onnxruntime)
+
+    check()
+
+
+def shrunk(strategy: Any, runner: Any, examples: int = 200) -> tuple[CaseSpec, NotConforming]:
+    """What a property test reports: its smallest case and the failure."""
+    seen: list[CaseSpec] = []
+
+    @settings(fixed, max_examples=examples, phases=[Phase.generate, Phase.shrink])
+    @given(strategy)
+    def check(case: CaseSpec) -> None:
+        seen.append(case)
+        assert_conforms(case, runner)
+
+    with pytest.raises(NotConforming) as caught:
+        check()
+    return seen[-1], caught.value
+
+
+def test_a_fault_of_onnxruntime_shrinks_to_its_core() -> None:
+    case, error = shrunk(cases("GRU", 14, **TAKEN), on_onnxruntime, 400)
+    assert case.activations is not None
+    assert "ThresholdedRelu" in case.activations
+    assert case.alpha is None
+    assert (case.T, case.N, case.I, case.H) == (1, 1, 1, 1)
+    assert (case.bias, case.initial, case.lengths, case.clip) == (False, "none", "absent", None)
+    assert "ThresholdedRelu" in str(error)
+
+
+def test_a_wrong_backend_shrinks_to_a_small_case() -> None:
+    case, error = shrunk(operator_cases(), without_lengths)
+    assert case.lengths in ("ragged", "short", "empty")
+    assert case.T * case.N <= 4
+    assert (case.I, case.H, case.bias, case.initial, case.clip) == (1, 1, False, "none", None)
+    assert "sequence_lens=" in str(error)
+
+
+def test_a_running_target_takes_drawn_cases() -> None:
+    with RunningTarget(parse_target("onnxruntime")) as target:
+
+        @settings(fixed, max_examples=10)
+        @given(cases("RNN", 14, activations=["Tanh"], **TAKEN))
+        def check(case: CaseSpec) -> None:
+            assert_conforms(case, target)
+
+        check()
+
+
+def test_the_property_test_in_the_documents_works() -> None:
+    """It is run as it stands there, with a right backend and with a wrong one."""
+    found = []
+    for document in ("README.md", "docs/strategies.md"):
+        text = (ROOT / document).read_text(encoding="utf-8")
+        found += [c for c in re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S) if "def test_gru(case)" in c]
+    code, same = found
+    assert code == same
+    for backend, fails in ((reference, False), (spoilt(lambda outputs, inputs: [-o for o in outputs]), True)):
+        names: dict[str, Any] = {"my_backend": backend}
+        exec(compile(code, "<property test>", "exec"), names)  # Hypothesis looks for the source of what has a file
+        check = settings(fixed, max_examples=20, phases=[Phase.generate])(names["test_gru"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that a case could not be judged
+            if fails:
+                with pytest.raises(NotConforming):
+                    check()
+            else:
+                check()

@@ -1,0 +1,318 @@
+"""A worker on another machine, over a real ssh: a server of our own on the loopback, where another user sees nothing of
+this project, so that whatever is needed there has come over the protocol."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onnxspec.conformance.targets.target import Target
+from onnxspec.conformance.workers.process import Job, Outcome, TargetProcess, TargetUnavailable
+
+from ..miniatures import Finished, naming, pick, read_results
+
+Inside = Callable[..., Finished]
+
+SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', os.defpath)}{os.pathsep}/usr/sbin:/sbin:/usr/local/sbin")
+SSH, KEYGEN, UNSHARE = (shutil.which(name) for name in ("ssh", "ssh-keygen", "unshare"))
+ROOT = Path(__file__).parents[3]
+UID = 54321
+
+pytestmark = [
+    pytest.mark.skipif(SSHD is None, reason="there is no sshd (Debian: apt-get install openssh-server)"),
+    pytest.mark.skipif(SSH is None or KEYGEN is None, reason="there is no ssh client (Debian: openssh-client)"),
+]
+
+ADAPTER = '''
+import os, platform, signal, sys, time
+
+class Adapter:
+    def __init__(self, options):
+        self.options = options
+        with open(os.path.expanduser("~/workers"), "a") as file:
+            file.write(str(os.getpid()) + "\\n")
+    def describe(self):
+        return {"runtime": "spy", "version": "1", "uid": os.getuid(), "home": os.path.expanduser("~"),
+                "checkout": os.path.exists(os.path.join(self.options["checkout"], "pyproject.toml")),
+                "variable": os.environ.get("VARIABLE"), "directory": os.getcwd(), "path": sys.path[0]}
+    def prepare(self, model):
+        return Session(model.decode())
+
+def server():
+    """Id of the process that holds the connection: the nearest one above that is an sshd."""
+    pid = os.getpid()
+    while True:
+        with open("/proc/{}/stat".format(pid)) as file:
+            name, fields = file.read().rpartition(")")[::2]
+        if name.split("(")[1].startswith("sshd"):
+            return pid
+        pid = int(fields.split()[1])
+
+class Session:
+    def __init__(self, order):
+        self.order = order
+    def run(self, feeds):
+        print("doing:", self.order)
+        if self.order == "abort":
+            os.abort()
+        if self.order == "sleep":
+            time.sleep(1000)
+        if self.order in ("drop once", "drop always"):
+            done = os.path.expanduser("~/dropped")
+            if self.order == "drop always" or not os.path.exists(done):
+                open(done, "w").close()
+                os.kill(server(), signal.SIGKILL)
+                time.sleep(1000)
+        return [feeds["X"] + 1]
+'''
+
+
+@dataclass(frozen=True)
+class Box:
+    """A machine that ssh leads to.
+
+    command
+        Starts the interpreter there; ``{stdin}`` is still to come.
+    home
+        The folder of the user there.
+    """
+
+    command: tuple[str, ...]
+    home: Path
+    uid: int
+
+    def workers(self) -> list[int]:
+        """Ids of the workers that the spy was started in."""
+        return [int(line) for line in (self.home / "workers").read_text().split()]
+
+
+@pytest.fixture(scope="module", params=["the same user", "another user"])
+def box(request: pytest.FixtureRequest) -> Iterator[Box]:
+    apart = request.param == "another user"
+    if apart and (os.geteuid() != 0 or UNSHARE is None or subprocess.run([UNSHARE, "-m", "true"]).returncode):
+        pytest.skip("another user needs root, and unshare -m to be allowed")
+    assert SSHD is not None
+    assert SSH is not None
+    folder = Path(tempfile.mkdtemp(prefix="onnxspec-ssh-"))  # pytest's own folders are closed to other users
+    server = None
+    privileges = Path("/run/sshd")  # where a server of root drops its privileges; a system's own start makes it
+    made = os.geteuid() == 0 and not privileges.exists()
+    try:
+        if made:
+            privileges.mkdir(mode=0o755)
+        folder.chmod(0o755)
+        home = folder / "home"
+        home.mkdir()
+        _keys(folder)
+        name, uid = ("stranger", UID) if apart else (_user_name(), os.getuid())
+        if apart:
+            os.chown(home, uid, uid)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        _configure(folder, port, name)
+        start = [SSHD, "-D", "-e", "-f", str(folder / "sshd_config")]
+        if apart:
+            (folder / "start").write_text(_namespace(folder, home, start))
+            start = [str(UNSHARE), "-m", "sh", "-e", str(folder / "start")]
+        with (folder / "log").open("wb") as log:
+            server = subprocess.Popen(start, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        ssh = [SSH, "-F", str(folder / "ssh_config"), "box"]
+        deadline = time.monotonic() + 590
+        while subprocess.run([*ssh, "true"], capture_output=True, timeout=590).returncode:
+            assert server.poll() is None, (folder / "log").read_text()
+            assert time.monotonic() < deadline, (folder / "log").read_text()
+            time.sleep(0.1)
+        yield Box((*ssh, f"HOME={home} {shlex.quote(sys.executable)} {{stdin}}"), home, uid)
+    finally:
+        if server is not None:
+            server.terminate()
+            server.wait(10)
+        shutil.rmtree(folder)
+        if made:
+            privileges.rmdir()
+
+
+def _user_name() -> str:
+    import pwd
+
+    return pwd.getpwuid(os.getuid()).pw_name
+
+
+def _keys(folder: Path) -> None:
+    for name in ("host", "user"):
+        command = [str(KEYGEN), "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)]
+        subprocess.run(command, check=True, capture_output=True)
+    shutil.copy(folder / "user.pub", folder / "authorized")
+    (folder / "authorized").chmod(0o644)
+
+
+def _configure(folder: Path, port: int, name: str) -> None:
+    server = {
+        "ListenAddress": f"127.0.0.1:{port}",
+        "HostKey": folder / "host",
+        "AuthorizedKeysFile": folder / "authorized",
+        "PidFile": "none",
+        "AuthenticationMethods": "publickey",
+        "StrictModes": "no",
+        "UsePAM": "no",
+        "PrintMotd": "no",
+    }
+    client = {
+        "HostName": "127.0.0.1",
+        "Port": port,
+        "User": name,
+        "IdentityFile": folder / "user",
+        "IdentitiesOnly": "yes",
+        "UserKnownHostsFile": folder / "known",
+        "StrictHostKeyChecking": "yes",
+        "BatchMode": "yes",
+        "LogLevel": "ERROR",
+    }
+    (folder / "sshd_config").write_text("".join(f"{key} {value}\n" for key, value in server.items()))
+    (folder / "ssh_config").write_text("Host box\n" + "".join(f"  {key} {value}\n" for key, value in client.items()))
+    (folder / "known").write_text(f"[127.0.0.1]:{port} {(folder / 'host.pub').read_text()}")
+
+
+def _namespace(folder: Path, home: Path, start: list[str]) -> str:
+    """A script for a mount namespace of its own: there is one more user, this project and the home of the caller are
+    gone, and the interpreter that runs these tests is where it was."""
+    hidden = [ROOT, Path.home()]
+    kept = dict.fromkeys((sys.base_prefix, sys.prefix))
+    files = {
+        "passwd": "root:x:0:0::/root:/bin/sh\nsshd:x:100:100::/run/sshd:/bin/false\n"
+        f"stranger:x:{UID}:{UID}::{home}:/bin/sh\n",
+        "shadow": "root:*:1::::::\nsshd:*:1::::::\nstranger:*:1::::::\n",
+        "group": f"root:x:0:\nsshd:x:100:\nstranger:x:{UID}:\n",
+    }
+    lines = ["mount --make-rprivate /", f"mkdir {folder}/keep"]
+    for number, place in enumerate(kept):
+        lines += [f"mkdir {folder}/keep/{number}", f"mount --rbind {shlex.quote(place)} {folder}/keep/{number}"]
+    for place in hidden:
+        lines += [f"mount -t tmpfs -o mode=755 none {shlex.quote(str(place))}"]
+    for number, place in enumerate(kept):
+        there = shlex.quote(place)
+        lines += [f"mkdir -p {there}", f"mount --rbind {folder}/keep/{number} {there}"]
+    for name, text in files.items():
+        (folder / name).write_text(text)
+        lines += [f"mount --bind {folder}/{name} /etc/{name}"]
+    lines += ["mkdir -p /run/sshd", "mount -t tmpfs -o mode=755 none /run/sshd", f"exec {shlex.join(start)}"]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def spy(box: Box, tmp_path: Path) -> Target:
+    (tmp_path / "spy.py").write_text(ADAPTER)
+    (box.home / "dropped").unlink(missing_ok=True)
+    return Target(
+        "box",
+        str(tmp_path / "spy.py"),
+        {"checkout": str(ROOT)},
+        box.command,
+        {"VARIABLE": 'it\'s a "test" $HOME'},
+        time_limit=3.0,
+    )
+
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def outcomes(target: Target, *orders: str) -> list[Outcome]:
+    with TargetProcess(target) as process:
+        process.start()
+        return list(process.run(Job(order, order.encode(), ({"X": X},)) for order in orders))
+
+
+def test_nothing_is_there_but_what_the_protocol_brought(box: Box, spy: Target) -> None:
+    with TargetProcess(spy) as process:
+        description = process.start()
+        (outcome,) = process.run([Job("k", b"go", ({"X": X},))])
+    assert description["uid"] == box.uid
+    assert description["variable"] == 'it\'s a "test" $HOME'
+    assert description["checkout"] is (box.uid == os.getuid())
+    assert description["path"] not in ("", description["directory"])
+    assert outcome.status == "ran"
+    assert np.array_equal(np.asarray(outcome.outputs[0][0][0]), X + 1)
+    assert "doing: go" in outcome.captured
+
+
+def test_a_crash_there_is_told_with_its_signal_and_its_last_words(spy: Target) -> None:
+    before, crash, after = outcomes(spy, "go", "abort", "go")
+    assert (before.status, after.status) == ("ran", "ran")
+    assert (crash.status, crash.signal) == ("crashed", "SIGABRT")
+    assert "doing: abort" in crash.captured
+    assert "Fatal Python error: Aborted" in crash.captured
+
+
+def test_a_hang_there_costs_its_time_and_its_worker_is_gone(box: Box, spy: Target) -> None:
+    (box.home / "workers").unlink(missing_ok=True)
+    hang, after = outcomes(replace(spy, time_limit=3.0), "sleep", "go")
+    assert (hang.status, after.status) == ("timed-out", "ran")
+    assert "doing: sleep" in hang.captured
+    assert len(box.workers()) >= 2
+    wait_until_gone(box)
+
+
+def wait_until_gone(box: Box) -> None:
+    deadline = time.monotonic() + 590
+    while any(Path(f"/proc/{pid}/exe").exists() for pid in box.workers()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_connection_that_is_lost_once_costs_nothing(box: Box, spy: Target) -> None:
+    (box.home / "workers").unlink(missing_ok=True)
+    orders = [*["go"] * 5, "drop once", *["go"] * 5]
+    found = outcomes(spy, *orders)
+    assert [outcome.key for outcome in found] == orders
+    assert {outcome.status for outcome in found} == {"ran"}
+    assert len(box.workers()) >= 2
+    wait_until_gone(box)
+
+
+def test_a_case_that_loses_the_connection_every_time_is_the_only_one_blamed(spy: Target) -> None:
+    found = outcomes(spy, "go", "drop always", "go", "abort", "go")
+    assert [outcome.status for outcome in found] == ["ran", "crashed", "ran", "crashed", "ran"]
+    assert "exit code 255" in found[1].message
+    assert found[3].signal == "SIGABRT"
+
+
+def test_a_machine_that_cannot_be_reached_is_unavailable_and_says_why(box: Box, spy: Target) -> None:
+    nowhere = tuple("no-such-user@box" if word == "box" else word for word in box.command)
+    with TargetProcess(replace(spy, command=nowhere)) as process, pytest.raises(TargetUnavailable) as caught:
+        process.start()
+    assert "Permission denied" in str(caught.value)
+    missing = (*box.command[:-1], "no-such-python {stdin}")
+    with TargetProcess(replace(spy, command=missing)) as process, pytest.raises(TargetUnavailable) as caught:
+        process.start()
+    assert "no-such-python" in str(caught.value)
+
+
+def test_a_real_runtime_there_gets_the_verdicts_that_it_gets_here(inside: Inside, box: Box, tmp_path: Path) -> None:
+    file = tmp_path / "far.toml"
+    file.write_text(f'[box]\nadapter = "onnxruntime"\ncommand = {json.dumps(box.command)}\n')
+    cases = naming([*pick(3), *pick(2, types=("float16",)), *pick(1, lambda s: s.N == 0)])
+    codes = [
+        inside("run", "--targets-file", file, "--target", name, *cases, "--out", name, "--no-expected").code
+        for name in ("box", "onnxruntime")
+    ]
+    assert codes == [1, 1]
+    far, near = (
+        [(r["case"], r["verdict"], r["worst"]) for r in read_results(tmp_path / name)]
+        for name in ("box", "onnxruntime")
+    )
+    assert far == near
+    assert "crashed" in {verdict for _, verdict, _ in far}

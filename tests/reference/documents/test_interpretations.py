@@ -1,0 +1,60 @@
+"""Interpretations: every combination that the document leaves open is right, also where one opens another."""
+
+import itertools
+
+import pytest
+
+from onnxspec.cases import CaseSpec, build_case, profile
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.proof.staged import judge_staged
+from onnxspec.reference import Interpretations, evaluate, format_of, interpretations_touched
+from onnxspec.reference.documents.interpretations import OPTIONS
+
+
+def opened(op: str, version: int) -> list[tuple[CaseSpec, frozenset[str]]]:
+    """The legal cases of core that touch an interpretation, each with those that it touches."""
+    specs = [spec for spec in profile("core", op, version) if not spec.illegal]
+    found = ((spec, interpretations_touched(spec.node, build_case(spec).trial.feeds[0].inputs)) for spec in specs)
+    return [(spec, touched) for spec, touched in found if touched]
+
+
+OPEN = opened("LSTM", 14)
+
+
+def test_a_interpretation_that_only_another_one_opens_is_touched() -> None:
+    """By position ScaledTanh, third, finds neither an alpha nor a beta; by use it finds both."""
+    names = ("Sigmoid", "LeakyRelu", "ScaledTanh")
+    spec = CaseSpec("LSTM", 14, T=2, N=2, I=2, H=2, activations=names, alpha=(-0.5, -1.5), beta=(0.625,))
+    assert interpretations_touched(spec.node, build_case(spec).trial.feeds[0].inputs) == {"coefficients", "defaults"}
+
+
+def follow(spec: CaseSpec, interpretations: Interpretations) -> None:
+    """Whoever computes a case by these interpretations is right."""
+
+    def follower(node, inputs):  # type: ignore[no-untyped-def]
+        dtype = format_of(inputs["X"].dtype).dtype
+        return {n: a.astype(dtype) for n, a in evaluate(node, inputs, interpretations).items()}
+
+    found = judge_staged(build_case(spec), follower)
+    assert found.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE), (spec.id, interpretations, found.message)
+
+
+@pytest.mark.parametrize(("first", "second"), itertools.combinations_with_replacement(OPTIONS, 2))
+def test_whoever_follows_any_two_interpretations_is_right(first: str, second: str) -> None:
+    pair = {first, second}
+    for choice in itertools.product(OPTIONS[first], OPTIONS[second]):
+        interpretations = Interpretations(**dict(zip((first, second), choice, strict=True)))
+        for spec, touched in OPEN[:: 1 if pair == {"coefficients", "defaults"} else 7]:
+            if touched & pair:
+                follow(spec, interpretations)
+
+
+@pytest.mark.parametrize(("op", "version", "each"), [
+    ("GRU", 1, 1), ("GRU", 3, 1), ("GRU", 14, 3), ("RNN", 1, 1), ("RNN", 14, 3),
+])  # fmt: skip
+def test_whoever_follows_any_interpretations_of_a_case_is_right(op: str, version: int, each: int) -> None:
+    chosen = opened(op, version)[::each]
+    assert len(chosen) > 5
+    for spec, found in chosen:
+        for interpretations in Interpretations().alternatives(found):
+            follow(spec, interpretations)

@@ -1,0 +1,199 @@
+"""The registry of faults: what it refuses, what it says of each, and how faults are run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onnxspec.reference import (
+    CELLS as OPERATORS,
+)
+from onnxspec.reference import (
+    FAULTS,
+    FORMATS,
+    Fault,
+    Node,
+    clause_named,
+    evaluate,
+    faults_of,
+    operators,
+    run_recurrent_fault,
+)
+from onnxspec.reference.faults import tables
+from onnxspec.reference.faults.fault import FaultError, fault
+
+from .fault_situations import situation
+
+
+@pytest.fixture
+def registry() -> Iterator[None]:
+    """The registry, put back as it was afterwards."""
+    known = dict(FAULTS)
+    yield
+    FAULTS.clear()
+    FAULTS.update(known)
+
+
+def _wrong(compute: Any, computation: Any) -> Any:
+    """Does nothing wrong."""
+    return compute(computation)
+
+
+@pytest.mark.parametrize(
+    ("id", "arguments", "says"),
+    [
+        ("outputs.zero", {"clause": "equations"}, "the id is taken"),
+        ("a.b", {"clause": "equation"}, "there is no clause lstm.equation"),
+        ("a.b", {"clause": "peepholes"}, "there is no clause gru.peepholes"),
+        ("a.b", {"clause": "equations", "operators": ("LSTMP",)}, "there is no operator 'LSTMP'"),
+        ("a.b", {"clause": "equations", "versions": (14, 15)}, "there is no version 15"),
+        ("a.b", {"clause": "equations", "operators": ("LSTM",), "versions": (3,)}, "there is no version 3"),
+        ("a.b", {"clause": "equations", "types": ("float8",)}, "there is no type float8"),
+        ("gru.b", {"clause": "equations"}, "about GRU alone"),
+        ("Not an id", {"clause": "equations"}, "an id is words"),
+    ],
+)
+def test_what_cannot_be_registered_is_refused_with_its_place(
+    registry: None, id: str, arguments: dict[str, Any], says: str
+) -> None:
+    before = dict(FAULTS)
+    with pytest.raises(FaultError) as caught:
+        fault(id, **arguments)(_wrong)
+    assert says in str(caught.value)
+    assert id in str(caught.value)
+    assert str(Path(__file__)) in str(caught.value)
+    assert before == FAULTS
+
+
+def test_a_fault_must_say_what_it_is(registry: None) -> None:
+    def silent(compute: Any, computation: Any) -> Any:
+        return compute(computation)
+
+    with pytest.raises(FaultError, match="docstring"):
+        fault("a.b", clause="equations")(silent)
+
+
+def test_what_is_registered_can_be_run(registry: None) -> None:
+    fault("a.b", clause="equations", operators=("RNN",), versions=(7, 14))(_wrong)
+    found = FAULTS["a.b"]
+    assert found.summary == "Does nothing wrong."
+    assert found.clause("RNN") == "rnn.equations"
+    assert found.applies("RNN", 7)
+    assert not found.applies("RNN", 22)
+    assert not found.applies("LSTM", 7)
+    case = situation("rich", "RNN", "float32")
+    assert case is not None
+    right = evaluate(case.trial.node, case.trial.feeds[0].inputs)
+    outputs = run_recurrent_fault(found, case.trial.node, case.trial.feeds[0].inputs)
+    assert all(np.array_equal(outputs[n], right[n].astype(np.float32)) for n in outputs)
+
+
+def test_all_tables_are_registered() -> None:
+    shared = Path(tables.__file__).parent
+    own = Path(operators.__file__).parent
+    for path in (*shared.glob("[a-z]*.py"), *own.glob("*/faults.py")):
+        module = ".".join(["onnxspec", *path.with_suffix("").relative_to(own.parent.parent).parts])
+        assert module in sys.modules
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda d: d.id)
+def test_a_fault_is_said_in_a_sentence_and_tied_to_clauses(fault: Fault) -> None:
+    assert fault.summary[0].isupper()
+    assert fault.summary.endswith(".")
+    for op in fault.operators:
+        versions = clause_named(fault.clause(op)).versions
+        assert any(fault.applies(op, version) for version in versions)
+    assert fault.types
+    assert not (fault.drifts and fault.structural)
+
+
+def test_a_fault_applies_to_versions_that_its_clause_holds_for_and_to_types_it_can_show_in() -> None:
+    layout = {d.id for d in faults_of("LSTM", 7)} & {d.id for d in FAULTS.values() if d.topic == "layout"}
+    assert not layout
+    half = {d.id for d in faults_of("LSTM", 22, "float16")}
+    assert "precision.half-sums" in half
+    assert "precision.half-sums" not in {d.id for d in faults_of("LSTM", 22, "float32")}
+    assert "gru.gates.rzh" not in half
+
+
+def test_operators_share_what_is_common() -> None:
+    common = [d for d in FAULTS.values() if set(d.operators) == set(OPERATORS)]
+    assert len(common) > 100
+
+
+def _run(fault: Fault, op: str, kind: str, **more: Any) -> dict[str, Any]:
+    case = situation("rich", op, kind)
+    assert case is not None
+    return run_recurrent_fault(fault, case.trial.node, case.trial.feeds[0].inputs, **more)
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_faults_are_deterministic(op: str) -> None:
+    for chosen in faults_of(op, 22, "float32"):
+        first, second = _run(chosen, op, "float32"), _run(chosen, op, "float32")
+        assert set(first) == set(second)
+        assert all(np.array_equal(first[n], second[n], equal_nan=True) for n in first), chosen.id
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize(
+    "id",
+    ["bias.ignored", "weights.recurrent-ignored", "lengths.first-row", "activations.ignored", "sizes.last-unit-odd"],
+)
+def test_a_fault_gives_again_what_it_is_shown_of_itself(id: str, op: str) -> None:
+    free = _run(FAULTS[id], op, "float64")
+    shown = _run(FAULTS[id], op, "float64", observed=free["Y"])
+    for name, array in free.items():
+        np.testing.assert_allclose(shown[name], array, rtol=1e-12, atol=1e-14)
+
+
+def test_observed_states_are_where_each_step_starts() -> None:
+    free = _run(FAULTS["bias.ignored"], "GRU", "float64")
+    shown = _run(FAULTS["bias.ignored"], "GRU", "float64", observed=free["Y"] + 0.25)
+    assert not np.allclose(shown["Y"], free["Y"])
+
+
+def test_memory_is_the_sessions() -> None:
+    case = situation("plain", "RNN", "float32")
+    assert case is not None
+    node, inputs = case.trial.node, case.trial.feeds[0].inputs
+    memory: dict[str, Any] = {}
+    kept = FAULTS["session.state-kept"]
+    first, second = (run_recurrent_fault(kept, node, inputs, memory=memory) for _ in range(2))
+    fresh = run_recurrent_fault(kept, node, inputs)
+    assert np.array_equal(first["Y"], fresh["Y"])
+    assert not np.array_equal(second["Y"], first["Y"])
+
+
+def test_only_what_is_handed_over_and_can_be_written_to_is_changed() -> None:
+    case = situation("rich", "LSTM", "float32")
+    assert case is not None
+    node, inputs = case.trial.node, case.trial.feeds[0].inputs
+    before = {n: a.copy() for n, a in inputs.items()}
+    chosen = FAULTS["inputs.x-overwritten"]
+    fed = {"X": inputs["X"].copy()}
+    run_recurrent_fault(chosen, node, inputs, fed=fed)
+    assert not fed["X"].any()
+    run_recurrent_fault(chosen, node, inputs)
+    assert all(np.array_equal(inputs[n], a) for n, a in before.items())
+
+
+def test_outputs_that_are_left_out_are_missing_and_other_types_stay() -> None:
+    assert "Y_h" not in _run(FAULTS["outputs.last-hidden-missing"], "GRU", "float16")
+    kinds = {a.dtype for a in _run(FAULTS["outputs.float32"], "GRU", "float16").values()}
+    assert kinds == {np.dtype(np.float32)}
+    assert {a.dtype for a in _run(FAULTS["bias.ignored"], "GRU", "bfloat16").values()} == {
+        np.dtype(FORMATS["bfloat16"].dtype)
+    }
+
+
+def test_an_illegal_node_is_refused_before_anything_is_computed() -> None:
+    node = Node("RNN", 22, {"direction": "sideways"})
+    inputs = {"X": np.zeros((1, 1, 1), np.float32)} | {n: np.zeros((1, 1, 1), np.float32) for n in "WR"}
+    with pytest.raises(ValueError, match="sideways"):
+        run_recurrent_fault(FAULTS["bias.ignored"], node, inputs)

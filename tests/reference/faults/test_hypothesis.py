@@ -1,0 +1,83 @@
+"""Hypotheses: every fault can be tried; a bug in one surfaces; what does not go together predicts nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onnxspec.reference import CELLS as OPERATORS
+from onnxspec.reference import FAULTS, Fault, evaluate, run_recurrent_fault
+from onnxspec.reference.faults.fault import Compute
+from onnxspec.reference.faults.hypothesis import Observation, Run
+
+from .fault_situations import names_of, situation
+
+
+def observed(fault: Fault, op: str, name: str) -> Observation | None:
+    """What a target with a fault returns in a situation; None where the fault cannot be made, or changes nothing."""
+    case = situation(name, op, "float32")
+    if case is None or not fault.applies(op, case.spec.version, "float32"):
+        return None
+    node, inputs = case.trial.node, case.trial.feeds[-1].inputs
+    with np.errstate(all="ignore"):
+        outputs = run_recurrent_fault(fault, node, inputs, memory={})
+        right = evaluate(node, inputs)
+    if all(n in outputs and np.array_equal(outputs[n], right[n].astype(np.float32), equal_nan=True) for n in right):
+        return None
+    return Observation(node, (Run(inputs, outputs, inputs),))
+
+
+TRIED = [(op, fault) for fault in FAULTS.values() for op in fault.operators if op in OPERATORS]
+
+
+@pytest.mark.parametrize(("op", "fault"), [pytest.param(o, f, id=f"{o}-{f.id}") for o, f in TRIED if not f.accepts])
+def test_every_fault_can_be_tried_alone(op: str, fault: Fault) -> None:
+    observation = next((one for name in names_of(op) if (one := observed(fault, op, name)) is not None), None)
+    if observation is not None:
+        observation.fit([fault])  # whether or not it fits: nothing is raised
+
+
+def buggy(error: Exception, late: bool = False) -> Fault:
+    """A fault with a bug, in all arithmetics or in that with bounds alone."""
+
+    def wrong(compute: Compute, computation: Any) -> Any:
+        if not late or type(compute) is not Compute:
+            raise error
+        return {name: -array for name, array in compute(computation).items()}
+
+    return replace(FAULTS["outputs.zero"], id="buggy.fault", wrong=wrong)
+
+
+@pytest.fixture
+def negated() -> Observation:
+    """Outputs of the wrong sign."""
+    case = situation("rich", "GRU", "float32")
+    assert case is not None
+    node, inputs = case.trial.node, case.trial.feeds[-1].inputs
+    outputs = {name: -array.astype(np.float32) for name, array in evaluate(node, inputs).items()}
+    return Observation(node, (Run(inputs, outputs, inputs),))
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["plain", "bounded"])
+@pytest.mark.parametrize(
+    "error", [TypeError("bug"), AttributeError("bug"), KeyError("bug"), ValueError("bug")], ids=repr
+)
+def test_a_bug_in_a_fault_surfaces(negated: Observation, error: Exception, late: bool) -> None:
+    with pytest.raises(type(error), match="bug"):
+        negated.fit([buggy(error, late)])
+
+
+def test_faults_that_do_not_go_together_predict_nothing(negated: Observation) -> None:
+    assert negated.fit([FAULTS["outputs.last-hidden-missing"], FAULTS["padding.state-repeated"]]) is None
+
+
+def test_what_plain_numbers_alone_can_do_is_declared() -> None:
+    rough = {fault.id for fault in FAULTS.values() if not fault.bounded}
+    assert rough == {"drift.state-shrinks", "lstm.drift.forget-gate", "gru.reset-gate.on-bias"}
+    observation = next(
+        one for name in names_of("GRU") if (one := observed(FAULTS["gru.reset-gate.on-bias"], "GRU", name))
+    )
+    assert observation.fit([FAULTS["gru.reset-gate.on-bias"]]) is not None

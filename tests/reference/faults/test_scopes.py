@@ -1,0 +1,116 @@
+"""Scopes: a fault that is made in one place only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onnxspec.reference import FAULTS, Fault, evaluate, fault_named, run_recurrent_fault
+from onnxspec.reference.faults.scope import scoped_named, scoped_of
+
+from .fault_situations import situation
+
+
+def _scoped(id: str) -> Fault:
+    found = scoped_named(id)
+    assert found is not None
+    return found
+
+
+def _outputs(fault: Fault, op: str, name: str = "rich") -> dict[str, Any]:
+    case = situation(name, op, "float64")
+    assert case is not None
+    return run_recurrent_fault(fault, case.trial.node, case.trial.feeds[0].inputs)
+
+
+def _right(op: str, name: str = "rich") -> dict[str, Any]:
+    case = situation(name, op, "float64")
+    assert case is not None
+    return evaluate(case.trial.node, case.trial.feeds[0].inputs)
+
+
+def test_a_scoped_fault_has_a_name_and_a_sentence() -> None:
+    fault = _scoped("initial-states.shared-directions@initial_h")
+    assert fault.summary == (
+        "Starts the backward direction from the forward direction's initial states: for initial_h only."
+    )
+    assert fault_named(fault.id) == fault
+    assert fault.clause("GRU") == "gru.initial-states"
+    assert _scoped("lstm.clip.on-cell-state@besides").summary == (
+        "Bounds the cell state that is carried on as well as what clip bounds."
+    )
+
+
+@pytest.mark.parametrize(
+    "id", ["no.such@B", "bias.ignored@nowhere", "bias.ignored", "session.state-kept@Y", "bias.ignored@besides", "@B"]
+)
+def test_what_has_no_scope_has_no_name(id: str) -> None:
+    assert scoped_named(id) is None
+
+
+def test_one_input_of_those_that_a_fault_alters() -> None:
+    """The biases of R and Z swapped: the blocks of B read in PyTorch's order, and of nothing else."""
+    case = situation("rich", "GRU", "float64")
+    assert case is not None
+    inputs = dict(case.trial.feeds[0].inputs)
+    D, _ = inputs["B"].shape
+    swapped = inputs["B"].reshape(D, 2, 3, -1)[:, :, [1, 0, 2]].reshape(D, -1)
+    right = evaluate(case.trial.node, {**inputs, "B": swapped})
+    found = _outputs(_scoped("gru.gates.rzh@B"), "GRU")
+    for name, array in found.items():
+        np.testing.assert_allclose(array, right[name], rtol=1e-12, atol=1e-14)
+
+
+def test_one_state() -> None:
+    case = situation("rich", "LSTM", "float64")
+    assert case is not None
+    inputs = dict(case.trial.feeds[0].inputs)
+    shared = np.repeat(inputs["initial_h"][:1], 2, axis=0)
+    right = evaluate(case.trial.node, {**inputs, "initial_h": shared})
+    found = _outputs(_scoped("initial-states.shared-directions@initial_h"), "LSTM")
+    for name, array in found.items():
+        np.testing.assert_allclose(array, right[name], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["rich", "layout"])
+def test_one_direction(name: str) -> None:
+    found, whole = (
+        _outputs(_scoped("bias.ignored@reverse"), "LSTM", name),
+        _outputs(FAULTS["bias.ignored"], "LSTM", name),
+    )
+    right = _right("LSTM", name)
+    axis = 2 if name == "layout" else 1
+    for d, same in ((0, right), (1, whole)):
+        np.testing.assert_allclose(found["Y"].take(d, axis), same["Y"].take(d, axis), rtol=1e-12)
+        state = 1 if name == "layout" else 0
+        np.testing.assert_allclose(found["Y_c"].take(d, state), same["Y_c"].take(d, state), rtol=1e-12)
+
+
+def test_one_output() -> None:
+    found, whole = _outputs(_scoped("lengths.ignored@Y_c"), "LSTM"), _outputs(FAULTS["lengths.ignored"], "LSTM")
+    right = _right("LSTM")
+    np.testing.assert_allclose(found["Y_h"], right["Y_h"], rtol=1e-12)
+    np.testing.assert_allclose(found["Y_c"], whole["Y_c"], rtol=1e-12)
+
+
+def test_clip_on_the_cell_as_well() -> None:
+    """What is bounded in both places differs from what is bounded in either."""
+    both = _outputs(_scoped("lstm.clip.on-cell-state@besides"), "LSTM", "clip")
+    other, right = _outputs(FAULTS["lstm.clip.on-cell-state"], "LSTM", "clip"), _right("LSTM", "clip")
+    assert not np.allclose(both["Y"], other["Y"])
+    assert not np.allclose(both["Y"], right["Y"])
+    assert np.abs(both["Y_c"]).max() <= 0.25
+
+
+def test_every_scope_of_every_fault_computes_something() -> None:
+    for op in ("LSTM", "GRU", "RNN"):
+        faults = [d for d in FAULTS.values() if d.applies(op, 22, "float64")]
+        ids = set()
+        for fault in scoped_of(iter(faults)):
+            if op in fault.operators:
+                ids.add(fault.id)
+                if fault.id.endswith(("@reverse", "@B", "@Y_h", "@besides")):
+                    assert _outputs(fault, op), fault.id
+        assert len(ids) > 1000

@@ -1,0 +1,363 @@
+"""No conforming implementation is accused, whatever it computes and however it rounds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from onnxspec.reference import ACTIVATIONS, CELLS, FORMATS, Interpretations, Node, configure, evaluate
+from onnxspec.reference.kernels.activations import EVALUATIONS
+from onnxspec.reference.kernels.kernel import INTERPOLATIONS, ORDERS, RESETS, STYLES, Style, rounded, run_kernel
+from onnxspec.reference.numbers.activations import Activation, Coefficient
+
+from ..situations import (
+    OPERATORS,
+    OUTPUTS,
+    Arrays,
+    functions_of,
+    inputs_for,
+    judged_share,
+    optional_of,
+    outputs_of,
+    variants_of,
+    worst_ratio,
+)
+
+TYPES = tuple(FORMATS)
+NO_COMPLEMENT = ("difference", "in-turn")
+MIXED = ["HardSigmoid", "ScaledTanh", "LeakyRelu", "Sigmoid", "Softsign", "Affine"]
+OTHERS = ["Elu", "Softplus", "Relu", "ThresholdedRelu", "Elu", "Relu"]
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("style", STYLES.values(), ids=lambda s: s.name)
+def test_every_style_passes_with_every_structural_variant(style: Style, kind: str, op: str) -> None:
+    each = len(CELLS[op].activations)
+    variants: list[dict[str, Any]] = [
+        *variants_of(op),
+        {"clip": 0.3},
+        {
+            **variants_of(op)[-1],
+            "activations": MIXED[: 2 * each],
+            "activation_alpha": [0.3, 1.5, -0.5, 0.7][: each + 1],
+            "activation_beta": [0.4, 0.8, 0.3][:each],
+        },
+        {"activations": OTHERS[-2 * each :], "activation_alpha": [0.7, 0.2][: 2 * each]},
+    ]
+    inputs = inputs_for(kind, (3, 3, 6, 17), op=op, directions=2, optional=optional_of(op), lengths=[2, 3, 1])
+    for variant in variants:
+        node = Node(op, 22, {"direction": "bidirectional", **variant}, outputs_of(op))
+        assert worst_ratio(node, inputs, run_kernel(node, inputs, style)) <= 1, variant
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize(("name", "T", "H"), [
+    ("library", 500, 128), ("saturating", 50, 128), ("wide-cell", 30, 128), ("forward", 5, 128), ("fused", 5, 128),
+    ("stored-sums-edge", 5, 128), ("chained", 100, 7), ("stored-inputs", 500, 5), ("lanes", 200, 8),
+])  # fmt: skip
+def test_large_sizes_and_long_sequences(name: str, T: int, H: int, kind: str, op: str) -> None:
+    if op != "LSTM":
+        T, H = max(5, T // 5), max(5, H // 2)
+    inputs = inputs_for(kind, (T, 2, 6, H), op=op, optional=("B", "P") if T < 30 else ("B",), lengths=[T, T - 3])
+    for variant in variants_of(op)[-1:]:
+        node = Node(op, 22, {"hidden_size": H, **variant}, outputs_of(op))
+        outputs = run_kernel(node, inputs, STYLES[name])
+        assert worst_ratio(node, inputs, outputs) <= 1
+        assert judged_share(node, inputs, outputs) == 1
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("scale", [2.0**-20, 2.0**-8, 4.0, 64.0])
+def test_small_and_large_data(scale: float, kind: str, op: str) -> None:
+    inputs = inputs_for(kind, (4, 2, 9, 17), op=op, optional=optional_of(op), scale=scale)
+    usual, linear, soft = ("Sigmoid", "Tanh"), ("HardSigmoid", "Relu", "LeakyRelu"), ("Softplus", "Elu", "Softsign")
+    for number, names in enumerate((usual, linear, soft)):
+        attributes: dict[str, Any] = {"activations": functions_of(op, *names)}
+        if op == "GRU":
+            attributes["linear_before_reset"] = number % 2
+        node = Node(op, 22, attributes, outputs_of(op))
+        for name in ("forward", "lanes", "stored-sums-edge", "stored-inputs", "wide-state"):
+            assert worst_ratio(node, inputs, run_kernel(node, inputs, STYLES[name])) <= 1, (name, names)
+            flushing = replace(STYLES[name], flushes=True)
+            assert worst_ratio(node, inputs, run_kernel(node, inputs, flushing), "flushing") <= 1, (name, names)
+
+
+LARGE: dict[str, list[tuple[list[str], list[float], list[float]]]] = {
+    "LSTM": [
+        (["Sigmoid", "ScaledTanh", "ScaledTanh"], [100.0, 100.0], [50.0, 3.0]),
+        (["HardSigmoid", "Affine", "Elu"], [100.0, -100.0, 100.0], [-3.0, 100.0]),
+        (["LeakyRelu", "LeakyRelu", "ThresholdedRelu"], [-100.0, 30.0, 0.5], []),
+    ],
+    "GRU": [
+        (["Sigmoid", "ScaledTanh"], [100.0], [50.0]),
+        (["Affine", "Elu"], [-100.0, 100.0], [100.0]),
+        (["LeakyRelu", "LeakyRelu"], [-100.0, 30.0], []),
+    ],
+    "RNN": [(["ScaledTanh"], [100.0], [50.0]), (["Affine"], [-100.0], [100.0])],
+}
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("kind", TYPES)
+def test_large_coefficients(kind: str, op: str) -> None:
+    inputs = inputs_for(kind, (4, 2, 9, 17), op=op, optional=("B", "initial_c"))
+    for functions, alpha, beta in LARGE[op]:
+        attributes = {"activations": functions, "activation_alpha": alpha, "activation_beta": beta}
+        node = Node(op, 22, {**attributes, **({"linear_before_reset": 1} if op == "GRU" else {})}, outputs_of(op))
+        for style in STYLES.values():
+            assert worst_ratio(node, inputs, run_kernel(node, inputs, style)) <= 1, (style.name, functions)
+
+
+# GRU's own: where its gates are extreme, where states cancel, where they leave the range.
+
+EXTREMES: dict[str, dict[str, Any]] = {
+    "update-open": {"z": 12.0},
+    "update-shut": {"z": -12.0},
+    "reset-open": {"r": 12.0, "h": 6.0},
+    "reset-shut": {"r": -12.0},
+    "update-beyond": {"z": 3.0, "activations": ["Affine", "Tanh"]},
+    "update-negative": {"z": -40.0, "activations": ["Affine", "Affine"]},
+    "update-large": {"z": 30.0, "activations": ["Relu", "Relu"]},
+}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("state", ["equal", "opposite", "larger", "huge", "none"])
+@pytest.mark.parametrize("extreme", EXTREMES)
+def test_extreme_gates_and_states(extreme: str, state: str, kind: str) -> None:
+    inputs = inputs_for(kind, (2, 2, 3, 5), op="GRU", optional=("B", "initial_h"))
+    about = dict(EXTREMES[extreme])
+    for letter, shift in ((name, about.pop(name)) for name in "zrh" if name in about):
+        block = slice(start := "zrh".index(letter) * 5, start + 5)
+        inputs["B"][:, block] = (inputs["B"][:, block].astype(float) + shift).astype(inputs["B"].dtype)
+    h = evaluate(Node("GRU", 22, {**about, "clip": 0.0}), {**inputs, "initial_h": None})["Y"][0]
+    # Tanh of a sum that H hardly enters is about the candidate; beside it float16 is near the end of its range.
+    given = {"equal": h, "opposite": -h, "larger": 512 * h, "huge": 0 * h + FORMATS[kind].largest / 64, "none": 0 * h}
+    inputs["initial_h"] = FORMATS[kind].nearest(given[state])
+    inputs["R"] = (inputs["R"].astype(float) * 2.0**-4).astype(inputs["R"].dtype)
+    nodes = [Node("GRU", 22, {**about, "linear_before_reset": linear}, outputs_of("GRU")) for linear in (0, 1)]
+    for number, style in enumerate(STYLES.values()):
+        node = nodes[number % 2]
+        assert worst_ratio(node, inputs, run_kernel(node, inputs, style)) <= 1, style.name
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("reset", RESETS)
+def test_a_recurrent_bias_that_cancels_the_product_may_be_multiplied_apart(reset: str, kind: str) -> None:
+    inputs = inputs_for(kind, (1, 2, 2, 5), op="GRU", optional=("B", "initial_h"))
+    inputs["initial_h"] = np.ones_like(inputs["initial_h"])
+    inputs["R"] = (inputs["R"].astype(float) * 64).astype(inputs["R"].dtype)
+    inputs["B"][:, 15:] = -inputs["R"].astype(float).sum(axis=-1)
+    functions = {
+        "activations": ["HardSigmoid", "Affine"],
+        "activation_alpha": [0.0, 1.0],
+        "activation_beta": [0.7, 0.0],
+    }
+    node = Node("GRU", 22, {"linear_before_reset": 1, **functions}, outputs_of("GRU"))
+    for work in (None, "float32"):
+        style = Style("s", work=work, stores_sums=True, order="backward", reset=reset, interpolation="difference")
+        assert worst_ratio(node, inputs, run_kernel(node, inputs, style)) <= 1
+
+
+CHOICES: dict[str, list[dict[str, Any]]] = {
+    "LSTM": [
+        {"clip": 0.2, "input_forget": 1},
+        {"clip": 0.0},
+        {"activations": ["Affine", "ScaledTanh", "Tanh"]},
+        {"activations": ["Sigmoid", "LeakyRelu", "ThresholdedRelu"], "activation_alpha": [0.3, 0.1, 0.2]},
+    ],
+    "GRU": [
+        {"clip": 0.0, "linear_before_reset": 1},
+        {"activations": ["Affine", "ScaledTanh"], "linear_before_reset": 1},
+        {"activations": ["ScaledTanh", "ThresholdedRelu"], "activation_alpha": [0.3, 0.1], "activation_beta": [0.2]},
+    ],
+    "RNN": [{"clip": 0.0}, {"activations": ["Affine"]}, {"activations": ["ThresholdedRelu"]}],
+}
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("kind", TYPES)
+def test_whoever_follows_another_interpretation_is_right_too(kind: str, op: str) -> None:
+    inputs = inputs_for(kind, (3, 2, 3, 4), op=op, lengths=[0, 3])
+    for attributes in CHOICES[op]:
+        node = Node(op, 22, attributes, outputs_of(op))
+        touched = configure(node, inputs).touched
+        assert len(touched) >= 2
+        for interpretations in Interpretations().alternatives(touched):
+            outputs = run_kernel(node, inputs, STYLES["blocks"], interpretations)
+            assert worst_ratio(node, inputs, outputs) <= 1, interpretations
+
+
+# Any legal node at all, its data from a seed.
+
+
+def numbers(least: float, most: float) -> SearchStrategy[float]:
+    return st.floats(least, most, width=32, allow_subnormal=False)
+
+
+coefficients = numbers(-3, 3) | st.sampled_from([0.0, 1.0, -1.0, 100.0, -100.0, 1e-7, -3e-6, 1e5])
+scales = st.sampled_from([1.0, 1.0, 1.0, 2.0**-30, 2.0**-16, 2.0**-8, 2.0**-3, 8.0, 64.0, 1024.0])
+styles = st.builds(
+    Style,
+    name=st.just("drawn"),
+    work=st.sampled_from([None, "float32", "float64"]),
+    accumulator=st.sampled_from([None, "float64"]),
+    order=st.sampled_from(ORDERS),
+    bias_first=st.booleans(),
+    stores_sums=st.booleans(),
+    stores_inputs=st.booleans(),
+    stores_gates=st.booleans(),
+    stores_state=st.booleans(),
+    stores_hidden=st.booleans(),
+    activation=st.sampled_from(sorted(EVALUATIONS)),
+    flushes=st.booleans(),
+    swallows_nan=st.booleans(),
+    saturates=st.booleans(),
+    interpolation=st.sampled_from(INTERPOLATIONS),
+    own_complement=st.booleans(),
+    reset=st.sampled_from(RESETS),
+)
+
+
+@st.composite
+def situations(draw: DrawFn) -> tuple[Node, Arrays]:
+    """A legal node of version 22 with inputs."""
+    kind, op = draw(st.sampled_from(TYPES)), draw(st.sampled_from(OPERATORS))
+    directions, layout = draw(st.sampled_from([1, 2])), draw(st.sampled_from([0, 1]))
+    most = st.tuples(st.integers(1, 6), st.integers(1, 3), st.integers(1, 9), st.sampled_from([1, 2, 5, 17]))
+    sizes = draw(most)
+    optional = tuple(n for n in optional_of(op) if draw(st.booleans()))
+    count = st.lists(st.integers(0, sizes[0]), min_size=sizes[1], max_size=sizes[1])
+    lengths = draw(st.none() | count)
+    shape: dict[str, Any] = {
+        "op": op,
+        "directions": directions,
+        "layout": layout,
+        "optional": optional,
+        "lengths": lengths,
+    }
+    inputs = inputs_for(kind, sizes, **shape, seed=draw(st.integers(0, 99)))
+    for name, array in inputs.items():
+        if name != "sequence_lens":
+            with np.errstate(over="ignore"):
+                inputs[name] = (array.astype(np.float64) * draw(scales)).astype(array.dtype)
+    if draw(st.integers(0, 3)) == 3:
+        spoilt = inputs[draw(st.sampled_from(sorted(set(inputs) - {"sequence_lens"})))].reshape(-1)
+        strange = [np.nan, np.inf, -np.inf, FORMATS[kind].largest]
+        spoilt[draw(st.integers(0, spoilt.size - 1))] = draw(st.sampled_from(strange))
+    attributes: dict[str, Any] = {
+        "direction": "bidirectional" if directions == 2 else draw(st.sampled_from(["forward", "reverse"])),
+        "layout": layout,
+        **draw(st.sampled_from([{}, *variants_of(op)])),
+    }
+    clip = draw(st.none() | st.none() | numbers(0, 10) | st.sampled_from([1e-7, 0.0, 1e5]))
+    if clip is not None:
+        attributes["clip"] = clip
+    if draw(st.booleans()):
+        each = st.sampled_from(sorted(ACTIVATIONS))
+        count = directions * len(CELLS[op].activations)
+        attributes["activations"] = draw(st.lists(each, min_size=count, max_size=count))
+        for name in ("activation_alpha", "activation_beta"):
+            attributes[name] = draw(st.lists(coefficients, max_size=count))
+    outputs = outputs_of(op)
+    return Node(op, 22, attributes, draw(st.sampled_from([outputs, ("Y",), outputs[1:]]))), inputs
+
+
+def _copy_of_clip() -> tuple[Node, Arrays]:
+    # A float16 copy of this threshold is a subnormal number, a third off.
+    lines = {"activations": ["Affine"] * 3, "activation_alpha": [1.0] * 3, "activation_beta": [1.0, 0.0, 0.0]}
+    return Node("LSTM", 22, {"clip": 1e-7, **lines}, OUTPUTS), inputs_for("float16", (1, 1, 2, 1))
+
+
+@settings(max_examples=500, derandomize=True, deadline=None, database=None)
+@given(situation=situations(), style=styles, choice=st.integers(0, 10**6))
+@example(situation=_copy_of_clip(), style=STYLES["stored-sums"], choice=0)
+def test_no_conforming_kernel_is_accused(situation: tuple[Node, Arrays], style: Style, choice: int) -> None:
+    node, inputs = situation
+    possible = list(Interpretations().alternatives(configure(node, inputs).touched))
+    outputs = run_kernel(node, inputs, style, possible[choice % len(possible)])
+    assert worst_ratio(node, inputs, outputs, "flushing" if style.flushes else "standard") <= 1
+
+
+# The kernels themselves: what a test of honesty is worth depends on them.
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("style", STYLES.values(), ids=lambda s: s.name)
+def test_styles_are_near_the_document(style: Style, kind: str, op: str) -> None:
+    inputs = inputs_for(kind, (3, 2, 4, 7), op=op)
+    wide = {n: a.astype(np.float64) for n, a in inputs.items()}
+    for variant in variants_of(op):
+        node = Node(op, 22, variant, outputs_of(op))
+        exact, outputs = evaluate(node, wide), run_kernel(node, inputs, style)
+        for name in node.outputs:
+            assert outputs[name].dtype == FORMATS[kind].dtype
+            assert np.abs(outputs[name].astype(float) - exact[name]).max() < 40 * FORMATS[kind].unit
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"interpolation": way} for way in INTERPOLATIONS),
+        *({"interpolation": way, "own_complement": True} for way in INTERPOLATIONS if way not in NO_COMPLEMENT),
+        *({"reset": way} for way in RESETS),
+    ],
+    ids=str,
+)
+def test_each_way_of_a_gru_is_one_of_its_own(change: dict[str, Any], kind: str) -> None:
+    inputs = inputs_for(kind, (2, 3, 4, 17), op="GRU")
+    node = Node("GRU", 22, {"linear_before_reset": 1})
+    plain, other = (run_kernel(node, inputs, style)["Y"] for style in (Style("s"), Style("s", **change)))
+    same = change in ({"interpolation": "complement"}, {"reset": "rounded"})
+    assert (plain == other).all() == (same or (change == {"reset": "fused"} and kind == "float64"))
+
+
+@pytest.mark.parametrize("name", ["table", "loose", "edge"])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("function", ["Tanh", "Sigmoid"])
+def test_activations_that_are_off_are_so_evenly_and_within_the_envelope(function: str, kind: str, name: str) -> None:
+    form = FORMATS[kind]
+    activation = Activation(ACTIVATIONS[function])
+    x = np.random.default_rng(1).uniform(-4, 4, 200000).astype(np.float32)
+    exact = activation(x.astype(np.float64))
+    error = (EVALUATIONS[name](activation, x, form).astype(np.float64) - exact) / form.unit
+    assert np.abs(error / (4 * np.abs(exact) + 4)).max() <= 1
+    assert np.abs(error).max() > 0.2
+    assert abs(error.mean()) < 0.05
+    assert abs((error * np.sign(exact)).mean()) < 0.05
+
+
+@pytest.mark.parametrize("name", sorted(EVALUATIONS))
+@pytest.mark.parametrize("function", sorted(ACTIVATIONS))
+def test_every_evaluation_of_every_function_is_that_function(function: str, name: str) -> None:
+    activation = Activation(ACTIVATIONS[function], Coefficient(0.75), Coefficient(0.5))
+    x = np.linspace(-6, 6, 1001).astype(np.float32)
+    x = x[np.abs(x - 0.75) > 1e-3]
+    error = EVALUATIONS[name](activation, x, FORMATS["float32"]) - activation(x.astype(np.float64))
+    assert np.abs(error).max() < 2.0**-19
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_orders_of_summation_differ_only_by_rounding(order: str) -> None:
+    inputs = inputs_for("float32", (2, 2, 40, 19))
+    node = Node("LSTM", 22, {}, OUTPUTS)
+    first = run_kernel(node, inputs, Style("a", order=order))["Y"]
+    exact = run_kernel(node, {n: a.astype(np.float64) for n, a in inputs.items()}, STYLES["wide"])["Y"]
+    assert np.abs(first - exact).max() < 2.0**-20
+
+
+def test_rounding_to_tf32_keeps_eleven_bits_and_ties_to_even() -> None:
+    given = np.array([1 + 2.0**-11, 1 + 3 * 2.0**-11, 1 + 2.0**-11 + 2.0**-20, -1 - 2.0**-10, np.inf, np.nan])
+    expected = [1.0, 1 + 2.0**-9, 1 + 2.0**-10, -1 - 2.0**-10, np.inf, np.nan]
+    np.testing.assert_array_equal(rounded(given, "tf32"), expected)

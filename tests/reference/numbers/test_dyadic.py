@@ -1,0 +1,129 @@
+"""The exact tier: what it calls exact, nobody rounds; what somebody rounds, it does not call exact."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onnxspec.reference import CELLS, FORMATS, Node, compare, expect
+from onnxspec.reference.kernels.kernel import STYLES, run_kernel
+from onnxspec.reference.numbers.dyadic import Dyadic, Proving
+
+from ..situations import outputs_of
+
+HALF = FORMATS["float16"]
+
+small = st.lists(st.integers(-64, 64), min_size=1, max_size=6)
+
+
+@given(small, small, st.integers(-9, 0), st.permutations(range(6)))
+def test_a_sum_called_exact_is_exact_in_every_order(
+    xs: list[int], ws: list[int], exponent: int, order: list[int]
+) -> None:
+    count = min(len(xs), len(ws))
+    x, w = np.ldexp(np.array(xs[:count], float), exponent), np.array(ws[:count], float)
+    proving = Proving(HALF)
+    total = proving.product(proving.given(x[np.newaxis]), proving.weights(w[np.newaxis])).settled()
+    if total.exact[0, 0]:
+        partial = np.float16(0)
+        for k in order:
+            if k < count:
+                partial = np.float16(partial + np.float16(np.float16(x[k]) * np.float16(w[k])))
+        assert float(partial) == float(x @ w) == total.value[0, 0]
+
+
+def test_one_digit_too_many_is_no_longer_exact() -> None:
+    proving = Proving(HALF)
+    for last, exact in ((2.0**-10, True), (2.0**-11, False)):
+        total = (proving.given(np.array([1.0])) + proving.given(np.array([last]))).settled()
+        assert bool(total.exact[0]) is exact
+        assert (float(np.float16(1 + last)) == 1 + last) is exact
+
+
+def test_cancelling_sums_are_judged_by_their_partial_sums() -> None:
+    """1024 - 1024 + 2^-3 is 2^-3, but 1024 + 2^-3 is not representable on the way."""
+    proving = Proving(HALF)
+    total = proving.given(np.array([1024.0])) + proving.given(np.array([2.0**-3])) + proving.given(np.array([-1024.0]))
+    assert not total.settled().exact[0]
+
+
+def test_beyond_the_range_nothing_is_exact() -> None:
+    assert not Dyadic.of(np.array([2.0**16]), np.array([True]), HALF).exact[0]
+    assert not Dyadic.of(np.array([2.0**-25]), np.array([True]), HALF).exact[0]
+    assert Dyadic.of(np.array([2.0**-24]), np.array([True]), HALF).exact[0]
+    assert not Dyadic.of(np.array([np.nan, np.inf]), np.array([True, True]), HALF).exact.any()
+
+
+def test_a_gate_times_a_sum_is_exact_only_where_it_is_so_multiplied_out() -> None:
+    """0.75 (1023 - 1022) is 0.75, but 0.75 * 1023 has twelve digits."""
+    proving = Proving(HALF)
+
+    def number(x: float) -> Dyadic:
+        return proving.given(np.array([x]))
+
+    whole = number(1023.0) + number(-1022.0)
+    assert whole.settled().exact[0]
+    assert not (number(0.75) * whole).settled().exact[0]
+    assert (number(0.75) * whole.settled()).settled().exact[0]
+    assert float(np.float16(0.75) * np.float16(1023)) != 0.75 * 1023
+    assert (number(0.5) * whole).settled().exact[0]
+
+
+def test_an_interpolation_is_exact_only_where_it_is_so_in_every_way() -> None:
+    proving = Proving(HALF)
+
+    def exact(*numbers: float) -> bool:
+        z, h, H = (proving.given(np.array([x])) for x in numbers)
+        return bool(proving.interpolation(z, h, H).exact[0])
+
+    assert exact(0.25, 1.5, -2.0)
+    assert exact(0.0, 1.5, 2.0)
+    assert not exact(0.0, 2.0**-11, 1.0)  # h itself, but H + (h - H) rounds
+    assert not exact(1.0, 1.0, 2.0**-11)  # H itself, but h + (H - h) rounds
+    assert not exact(2.0**-12, 1.0, 1.0)  # 1 - z rounds
+    assert exact(2.0**-10, 0.0, 1.0)
+
+
+DYADIC: dict[str, dict[str, Any]] = {
+    "LSTM": {"activations": ["HardSigmoid", "Relu", "LeakyRelu"], "activation_alpha": [0.25, 0.5]},
+    "GRU": {"activations": ["HardSigmoid", "LeakyRelu"], "activation_alpha": [0.25, 0.5]},
+    "GRU with linear_before_reset": {
+        "activations": ["HardSigmoid", "Relu"],
+        "activation_alpha": [0.25],
+        "linear_before_reset": 1,
+    },
+    "RNN": {"activations": ["HardSigmoid"], "activation_alpha": [0.25]},
+}
+
+
+@pytest.mark.parametrize("name", DYADIC)
+@pytest.mark.parametrize("style", STYLES)
+def test_tolerance_is_zero_and_every_kernel_meets_it(style: str, name: str) -> None:
+    generator = np.random.default_rng(3)
+    op = name.split()[0]
+    rows = 3 * len(CELLS[op].gates)
+    shapes = {"X": (2, 3, 2), "W": (1, rows, 2), "R": (1, rows, 3)}
+    shapes |= {"initial_c": (1, 3, 3)} if op == "LSTM" else {"initial_h": (1, 3, 3), "B": (1, 2 * rows)}
+    quarters = {name: generator.integers(-3, 4, shape).astype(np.float32) / 4 for name, shape in shapes.items()}
+    attributes = {**DYADIC[name], "activation_beta": [0.5], "clip": 2.0}
+    node = Node(op, 14, attributes, outputs_of(op))
+    got = run_kernel(node, quarters, STYLES[style])
+    zero = 0
+    for expectation in expect(node, quarters, got):
+        assert compare(expectation, got[expectation.output]).worst <= 1
+        zero += int((expectation.number.radius == 0).sum())
+    assert zero >= (9 if op == "GRU" else 12)  # the first step; a state of GRU has many more digits than the one before
+
+
+def test_one_unit_off_fails_where_the_tolerance_is_zero() -> None:
+    x = np.full((1, 1, 1), 0.5, np.float32)
+    inputs = {"X": x, "W": np.full((1, 4, 1), 0.75, np.float32), "R": np.zeros((1, 4, 1), np.float32)}
+    attributes = {"activations": ["HardSigmoid", "Relu", "Relu"], "activation_alpha": [0.25], "activation_beta": [0.5]}
+    node = Node("LSTM", 14, attributes, ("Y",))
+    # by hand: argument 0.375, gates 0.59375, c 0.375, C 0.22265625, Y 0.1322021484375
+    right = np.full((1, 1, 1, 1), 0.1322021484375, np.float32)
+    (expectation,) = expect(node, inputs, {"Y": right})
+    assert compare(expectation, right).worst == 0
+    assert compare(expectation, np.nextafter(right, np.float32(1))).worst == np.inf

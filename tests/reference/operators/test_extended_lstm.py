@@ -1,0 +1,256 @@
+"""ExtendedLSTM as documented: quantization, values, bounds that accuse no conforming implementation and accuse
+others."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from onnxspec.reference import IllegalNode, Node, evaluate
+from onnxspec.reference.operators.extended_lstm.document import (
+    ARITHMETICS,
+    STATES,
+    ExtendedLSTM,
+    evaluate_extended,
+    expect_extended,
+    resolve,
+)
+from onnxspec.reference.operators.extended_lstm.kernel import Parameters, run_kernel
+from onnxspec.reference.operators.extended_lstm.quantization import Affine
+
+from ...quark_random import QuarkTrial, random_trial
+
+
+def trial(seed: int = 0, reach: float = 1.0, **changed: Any) -> QuarkTrial:
+    """A node whose weights leave the states well inside [-1, 1], symmetric but for what is changed."""
+    rng = np.random.default_rng(seed)
+    T, I, H = 20, 11, 9
+    sizes = {"X": (2 * reach, (T, 1, I)), "W": (0.5, (2, 4 * H, I)), "R": (0.5, (2, 4 * H, H)), "B": (0.5, (2, 8 * H))}
+    inputs = {n: rng.uniform(-size, size, shape).astype(np.float32) for n, (size, shape) in sizes.items()}
+    attributes: dict[str, Any] = {"direction": "bidirectional", "hidden_size": H}
+    for name, (size, _) in {**sizes, "Y": (1.0, ())}.items():
+        attributes[f"{name.lower()}_scale"] = float(np.float32(2 * size / 65535))
+        attributes[f"{name.lower()}_zero_point"] = 32768
+    return QuarkTrial({**attributes, **changed}, inputs)
+
+
+def node_of(made: QuarkTrial) -> ExtendedLSTM:
+    return resolve(made.attributes, made.inputs)
+
+
+def worst(made: QuarkTrial, Y: NDArray[Any], arithmetic: str = "fixed-point", state: str = "quantized") -> float:
+    number = expect_extended(node_of(made), Y, arithmetic, state)
+    assert number.doubt is None
+    return float((np.abs(Y - number.value) / number.radius).max(initial=0.0))
+
+
+# Quantization
+
+
+def test_levels_are_those_of_exact_fractions() -> None:
+    rng = np.random.default_rng(2)
+    scale = float(np.float32(3.7e-4))
+    affine = Affine(scale, 40000)
+    x = np.concatenate([rng.uniform(-30, 30, 500), (np.arange(-200, 200) + 0.5) * scale]).astype(np.float32)
+    expected = [min(65535, max(0, round(Fraction(float(v)) / Fraction(scale)) + 40000)) for v in x]
+    assert affine.levels(x).tolist() == expected
+    shortest = affine.dequantized(affine.levels(x))
+    assert [Fraction(v) for v in shortest] == [(q - 40000) * Fraction(scale) for q in expected]
+
+
+def test_whatever_divides_in_float32_is_undecided_where_it_differs() -> None:
+    rng = np.random.default_rng(3)
+    found = 0
+    for scale in (np.float32(v) for v in rng.uniform(1e-5, 1e-3, 40)):
+        affine = Affine(float(scale), 32768)
+        ties = ((np.arange(-30000, 30000, 7) + 0.5) * float(scale)).astype(np.float32)
+        x = np.nextafter(ties, rng.choice([-np.inf, np.inf], ties.shape).astype(np.float32))
+        for quotient in (x / scale, x * (np.float32(1) / scale)):
+            levels = np.clip(np.rint(quotient).astype(np.int64) + 32768, 0, 65535)
+            differ = levels != affine.levels(x)
+            assert affine.undecided(x)[differ].all()
+            found += int(differ.sum())
+    assert found > 1000
+    plain = rng.uniform(-20000, 20000, 10000) * 1e-3
+    assert Affine(1e-3, 32768).undecided(plain.astype(np.float32)).mean() < 0.02
+
+
+def test_what_is_far_beyond_the_range_is_decided() -> None:
+    affine = Affine(1e-3, 128, bits=8)
+    x = np.array([1e30, -1e30, np.inf, -np.inf], np.float32)
+    assert affine.levels(x).tolist() == [255, 0, 255, 0]
+    assert not affine.undecided(x).any()
+    assert (affine.least, affine.greatest) == (-128 * affine.scale, 127 * affine.scale)
+
+
+@pytest.mark.parametrize(
+    ("scale", "zero_point"), [(0.0, 0), (-1.0, 0), (np.nan, 0), (np.inf, 0), (1.0, -1), (1.0, 65536)]
+)
+def test_what_is_no_quantization(scale: float, zero_point: int) -> None:
+    with pytest.raises(ValueError, match=r"lies between|positive"):
+        Affine(scale, zero_point)
+
+
+# Values
+
+
+def test_without_output_quantization_it_is_the_lstm_of_the_dequantized_tensors() -> None:
+    made = trial(y_scale=None, y_zero_point=None)
+    attributes = {n: v for n, v in made.attributes.items() if v is not None}
+    node = resolve(attributes, made.inputs)
+    plain = {name: tensor.value for name, tensor in node.tensors.items()}
+    lstm = evaluate(Node("LSTM", 14, {"direction": "bidirectional"}), plain)
+    np.testing.assert_allclose(evaluate_extended(node), lstm["Y"], rtol=0, atol=1e-14)
+
+
+def test_without_bias_it_is_zero() -> None:
+    made = trial()
+    zero = dict(made.inputs, B=np.zeros_like(made.inputs["B"]))
+    without = {n: a for n, a in made.inputs.items() if n != "B"}
+    first, second = (evaluate_extended(resolve(made.attributes, i)) for i in (zero, without))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_rows_are_independent() -> None:
+    made = trial()
+    other = np.roll(made.inputs["X"], 1, 0)
+    both = dict(made.inputs, X=np.concatenate([made.inputs["X"], other], 1))
+    Y = evaluate_extended(resolve(made.attributes, both))
+    for row, X in enumerate((made.inputs["X"], other)):
+        np.testing.assert_array_equal(
+            Y[:, :, row : row + 1], evaluate_extended(resolve(made.attributes, dict(both, X=X)))
+        )
+
+
+def test_output_saturates() -> None:
+    made = trial(reach=4, y_scale=0.2 / 65535)
+    node = node_of(made)
+    assert node.y is not None
+    Y = evaluate_extended(node)
+    assert (Y.min(), Y.max()) == (node.y.least, node.y.greatest)
+
+
+# Bounds
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+@pytest.mark.parametrize("changed", [{}, {"y_zero_point": 20000, "x_zero_point": 40000}, {"y_scale": 0.3 / 65535}])
+def test_the_documented_value_is_within(arithmetic: str, state: str, changed: dict[str, Any]) -> None:
+    made = trial(**changed)
+    Y = evaluate_extended(node_of(made), state).astype(np.float32)
+    assert worst(made, Y, arithmetic, state) <= 1
+
+
+def test_float32_implementations_are_within() -> None:
+    for seed in range(5):
+        made = trial(seed)
+        node = node_of(made)
+        t = {n: v.value.astype(np.float32) for n, v in node.tensors.items()}
+        assert node.y is not None
+        for state in STATES:
+            Y = np.zeros((node.T, 2, node.N, node.H), np.float32)
+            for d in range(2):
+                h = c = np.zeros((node.N, node.H), np.float32)
+                for step in range(node.T) if d == 0 else reversed(range(node.T)):
+                    a = t["X"][step] @ t["W"][d].T + h @ t["R"][d].T + t["B"][d, : 4 * node.H] + t["B"][d, 4 * node.H :]
+                    i, o, f = (1 / (1 + np.exp(-a[:, k * node.H : (k + 1) * node.H])) for k in range(3))
+                    c = f * c + i * np.tanh(a[:, 3 * node.H :])
+                    h = o * np.tanh(c)
+                    Y[step, d] = node.y.rounded(h).astype(np.float32)
+                    h = Y[step, d] if state == "quantized" else h
+            assert worst(made, Y, "float32", state) <= 1
+
+
+def test_the_shipped_kernel_is_within_where_it_does_as_documented() -> None:
+    for seed in range(20):
+        made = trial(seed, y_zero_point=32768 + 37 * (seed % 3), x_zero_point=32768 + 900 * (seed % 4))
+        Y = run_kernel(**made.inputs, parameters=Parameters.of(made.attributes))
+        assert worst(made, Y) <= 1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"y_zero_point": 32767},
+        {"y_scale": 0.8 / 65535},
+        {"x_scale": 2.0**-14, "w_scale": 2.0**-16},
+        {"x_scale": 2.0**-26},
+    ],
+    ids=["zero point below 32768", "beyond the range", "powers of two", "small scales"],
+)
+def test_the_shipped_kernel_is_outside_where_it_does_not(changed: dict[str, Any]) -> None:
+    made = trial(reach=2, **changed)
+    Y = run_kernel(**made.inputs, parameters=Parameters.of(made.attributes))
+    assert worst(made, Y) > 1.5
+
+
+def test_radius_is_about_one_unit() -> None:
+    made = trial()
+    node = node_of(made)
+    Y = evaluate_extended(node).astype(np.float32)
+    unit = made.attributes["y_scale"]
+    for arithmetic, most in (("fixed-point", 1.2), ("float32", 1.2), ("bfloat16", 5000)):
+        radius = expect_extended(node, Y, arithmetic).radius / unit
+        assert 0.5 <= radius.min() <= radius.max()
+        assert np.median(radius) < most
+
+
+def test_states_as_computed_are_told_from_quantized_ones() -> None:
+    outside = 0
+    for seed in range(6):
+        made = trial(seed, y_scale=2 / 300, y_zero_point=32768)  # coarse levels show the difference
+        Y = evaluate_extended(node_of(made), "as-computed").astype(np.float32)
+        assert worst(made, Y, state="as-computed") <= 1
+        outside += worst(made, Y, state="quantized") > 1
+    assert outside == 6
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("changed", "clause"),
+    [
+        ({"direction": "forward"}, "directions.supported"),
+        ({"direction": None}, "directions.default"),
+        ({"layout": 1}, "layout"),
+        ({"input_forget": 1}, "input-forget"),
+        ({"hidden_size": 8}, "hidden-size"),
+        ({"clip": 1.0}, "attributes"),
+        ({"x_scale": None}, "scales.required"),
+        ({"x_scale": 0.0}, "scales.range"),
+        ({"x_scale": 1}, "attributes.types"),
+        ({"x_zero_point": 65536}, "zero-points.range"),
+        ({"y_zero_point": None}, "output-quantization"),
+    ],
+)
+def test_illegal_attributes(changed: dict[str, Any], clause: str) -> None:
+    made = trial(**changed)
+    attributes = {n: v for n, v in made.attributes.items() if v is not None}
+    with pytest.raises(IllegalNode) as error:
+        resolve(attributes, made.inputs)
+    assert error.value.clause == f"extendedlstm.{clause}"
+
+
+def test_illegal_inputs() -> None:
+    made = trial()
+    for inputs, clause in (
+        ({**made.inputs, "W": made.inputs["W"][:1]}, "shapes"),
+        ({**made.inputs, "X": made.inputs["X"][0]}, "shapes"),
+        ({**made.inputs, "X": made.inputs["X"].astype(np.float64)}, "types"),
+        ({n: a for n, a in made.inputs.items() if n != "R"}, "inputs"),
+        ({**made.inputs, "P": made.inputs["B"]}, "inputs"),
+    ):
+        with pytest.raises(IllegalNode) as error:
+            resolve(made.attributes, inputs)
+        assert error.value.clause == f"extendedlstm.{clause}"
+
+
+def test_produced_trials_are_legal() -> None:
+    for number in range(10):
+        node_of(random_trial("produced", np.random.default_rng([4, number])))

@@ -1,0 +1,180 @@
+"""Differences between runs: what counts as worse, what is not compared, and every form in which it is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from onnxspec.conformance.cli.main import app
+from onnxspec.reports import write_report
+from onnxspec.reports.comparison import Changes, Comparison, compare
+from onnxspec.reports.markdown import difference_markdown, summary_markdown
+from onnxspec.reports.run import read_run
+
+from .conftest import result, sample_info, write_run
+
+RUNNER = CliRunner()
+
+
+def run(path: Path, *rows: dict[str, Any], **changed: Any) -> Path:
+    return write_run(path, list(rows), sample_info(list(rows)) | changed)
+
+
+def compared(tmp_path: Path, was: list[dict[str, Any]], now: list[dict[str, Any]]) -> Changes:
+    (changes,) = compare(read_run(run(tmp_path / "was", *was)), read_run(run(tmp_path / "now", *now))).targets
+    return changes
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "kind", "worse"),
+    [
+        ("pass", "wrong", "broke", True),
+        ("unsupported", "wrong", "broke", True),
+        ("inconclusive", "crashed", "broke", True),
+        ("pass", "unsupported", "lost", True),
+        ("pass", "fallback", "lost", True),
+        ("wrong", "pass", "mended", False),
+        ("unsupported", "pass", "gained", False),
+        ("fallback", "pass", "gained", False),
+        ("wrong", "crashed", "changed", False),
+        ("crashed", "unsupported", "changed", False),
+        ("pass", "inconclusive", "changed", False),
+        ("pass", "pass", None, False),
+        ("wrong", "wrong", None, False),
+        ("unavailable", "wrong", None, False),
+        ("pass", "unavailable", None, False),
+    ],
+)
+def test_each_pair_of_verdicts(tmp_path: Path, was: str, now: str, kind: str | None, worse: bool) -> None:
+    changes = compared(tmp_path, [result("a", verdict=was)], [result("a", verdict=now)])
+    assert {name: changes.count(name) for name in changes.groups if changes.groups[name]} == ({kind: 1} if kind else {})
+    assert changes.worse is worse
+
+
+def test_the_same_verdict_by_another_fault_is_a_change(tmp_path: Path) -> None:
+    was, now = (result("a", verdict="wrong", diagnosis=[name]) for name in ("x", "y"))
+    assert compared(tmp_path, [was], [now]).groups["changed"][0].changes[0].how == "wrong, with another diagnosis"
+
+
+def test_cases_of_one_run_only_decide_nothing(tmp_path: Path) -> None:
+    changes = compared(tmp_path, [result("a"), result("b")], [result("b"), result("c", verdict="wrong")])
+    assert (changes.only_old, changes.only_new, changes.same, changes.worse) == (("a",), ("c",), 1, False)
+
+
+def test_runs_without_a_common_case_are_not_called_the_same(tmp_path: Path) -> None:
+    assert compared(tmp_path, [result("a")], [result("b")]).verdict == "unknown, the runs have no case in common"
+
+
+def graded(path: Path, grade: dict[str, str], worst: float) -> Path:
+    rows = [result("a", worst=worst)]
+    info = sample_info(rows)
+    info["targets"][0]["grade"] = grade
+    return write_run(path, rows, info)
+
+
+def accuracy(tmp_path: Path, was: dict[str, str], now: dict[str, str], worst: float = 0.21) -> Changes:
+    runs = graded(tmp_path / "was", was, 0.21), graded(tmp_path / "now", now, worst)
+    (changes,) = compare(*map(read_run, runs)).targets
+    return changes
+
+
+def test_a_wider_grade_is_worse_and_a_tighter_one_is_not(tmp_path: Path) -> None:
+    down = accuracy(tmp_path / "down", {"float32": "strict"}, {"float32": "standard"})
+    assert down.worse
+    assert down.verdict == "worse: accuracy in float32 is down from strict to standard"
+    up = accuracy(tmp_path / "up", {"float32": "standard"}, {"float32": "strict"})
+    assert not up.worse
+    assert [moved.type for moved in up.accuracy] == ["float32"]
+
+
+def test_errors_that_moved_are_told_and_those_that_hardly_did_are_not(tmp_path: Path) -> None:
+    moved = accuracy(tmp_path / "far", {}, {}, worst=0.4)
+    assert [(m.worst_was, m.worst_now) for m in moved.accuracy] == [(0.21, 0.4)]
+    assert not moved.worse
+    assert accuracy(tmp_path / "near", {}, {}, worst=0.211).accuracy == ()
+
+
+def warnings(tmp_path: Path, **changed: Any) -> str:
+    runs = run(tmp_path / "was", result("a")), run(tmp_path / "now", result("a"), **changed)
+    return "\n".join(compare(*map(read_run, runs)).warnings)
+
+
+def test_what_makes_runs_less_than_comparable_is_said(tmp_path: Path) -> None:
+    assert warnings(tmp_path / "0") == ""
+    assert "profile: core, then smoke" in warnings(tmp_path / "1", profile="smoke")
+    narrowed = {"op": [], "since_version": [], "type": ["float32"], "case": []}
+    assert "selected: everything, then type float32" in warnings(tmp_path / "2", selection=narrowed)
+    assert "differ for LSTM-14" in warnings(tmp_path / "3", digests={"LSTM-14": "00"})
+    assert "release of onnxspec" in warnings(tmp_path / "4", onnxspec="9")
+    assert "did not finish" in warnings(tmp_path / "5", complete=False)
+
+
+def test_targets_are_paired_by_name_and_alone_by_being_alone(tmp_path: Path) -> None:
+    one = run(tmp_path / "one", result("a"))
+    rows = [result("a", target="other")]
+    other = write_run(tmp_path / "other", rows, sample_info(rows, "other"))
+    alone = compare(read_run(one), read_run(other))
+    assert [changes.same for changes in alone.targets] == [1]
+    assert "different names: onnxruntime, then other" in alone.warnings[-1]
+    rows = [result("a", target="other"), result("a", target="third")]
+    info = sample_info(rows, "other")
+    info["targets"].append(dict(info["targets"][0], name="third"))
+    several: Comparison = compare(read_run(one), read_run(write_run(tmp_path / "several", rows, info)))
+    assert (several.targets, several.only_old, several.only_new) == ((), ("onnxruntime",), ("other", "third"))
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[str, str]:
+    was = run(tmp_path / "was", result("a"), result("b", verdict="wrong"))
+    now = run(tmp_path / "now", result("a", verdict="wrong", message="<b>|`x`"), result("b"))
+    return str(was), str(now)
+
+
+def test_every_form_tells_the_same(pair: tuple[str, str], tmp_path: Path) -> None:
+    text = RUNNER.invoke(app, ["diff", *pair])
+    assert text.exit_code == 1
+    assert "worse: 1 broke, 1 mended" in text.stdout
+    assert "onnxspec run --target onnxruntime --case a" in text.stdout
+    markdown = RUNNER.invoke(app, ["diff", *pair, "--format", "markdown"])
+    assert markdown.exit_code == 1
+    assert "**Worse: 1 broke, 1 mended.**" in markdown.stdout
+    page = tmp_path / "page.html"
+    assert RUNNER.invoke(app, ["diff", *pair, "-f", "html", "--out", str(page)]).exit_code == 1
+    assert "Worse: 1 broke, 1 mended." in page.read_text(encoding="utf-8")
+    plain = RUNNER.invoke(app, ["diff", *pair, "-f", "json"])
+    found = json.loads(plain.stdout)
+    assert found["worse"] is True
+    assert [change["case"] for change in found["targets"][0]["broke"]] == ["a"]
+    assert [change["case"] for change in found["targets"][0]["mended"]] == ["b"]
+
+
+def test_nothing_worse_ends_with_0_and_what_cannot_be_read_with_2(pair: tuple[str, str], tmp_path: Path) -> None:
+    assert RUNNER.invoke(app, ["diff", pair[0], pair[0]]).exit_code == 0
+    missing = RUNNER.invoke(app, ["diff", pair[0], str(tmp_path / "none")])
+    assert missing.exit_code == 2
+    assert "no such directory" in missing.stderr
+    assert "Traceback" not in missing.stderr
+
+
+def test_a_report_on_two_runs_of_one_target_has_the_same_section(pair: tuple[str, str], tmp_path: Path) -> None:
+    page = write_report([Path(pair[0]), Path(pair[1])], tmp_path / "report").read_text(encoding="utf-8")
+    assert "Worse: 1 broke, 1 mended." in page
+    rows = [result("a", target="other")]
+    other = write_run(tmp_path / "other", rows, sample_info(rows, "other"))
+    page = write_report([Path(pair[0]), other], tmp_path / "second").read_text(encoding="utf-8")
+    assert 'id="difference"' not in page
+
+
+def test_what_a_runtime_said_does_not_format(tmp_path: Path) -> None:
+    name = "a|b`c<i>_d_"
+    rows = [result("a", target=name, verdict="wrong", message="# <script> | [x](y)")]
+    folder = write_run(tmp_path / "run", rows, sample_info(rows, name))
+    was = write_run(tmp_path / "was", [result("a", target=name)], sample_info(rows, name))
+    for text in (summary_markdown([read_run(folder)]), difference_markdown(compare(read_run(was), read_run(folder)))):
+        assert "<script>" not in text
+        assert "\\<script\\>" in text or "\\<i\\>" in text
+        assert not any(line.startswith("# <") for line in text.splitlines())

@@ -1,0 +1,118 @@
+"""Programs that are hostile targets: each says one thing that no worker should."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from onnxspec.conformance.targets.target import Target
+from onnxspec.conformance.workers.process import Job
+
+__all__ = ["PROGRAM", "X", "job", "model", "program"]
+
+# Speaks the protocol with the standard library alone. What the "model" of a job says, Python in place of a model, is
+# executed: it finds `report` and `parts` and may change them, or send what it likes.
+PROGRAM = r"""
+import json, os, signal, struct, subprocess, sys, time
+
+wire = os.dup(1)
+os.dup2(2, 1)
+
+def read(count):
+    data = b""
+    while len(data) < count:
+        more = os.read(0, count - len(data))
+        if not more:
+            os._exit(0)
+        data += more
+    return data
+
+def receive():
+    magic, header, body = struct.unpack("<8sIQ", read(20))
+    header, body = json.loads(read(header)), read(body)
+    sizes, arrays, at = {"uint8": 1, "float32": 4}, [], 0
+    for element, shape in header["arrays"]:
+        size = sizes[element]
+        for extent in shape:
+            size *= extent
+        arrays.append((element, shape, body[at:at + size]))
+        at += -(-size // 16) * 16
+    return header, arrays
+
+def raw(text, body=b"", claims=None):
+    put(struct.pack("<8sIQ", b"ONXSPEC1", len(text), len(body) if claims is None else claims) + text + body)
+
+def put(whole):
+    while whole:
+        whole = whole[os.write(wire, whole):]
+
+def send(header, parts=()):
+    header["arrays"] = [[element, shape] for element, shape, _ in parts]
+    raw(json.dumps(header).encode(), b"".join(data + bytes(-len(data) % 16) for _, _, data in parts))
+
+def without_end(header):
+    while True:
+        send(dict(header))
+        time.sleep(0.01)
+
+opening = os.environ.get("OPENING", "")
+description = {"runtime": "hostile", "version": "1"}
+exec(opening)
+send({"type": "hello", "protocol": 1})
+start, _ = receive()
+send({"type": "ready", "description": description, "captured": ""})
+while True:
+    run, arrays = receive()
+    send({"type": "began", "jobs": [job["number"] for job in run["jobs"]]})
+    for job in run["jobs"]:
+        report = {"type": "report", "number": job["number"], "status": "ran", "phase": "run", "seconds": 0.25}
+        parts = [arrays[k] for k in job["feeds"][0].values()]
+        report["outputs"] = [[list(range(len(parts)))]]
+        exec(arrays[job["model"]][2].decode())
+        send(report, parts)
+"""
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def program(folder: Path, opening: str = "", **options: Any) -> Target:
+    """The program as a target; `opening` is executed before it says anything."""
+    path = folder / "hostile.py"
+    path.write_text(PROGRAM, encoding="utf-8")
+    environment = {"OPENING": opening, "MARK": str(folder)}
+    command = (sys.executable, "-I", "-S", str(path))
+    return Target("hostile", "external", command=command, environment=environment, **options)
+
+
+def job(words: str = "", key: str = "") -> Job:
+    """A job that says in Python what the program has to do."""
+    return Job(key or words or "good", words.encode(), ({"X": X},))
+
+
+def model(shape: Sequence[int | str] | None = (2, 3), producer: str = "") -> onnx.ModelProto:
+    """A model that returns its input."""
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("X", "Y")]
+    graph = helper.make_graph([helper.make_node("Identity", ["X"], ["Y"])], "g", values[:1], values[1:])
+    made: onnx.ModelProto = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 14)], producer_name=producer
+    )
+    return made
+
+
+def targets_file(folder: Path, name: str, opening: str = "", **keys: object) -> Path:
+    """A targets.toml with the program as its only target."""
+    path = folder / "hostile.py"
+    path.write_text(PROGRAM, encoding="utf-8")
+    command = [sys.executable, "-I", "-S", str(path)]
+    lines = [f"[{json.dumps(name)}]", 'adapter = "external"', f"command = {json.dumps(command)}"]
+    lines.append(f"environment = {{ OPENING = {json.dumps(opening)}, MARK = {json.dumps(str(folder))} }}")
+    lines += [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
+    (folder / "targets.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder / "targets.toml"

@@ -1,0 +1,348 @@
+"""The command where it is not at home: other interpreters' options, places, users, disks, clocks and neighbours."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..conformance.miniatures import HEEDING, Finished, naming, pick, read_results
+from .programs import targets_file
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+
+START = "import sys; from onnxspec.conformance.cli.start import main; sys.argv[0] = 'onnxspec'; main()"
+LONG = 590  # seconds that nothing takes, whatever else the machine does
+
+
+def command(
+    *arguments: object,
+    cwd: Path,
+    environment: Mapping[str, str],
+    python: Sequence[str] = (),
+    before: str = "",
+    **options: Any,
+) -> Finished:
+    """The command, begun as its entry point begins it."""
+    words = [sys.executable, *python, "-c", before + START, *map(str, arguments)]
+    done = subprocess.run(
+        words, cwd=cwd, env=dict(environment), capture_output=True, check=False, timeout=LONG, **options
+    )
+    out, err = (stream.decode("utf-8", "backslashreplace") for stream in (done.stdout, done.stderr))
+    assert "Traceback" not in out + err, err
+    return Finished(done.returncode, out, err)
+
+
+@pytest.fixture(scope="module")
+def few() -> list[str]:
+    """The options that name three cases."""
+    return naming(pick(3))
+
+
+def whole(folder: Path, count: int = 3) -> bool:
+    """Whether a run folder has that many results, of as many cases, all of which pass."""
+    results = read_results(folder)
+    return len(results) == len({r["case"] for r in results}) == count and {r["verdict"] for r in results} == {"pass"}
+
+
+@pytest.mark.parametrize("python", [("-O",), ("-OO",), ("-X", "utf8=0"), ("-W", "error"), ("-B", "-X", "dev")])
+def test_options_of_the_interpreter(
+    kin: dict[str, str], few: list[str], tmp_path: Path, python: tuple[str, ...]
+) -> None:
+    done = command(
+        "run", "--target", "backend:conforming", *few, "--out", "o", cwd=tmp_path, environment=kin, python=python
+    )
+    assert (done.code, whole(tmp_path / "o")) == (0, True), done.err
+
+
+def test_faults_have_their_words_without_docstrings(tmp_path: Path, kin: dict[str, str]) -> None:
+    script = "from onnxspec.reference import FAULTS; print(sum(map(len, (d.summary for d in FAULTS.values()))))"
+    found = [
+        subprocess.run([sys.executable, *options, "-c", script], env=kin, capture_output=True, text=True, check=True)
+        for options in ((), ("-OO",))
+    ]
+    assert found[0].stdout == found[1].stdout
+    assert int(found[0].stdout) > 1000
+
+
+ENVIRONMENTS: dict[str, Mapping[str, str | None]] = {
+    "no home": {"HOME": None},
+    "a home that is not there": {"HOME": "/nowhere/at all"},
+    "a locale without letters": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    "a locale that is not there": {"LC_ALL": "tlh_QO.UTF-8"},
+    "a terminal that is none": {"TERM": "dumb", "COLUMNS": "1"},
+    "no PATH": {"PATH": None},
+    "next to nothing": {name: None for name in os.environ if name not in ("PYTHONPATH", "LD_LIBRARY_PATH")},
+}
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_environments(kin: dict[str, str], few: list[str], tmp_path: Path, name: str) -> None:
+    changed = {**kin, **ENVIRONMENTS[name]}
+    environment = {name: value for name, value in changed.items() if value is not None}
+    done = command("run", "--target", "backend:conforming", *few, "--out", "o", cwd=tmp_path, environment=environment)
+    assert (done.code, whole(tmp_path / "o")) == (0, True), done.err
+
+
+@pytest.mark.parametrize("name", ["with spaces", "with\nnewline", "ümläut \u202e", "-o", "'\"$(x);&", "\x1b[31m"])
+def test_places(kin: dict[str, str], few: list[str], tmp_path: Path, name: str) -> None:
+    place = tmp_path / name
+    place.mkdir()
+    options = ["--target", "backend:conforming", *few, f"--out={place / 'o'}"]
+    done = command("run", *options, cwd=place, environment=kin)
+    assert (done.code, whole(place / "o")) == (0, True), done.err
+    assert "\x1b" not in done.out
+    assert "\u202e" not in done.out
+    assert command("run", *options, "--resume", cwd=place, environment=kin).code == 0
+
+
+def test_a_user_without_rights(kin: dict[str, str], few: list[str], tmp_path: Path) -> None:
+    """Who may not write here, nor to what is installed."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    tmp_path.chmod(0o755)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    os.chown(mine, 65534, 65534)
+
+    def become() -> None:
+        os.setgid(65534)
+        os.setuid(65534)
+
+    for folder in (tmp_path, *tmp_path.parents):
+        folder.chmod(folder.stat().st_mode | 0o011)  # pytest's own folders are for its user alone
+    look = [sys.executable, "-c", "import onnxspec.reference"]
+    try:
+        tried = subprocess.run(look, preexec_fn=become, cwd="/", capture_output=True, check=False).returncode
+    except PermissionError:
+        tried = 1
+    if tried:
+        pytest.skip("what is installed is for its owner alone")
+    script = ["run", "--target", "onnx-reference", *few, "--out"]
+    done = command(*script, mine / "o", cwd=mine, environment=kin, preexec_fn=become)
+    assert (done.code, len(read_results(mine / "o"))) == (done.code, 3), done.err
+    done = command(*script, tmp_path / "o", cwd=mine, environment=kin, preexec_fn=become)
+    assert done.code == 2
+    assert "Permission denied" in done.err
+
+
+# What is asked for
+
+REFUSED = {
+    "an empty folder name": ["--out", ""],
+    "a name of 5,000 characters": ["--out", "x" * 5000],
+    "a target of 5,000 characters": ["--target", "x" * 5000],
+    "a backend of 5,000 characters": ["--target", f"backend:{'x' * 5000}"],
+    "a case of 5,000 characters": ["--case", "x" * 5000],
+    "an operator of 5,000 characters": ["--op", "x" * 5000],
+    "a pattern of 5,000 stars": ["--case", "*a" * 5000],
+    "a file of 5,000 characters": ["--targets-file", "x" * 5000],
+    "a list of 5,000 characters": ["--expected-file", "x" * 5000],
+    "a folder of cases of 5,000 characters": ["--cases", "x" * 5000],
+    "a shard of 5,000 digits": ["--shard", f"1/{'9' * 5000}"],
+    "a version of 5,000 digits": ["--since-version", "9" * 5000],
+    "a profile with escapes": ["--profile", "\x1b[2J\n1000 pass"],
+    "a target with escapes": ["--target", "\x1b[2J\n1000 pass\u202e"],
+    "a requirement with escapes": ["--require", "\x1b]0;x\x07"],
+    "a budget below zero": ["--hang-budget", "-1"],
+    "a folder that is a file": ["--out", sys.executable],
+    "what is under a file": ["--out", f"{sys.executable}/o"],
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_done_is_said_in_a_line(kin: dict[str, str], tmp_path: Path, name: str) -> None:
+    done = command("run", "--profile", "smoke", *REFUSED[name], cwd=tmp_path, environment=kin)
+    assert done.code in (2, 3), done.out
+    (line,) = done.err.splitlines() if done.code == 2 else ["-"]
+    assert line.isprintable()
+    assert len(line) <= 2100
+    assert done.out.replace("\n", "").isprintable()
+    assert not list(tmp_path.rglob("results.jsonl")) or done.code == 3
+
+
+DEEP = {
+    "arrays": "a = " + "[" * 5000 + "]" * 5000,
+    "tables": "[" + ".".join("a" * 5000) + "]\nx = 1",
+    "inline tables": "a = " + "{a = " * 5000 + "1" + "}" * 5000,
+    "a number": "a = " + "1" * 6000,
+    "keys": "\n".join(f"a{k} = 1" for k in range(20_000)),
+    "no text": "\xff\xfe\0",
+}
+
+
+@pytest.mark.parametrize("option", ["--targets-file", "--expected-file"])
+@pytest.mark.parametrize("name", DEEP)
+def test_a_file_that_is_nested_or_long_is_named(kin: dict[str, str], tmp_path: Path, name: str, option: str) -> None:
+    (tmp_path / "deep.toml").write_bytes(DEEP[name].encode("latin-1"))
+    target = ["--target", "a"] if option == "--targets-file" else ["--target", "backend:conforming"]
+    done = command("run", "--profile", "smoke", *target, option, "deep.toml", cwd=tmp_path, environment=kin)
+    assert done.code == 2
+    assert "deep.toml" in done.err or "unknown target" in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_folder_of_somebody_else_s_is_left_alone(kin: dict[str, str], few: list[str], tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "thesis.tex").write_text("chapter one")
+    options = ["run", "--target", "backend:conforming", *few, "--out", "theirs"]
+    for more in ([], ["--overwrite"], ["--resume"]):
+        done = command(*options, *more, cwd=tmp_path, environment=kin)
+        assert done.code == 2, more
+        assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["thesis.tex"]
+
+
+# Signals
+
+
+@pytest.mark.parametrize("after", [0.02, 0.1, 0.3, 0.6])
+def test_interrupted_while_it_loads(kin: dict[str, str], tmp_path: Path, after: float) -> None:
+    """At any time after the interpreter has begun to run our own code. Under load it may be loaded less far then."""
+    flag = tmp_path / "begun"
+    before = f"{HEEDING}open({str(flag)!r}, 'w').close(); import signal as s; "
+    before += "import onnxspec.conformance.cli.start; "
+    words = [sys.executable, "-c", before + START, "list", "--profile", "smoke"]
+    with subprocess.Popen(
+        words, cwd=tmp_path, env=kin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        while not flag.exists():
+            time.sleep(0.002)
+        time.sleep(after)
+        run.send_signal(signal.SIGINT)
+        _, err = run.communicate(timeout=LONG)
+    if "onnxspec/conformance" not in err and "Traceback" in err:
+        return  # before any code of ours: the interpreter itself was being set up
+    assert "Traceback" not in err
+    assert run.returncode in (130, 0)
+
+
+# Disks and neighbours
+
+
+def test_a_full_disk_ends_a_run_in_a_line_and_loses_nothing(kin: dict[str, str], tmp_path: Path) -> None:
+    """A limit on the size of files stands in for the disk."""
+    options = ["run", "--target", "backend:conforming", *naming(pick(12)), "--out", "o"]
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (9000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+    done = command(*options, cwd=tmp_path, environment=kin, preexec_fn=limit)
+    assert done.code == 2
+    assert "go on with: onnxspec run" in done.err
+    left = (tmp_path / "o" / "results.jsonl").read_bytes().split(b"\n")[:-1]
+    assert 0 < len(left) < 12
+    assert command(*options, "--resume", cwd=tmp_path, environment=kin).code == 0
+    assert whole(tmp_path / "o", 12)
+    again = (tmp_path / "o" / "results.jsonl").read_bytes().split(b"\n")
+    assert [json.loads(line)["seconds"] for line in left] == [
+        json.loads(line)["seconds"] for line in again[: len(left)]
+    ]
+
+
+def test_two_runs_in_one_folder_at_once(kin: dict[str, str], few: list[str], tmp_path: Path) -> None:
+    options = ["run", "--target", "backend:conforming", *few, "--out", "o"]
+    words = [sys.executable, "-c", START, *options]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    runs = [subprocess.Popen(words, cwd=tmp_path, env=kin, **pipes) for _ in range(3)]
+    ended = [(*run.communicate(timeout=LONG), run.returncode) for run in runs]
+    assert sorted(code for _, _, code in ended) == [0, 2, 2], ended
+    assert not any("Traceback" in err for _, err, _ in ended)
+    assert whole(tmp_path / "o")
+
+
+def test_four_shards_at_once_are_a_whole(kin: dict[str, str], tmp_path: Path) -> None:
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    options = ["run", "--target", "backend:conforming", *naming(pick(12))]
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", START, *options, "--shard", f"{k}/4", "--out", f"part{k}"],
+            cwd=tmp_path,
+            env=kin,
+            **pipes,
+        )
+        for k in range(1, 5)
+    ]
+    assert [(run.communicate(timeout=LONG)[1], run.returncode) for run in runs] == [("", 0)] * 4
+    done = command("merge", *(f"part{k}" for k in range(1, 5)), "--out", "all", cwd=tmp_path, environment=kin)
+    assert (done.code, whole(tmp_path / "all", 12)) == (0, True), done.err
+
+
+def test_a_clock_that_jumps_changes_nothing(kin: dict[str, str], few: list[str], tmp_path: Path) -> None:
+    jumping = """
+import time, itertools
+real, count = time.time, itertools.count()
+time.time = lambda: real() + (-1) ** next(count) * 10**8
+"""
+    options = ["run", "--target", "backend:conforming", *few, "--out", "o"]
+    before = f"exec({jumping!r}); "
+    assert command(*options, cwd=tmp_path, environment=kin, before=before).code == 0
+    assert whole(tmp_path / "o")
+
+
+# What targets show
+
+
+def test_a_target_cannot_write_to_the_terminal(kin: dict[str, str], few: list[str], tmp_path: Path) -> None:
+    """By its name, its version, its messages, or what it prints."""
+    name = "x\x1b[2J\n  1000 pass\u202e"
+    opening = "description['version'] = '1\\x1b[31m\\n  1000 pass' + 'v' * 5000"
+    opening += "\nos.write(2, b'\\x1b[2J')"
+    targets_file(tmp_path, name, opening)
+    shown = command("run", "--target", name, *few, "--out", "o", cwd=tmp_path, environment=kin)
+    assert shown.code == 1
+    merged = command("merge", "o", "--out", "m", cwd=tmp_path, environment=kin)
+    resumed = command("run", "--target", name, *few, "--out", "o", "--resume", cwd=tmp_path, environment=kin)
+    # Results that somebody has written by hand.
+    journal = tmp_path / "o" / "results.jsonl"
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    for line in lines:
+        line["message"] = "\x1b]0;x\x07\n  1000 pass\n" + "m" * 100_000
+        line["verdict"] = "crashed"
+    journal.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    forged = command("merge", "o", "--out", "n", cwd=tmp_path, environment=kin)
+    for done in (shown, merged, resumed, forged):
+        for line in (done.out + done.err).split("\n"):
+            assert line.isprintable(), line
+            assert len(line) < 2500
+            assert not line.strip().startswith("1000 pass")
+
+
+def test_a_target_that_closes_its_streams_is_not_taken_for_dead(
+    kin_folder: Path, kin: dict[str, str], tmp_path: Path
+) -> None:
+    head = "import os, sys, time\nimport numpy as np\nimport zoo\n"
+    spoil = """
+def spoil(prepared, inputs, outputs):
+    print("before", flush=True)
+    sys.stdout.flush()
+    for descriptor in (0, 1, 2):
+        os.close(descriptor)
+    return outputs
+"""
+    (kin_folder / "closing.py").write_text(f"{head}{spoil}\nBackend = zoo.spoiling(spoil)\n")
+    done = command("run", "--target", "backend:closing", *naming(pick(6)), "--out", "o", cwd=tmp_path, environment=kin)
+    verdicts = [result["verdict"] for result in read_results(tmp_path / "o")]
+    # The second run of the same case finds them closed, and fails in an orderly way.
+    assert set(verdicts) <= {"pass", "unsupported"}, done.out
+    assert not any("exit code" in result["message"] for result in read_results(tmp_path / "o"))
+
+
+def test_the_suite_leaves_no_files_behind(kin: dict[str, str], few: list[str], tmp_path: Path) -> None:
+    room = tmp_path / "tmp"
+    room.mkdir()
+    environment = {**kin, "TMPDIR": str(room)}
+    command("run", "--target", "backend:aborting", *few, "--out", "o", cwd=tmp_path, environment=environment)
+    assert list(room.iterdir()) == []
+    shutil.rmtree(tmp_path / "o")
+    assert [path.name for path in tmp_path.iterdir()] == ["tmp"]

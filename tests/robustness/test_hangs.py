@@ -1,0 +1,182 @@
+"""Time that a target can take: that of one case is bounded whatever it sends, and that of all hangs by a budget."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onnxspec.conformance.workers.hangs import HangBudget
+from onnxspec.conformance.workers.job import Outcome
+from onnxspec.conformance.workers.process import Job, TargetProcess
+
+from ..conformance.miniatures import Command, read_results
+from .programs import job, program
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+
+ENDLESS = {
+    "nothing": "time.sleep(1000)",
+    "began": "without_end({'type': 'began', 'jobs': []})",
+    "began, much at once": "while True: send({'type': 'began', 'jobs': list(range(100000))})",
+    "a header, byte by byte": "put(struct.pack('<8sIQ', b'ONXSPEC1', 9999, 0))\nwhile 1: put(b'{'); time.sleep(0.05)",
+    "a body, byte by byte": "raw(b'{}', b'', 100000)\nwhile True: put(b'x'); time.sleep(0.05)",
+    "output": "while True: print('x' * 100000)",
+}
+
+
+def test_nothing_that_is_sent_gives_a_case_more_time(tmp_path: Path) -> None:
+    jobs = [each for name, words in ENDLESS.items() for each in (job(key="good"), job(words, name))]
+    with TargetProcess(program(tmp_path, time_limit=3.0), hangs=HangBudget(100)) as process:
+        process.start()
+        outcomes = list(process.run([*jobs, job(key="good")]))
+    assert {o.key: o.status for o in outcomes} == {"good": "ran", **dict.fromkeys(ENDLESS, "timed-out")}
+    assert sum(outcome.key == "good" for outcome in outcomes) == len(ENDLESS) + 1
+
+
+def test_time_in_which_this_process_stands_still_is_nobody_s(tmp_path: Path) -> None:
+    """Stopped (Ctrl-Z) for longer than a case may take, with an answer on its way."""
+    code = os.fork()
+    if code == 0:
+        status = 1
+        try:
+            with TargetProcess(program(tmp_path, time_limit=4.0)) as process:
+                process.start()
+                (tmp_path / "started").touch()
+                slow = [job("time.sleep(2)", str(k)) for k in range(3)]
+                status = int([outcome.status for outcome in process.run(slow)] != ["ran"] * 3)
+        finally:
+            os._exit(status)
+    while not (tmp_path / "started").exists():
+        time.sleep(0.05)
+    time.sleep(1.0)
+    os.kill(code, signal.SIGSTOP)
+    time.sleep(8)
+    os.kill(code, signal.SIGCONT)
+    assert os.waitpid(code, 0)[1] == 0
+
+
+def test_a_caller_that_lets_answers_lie_does_not_make_them_late(tmp_path: Path) -> None:
+    """More of them than this side reads ahead, for longer than a case may take."""
+    large = "parts = [('float32', [1 << 20], bytes(4 << 20))]"
+    with TargetProcess(program(tmp_path, time_limit=4.0)) as process:
+        process.start()
+        statuses = []
+        for number, outcome in enumerate(process.run(job(large, str(k)) for k in range(16))):
+            statuses.append(outcome.status)
+            if number == 0:
+                time.sleep(6)
+    assert statuses == ["ran"] * 16
+
+
+# The budget
+
+
+def traited(words: str, *traits: str) -> Job:
+    return replace(job(words, " ".join(traits)), traits=frozenset(traits))
+
+
+HANG = "time.sleep(1000)"
+
+
+def spend(folder: Path, budget: HangBudget, jobs: list[Job]) -> list[Outcome]:
+    with TargetProcess(program(folder, time_limit=2.0), hangs=budget) as process:
+        process.start()
+        return list(process.run(jobs))
+
+
+def test_what_shares_something_with_what_hung_is_not_run_once_the_budget_is_spent(tmp_path: Path) -> None:
+    jobs = [traited("", "a", "c"), traited(HANG, "a", "b"), traited("", "a"), traited(HANG, "b", "c")]
+    jobs += [traited("", "c", "d"), *(traited(HANG, "b", str(k)) for k in range(150)), traited("", "d")]
+    budget = HangBudget(2)
+    outcomes = spend(tmp_path, budget, jobs)
+    assert [outcome.key for outcome in outcomes] == [each.key for each in jobs]
+    statuses = [outcome.status for outcome in outcomes]
+    assert statuses == ["ran", "timed-out", "ran", "timed-out", "ran", *["not-run"] * 150, "ran"]
+    assert outcomes[5].message == "not run: 2 cases have hung, those with: b; the budget is 2 (--hang-budget)"
+    assert budget.spent
+    # The same budget in another process of the same run.
+    assert [o.status for o in spend(tmp_path, budget, [traited(HANG, "b"), traited("", "a")])] == ["not-run", "ran"]
+
+
+def test_two_things_together_can_be_what_hangs(tmp_path: Path) -> None:
+    jobs = [traited("", "a"), traited("", "b"), *(traited(HANG, "a", "b") for _ in range(4)), traited("", "a", "c")]
+    statuses = [outcome.status for outcome in spend(tmp_path, HangBudget(2), jobs)]
+    assert statuses == ["ran", "ran", "timed-out", "timed-out", "not-run", "not-run", "ran"]
+
+
+def test_a_target_that_hangs_on_anything_is_given_up(tmp_path: Path) -> None:
+    jobs = [traited(HANG, str(k)) for k in range(200)]
+    statuses = [outcome.status for outcome in spend(tmp_path, HangBudget(1), jobs)]
+    assert statuses == ["timed-out"] * 2 + ["not-run"] * 198
+
+
+TRAITS = st.frozensets(st.sampled_from("abcdef"), max_size=4)
+
+
+@given(st.lists(st.tuples(TRAITS, st.booleans()), max_size=30), st.integers(1, 5))
+@settings(max_examples=200, deadline=None)
+def test_the_budget_bounds_hangs_and_never_refuses_what_shares_nothing(
+    course: list[tuple[frozenset[str], bool]], hangs: int
+) -> None:
+    budget = HangBudget(hangs)
+    hung: list[frozenset[str]] = []
+    for traits, hangs_on_it in course:
+        refused = budget.refuses(traits)
+        if refused:
+            assert len(hung) >= 2 * hangs or any(traits & other for other in hung)
+        elif hangs_on_it:
+            budget.hung(traits)
+            hung.append(traits)
+        else:
+            budget.worked(traits)
+        assert len(hung) <= 2 * hangs
+
+
+HANGING = """
+def spoil(prepared, inputs, outputs):
+    if inputs["X"].shape[0] == 1 and not os.environ.get("HEALED"):
+        time.sleep(1000)
+    return outputs
+"""
+
+
+@pytest.fixture
+def hanging(kin_folder: Path, tmp_path: Path) -> list[str]:
+    """The arguments of a run with a backend that hangs on everything that has one step."""
+    head = "import os, time\nimport numpy as np\nimport zoo\n"
+    (kin_folder / "hanging.py").write_text(f"{head}{HANGING}\nBackend = zoo.spoiling(spoil)\n", encoding="utf-8")
+    text = '[hanging]\nadapter = "backend"\ntime_limit = 4\noptions.module = "hanging"\n'
+    (tmp_path / "targets.toml").write_text(text, encoding="utf-8")
+    narrow = ["--profile", "core", "--op", "GRU", "--since-version", "14", "--type", "float32"]
+    return ["run", "--target", "hanging", *narrow, "--out", "o"]
+
+
+def test_a_run_with_hangs_ends_and_is_gone_on_with(onnxspec: Command, hanging: list[str], tmp_path: Path) -> None:
+    done = onnxspec(*hanging, "--hang-budget", "2")
+    assert (done.code, done.err) == (1, "")
+    results = read_results(tmp_path / "o")
+    verdicts = {r["case"]: r["verdict"] for r in results}
+    assert len(verdicts) == len(results)
+    counts = {verdict: [*verdicts.values()].count(verdict) for verdict in verdicts.values()}
+    assert counts["timed-out"] in (2, 3, 4)
+    assert counts["not-run"] >= 3
+    assert counts["pass"] > 30
+    first = next(line for line in done.out.splitlines() if line.startswith("hanging"))
+    assert f"{counts['not-run']} not-run" in first
+    assert re.search(rf"not run +{counts['not-run']} cases", done.out)
+    onnxspec.environment["HEALED"] = "yes"
+    again = onnxspec(*hanging, "--resume")
+    assert again.code == 1, again.err  # those that hung have their verdict
+    after = {r["case"]: r["verdict"] for r in read_results(tmp_path / "o")}
+    assert {case for case, verdict in after.items() if verdict != "pass"} == {
+        case for case, verdict in verdicts.items() if verdict not in ("pass", "not-run")
+    }
+    assert after.keys() == verdicts.keys()

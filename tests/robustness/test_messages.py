@@ -1,0 +1,224 @@
+"""What a worker says is foreign: whatever it is, it costs the job under way and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onnxspec.conformance.workers import worker
+from onnxspec.conformance.workers.job import Job, TargetUnavailable
+from onnxspec.conformance.workers.messages import Report, message_of, outcome_of
+from onnxspec.conformance.workers.process import TargetProcess
+
+from .programs import X, job, program
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+
+# Each in Python, as the program executes it: a key of the report, or bytes on the wire.
+NONSENSE = {
+    "seconds a text": "report['seconds'] = 'long'",
+    "seconds null": "report['seconds'] = None",
+    "seconds NaN": "report['seconds'] = float('nan')",
+    "seconds infinite": "report['seconds'] = float('inf')",
+    "seconds negative": "report['seconds'] = -1",
+    "no outputs": "report['outputs'] = []",
+    "outputs for too many feeds": "report['outputs'] = [[], []]",
+    "no result of a feed": "report['outputs'] = [[]]",
+    "outputs a number": "report['outputs'] = 7",
+    "outputs of another form": "report['outputs'] = [[0]]",
+    "an output is a text": "report['outputs'] = [[['Y']]]",
+    "an array before the first": "report['outputs'] = [[[-1]]]",
+    "an array behind the last": "report['outputs'] = [[[7]]]",
+    "more results than runs": "report['outputs'] = [[[0]] * 100000]",
+    "more outputs than there can be": "report['outputs'] = [[[0] * 100000]]",
+    "a shape of 2**70": "parts = [('float32', [2**70], b'')]",
+    "a shape of (0, 2**62)": "parts = [('float32', [0, 2**62, 2**62], b'')]",
+    "a negative shape": "parts = [('float32', [-6], parts[0][2])]",
+    "a hundred dimensions": "parts = [('float32', [1] * 100, b'1234')]",
+    "an element type of its own": "parts = [('float128', [1], bytes(16))]",
+    "more bytes than the table": "parts = [('float32', [1], parts[0][2])]",
+    "fewer bytes than the table": "parts = [('float32', [600], parts[0][2])]",
+    "a status of its own": "report['status'] = 'fine'",
+    "timed-out, says it": "report['status'] = 'timed-out'",
+    "a phase of its own": "report['phase'] = 3",
+    "no phase": "del report['phase']",
+    "captured a list": "report['captured'] = ['x']",
+    "message a number": "report['message'] = 1",
+    "malformed an object": "report['malformed'] = {'a': 1}",
+    "proof true": "report['proof'] = True",
+    "changed a text": "report['changed'] = 'X'",
+    "changed what there is not": "report['changed'] = ['W' * 100000]",
+    "the number a text": "report['number'] = str(report['number'])",
+    "the number 2**80": "report['number'] = 2**80",
+    "another type": "report['type'] = 'rumour'",
+    "no type": "del report['type']",
+    "a list": "raw(b'[]'); time.sleep(99)",
+    "no JSON": "raw(b'{'); time.sleep(99)",
+    "JSON nested 200,000 deep": "raw(b'[' * 200000 + b']' * 200000); time.sleep(99)",
+    "a key nested 200,000 deep": "raw(b'{\"a\":' * 200000 + b'1' + b'}' * 200000); time.sleep(99)",
+    "no UTF-8": 'raw(b\'{"type": "\\xff"}\'); time.sleep(99)',
+    "a number of a million digits": "raw(b'{\"type\":\"report\",\"number\":' + b'1' * 1000000 + b'}'); time.sleep(99)",
+    "a key twice": 'raw(b\'{"type":"report","type":"began","jobs":[]}\'); time.sleep(99)',
+    "an empty header": "raw(b''); time.sleep(99)",
+    "another greeting": "send({'type': 'hello', 'protocol': 1})",
+    "ready again": "send({'type': 'ready', 'description': {}, 'captured': ''})",
+    "unavailable now": "send({'type': 'unavailable', 'message': 'no more'})",
+    "died of a number": "send({'type': 'died', 'signal': 7})",
+    "began with a text": "send({'type': 'began', 'jobs': 'all'})",
+    "64 GiB are to come": "raw(b'{}', b'', 1 << 36); time.sleep(99)",
+    "a header of 4 GiB is to come": "put(struct.pack('<8sIQ', b'ONXSPEC1', 2**32 - 1, 0)); time.sleep(99)",
+    "2**64 - 1 bytes are to come": "raw(b'{}', b'', 2**64 - 1); time.sleep(99)",
+    "bytes between frames": "put(b'\\x1b[2Jlet me see'); time.sleep(99)",
+    "100 MB between frames": "put(b'x' * 100000000)",
+    "a report of no job": "report['number'] = 0",
+    "a report of a later job": "report['number'] += 1",
+}
+
+
+def test_what_makes_no_sense_costs_the_job_under_way_and_is_told(tmp_path: Path) -> None:
+    jobs = [each for name, words in NONSENSE.items() for each in (job(key=f"before {name}"), job(words, name))]
+    with TargetProcess(program(tmp_path)) as process:
+        process.start()
+        outcomes = {outcome.key: outcome for outcome in process.run([*jobs, job(key="last")])}
+    assert list(outcomes) == [each.key for each in jobs] + ["last"]
+    assert {name: outcomes[name].status for name in NONSENSE} == dict.fromkeys(NONSENSE, "crashed")
+    for name in NONSENSE:
+        message = outcomes[name].message
+        assert message.startswith(("the worker sent", "the process died of 7")), (name, message)
+        assert message.isprintable()
+        assert len(message) < 600
+    others = [outcome for key, outcome in outcomes.items() if key not in NONSENSE]
+    assert {(outcome.status, outcome.again) for outcome in others} == {("ran", "")}
+    assert all(np.array_equal(np.asarray(outcome.outputs[0][0][0]), X) for outcome in others)
+
+
+LONG = {
+    "malformed": "report['malformed'] = '\\x1b[31m' + 'm' * 1000000",
+    "message": "report.update(status='refused', outputs=[[]], message='no\\n1000 pass ' * 100000)",
+    "proof": "report['proof'] = '\\u202e' + 'p' * 1000000",
+    "captured": "report['captured'] = '\\x9b2J\\ud800' + 'c' * 1000000",
+}
+
+
+def test_texts_are_cut_and_made_printable(tmp_path: Path) -> None:
+    with TargetProcess(program(tmp_path)) as process:
+        process.start()
+        outcomes = list(process.run(job(words, name) for name, words in LONG.items()))
+    for outcome in outcomes:
+        text = getattr(outcome, outcome.key)
+        assert text.replace("\n", "").isprintable()
+        assert 100 < len(text) < 9000
+        assert outcome.status in ("ran", "refused")
+    assert all("\n" not in getattr(o, o.key) for o in outcomes if o.key != "captured")
+
+
+def test_more_bytes_than_a_case_may_return_are_not_taken(tmp_path: Path) -> None:
+    """By a program; the worker that is brought along says the same of itself."""
+    target = program(tmp_path, output_limit=1 << 20)
+    words = "parts = [('float32', [1 << 20], bytes(4 << 20))]"
+    with TargetProcess(target) as process:
+        process.start()
+        before, breach, after = process.run([job(), job(words), job()])
+    assert (before.status, breach.status, after.status) == ("ran", "crashed", "ran")
+    assert "more than the" in breach.message
+
+
+DESCRIPTIONS = {
+    "description = 7": "makes no sense",
+    "description = {'runtime': 7}": "whose runtime is no text",
+    "description = {'version': ['1']}": "whose version is no text",
+    "description = {'a': float('nan')}": "NaN",
+    "description = {'a': 'x' * 10000000}": "header is to have",
+    "description = {'a': 'x' * 1000000}": "more than the",
+    "description = {'a': 2**70}": "64 bits",
+    "description = eval('[' * 90 + ']' * 90)": "makes no sense",
+    "put(b'\\x1b[2J' * 100000)": "no frame in the first",
+    "sys.exit('\\x1b[2Jno licence')": "no licence",
+    "os.abort()": "SIGABRT",
+}
+
+
+@pytest.mark.parametrize("opening", DESCRIPTIONS)
+def test_a_program_that_does_not_start_sensibly_is_unavailable(tmp_path: Path, opening: str) -> None:
+    with TargetProcess(program(tmp_path, opening)) as process, pytest.raises(TargetUnavailable) as caught:
+        process.start()
+    assert DESCRIPTIONS[opening] in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_description_is_made_printable(tmp_path: Path) -> None:
+    opening = "description = {'runtime': '\\x1b[2J', 'version': '1\\n2', 'a': ['\\u202e', {'\\x07': 1.5}]}"
+    with TargetProcess(program(tmp_path, opening)) as process:
+        described = process.start()
+    assert described == {"runtime": "\\x1b[2J", "version": "1 2", "a": ["\\u202e", {"\\x07": 1.5}]}
+
+
+# The same without programs, and at random.
+
+REPORT: dict[str, Any] = {
+    "type": "report", "number": 1, "status": "ran", "phase": "run", "seconds": 0.5, "outputs": [[[0]]],
+    "changed": ["X"], "malformed": "", "message": "", "captured": "", "proof": "", "arrays": [["float32", [2, 3]]],
+}  # fmt: skip
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*REPORT]), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from([*REPORT]), VALUES, st.binary(max_size=40) | st.just(X.tobytes() + bytes(8)))
+@settings(max_examples=400, deadline=None)
+def test_a_report_with_another_value_is_an_outcome_or_an_error_of_protocol(key: str, value: Any, body: bytes) -> None:
+    header = json.dumps({**REPORT, key: value}).encode()
+    _understood(header, body, lambda made: made.outputs[0] == () or len(made.outputs) == 1)
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_a_report_with_other_bytes_is_an_outcome_or_an_error_of_protocol(data: st.DataObject) -> None:
+    header = bytearray(json.dumps(REPORT).encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(header) - 1))
+        header[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=4))
+    _understood(bytes(header), X.tobytes() + bytes(8), lambda made: len(made.outputs) == 1)
+
+
+def _understood(header: bytes, body: bytes, sensible: Callable[[Any], bool]) -> None:
+    refusal = ""
+    try:
+        message = message_of(header)
+        if isinstance(message, Report):
+            made = outcome_of(Job("k", b"", ({"X": X},)), 2, message, body)
+            assert sensible(made)
+            assert made.message.isprintable()
+            assert made.malformed.isprintable()
+            assert np.isfinite(made.seconds)
+    except worker.ProtocolError as error:
+        refusal = str(error)
+    assert refusal.isprintable()
+
+
+@given(st.binary(max_size=64), st.integers(1, 70))
+@settings(max_examples=300, deadline=None)
+def test_a_stream_of_any_bytes_gives_frames_or_an_error_of_protocol(data: bytes, size: int) -> None:
+    whole = b"".join(worker.pack_frame({"n": 1})) + data
+    reader = worker.FrameReader(1 << 12, 1 << 12)
+    frames = []
+    try:
+        for at in range(0, len(whole), size):
+            reader.feed(whole[at : at + size])
+            while (frame := reader.next_raw()) is not None:
+                frames.append(frame)
+    except worker.ProtocolError:
+        pass
+    assert frames or size > len(whole)

@@ -1,0 +1,108 @@
+"""Every command that README and docs show is run, on few cases; one that needs what is not here says so behind a #."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from onnxspec.cases import CaseSpec, build_case
+from onnxspec.cases.directories.directory import write_directory
+from onnxspec.cases.directories.fairness import data_sets_of
+from onnxspec.conformance import run as run_cases
+from onnxspec.conformance.cli.main import main
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
+SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+NEWCOMERS = "python3 -m venv .venv"  # .ci/run runs these two, which tests/test_project.py holds
+FEW = {"--profile": "smoke", "--op": "RNN", "--since-version": "14", "--type": "float32"}
+# Whole profiles take minutes; what is left out of these only narrows further.
+SHORT = {"--minutes": "0.05", "--examples": "5"}  # what stands behind these in a document is for an evening
+NARROWED = {"run": FEW, "generate": FEW, "prove": {**FEW, "--fault": "rnn.state.added", "--processes": "1"}}
+FINE = {0, 1}  # 1 is an answer, not a failure of the command
+
+
+def commands(document: str) -> list[str]:
+    text = (ROOT / document).read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line for body in SHELL.findall(text) for line in body.splitlines()]
+    return [line for line in lines if line.strip() and not line.startswith(("#", NEWCOMERS))]
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small run folder."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    run_cases("onnxruntime", case=CaseSpec("RNN", 14, T=2), out=folder)
+    return folder
+
+
+@pytest.fixture
+def place(tmp_path: Path, recorded: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with what the documents take for granted: runs, models, cases in the forms that they name."""
+    (tmp_path / "runs").mkdir()
+    for name in ("before", "after", "a", "b", "yesterday"):
+        (tmp_path / "runs" / name).symlink_to(recorded, target_is_directory=True)
+    model = build_case(CaseSpec("LSTM", 14, T=2, weights="initializer")).trial.model
+    (tmp_path / "models").mkdir()
+    for name in ("model.onnx", "models/encoder.onnx", "models/decoder.onnx", "models/asr.onnx"):
+        (tmp_path / name).write_bytes(model)
+    (tmp_path / "onnxspec.toml").write_text("", encoding="utf-8")
+    case = build_case(CaseSpec("RNN", 14, T=2)).trial
+    write_directory(tmp_path / "onnx-cases" / "one", case.model, data_sets_of(case))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def narrowed(words: list[str]) -> list[str]:
+    words = [SHORT.get(before, word) for before, word in zip(["", *words], words, strict=False)]
+    given = {word.split("=")[0] for word in words}
+    if given & {"--cases", "--case", "--model"}:
+        return words
+    options = {o: v for o, v in NARROWED.get(words[1], {}).items() if o not in given}
+    if "--require" in given:
+        options["--op"] = words[words.index("--require") + 1].partition("-")[0]
+    if "--op" in given:  # what is shown is of another operator
+        options.pop("--fault", None)
+        options.pop("--since-version", None)
+    return [*words, *(word for pair in options.items() for word in pair)]
+
+
+@pytest.mark.parametrize("document", [d for d in DOCUMENTS if commands(d)])
+def test_commands_of_a_document_do_what_it_says(
+    document: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for line in commands(document):
+        words = shlex.split(line, comments=True)
+        if re.search(r"# (.*; )?needs ", line):
+            continue
+        if words[0] == "pytest":
+            few = ["--onnxspec-profile", "smoke", "-p", "no:cacheprovider"]
+            few += [] if "-case" in line else ["--onnxspec-op", "RNN"]
+            done = subprocess.run([sys.executable, "-m", *words, *few], capture_output=True, text=True)
+            assert done.returncode in FINE, f"{line}\n{done.stdout}"
+            continue
+        assert words[0] == "onnxspec", (
+            f"{document} shows what nothing here runs, and does not say what it needs: {line}"
+        )
+        into = None
+        if ">" in words:
+            words, into = words[: words.index(">")], words[-1]
+        monkeypatch.setattr(sys, "argv", narrowed(words))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        assert int(ended.value.code or 0) in FINE, f"{line}\n{out}\n{err}"
+        if into is not None:
+            (place / into).write_text(out, encoding="utf-8")
+
+
+def test_what_is_marked_as_needing_something_is_little() -> None:
+    marked = [line for document in DOCUMENTS for line in commands(document) if "# needs" in line or "; needs" in line]
+    shown = [line for document in DOCUMENTS for line in commands(document)]
+    assert 0 < len(marked) < len(shown) / 4

@@ -1,0 +1,102 @@
+"""What a new operator takes: one folder on each side, and every command knows it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+# A runtime of Leaky; its option says where it starts.
+_ADAPTER = """
+import numpy as np
+import onnx
+
+class Adapter:
+    def __init__(self, options): self.start = float(options.get("start", 0.0))
+    def describe(self): return {"runtime": "leaky", "version": "1"}
+    def prepare(self, model):
+        node = onnx.load_model_from_string(model).graph.node[0]
+        (self.decay,) = [np.float32(a.f) for a in node.attribute] or [np.float32(1)]
+        return self
+    def run(self, feeds):
+        X = feeds["X"]
+        Y, y = np.zeros((X.shape[0], 1, *X.shape[1:]), np.float32), np.full(X.shape[1:], self.start, np.float32)
+        for t in range(len(X)):
+            y = Y[t, 0] = self.decay * y + X[t]
+        return [Y]
+"""
+
+
+def command(*words: str | Path, code: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.toy", *map(str, words)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def targets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("leaky")
+    (folder / "leaky.py").write_text(_ADAPTER)
+    path = folder / "targets.toml"
+    path.write_text('[right]\nadapter = "leaky.py"\n\n[wrong]\nadapter = "leaky.py"\noptions = { start = 1.0 }\n')
+    return path
+
+
+def results(folder: Path) -> dict[tuple[str, str], dict[str, object]]:
+    rows = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    return {(row["target"], row["case"]): row for row in rows if "case" in row}
+
+
+def test_it_is_listed_run_judged_diagnosed_and_reported(targets: Path, tmp_path: Path) -> None:
+    ids = command("list", "--op", "Leaky").split()
+    assert len(ids) == 5
+    assert "leaky.equations" in command("clauses", "Leaky")
+    out = tmp_path / "run"
+    both = ("--target", "right", "--target", "wrong", "--targets-file", targets)
+    command("run", "--op", "Leaky", *both, "--out", out, code=1)
+    found = results(out)
+    forbidden = next(id for id in ids if "illegal" in id)
+    for (target, case), row in found.items():
+        assert (row["domain"], row["op"], row["version"]) == ("toy.example", "Leaky", 1)
+        if case == forbidden:
+            assert (row["verdict"], row["diagnosis"]) == ("not-rejected", ["leaky.accepts.decay"])
+        elif target == "right":
+            assert (row["verdict"], row["diagnosis"]) == ("pass", [])
+        else:
+            assert (row["verdict"], row["diagnosis"]) == ("wrong", ["leaky.start.one"])
+            assert row["clause"] == "leaky.equations"
+    assert len(found) == 10
+    assert "Starts from one" in (out / "report" / "index.html").read_text(encoding="utf-8")
+    shown = command("explain", ids[2], "--target", "wrong", "--targets-file", targets)
+    assert "leaky.start.one: Starts from one." in shown
+    assert "kept" in shown
+    ast.parse(command("explain", ids[2], "--emit", "script"))
+
+
+def test_it_is_proved(tmp_path: Path) -> None:
+    told = command("prove", "--op", "Leaky", "-j", "1", "--out", tmp_path / "proof.csv", code=1)
+    # One forbidden model catches what takes it, where two are asked for; all else is caught.
+    assert "leaky.start.one" in told
+    rows = (tmp_path / "proof.csv").read_text().splitlines()[1:]
+    assert {row.split(",")[0]: int(row.split(",")[5]) >= 1 for row in rows} == dict.fromkeys(
+        ("leaky.start.one", "leaky.decay.ignored", "leaky.accepts.decay"), True
+    )
+
+
+def test_its_directories_are_generated_and_run(targets: Path, tmp_path: Path) -> None:
+    folder, out = tmp_path / "cases", tmp_path / "run"
+    command("generate", folder, "--op", "Leaky", "--all")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert len(manifest["cases"]) == 4
+    both = ("--target", "right", "--target", "wrong", "--targets-file", targets)
+    command("run", "--cases", folder, *both, "--out", out, code=1)
+    verdicts = {(target, row["domain"]): row["verdict"] for (target, _), row in results(out).items()}
+    assert verdicts == {("right", "toy.example"): "pass", ("wrong", "toy.example"): "wrong"}
