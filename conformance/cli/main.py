@@ -468,6 +468,7 @@ def main() -> None:
     sys.exit(code if sys.argv[1:] else 2)
 
 
+from . import certify as _certify_cli  # noqa: E402, F401
 from . import check as _check_cli  # noqa: E402, F401
 from . import clauses as _clauses_cli  # noqa: E402, F401 - its command belongs to the same app
 from . import diff as _diff_cli  # noqa: E402, F401
