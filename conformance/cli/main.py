@@ -478,7 +478,6 @@ def main() -> None:
 from . import certify as _certify_cli  # noqa: E402, F401
 from . import check as _check_cli  # noqa: E402, F401
 from . import clauses as _clauses_cli  # noqa: E402, F401 - its command belongs to the same app
-from . import diff as _diff_cli  # noqa: E402, F401
 from . import directories as _directories_cli  # noqa: E402, F401
 from . import explain as _explain_cli  # noqa: E402, F401
 from . import fuzz as _fuzz_cli  # noqa: E402, F401

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ...profiles.covering import Counter
 from ...specs.level import Level
 from .spec import HIGHEST, Affine, ExtendedSpec, calibrated
 
@@ -50,23 +49,30 @@ def extended_challenge(nonce: str) -> Sequence[ExtendedSpec]:
     return tuple(dict.fromkeys((*_calibrated(nonce), *_complete(nonce))))
 
 
-def _counter(nonce: str, part: str) -> Counter:
-    key = f"ExtendedLSTM/challenge/{nonce}/{part}"
-    return Counter(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
+class _Dice:
+    """Choices that follow from a nonce, the same on every platform."""
+
+    def __init__(self, nonce: str, part: str) -> None:
+        self._key, self._count = f"ExtendedLSTM/challenge/{nonce}/{part}", 0
+
+    def below(self, bound: int) -> int:
+        self._count += 1
+        digest = hashlib.sha256(f"{self._key}/{self._count}".encode()).digest()
+        return int.from_bytes(digest[:8], "little") % bound
 
 
-def _range(choose: Counter, size: float) -> Affine:
+def _range(choose: _Dice, size: float) -> Affine:
     """What calibration makes of a tensor whose numbers reach about `size` on both sides."""
     low, high = (size * (0.5 + choose.below(512) / 1024) for _ in range(2))
     return calibrated(-low, high)
 
 
-def _sizes(choose: Counter) -> dict[str, Any]:
+def _sizes(choose: _Dice) -> dict[str, Any]:
     return {"T": 1 + choose.below(12), "I": 1 + choose.below(24), "H": 1 + choose.below(24)}
 
 
 def _calibrated(nonce: str) -> Iterator[ExtendedSpec]:
-    choose = _counter(nonce, "calibrated")
+    choose = _Dice(nonce, "calibrated")
     for number in range(_FRESH):
         sizes = _sizes(choose)
         gain = 1.7 / (sizes["I"] + sizes["H"]) ** 0.5
@@ -85,7 +91,7 @@ def _calibrated(nonce: str) -> Iterator[ExtendedSpec]:
 
 
 def _complete(nonce: str) -> Iterator[ExtendedSpec]:
-    choose = _counter(nonce, "complete")
+    choose = _Dice(nonce, "complete")
 
     def any_scale() -> Affine:
         scale = float(np.float32((1 + choose.below(1 << 12) / (1 << 12)) * 2.0 ** (choose.below(10) - 19)))
