@@ -70,7 +70,7 @@ UPWARD = {
     (
         "conformance/cli/report.py",
         "reports",
-    ): "the commands that put runs side by side and compare them as the page does",
+    ): "the commands that put runs side by side, or compare them",
 }
 STANDARD = {*sys.stdlib_module_names, "tomllib"}  # Python 3.10 does not know tomllib yet
 # What a dependency brings along and is its own business to depend on.
