@@ -131,6 +131,14 @@ def render_difference(comparison: Comparison) -> str:
     )
 
 
+def render_certificate(certificate: object) -> str:
+    """Return the HTML of a :class:`.certificate.Certificate`."""
+    style, theme = _asset("page.css") + _asset("certificate.css"), _asset("theme.js")
+    return _template("certificate.html").render(
+        page=certificate, style=Markup(style), theme=Markup(theme), policy=_policy(style, theme)
+    )
+
+
 def write_disagreements(subjects: Sequence[Subject], out: Path) -> None:
     """Write the page of an operator whose document and kernel part, where a run is about one. Raises OSError."""
     pages = disagreements_of(subjects)

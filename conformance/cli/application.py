@@ -30,7 +30,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Find the recurrent nodes of models that break their operator's document, without running anything.",
     ),
     "clauses": ("clauses", "Show the clauses of an operator, or of all."),
-    "diff": ("diff", "Say what got worse, better or otherwise different between two runs."),
+    "diff": ("report", "Say what got worse, better or otherwise different between two runs."),
     "generate": ("directories", "Write cases as ONNX test-case directories, with a manifest."),
     "verify-cases": ("directories", "Compare generated directories with their manifest."),
     "explain": ("explain", "Show one case, step by step."),
@@ -42,6 +42,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "gallery": (
         "report",
         "Write a page on what runtimes do: a paragraph for each finding, with the command that shows it.",
+    ),
+    "certify": (
+        "certify",
+        "Make a package that certifies what a runtime does, for anybody to verify without the hardware.",
+    ),
+    "verify": (
+        "certify",
+        "Verify a certification package: recompute all that it claims from what the target returned.",
     ),
     "targets": ("targets", "List the targets, and what installs those that are missing."),
 }

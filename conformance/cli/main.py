@@ -24,7 +24,7 @@ from ...cases.directories.room import CASE_BYTES
 from ...reference import operator_names
 from ..extraction.cases import NodeCase
 from ..probes.directory import DirectoryProbe, digest_of_directories, probe_directories
-from ..probes.drawn import MOST, fresh_profile, fresh_profile_name, some_seed
+from ..probes.drawn import MOST, fresh_profile, fresh_profile_name, nonce_profile_name, some_seed
 from ..probes.probe import Probe
 from ..probes.selection import UnknownName, narrow, operator_types, select_probes
 from ..probes.shard import ShardError, parse_shard
@@ -142,6 +142,10 @@ def run(
         Optional[str],  # noqa: UP045
         typer.Option("--seed", metavar="SEED", help="Which fresh cases: the same for everyone. A new one without."),
     ] = None,
+    nonce: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--nonce", metavar="NONCE", help="Run the fresh cases of an auditor's nonce too, and --record."),
+    ] = None,
     shrink: Annotated[
         bool, typer.Option("--shrink/--no-shrink", help="Ask the target for the smallest case of every failure.")
     ] = True,
@@ -202,6 +206,10 @@ def run(
             profile = _drawn(random, seed, resume, clash=bool(cases or model or case or source == "COMMANDLINE"))
         elif seed is not None:
             fail("--seed says which fresh cases: give --random too, or leave it out")
+        if nonce is not None:
+            if random is not None or cases or model or case:
+                fail("--nonce adds fresh cases to a profile: leave out --random, --case, --cases and --model")
+            profile, record = nonce_profile_name(profile, nonce), True
         chosen = selection_of(profile, op, since_version, type, case)
         targets = targets_of(target or ["onnxruntime"], targets_file, optimize, wrap)
         if expected_file is not None:

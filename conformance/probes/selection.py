@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from ...cases import PROFILES, Spec, operator_versions, profile
 from ...reference import FORMATS, operator_names, operator_version, versions_of
-from .drawn import drawn_probes, fresh_profile
+from .drawn import challenge_probes, drawn_probes, fresh_profile, split_nonce
 from .naming import CaseError, UnknownName, is_portable, portable_probes
 from .probe import Probe, SpecProbe
 
@@ -82,18 +82,25 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
 
     Raises UnknownName for anything that does not exist or leaves nothing.
     """
+    profile_name, nonce = split_nonce(selection.profile)
+    if nonce:
+        pinned = select_probes(replace(selection, profile=profile_name), about)
+        if selection.cases:
+            return pinned
+        fresh = challenge_probes(nonce, selection.ops or about, selection.versions, selection.types)
+        return _each_once([*pinned, *fresh])
     fresh_cases = fresh_profile(selection.profile)
     with _told_where(selection):
         if fresh_cases is not None and not selection.cases:
             count, seed = fresh_cases
             return drawn_probes(count, seed, selection.ops, selection.versions, selection.types)
         named = tuple(word for word in selection.cases if not is_portable(word))
-        fresh = portable_probes(word for word in selection.cases if is_portable(word))
-        fresh = narrow(replace(selection, cases=()), fresh, " among the cases given") if fresh else []
-        pinned: list[Probe] = []
-        if named or not fresh:
-            pinned = [*map(SpecProbe, select(replace(selection, cases=named), about))]
-        return _each_once([*pinned, *fresh]) if fresh else pinned
+        given = portable_probes(word for word in selection.cases if is_portable(word))
+        given = narrow(replace(selection, cases=()), given, " among the cases given") if given else []
+        listed: list[Probe] = []
+        if named or not given:
+            listed = [*map(SpecProbe, select(replace(selection, cases=named), about))]
+        return _each_once([*listed, *given]) if given else listed
 
 
 def _each_once(probes: Sequence[Probe]) -> list[Probe]:
