@@ -21,8 +21,8 @@ _ENOUGH = 3
 """Failing cases from which two traits together are told: of fewer, some two are true by chance."""
 
 _ENOUGH_REFUSED = 6
-"""Refusals of cases with a trait, and of all that have it, from which it is told: where one case in three is refused for
-no reason that anybody sees, six in a row are so once in 729 times, and an operator has some hundred traits."""
+"""Cases with a trait that are refused, all of them, from which it is told: where one case in three is refused for no
+reason that anybody sees, six in a row are so once in 729 times, and an operator has some hundred traits."""
 
 _WORDS = {
     "Y": "output Y",
@@ -30,7 +30,8 @@ _WORDS = {
     "Y_h": "output Y_h",
     "alpha": "activation_alpha",
     "beta": "activation_beta",
-    "bias": "B",
+    "bias": "bias B",
+    "coefficients ambiguous": "coefficients that can be given to several functions",
     "default coefficient": "a coefficient left out",
     "default unknown": "a coefficient left out that has no sure default",
     "empty row": "a row of length 0",
@@ -45,12 +46,15 @@ _WORDS = {
     "lengths": "sequence_lens",
     "lengths absent": "no sequence_lens",
     "linear before reset": "linear_before_reset",
+    "nonfinite": "NaN or infinity",
     "numerics": "single accurate steps",
     "output sequence": "output_sequence",
     "output skipped": "an output skipped",
     "reset before linear": "linear_before_reset 0",
+    "peepholes": "peepholes P",
     "rerun": "another run before",
     "reverse": "the reverse direction",
+    "saturating": "arguments at which functions are flat",
     "short row": "a short row",
     "size one": "a size of 1",
     "size zero": "a size of 0",
