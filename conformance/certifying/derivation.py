@@ -19,6 +19,7 @@ from ...cases import PROFILES
 from ..diagnosis.disagreements import disagreements_of
 from ..diagnosis.explainer import explained
 from ..diagnosis.findings import findings_of
+from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import UNTRIED, Judgement, Verdict
 from ..probes.drawn import split_nonce
 from ..probes.probe import Probe
@@ -190,6 +191,7 @@ def _derived(
             again[id] = fresh.outcomes
             if fresh.judgement.verdict not in UNTRIED and differs(one.outcomes, fresh.outcomes):
                 results[id] = amended_by_fresh(results[id], fresh.judgement)
+    results |= {amended.case: amended for amended in with_needed_classes(list(results.values()))}
     causes = explained(list(results.values()), probes, kept, target.accuracy)
     final = tuple(replace(r, diagnosis=causes.get(r.case, ())) for r in results.values())
     record = _described(folder, plan, target, final, probes, info, entry)

@@ -177,7 +177,8 @@ def _by_values(sessions: list[_Session], touched: frozenset[str], classes: Class
             if attempt.holds and not (attempt.vague and classes.telling):
                 assert best is not None
                 if not _rounds(sessions, classes.right[0], name, interpretations):
-                    continue
+                    # A wider class tells less still.
+                    return _refuted(best, Verdict.WRONG)
                 return _inaccurate(attempt, name, best)
             if name in classes.right and (best is None or attempt.failing < best.failing):
                 best = attempt

@@ -31,7 +31,7 @@ __all__ = [
 ]
 __all__ += ["amended", "amendment", "begun_of"]
 
-_AMENDABLE = ("verdict", "expected", "reason", "where", "message", "flags", "diagnosis", "clause", "why")
+_AMENDABLE = ("verdict", "expected", "reason", "where", "message", "flags", "diagnosis", "clause", "why", "accuracy")
 
 
 class TargetAsked(Struct, frozen=True, kw_only=True, rename={"accuracy": "class"}):
@@ -98,6 +98,7 @@ class Amended(Struct, frozen=True, kw_only=True, tag_field="record", tag="amende
     diagnosis: tuple[str, ...] | UnsetType = UNSET
     clause: str | UnsetType | None = UNSET
     why: str | UnsetType = UNSET
+    accuracy: str | UnsetType | None = UNSET
 
 
 class Experiment(Struct, frozen=True, kw_only=True, tag_field="record", tag="experiment"):
