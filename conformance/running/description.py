@@ -9,8 +9,10 @@ from ...cases import digests_for
 from ...reference import clause_named, operator_names
 from ..probes.drawn import fresh_profile
 from ..results.environment import environment, version_of
+from ..results.lines import FILLED
 from ..results.records import SCHEMA, RunRecord, SelectionRecord, TargetRecord
 from ..results.signed_errors import biases, grades, passing_grades
+from .filling import digest_of_cases
 from .run import Plan, Run, TargetRun
 
 __all__ = ["description_of"]
@@ -43,7 +45,7 @@ def description_of(run: Run) -> RunRecord:
         "shard": str(plan.shard) if plan.shard is not None else None,
         "expected_failures": plan.expected,
         "cases": len(plan.probes),
-        "digests": _digests(plan),
+        "digests": {**_digests(plan), **_filled(plan)},
         "environment": environment(),
         "counts": dict(sum((t.counts for t in run.targets), Counter[str]())),
         "targets": targets,
@@ -67,6 +69,15 @@ def _digests(plan: Plan) -> dict[str, str]:
     known = operator_names()
     versions = sorted({(p.op, p.version) for p in plan.everything if p.op in known})
     return {**digests_for(plan.selection.profile, versions), **directories}
+
+
+def _filled(plan: Plan) -> dict[str, str]:
+    """What followed on each target, where something did."""
+    return {
+        f"{FILLED}{name}": digest_of_cases(probe.text for probe in probes)
+        for name, probes in plan.filled.items()
+        if probes
+    }
 
 
 def _target_description(run: TargetRun) -> TargetRecord:
@@ -93,6 +104,8 @@ def _target_description(run: TargetRun) -> TargetRecord:
         },
         "stale": [{"reason": e.reason, "cases": list(e.cases), "features": list(e.features)} for e in run.stale],
     }
+    if run.coverage is not None:
+        record["coverage"] = run.coverage
     if run.disagreements:
         record["disagreements"] = run.disagreements
     return record

@@ -1,0 +1,247 @@
+"""Filling up: which cases follow the pinned ones on a target that lacks features, so that what it has is tried all the
+same.
+
+After the pinned cases it is known what a target lacks: contexts with which it ran nothing, since it refused them or
+left them to another provider. Contexts with which no case passes are kept clear of too: what fails there hides all
+else. What is left is a space of its own, and dense cases of a pinned pool follow until they show enough of the faults
+that can show in it, or the pool has none that would. Results alone decide which, so that the same results give the same
+list anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...cases.profiles.pool import Pooled, pool_of
+from ...cases.specs.contexts import ContextSpace
+from ...cases.specs.family import counted_operators
+from ...cases.specs.wrapping import can_wrap
+from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
+from ..probes.naming import portable_probes
+from ..probes.probe import Probe, SpecProbe
+from ..probes.wrapped import WrapProbe
+from ..proof.coverage import MOST_MODELS, Cover, Shares
+from ..proof.interactions import space_of
+from ..proof.lacking import Lacking, lacking, named
+from ..results.records import CoverageRecord, OperatorCoverage, SharesRecord
+from ..targets.target import Target
+from .run import Plan, Run, TargetRun
+
+__all__ = ["NOT_ASKED", "SHARDS", "Filling", "digest_of_cases", "with_filled"]
+
+NOT_ASKED = "it was not asked for"
+SHARDS = "parts of a run are not filled up; the merged run is, when it is gone on with (--resume)"
+
+_ROUND = 40
+"""Models after which it is derived again what a target lacks: a case that is refused shows nothing but that."""
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of one operator on a target.
+
+    tried
+        The pooled cases that were tried, with their verdicts.
+    """
+
+    declared: frozenset[int]
+    lacks: Lacking
+    avoided: Lacking
+    passes: bool
+    tried: Mapping[str, tuple[Pooled, Verdict]]
+
+    @property
+    def without(self) -> frozenset[tuple[int, ...]]:
+        return self.lacks.places | self.avoided.places
+
+
+class Filling:
+    """What a target's results show so far, operator by operator, and what would show the rest."""
+
+    def __init__(self, run: Run, target: TargetRun) -> None:
+        self._run, self._target = run, target
+        there = {probe.op for probe in run.plan.pinned_of(target.target)}
+        self._ops = [op for op in counted_operators() if op in there]
+        self._unfit: set[str] = set()
+        self._held: dict[str, tuple[Mask, bool]] = {}
+
+    def next(self) -> tuple[Probe, ...]:
+        """The cases that are to follow now, which the plan of the run has from now on; none where nothing is owed."""
+        finished = {result.case: result.verdict for result in self._target.results}
+        if any(verdict in UNTRIED for verdict in finished.values()):
+            return ()
+        chosen = [case for op in self._ops for case in self._chosen(op)]
+        probes = tuple(SpecProbe(case.spec, fresh=True) for case in chosen)
+        self._run.plan = with_filled(self._run.plan, self._target.target, probes)
+        due = {probe.id: probe for probe in self._run.plan.probes_of(self._target.target)}
+        return tuple(due[probe.id] for probe in probes)
+
+    def record(self, left_out: str = "") -> CoverageRecord:
+        """How far the cases reach; `left_out` says why none were added, where none were to be."""
+        texts = [probe.text for probe in self._run.plan.filled.get(self._target.target.name, ())]
+        return {
+            "operators": [self._of(op) for op in self._ops],
+            "cases": texts,
+            "digest": digest_of_cases(texts),
+            "left_out": left_out,
+        }
+
+    def _chosen(self, op: str) -> list[Pooled]:
+        known, pool = self._known(op), pool_of(op)
+        if not known.passes:
+            return []
+        followed = [case for case, _ in known.tried.values() if case not in pool.cases[: pool.pinned]]
+        models = MOST_MODELS - _models(followed)
+        cover = self._cover(op, known)
+        if cover.shares.reached or models <= 0:
+            return []
+        candidates = [case for case in pool.cases[pool.pinned :] if case.place not in known.tried]
+        held = _held(candidates, len(cover.space.contexts))
+        out = Lacking(known.without).hit(held)
+        left = [case for case, hit in zip(candidates, out, strict=True) if not hit and case.place not in self._unfit]
+        before = {case.model for case, _ in known.tried.values()}
+        chosen = cover.choose(left, min(models, _ROUND), before)
+        wrap = self._target.target.wrap
+        fit = [case for case in chosen if not wrap or can_wrap(case.spec, wrap)]
+        self._unfit |= {case.place for case in chosen if case not in fit}
+        return fit if fit or not chosen else self._chosen(op)
+
+    def _of(self, op: str) -> OperatorCoverage:
+        known, pool = self._known(op), pool_of(op)
+        pinned = {case.place for case in pool.cases[: pool.pinned]}
+        followed = [case for place, (case, _) in known.tried.items() if place not in pinned]
+        before, after = self._cover(op, known, pinned).shares, self._cover(op, known).shares
+        space = space_of(op)
+        return {
+            "operator": op,
+            "lacks": named(space, known.lacks),
+            "declared": [space.contexts[k].id for k in sorted(known.declared)],
+            "avoided": named(space, known.avoided),
+            "before": _shares(before),
+            "after": _shares(after),
+            "models": _models(followed),
+            "cases": len(followed),
+            "reached": known.passes and after.reached,
+        }
+
+    def _cover(self, op: str, known: _Known, among: Iterable[str] | None = None) -> Cover:
+        """What the cases that passed show; those of some places alone, where they are given."""
+        cover, places = Cover(op, known.without), None if among is None else set(among)
+        for place, (case, verdict) in known.tried.items():
+            if verdict is Verdict.PASS and (places is None or place in places):
+                cover.add(case)
+        return cover
+
+    def _known(self, op: str) -> _Known:
+        space = space_of(op)
+        tried: dict[str, tuple[Pooled, Verdict]] = {}
+        held: list[Mask] = []
+        plain: list[bool] = []
+        verdicts: list[Verdict] = []
+        verdict_of = {result.case: result.verdict for result in self._target.results}
+        by_id = self._pooled(op)
+        for probe in self._run.plan.probes_of(self._target.target):
+            spec = _spec_of(probe)
+            if spec is None or spec.op != op or spec.illegal or probe.id not in verdict_of:
+                continue
+            if probe.id not in self._held:
+                self._held[probe.id] = space.held(spec).any(axis=0), space.measurable(spec)
+            held.append(self._held[probe.id][0])
+            plain.append(self._held[probe.id][1])
+            verdicts.append(verdict_of[probe.id])
+            case = by_id.get(spec.id)
+            if case is not None and case.spec == spec:
+                tried[case.place] = case, verdicts[-1]
+        of_cases = np.array(held, bool).reshape(len(held), len(space.contexts))
+        return _derived(space, of_cases, np.array(plain, bool), verdicts, tried, self._target.target.lacks)
+
+    def _pooled(self, op: str) -> Mapping[str, Pooled]:
+        """The cases of the pool that may have been tried, by id. All of it is drawn only where a run is gone on with
+        in which some followed."""
+        pool = pool_of(op)
+        found = {case.spec.id: case for case in pool.cases[: pool.pinned]}
+        followed = {spec.id for p in self._run.plan.filled.get(self._target.target.name, ()) if (spec := _spec_of(p))}
+        found |= {case.spec.id: case for case in pool.cases[pool.pinned :] if "spec" in vars(case)}
+        if any(f"{op.lower()}-" == id[: len(op) + 1] and id not in found for id in followed):
+            found |= {case.spec.id: case for case in pool.cases}
+        return found
+
+
+def _derived(
+    space: ContextSpace,
+    held: Mask,
+    plain: Mask,
+    verdicts: Sequence[Verdict],
+    tried: Mapping[str, tuple[Pooled, Verdict]],
+    declared: Sequence[str],
+) -> _Known:
+    """What a target lacks and what is avoided, by the verdicts on legal cases of one operator: which contexts each has,
+    and whether its numbers and sizes are plain."""
+    own = frozenset(space.position[id] for id in declared if id in space.position)
+
+    def those(some: Iterable[Verdict]) -> Mask:
+        chosen = frozenset(some)
+        return np.array([verdict in chosen for verdict in verdicts], bool)
+
+    declined, passing, failing = those(DECLINED), those([Verdict.PASS]), those(FAILING)
+    ran = ~declined & ~those(UNTRIED)
+    lacks = lacking(space, held, ran, declined & plain, own)
+    if not passing.any():
+        return _Known(own, lacks, Lacking(frozenset()), False, tried)
+    avoided = lacking(space, held, passing, failing & plain & ~lacks.hit(held))
+    return _Known(own, lacks, avoided, True, tried)
+
+
+def _held(cases: Sequence[Pooled], contexts: int) -> Mask:
+    """(cases, contexts): what pooled cases have, in one of their directions at least."""
+    bits = [[held >> k & 1 for k in range(contexts)] for case in cases for held in [_either(case)]]
+    return np.array(bits, bool).reshape(len(cases), contexts)
+
+
+def _either(case: Pooled) -> int:
+    out = 0
+    for held in case.held:
+        out |= held
+    return out
+
+
+def _models(cases: Iterable[Pooled]) -> int:
+    """Models that are compiled for cases, companions among them."""
+    most: dict[tuple[str, int], int] = {}
+    for case in cases:
+        most[case.model] = max(most.get(case.model, 0), case.models)
+    return sum(most.values())
+
+
+def _shares(shares: Shares) -> SharesRecord:
+    return {"pairs": [*shares.pairs], "twice": [*shares.twice], "triples": [*shares.triples]}
+
+
+def _spec_of(probe: Probe) -> Any | None:
+    """The case of a probe; None for one of a directory."""
+    if isinstance(probe, WrapProbe):
+        probe = probe.probe
+    return probe.spec if isinstance(probe, SpecProbe) else None
+
+
+def digest_of_cases(texts: Iterable[str]) -> str:
+    """SHA-256 of the lines that rebuild cases, in order."""
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+def with_filled(plan: Plan, target: Target, cases: Iterable[Probe | str]) -> Plan:
+    """The plan with cases more for a target, as probes or as the lines that rebuild them. Raises CaseError for a line
+    that is no case."""
+    probes = [probe for each in cases for probe in (portable_probes([each]) if isinstance(each, str) else [each])]
+    there = plan.filled.get(target.name, ())
+    known = {probe.id for probe in there}
+    added = (*there, *(probe for probe in probes if probe.id not in known))
+    return replace(plan, filled={**plan.filled, target.name: added}) if added else plan
