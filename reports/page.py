@@ -220,7 +220,7 @@ SECTIONS = (
     (
         ASIDE,
         "Worth knowing",
-        "No result fails for these: a convention broken where the documents are silent, two answers to "
+        "No result fails for these: a convention broken where the documents are silent, NaN lost, two answers to "
         "one open question, errors that lean to one side.",
     ),
     (

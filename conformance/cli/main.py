@@ -67,6 +67,9 @@ from .terminal import console_on, drop
 
 __all__ = ["app", "main"]
 
+SPECIAL_VALUES = "special-values"
+"""What ``--require`` calls it that NaN, and values beyond a formula's range, come out as the equations give them."""
+
 # Typer has the class of all usage errors, but under no name of its own.
 _USAGE: Any = typer.BadParameter.__base__
 
@@ -128,7 +131,9 @@ def run(
     require: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(
-            "--require", metavar="OP-VERSION:TYPE", help="Fails where this is not supported, e.g. LSTM-14:float32."
+            "--require",
+            metavar="OP-VERSION:TYPE",
+            help="Fails where this is not supported, e.g. LSTM-14:float32; special-values: where NaN is lost.",
         ),
     ] = None,
     optimize: Annotated[
@@ -251,7 +256,9 @@ def run(
         plan = replace(plan, shard=parse_shard(shard) if shard is not None else None)
         if not plan.probes:
             fail(f"shard {plan.shard} is empty: there are fewer cases than shards")
-        plan = replace(plan, require=_required(require or (), plan.probes), record=record)
+        versions = [text for text in require or () if text != SPECIAL_VALUES]
+        plan = replace(plan, require=_required(versions, plan.probes), record=record)
+        plan = replace(plan, require_special=SPECIAL_VALUES in (require or ()))
         with warnings.catch_warnings(record=True) as former:
             warnings.simplefilter("always", FormerWords)
             for each in targets if expected else ():

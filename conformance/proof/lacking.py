@@ -3,12 +3,13 @@
 A case of many features that is refused says only that the target lacks one of them. So of the contexts with which
 nothing ran (or passed) those are taken that some case leaves no doubt about, then those that explain most of the cases
 which are left; a context that merely stood beside them is not held to be lacking. What several cases with two contexts
-together show, and neither alone, is put down as the pair.
+together show, and neither alone, is put down as the pair. Features that no context is about (a function whose
+coefficient is left out) explain what is left in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,44 +17,64 @@ from numpy.typing import NDArray
 
 from ...cases.specs.contexts import ContextSpace
 
-__all__ = ["Lacking", "lacking", "named"]
+__all__ = ["Evidence", "Lacking", "lacking", "named"]
 
 Mask = NDArray[np.bool_]
 
 _ENOUGH = 2
-"""Cases that a context must explain where others might: one may have been refused for what nobody sees."""
+"""Cases that something must explain where something else might: one may have been refused for what nobody sees."""
 
 _ENOUGH_FOR_PAIRS = 4
 """The same for two contexts together, of which there are thousands. Of dense cases one in four to ten has a pair, so
 that four of them without one that ran are no chance where hundreds ran."""
 
 
-class Lacking(NamedTuple):
-    """What there is not, by places of contexts: single ones, and pairs that do not occur together."""
+class Evidence(NamedTuple):
+    """Cases with what they have, a row each.
 
-    places: frozenset[tuple[int, ...]]
+    held
+        (cases, contexts), in one of their directions at least.
+    features
+        Of each case, by name.
+    plain
+        Which cases are of plain numbers and sizes: what becomes of others may have another reason.
+    """
+
+    held: Mask
+    features: Sequence[frozenset[str]]
+    plain: Mask
+
+
+class Lacking(NamedTuple):
+    """What there is not: single contexts, and pairs that do not occur together, by their places; and features that do
+    not occur together."""
+
+    places: frozenset[tuple[int, ...]] = frozenset()
+    features: frozenset[frozenset[str]] = frozenset()
 
     def hit(self, held: Mask) -> Mask:
-        """Which cases have something of it, by the contexts that they hold, (cases, contexts)."""
+        """Which cases have some of these contexts, (cases, contexts)."""
         out = np.zeros(len(held), bool)
         for some in self.places:
             out |= held[:, list(some)].all(axis=1)
         return out
 
+    def has(self, features: Collection[str]) -> bool:
+        """Whether a case with these features has some of those."""
+        return any(some <= set(features) for some in self.features)
 
-def lacking(space: ContextSpace, held: Mask, ran: Mask, without: Mask, known: Collection[int] = ()) -> Lacking:
+
+def lacking(space: ContextSpace, evidence: Evidence, ran: Mask, without: Mask, known: Iterable[int] = ()) -> Lacking:
     """What explains that some cases did not run (or did not pass), where others did.
 
-    held
-        (cases, contexts): what each case has.
     ran, without
         Which cases ran, and which did not; others say nothing.
     known
         Contexts of which it was said before.
     """
-    usable = ~space.of_half
+    held, usable = evidence.held, ~space.of_half
     places: set[tuple[int, ...]] = {(k,) for k in known}
-    left = without & ~Lacking(frozenset(places)).hit(held)
+    left = without & evidence.plain & ~Lacking(frozenset(places)).hit(held)
     never = usable & held[left].any(axis=0) & ~held[ran].any(axis=0)
     # No other context could be the reason.
     for row in held[left]:
@@ -68,23 +89,40 @@ def lacking(space: ContextSpace, held: Mask, ran: Mask, without: Mask, known: Co
             break
         places.add((best,))
         left &= ~held[:, best]
-    groups = np.array([context.group for context in space.contexts])[usable]
-    related = groups[:, np.newaxis] == groups
+    features = _features(evidence.features, ran, left)
+    numbers = np.flatnonzero(usable)
+    for first, second in _pairs(held[:, usable], ran, left, _ENOUGH_FOR_PAIRS):
+        places.add((int(numbers[first]), int(numbers[second])))
+    return Lacking(frozenset(places), frozenset(features))
+
+
+def _features(of_cases: Sequence[frozenset[str]], ran: Mask, left: Mask) -> set[frozenset[str]]:
+    """Features, alone or two together, that explain cases which are left; these are taken out of them."""
+    names = sorted(frozenset().union(*(of_cases[k] for k in np.flatnonzero(left))))
+    if not names:
+        return set()
+    held = np.array([[name in features for name in names] for features in of_cases], bool)
+    return {frozenset((names[first], names[second])) for first, second in _pairs(held, ran, left, _ENOUGH)}
+
+
+def _pairs(held: Mask, ran: Mask, left: Mask, enough: int) -> Iterable[tuple[int, int]]:
+    """Pairs of columns, or one column twice, that no case which ran has and that explain the cases which are left, the
+    most of them first; what is explained is taken out of them."""
+    there = held[ran].astype(np.float32)
+    apart = there.T @ there == 0
     while left.any():
-        own, there = held[left][:, usable].astype(np.float32), held[ran][:, usable].astype(np.float32)
-        together = np.where(there.T @ there > 0, 0, np.triu(own.T @ own, 1))
-        # Rather two that belong together, like functions and their coefficients.
-        first, second = np.unravel_index(int((together * (1 + 0.5 * related)).argmax()), together.shape)
-        if together[first, second] < _ENOUGH_FOR_PAIRS:
-            break
-        numbers = np.flatnonzero(usable)
-        pair = (int(numbers[first]), int(numbers[second]))
-        places.add(pair)
-        left &= ~held[:, list(pair)].all(axis=1)
-    return Lacking(frozenset(places))
+        own = held[left].astype(np.float32)
+        counts = np.where(apart, np.triu(own.T @ own), 0)
+        # One alone rather than with another that all of its cases have.
+        first, second = np.unravel_index(int((counts + 0.5 * np.eye(len(counts))).argmax()), counts.shape)
+        if counts[first, second] < enough:
+            return
+        left &= ~(held[:, first] & held[:, second])
+        yield int(first), int(second)
 
 
 def named(space: ContextSpace, some: Lacking) -> list[str]:
-    """What there is not, in words, single contexts first."""
+    """What there is not, in words: single contexts, pairs, features."""
     order = sorted(some.places, key=lambda places: (len(places), places))
-    return [" with ".join(space.contexts[k].id for k in places) for places in order]
+    contexts = [" with ".join(space.contexts[k].id for k in places) for places in order]
+    return [*contexts, *sorted(" with ".join(sorted(features)) for features in some.features)]

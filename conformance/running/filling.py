@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...cases import features_of
 from ...cases.profiles.pool import Pooled, pool_of
 from ...cases.specs.contexts import ContextSpace
 from ...cases.specs.family import counted_operators
@@ -28,7 +29,7 @@ from ..probes.probe import Probe, SpecProbe
 from ..probes.wrapped import WrapProbe
 from ..proof.coverage import MOST_MODELS, Cover, Shares
 from ..proof.interactions import space_of
-from ..proof.lacking import Lacking, lacking, named
+from ..proof.lacking import Evidence, Lacking, lacking, named
 from ..results.records import CoverageRecord, OperatorCoverage, SharesRecord
 from ..targets.target import Target
 from .run import Plan, Run, TargetRun
@@ -71,7 +72,7 @@ class Filling:
         there = {probe.op for probe in run.plan.pinned_of(target.target)}
         self._ops = [op for op in counted_operators() if op in there]
         self._unfit: set[str] = set()
-        self._held: dict[str, tuple[Mask, bool]] = {}
+        self._rows: dict[str, tuple[Mask, frozenset[str], bool]] = {}
 
     def next(self) -> tuple[Probe, ...]:
         """The cases that are to follow now, which the plan of the run has from now on; none where nothing is owed."""
@@ -109,10 +110,16 @@ class Filling:
         left = [case for case, hit in zip(candidates, out, strict=True) if not hit and case.place not in self._unfit]
         before = {case.model for case, _ in known.tried.values()}
         chosen = cover.choose(left, min(models, _ROUND), before)
-        wrap = self._target.target.wrap
-        fit = [case for case in chosen if not wrap or can_wrap(case.spec, wrap)]
+        fit = [case for case in chosen if self._fits(case, known)]
         self._unfit |= {case.place for case in chosen if case not in fit}
         return fit if fit or not chosen else self._chosen(op)
+
+    def _fits(self, case: Pooled, known: _Known) -> bool:
+        """Whether a case has none of the features that are avoided, and can be put in the target's wrap."""
+        wrap, features = self._target.target.wrap, features_of(case.spec)
+        if known.lacks.has(features) or known.avoided.has(features):
+            return False
+        return not wrap or can_wrap(case.spec, wrap)
 
     def _of(self, op: str) -> OperatorCoverage:
         known, pool = self._known(op), pool_of(op)
@@ -143,8 +150,7 @@ class Filling:
     def _known(self, op: str) -> _Known:
         space = space_of(op)
         tried: dict[str, tuple[Pooled, Verdict]] = {}
-        held: list[Mask] = []
-        plain: list[bool] = []
+        rows: list[tuple[Mask, frozenset[str], bool]] = []
         verdicts: list[Verdict] = []
         verdict_of = {result.case: result.verdict for result in self._target.results}
         by_id = self._pooled(op)
@@ -152,16 +158,20 @@ class Filling:
             spec = _spec_of(probe)
             if spec is None or spec.op != op or spec.illegal or probe.id not in verdict_of:
                 continue
-            if probe.id not in self._held:
-                self._held[probe.id] = space.held(spec).any(axis=0), space.measurable(spec)
-            held.append(self._held[probe.id][0])
-            plain.append(self._held[probe.id][1])
+            if probe.id not in self._rows:
+                self._rows[probe.id] = (
+                    np.array(space.held(spec).any(axis=0)),
+                    probe.features,
+                    space.measurable(spec),
+                )
+            rows.append(self._rows[probe.id])
             verdicts.append(verdict_of[probe.id])
             case = by_id.get(spec.id)
             if case is not None and case.spec == spec:
                 tried[case.place] = case, verdicts[-1]
-        of_cases = np.array(held, bool).reshape(len(held), len(space.contexts))
-        return _derived(space, of_cases, np.array(plain, bool), verdicts, tried, self._target.target.lacks)
+        held = np.array([row[0] for row in rows], bool).reshape(len(rows), len(space.contexts))
+        evidence = Evidence(held, [row[1] for row in rows], np.array([row[2] for row in rows], bool))
+        return _derived(space, evidence, verdicts, tried, self._target.target.lacks)
 
     def _pooled(self, op: str) -> Mapping[str, Pooled]:
         """The cases of the pool that may have been tried, by id. All of it is drawn only where a run is gone on with
@@ -177,14 +187,12 @@ class Filling:
 
 def _derived(
     space: ContextSpace,
-    held: Mask,
-    plain: Mask,
+    evidence: Evidence,
     verdicts: Sequence[Verdict],
     tried: Mapping[str, tuple[Pooled, Verdict]],
     declared: Sequence[str],
 ) -> _Known:
-    """What a target lacks and what is avoided, by the verdicts on legal cases of one operator: which contexts each has,
-    and whether its numbers and sizes are plain."""
+    """What a target lacks and what is avoided, by the verdicts on legal cases of one operator."""
     own = frozenset(space.position[id] for id in declared if id in space.position)
 
     def those(some: Iterable[Verdict]) -> Mask:
@@ -192,11 +200,10 @@ def _derived(
         return np.array([verdict in chosen for verdict in verdicts], bool)
 
     declined, passing, failing = those(DECLINED), those([Verdict.PASS]), those(FAILING)
-    ran = ~declined & ~those(UNTRIED)
-    lacks = lacking(space, held, ran, declined & plain, own)
+    lacks = lacking(space, evidence, ~declined & ~those(UNTRIED), declined, own)
     if not passing.any():
-        return _Known(own, lacks, Lacking(frozenset()), False, tried)
-    avoided = lacking(space, held, passing, failing & plain & ~lacks.hit(held))
+        return _Known(own, lacks, Lacking(), False, tried)
+    avoided = lacking(space, evidence, passing, failing & ~lacks.hit(evidence.held))
     return _Known(own, lacks, avoided, True, tried)
 
 

@@ -25,6 +25,7 @@ from ..numbers.formats import Format
 from ..recurrent.expectation import Expectation
 from ..recurrent.gates import Steps
 from ..recurrent.node import Node
+from ..recurrent.special import Departure
 from .observation import Observation, Predicted
 
 __all__ = [
@@ -232,6 +233,12 @@ class Operator(ABC):
     def parts(self) -> tuple[Part, ...]:
         """What of it can go wrong by itself, made from its description, over all of its versions. None for an operator
         of which nobody counts what cases show when things are there together."""
+        return ()
+
+    def departures(
+        self, node: Node, inputs: Arrays, observed: Arrays, accuracy: str, interpretations: Interpretations
+    ) -> Sequence[Departure]:
+        """Where outputs are not what the equations give of NaN and beyond a formula's range, which fails nobody."""
         return ()
 
     def worthwhile(self, fault: Fault, node: Node, inputs: Arrays) -> bool:
