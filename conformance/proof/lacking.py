@@ -24,6 +24,9 @@ Mask = NDArray[np.bool_]
 _ENOUGH = 2
 """Cases that something must explain where something else might: one may have been refused for what nobody sees."""
 
+_ENOUGH_FEATURES = 3
+"""The same for features, alone or two together."""
+
 _ENOUGH_FOR_PAIRS = 4
 """The same for two contexts together, of which there are thousands. Of dense cases one in four to ten has a pair, so
 that four of them without one that ran are no chance where hundreds ran."""
@@ -64,13 +67,23 @@ class Lacking(NamedTuple):
         return any(some <= set(features) for some in self.features)
 
 
-def lacking(space: ContextSpace, evidence: Evidence, ran: Mask, without: Mask, known: Iterable[int] = ()) -> Lacking:
+def lacking(
+    space: ContextSpace,
+    evidence: Evidence,
+    ran: Mask,
+    without: Mask,
+    known: Iterable[int] = (),
+    *,
+    final: bool = True,
+) -> Lacking:
     """What explains that some cases did not run (or did not pass), where others did.
 
     ran, without
         Which cases ran, and which did not; others say nothing.
     known
         Contexts of which it was said before.
+    final
+        Whether of contexts that explain as many cases the first is taken; else none, since other cases may tell.
     """
     held, usable = evidence.held, ~space.of_half
     places: set[tuple[int, ...]] = {(k,) for k in known}
@@ -84,8 +97,9 @@ def lacking(space: ContextSpace, evidence: Evidence, ran: Mask, without: Mask, k
     left &= ~Lacking(frozenset(places)).hit(held)
     while left.any():
         counts = np.where(never, held[left].sum(axis=0), 0)
-        best = int(counts.argmax())
-        if counts[best] < _ENOUGH:
+        # Of two that explain as many the one that more cases have: the other comes with it.
+        best = int((counts * (len(held) + 1) + held[without].sum(axis=0) * never).argmax())
+        if counts[best] < _ENOUGH or (not final and (counts == counts[best]).sum() > 1):
             break
         places.add((best,))
         left &= ~held[:, best]
@@ -98,11 +112,11 @@ def lacking(space: ContextSpace, evidence: Evidence, ran: Mask, without: Mask, k
 
 def _features(of_cases: Sequence[frozenset[str]], ran: Mask, left: Mask) -> set[frozenset[str]]:
     """Features, alone or two together, that explain cases which are left; these are taken out of them."""
-    names = sorted(frozenset().union(*(of_cases[k] for k in np.flatnonzero(left))))
+    names = sorted(frozenset().union(*(of_cases[k] for k in np.flatnonzero(left).tolist())))
     if not names:
         return set()
     held = np.array([[name in features for name in names] for features in of_cases], bool)
-    return {frozenset((names[first], names[second])) for first, second in _pairs(held, ran, left, _ENOUGH)}
+    return {frozenset((names[first], names[second])) for first, second in _pairs(held, ran, left, _ENOUGH_FEATURES)}
 
 
 def _pairs(held: Mask, ran: Mask, left: Mask, enough: int) -> Iterable[tuple[int, int]]:

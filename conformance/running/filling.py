@@ -3,7 +3,8 @@ same.
 
 After the pinned cases it is known what a target lacks: contexts with which it ran nothing, since it refused them or
 left them to another provider. Contexts with which no case passes are kept clear of too: what fails there hides all
-else. What is left is a space of its own, and dense cases of a pinned pool follow until they show enough of the faults
+else. Where a context was tried only beside another that is lacking, a case with few others tells. What is left is a
+space of its own, and dense cases of a pinned pool follow until they show enough of the faults
 that can show in it, or the pool has none that would. Results alone decide which, so that the same results give the same
 list anywhere.
 """
@@ -39,6 +40,12 @@ __all__ = ["NOT_ASKED", "SHARDS", "Filling", "digest_of_cases", "with_filled"]
 NOT_ASKED = "it was not asked for"
 SHARDS = "parts of a run are not filled up; the merged run is, when it is gone on with (--resume)"
 
+_PROBES = 16
+"""Cases of an operator that are tried at a time only to learn what is lacking."""
+
+_TRIES = 2
+"""Cases with a context that are tried to learn whether it is lacking."""
+
 _ROUND = 40
 """Models after which it is derived again what a target lacks: a case that is refused shows nothing but that."""
 
@@ -49,6 +56,8 @@ Mask = NDArray[np.bool_]
 class _Known:
     """What is known of one operator on a target.
 
+    doubtful
+        (contexts,): with which nothing ran, though that may be for what stood beside them.
     tried
         The pooled cases that were tried, with their verdicts.
     """
@@ -56,6 +65,7 @@ class _Known:
     declared: frozenset[int]
     lacks: Lacking
     avoided: Lacking
+    doubtful: Mask
     passes: bool
     tried: Mapping[str, tuple[Pooled, Verdict]]
 
@@ -96,20 +106,25 @@ class Filling:
         }
 
     def _chosen(self, op: str) -> list[Pooled]:
-        known, pool = self._known(op), pool_of(op)
+        known, pool = self._known(op, final=False), pool_of(op)
         if not known.passes:
             return []
         followed = [case for case, _ in known.tried.values() if case not in pool.cases[: pool.pinned]]
-        models = MOST_MODELS - _models(followed)
-        cover = self._cover(op, known)
-        if cover.shares.reached or models <= 0:
+        models = min(MOST_MODELS - _models(followed), _ROUND)
+        if models <= 0 or self._cover(op, known).shares.reached:
             return []
-        candidates = [case for case in pool.cases[pool.pinned :] if case.place not in known.tried]
-        held = _held(candidates, len(cover.space.contexts))
-        out = Lacking(known.without).hit(held)
-        left = [case for case, hit in zip(candidates, out, strict=True) if not hit and case.place not in self._unfit]
-        before = {case.model for case, _ in known.tried.values()}
-        chosen = cover.choose(left, min(models, _ROUND), before)
+        left = [c for c in pool.cases[pool.pinned :] if c.place not in known.tried and c.place not in self._unfit]
+        held = _held(left, len(known.doubtful))
+        there = ~Lacking(known.without).hit(held)
+        probes = _probing(held & known.doubtful & there[:, np.newaxis], _held(followed, held.shape[1]))
+        if probes:
+            chosen = [left[k] for k in probes][:_PROBES]
+        else:
+            known = self._known(op)
+            before = {case.model for case, _ in known.tried.values()}
+            there = ~Lacking(known.without).hit(held) & ~(held & known.doubtful).any(axis=1)
+            sure = [left[k] for k in np.flatnonzero(there).tolist()]
+            chosen = self._cover(op, known).choose(sure, models, before)
         fit = [case for case in chosen if self._fits(case, known)]
         self._unfit |= {case.place for case in chosen if case not in fit}
         return fit if fit or not chosen else self._chosen(op)
@@ -147,7 +162,7 @@ class Filling:
                 cover.add(case)
         return cover
 
-    def _known(self, op: str) -> _Known:
+    def _known(self, op: str, *, final: bool = True) -> _Known:
         space = space_of(op)
         tried: dict[str, tuple[Pooled, Verdict]] = {}
         rows: list[tuple[Mask, frozenset[str], bool]] = []
@@ -171,7 +186,7 @@ class Filling:
                 tried[case.place] = case, verdicts[-1]
         held = np.array([row[0] for row in rows], bool).reshape(len(rows), len(space.contexts))
         evidence = Evidence(held, [row[1] for row in rows], np.array([row[2] for row in rows], bool))
-        return _derived(space, evidence, verdicts, tried, self._target.target.lacks)
+        return _derived(space, evidence, verdicts, tried, self._target.target.lacks, final)
 
     def _pooled(self, op: str) -> Mapping[str, Pooled]:
         """The cases of the pool that may have been tried, by id. All of it is drawn only where a run is gone on with
@@ -191,6 +206,7 @@ def _derived(
     verdicts: Sequence[Verdict],
     tried: Mapping[str, tuple[Pooled, Verdict]],
     declared: Sequence[str],
+    final: bool,
 ) -> _Known:
     """What a target lacks and what is avoided, by the verdicts on legal cases of one operator."""
     own = frozenset(space.position[id] for id in declared if id in space.position)
@@ -200,11 +216,35 @@ def _derived(
         return np.array([verdict in chosen for verdict in verdicts], bool)
 
     declined, passing, failing = those(DECLINED), those([Verdict.PASS]), those(FAILING)
-    lacks = lacking(space, evidence, ~declined & ~those(UNTRIED), declined, own)
+    ran = ~declined & ~those(UNTRIED)
+    lacks = lacking(space, evidence, ran, declined, own, final=final)
+    doubtful = np.array(~space.of_half & ~evidence.held[ran].any(axis=0))
     if not passing.any():
-        return _Known(own, lacks, Lacking(), False, tried)
+        return _Known(own, lacks, Lacking(), doubtful, False, tried)
     avoided = lacking(space, evidence, passing, failing & ~lacks.hit(evidence.held))
-    return _Known(own, lacks, avoided, True, tried)
+    return _Known(own, lacks, avoided, doubtful, True, tried)
+
+
+def _probing(doubtful: Mask, followed: Mask) -> list[int]:
+    """The cases that tell of each doubtful context whether it is lacking: for each the one with the fewest others.
+
+    doubtful
+        (cases, contexts): which of them each case has that may be run.
+    followed
+        The same of cases that have followed already: where several had a context, no other will tell.
+    """
+    counts = doubtful.sum(axis=1)
+    best = {}
+    for k in np.flatnonzero(doubtful.any(axis=0) & (followed.sum(axis=0) < _TRIES)).tolist():
+        having = np.flatnonzero(doubtful[:, k])
+        best[k] = int(having[counts[having].argmin()])
+    chosen: list[int] = []
+    told = np.zeros(doubtful.shape[1], bool)
+    for k in sorted(best, key=lambda k: (counts[best[k]], k)):  # first what a case tells of one alone
+        if not told[k]:
+            chosen.append(best[k])
+            told |= doubtful[best[k]]
+    return chosen
 
 
 def _held(cases: Sequence[Pooled], contexts: int) -> Mask:
