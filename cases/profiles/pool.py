@@ -32,6 +32,8 @@ class Pooled:
 
     op, level, index, sibling
         How it is drawn: dense case `index` of the level, or a sibling of that one (0 for itself).
+    version
+        That of its operator, which is known without drawing the case.
     models
         How many models must be compiled for it, a companion among them.
     held
@@ -44,6 +46,7 @@ class Pooled:
     level: str
     index: int
     sibling: int
+    version: int
     models: int
     held: tuple[int, ...]
     whole: int
@@ -90,20 +93,20 @@ def pool_of(op: str) -> Pool:
     text = resources.files(__package__ or "onnxspec.cases.profiles").joinpath("pool.json").read_text(encoding="utf-8")
     held: dict[str, Any] = json.loads(text)[op]
     cases = []
-    for level, index, number, models, there, whole, *halves in held["cases"]:
+    for level, index, number, version, models, there, whole, *halves in held["cases"]:
         bits = tuple(int(half, 16) for half in halves) or (int(whole, 16),)
         contexts = tuple(int(half, 16) for half in there.split("."))
-        cases.append(Pooled(op, level, index, number, models, contexts, int(whole, 16), bits))
+        cases.append(Pooled(op, level, index, number, version, models, contexts, int(whole, 16), bits))
     return Pool(tuple(held["parts"]), held["pinned"], tuple(held["quick"]), tuple(cases))
 
 
 def pinned_dense(op: str, version: int) -> tuple[Any, ...]:
     """The dense block of ``core`` for an operator version."""
     pool = pool_of(op)
-    return tuple(case.spec for case in pool.cases[: pool.pinned] if case.spec.version == version)
+    return tuple(case.spec for case in pool.cases[: pool.pinned] if case.version == version)
 
 
 def quick_dense(op: str, version: int) -> tuple[Any, ...]:
     """The dense cases of ``smoke`` for an operator version, which are in ``core`` too."""
     pool = pool_of(op)
-    return tuple(pool.cases[k].spec for k in pool.quick if pool.cases[k].spec.version == version)
+    return tuple(pool.cases[k].spec for k in pool.quick if pool.cases[k].version == version)

@@ -171,6 +171,7 @@ def written(op: str, pool: Sequence[Candidate]) -> dict[str, Any]:
         there = [sum(1 << k for k in np.flatnonzero(held).tolist()) for held in space_of(op).held(case.spec)]
         return [
             *case.place,
+            case.spec.version,
             case.cost,
             ".".join(f"{contexts:x}" for contexts in there),
             bits(case, lambda shown: shown.whole),

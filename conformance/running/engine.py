@@ -190,7 +190,7 @@ def _target_events(whole: Run, run: TargetRun) -> Events:
                 if not batch:
                     continue
                 if process is None:
-                    process = stack.enter_context(TargetProcess(target, hangs=run.hangs))
+                    process = stack.enter_context(TargetProcess(target, hangs=run.hangs, measure=plan.record))
                     run.description = _same_runtime(process.start(), run)
                     yield TargetStarted(whole, run)
                     entries = applying(listed, run.description)

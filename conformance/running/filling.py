@@ -25,7 +25,7 @@ from ...cases.specs.contexts import ContextSpace
 from ...cases.specs.family import counted_operators
 from ...cases.specs.wrapping import can_wrap
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
-from ..probes.naming import portable_probes
+from ..probes.naming import CaseError, portable_probes
 from ..probes.probe import Probe, SpecProbe
 from ..probes.wrapped import WrapProbe
 from ..proof.coverage import MOST_MODELS, Cover, Shares
@@ -42,6 +42,8 @@ SHARDS = "parts of a run are not filled up; the merged run is, when it is gone o
 
 _PROBES = 16
 """Cases of an operator that are tried at a time only to learn what is lacking."""
+
+_MOST = 5000  # cases: of each of a few operators a hundred models, with several cases at most
 
 _TRIES = 2
 """Cases with a context that are tried to learn whether it is lacking."""
@@ -287,7 +289,13 @@ def digest_of_cases(texts: Iterable[str]) -> str:
 def with_filled(plan: Plan, target: Target, cases: Iterable[Probe | str]) -> Plan:
     """The plan with cases more for a target, as probes or as the lines that rebuild them. Raises CaseError for a line
     that is no case."""
-    probes = [probe for each in cases for probe in (portable_probes([each]) if isinstance(each, str) else [each])]
+    given = list(cases)
+    if len(given) > _MOST:
+        raise CaseError(f"{len(given)} cases followed on {target.name}: no run adds more than {_MOST}")
+    for each in given:
+        if isinstance(each, str) and not each.startswith("{"):  # nothing that lies on this machine
+            raise CaseError(f"no case: {each[:60]!a}")
+    probes = [probe for each in given for probe in (portable_probes([each]) if isinstance(each, str) else [each])]
     there = plan.filled.get(target.name, ())
     known = {probe.id for probe in there}
     added = (*there, *(probe for probe in probes if probe.id not in known))

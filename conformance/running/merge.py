@@ -32,7 +32,7 @@ from .engine import no_longer_needed
 from .filling import SHARDS, Filling, with_filled
 from .run import Plan, Run, TargetRun, stranger_among
 
-__all__ = ["MergeError", "merge"]
+__all__ = ["MergeError", "merge", "plan_of"]
 
 _SAME = ("onnxspec", "profile")
 
@@ -110,6 +110,12 @@ def merge(folders: Sequence[Path], to: Path, *, overwrite: bool = False, command
         record["merged"] = _origins(parts)
         journal.describe(record)
     return run
+
+
+def plan_of(folder: Path) -> Plan:
+    """What the run in a folder was to run: its cases are made again from what it says of itself. Raises MergeError."""
+    part = _read(folder)
+    return _plan([part], part.info["command"])
 
 
 def _read(folder: Path) -> _Part:
@@ -225,6 +231,8 @@ def _entry(parts: Sequence[_Part], name: str) -> TargetRecord:
 
 
 def _target(entry: TargetRecord) -> Target:
+    coverage = entry.get("coverage")
+    lacks = {id: None for each in (coverage["operators"] if coverage else ()) for id in each["declared"]}
     return Target(
         entry["name"],
         entry["adapter"],
@@ -232,6 +240,7 @@ def _target(entry: TargetRecord) -> Target:
         accuracy=entry["class"],
         expected=entry["expected_file"],
         wrap=entry["wrap"],
+        lacks=tuple(lacks),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...reference import SPECIAL
 from ..judging.judgement import DECLINED
+from ..probes.drawn import split_nonce
 from ..probes.probe import Probe
 from ..probes.selection import Selection, meant_for
 from ..probes.shard import Shard
@@ -88,7 +89,7 @@ class Plan:
         enough. A run of some types, versions or cases is a look at those alone."""
         some = self.selection
         narrowed = some.versions or some.types or some.cases or some.directories
-        return some.profile in _COUNTED and not narrowed and self.shard is None
+        return split_nonce(some.profile)[0] in _COUNTED and not narrowed and self.shard is None
 
     def pinned_of(self, target: Target) -> tuple[Probe, ...]:
         """What is run on a target whatever it lacks: what is meant for it."""

@@ -250,10 +250,16 @@ def interpretations_touched(node: Node, inputs: Mapping[str, NDArray[Any]]) -> f
     """
     known: frozenset[str] = frozenset()
     while True:
-        found = known.union(*(configure(node, inputs, r).touched for r in Interpretations().alternatives(known)))
+        branching = Interpretations().alternatives(known & _BRANCHING)
+        found = known.union(*(configure(node, inputs, r).touched for r in branching))
         if found == known:
             return known
         known = found
+
+
+_BRANCHING = frozenset({"coefficients", "zero_clip"})
+"""The interpretations that decide whether others are asked for: a coefficient that a function is left without, and what
+a clip that is none would bound. Combinations of all of them are up to 64 times as many, and touch no more."""
 
 
 def text_of(value: Any) -> str:
