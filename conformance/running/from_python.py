@@ -110,6 +110,7 @@ def run(
     type: Named | Iterable[Named] = (),
     case: Named | Iterable[Named] = (),
     expected: bool = True,
+    fill: bool = True,
     accuracy: str = ACCURACY,
     targets_file: str | Path | None = None,
     out: str | Path | None = None,
@@ -126,6 +127,8 @@ def run(
         Which cases, as the options of those names; each but the profile may be one or several.
     expected
         Whether to use the target's list of known failures. A function has none.
+    fill
+        Whether cases follow within what a named target supports, as ``--fill`` has it.
     accuracy
         The accuracy class to judge a function by. A named target has its own.
     targets_file
@@ -145,9 +148,9 @@ def run(
     selection = Selection(profile, ops, versions, types, cases, origins=origins)
     if isinstance(target, str):
         file = Path(targets_file) if targets_file is not None else None
-        return _on_target(named_target(target, file), selection, expected, file, out, each)
+        return _on_target(named_target(target, file), selection, expected, file, out, each, fill)
     if isinstance(target, Target):
-        return _on_target(target, selection, expected, None, out, each)
+        return _on_target(target, selection, expected, None, out, each, fill)
     if not is_runner(target):
         raise TypeError(f"target is a name, a Target, a function or an ONNX backend, not {target!r}")
     if out is not None:
@@ -168,10 +171,17 @@ def _on_target(
     targets_file: Path | None,
     out: str | Path | None,
     each: Callable[[Result], None],
+    fill: bool,
 ) -> RunOutcome:
     probes = tuple(select_probes(selection, target.operators))
     plan = Plan(
-        selection, probes, (target,), ("onnxspec.conformance.run",), expected=expected, targets_file=targets_file
+        selection,
+        probes,
+        (target,),
+        ("onnxspec.conformance.run",),
+        expected=expected,
+        targets_file=targets_file,
+        fills=fill,
     )
     if not plan.probes_of(target):
         raise UnknownName("combination", selection.narrowed or selection.profile, (), f" of cases for {target.name}")
