@@ -18,7 +18,7 @@ FEW = 0.1
 """Up to this share of judged results, failures that are all known are called few. The figure is a choice: it colours a
 badge, and the counts stand in it."""
 
-_NO_FAILURE = ("convention", "mixed", "biased")
+_NO_FAILURE = ("convention", "special-values", "mixed", "biased")
 """Kinds of findings that fail no case."""
 
 
@@ -49,7 +49,7 @@ class Answer:
     """The first lines of what is told of a target.
 
     ``state`` is ``conforms``, ``few`` (failures that are known, and few), ``departs`` or ``open`` (nothing was judged);
-    ``badge`` says all of it in a few words.
+    ``badge`` says all of it in a few words. ``coverage`` says how far the cases reach; empty where that is not counted.
     """
 
     state: str
@@ -59,6 +59,7 @@ class Answer:
     supports: tuple[str, ...]
     lacks: tuple[Lack, ...]
     hits: tuple[Hit, ...]
+    coverage: str = ""
 
     @property
     def supported(self) -> str:
@@ -72,7 +73,12 @@ class Answer:
 
 
 def answer_of(
-    tried: Sequence[Tried], problems: Sequence[Problem], *, stale: int = 0, lists_used: bool = True
+    tried: Sequence[Tried],
+    problems: Sequence[Problem],
+    *,
+    stale: int = 0,
+    lists_used: bool = True,
+    coverage: str = "",
 ) -> Answer:
     """The answer that the results and findings of one target give.
 
@@ -80,6 +86,8 @@ def answer_of(
         How many entries of the target's list of known failures nothing needs any more.
     lists_used
         Whether lists of known failures were used at all.
+    coverage
+        How far the cases reach, in a line (:func:`.coverage.coverage_line`).
     """
     failed = sum(t.times for t in tried if t.verdict in _FAILING - DECLINED)
     judged = failed + sum(t.times for t in tried if t.verdict == Verdict.PASS.value)
@@ -103,7 +111,7 @@ def answer_of(
         badge = f"Fails {failed:,} of {judged:,} ({_percent(failed, judged)}){remark}"
         conforms = f"no ({failed:,} of {judged:,} judged{f', {left_out:,} were not run' if left_out else ''})"
     since = _since(new, known, stale) if lists_used else "not compared, lists of known failures were left out"
-    return Answer(state, badge, conforms, since, supports, lacks, tuple(_hits(problems)))
+    return Answer(state, badge, conforms, since, supports, lacks, tuple(_hits(problems)), coverage)
 
 
 def _percent(part: int, whole: int) -> str:
