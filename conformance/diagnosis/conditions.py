@@ -162,8 +162,8 @@ def refusals(
         if condition:
             groups[condition, ""] += members
             continue
-        for one, its in _apart(members, ran, traits):
-            groups[one, "" if one else kind] += its
+        for one, own in _apart(members, ran, traits):
+            groups[one, "" if one else kind] += own
     named = [(condition, _representative(members)) for (condition, _), members in groups.items()]
     return sorted(named, key=lambda group: -len(group[1]))
 
@@ -197,7 +197,7 @@ def _apart(
             apart[word] += [one for (one, _), words in zip(suspects, fitting, strict=True) if word in words]
             suspects = [one for one, words in zip(suspects, fitting, strict=True) if word not in words]
     apart[""] += [result for result, _ in suspects]
-    return [(word, its) for word, its in apart.items() if its]
+    return [(word, own) for word, own in apart.items() if own]
 
 
 def _representative(members: Sequence[Result]) -> list[Result]:
