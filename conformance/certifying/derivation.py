@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from ...cases import PROFILES
 from ..diagnosis.disagreements import disagreements_of
 from ..diagnosis.explainer import explained
 from ..diagnosis.findings import findings_of
+from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import UNTRIED, Judgement, Verdict
 from ..probes.drawn import split_nonce
 from ..probes.probe import Probe, SpecProbe
@@ -30,6 +30,7 @@ from ..results.recorded import CASE, FRESH, MissingBits, bits_of, outcome_of
 from ..results.records import RunRecord, TargetRecord
 from ..results.result import Result, result_of
 from ..running.description import description_of
+from ..running.filling import NOT_ASKED, Filling
 from ..running.fresh import amended_by_fresh, differs
 from ..running.merge import MergeError, plan_of
 from ..running.run import Plan, Run, TargetRun
@@ -207,6 +208,7 @@ def _derived(
             again[id] = fresh.outcomes
             if fresh.judgement.verdict not in UNTRIED and differs(one.outcomes, fresh.outcomes):
                 results[id] = amended_by_fresh(results[id], fresh.judgement)
+    results |= {amended.case: amended for amended in with_needed_classes(list(results.values()))}
     causes = explained(list(results.values()), probes, kept, target.accuracy)
     final = tuple(replace(r, diagnosis=causes.get(r.case, ())) for r in results.values())
     record = _described(folder, plan, target, final, probes, info, entry)
@@ -261,15 +263,14 @@ def _described(
     one.seconds = entry["seconds"]
     run = Run(plan, folder, datetime.fromisoformat(info["started"]), [one], seconds=info["seconds"])
     run.complete = not run.lacking
+    if plan.counts_coverage and results:
+        claimed = entry.get("coverage")
+        one.coverage = Filling(run, one).record(claimed["left_out"] if claimed is not None else NOT_ASKED)
     record = description_of(run)
     record["environment"] = info["environment"]
     record["onnxspec"] = info["onnxspec"]
     with contextlib.suppress(KeyError):
         record["merged"] = info["merged"]
-    return _with_coverage(record, info)
-
-
-def _with_coverage(record: RunRecord, info: Mapping[str, Any]) -> RunRecord:
     return record
 
 

@@ -149,6 +149,12 @@ def run(
     shrink: Annotated[
         bool, typer.Option("--shrink/--no-shrink", help="Ask the target for the smallest case of every failure.")
     ] = True,
+    fill: Annotated[
+        bool,
+        typer.Option(
+            "--fill/--no-fill", help="Add cases within what a target supports until enough of that is tried together."
+        ),
+    ] = True,
     targets_file: TargetsFile = None,
     cases: Annotated[
         Optional[list[Path]],  # noqa: UP045
@@ -217,7 +223,7 @@ def run(
         if update_expected:
             require_lists(targets)
         plan = Plan(chosen, (), tuple(targets), command_given(), frozenset(), expected, targets_file)
-        plan = replace(plan, hang_budget=hang_budget, shrinks=shrink, fail_fast=fail_fast)
+        plan = replace(plan, hang_budget=hang_budget, shrinks=shrink, fail_fast=fail_fast, fills=fill)
         if (cases or model) and source == "COMMANDLINE":
             fail(f"{'--cases' if cases else '--model'} runs in place of a profile: leave --profile out")
         nodes: Sequence[NodeCase] = ()
