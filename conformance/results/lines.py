@@ -36,7 +36,7 @@ FILLED = "filled:"
 """What the digest of the cases that a run filled up with on a target is called by, before the target's name. They are
 known when the run ends, so that no line which it begins with has it."""
 
-_AMENDABLE = ("verdict", "expected", "reason", "where", "message", "flags", "diagnosis", "clause", "why")
+_AMENDABLE = ("verdict", "expected", "reason", "where", "message", "flags", "diagnosis", "clause", "why", "accuracy")
 
 
 class TargetAsked(Struct, frozen=True, kw_only=True, rename={"accuracy": "class"}):
@@ -103,6 +103,7 @@ class Amended(Struct, frozen=True, kw_only=True, tag_field="record", tag="amende
     diagnosis: tuple[str, ...] | UnsetType = UNSET
     clause: str | UnsetType | None = UNSET
     why: str | UnsetType = UNSET
+    accuracy: str | UnsetType | None = UNSET
 
 
 class Experiment(Struct, frozen=True, kw_only=True, tag_field="record", tag="experiment"):

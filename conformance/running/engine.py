@@ -16,6 +16,7 @@ from ..diagnosis.disagreements import disagreements_of, write_reproducers
 from ..diagnosis.experiments import Budget
 from ..diagnosis.explainer import explained
 from ..diagnosis.findings import findings_of
+from ..diagnosis.needed_classes import with_needed_classes
 from ..diagnosis.search import DIAGNOSED
 from ..judging.judgement import Judgement, Verdict
 from ..probes.probe import Probe, SpecProbe
@@ -217,6 +218,7 @@ def _target_events(whole: Run, run: TargetRun) -> Events:
         differing = sample.differing(target, {r.case: r for r in run.results}, run.hangs, again.append)
         yield from (SampleTried(run, one) for one in again)
         yield from _amend(run, "fresh-sample", differing, probes, entries)
+        yield from _amend(run, "needed-classes", with_needed_classes(run.results), probes, entries)
         yield from _amend(run, "diagnosis", _diagnosed(run, probes, kept, entries), probes, entries)
     run.stale = no_longer_needed(plan, listed, run)
     run.findings = findings_of(run.results, probes)

@@ -25,6 +25,7 @@ from ...cases import Spec
 from ...cases.portable import case_text
 from ..diagnosis.explainer import explained
 from ..diagnosis.findings import findings_of
+from ..diagnosis.needed_classes import with_needed_classes
 from ..probes.naming import expanded
 from ..probes.probe import Probe
 from ..probes.selection import Selection, UnknownName, select_probes, version_numbers
@@ -229,6 +230,8 @@ def _on_function(runner: Runner, selection: Selection, accuracy: str, each: Call
         kept.offer(one)
         results.append(judged_result(probe, target, one.judgement, (), repeat, one.seconds))
         each(results[-1])
+    needed = {amended.case: amended for amended in with_needed_classes(results)}
+    results = [needed.get(result.case, result) for result in results]
     causes = explained(results, probes, kept, accuracy)
     results = [replace(result, diagnosis=causes.get(result.case, ())) for result in results]
     return RunOutcome(name, {}, tuple(results), tuple(findings_of(results, probes)), time.monotonic() - clock)
