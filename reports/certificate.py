@@ -133,8 +133,8 @@ def _lead(statement: StatementRecord, trial: bool) -> str:
     if not certified:
         return f"No operator version and type reaches a level{also.replace(', ', '; ').replace(' more', '')}."
     return (
-        f"Of {len(rows)} combinations of operator version and number type, {certified} {'is' if certified == 1 else 'are'} "
-        f"certified{also}. "
+        f"Of {len(rows)} combinations of operator version and number type, {certified} "
+        f"{'is' if certified == 1 else 'are'} certified{also}. "
         "What a level promises, what is not supported, and what is excepted stands below."
     )
 
