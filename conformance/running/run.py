@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -22,6 +22,7 @@ from ..results.records import DisagreementRecord, Finding
 from ..results.result import Result, not_of
 from ..targets.target import Target
 from ..workers.hangs import HANGS, HangBudget
+from ..workers.process import TargetProcess
 
 __all__ = ["Plan", "Run", "TargetRun", "stranger_among"]
 
@@ -48,6 +49,8 @@ class Plan:
         Whether each target is asked, by experiments, for the smallest case of each of its failures.
     fail_fast
         Whether the run ends with the first failing result that no list names.
+    process
+        What a target is put to work with, here or on the machines of a cluster.
     require_special
         Whether NaN that is lost, and what overflows where the document's value is finite, counts as a failure.
     """
@@ -66,6 +69,7 @@ class Plan:
     hang_budget: int = HANGS
     shrinks: bool = True
     fail_fast: bool = False
+    process: Callable[..., TargetProcess] = field(default=TargetProcess, repr=False, compare=False)
     require_special: bool = False
 
     @cached_property
