@@ -493,18 +493,19 @@ def _workers(dask_scheduler: Any) -> tuple[int, frozenset[str]]:
 def cluster_at(address: str) -> Iterator[Cluster]:
     """The cluster whose scheduler is at an address (``tls://host:8786``), or one on this machine (``local``). Raises
     ClusterError where it cannot be used."""
+    count = _local(address)
+    place = None if count else _reached(address)
     try:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
-        raise ClusterError("--scheduler needs Dask's distributed: pip install 'onnxspec[cluster]'") from None
+        raise ClusterError("clusters need Dask's distributed: pip install 'onnxspec[cluster]'") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # workers that die are told of by results
     with contextlib.ExitStack() as stack:
         stack.callback(_PROCESSES.end)
-        count = _local(address)
-        if count:
+        if place is None:
             client = _client_of_local(distributed, count, stack)
         else:
-            client = stack.enter_context(_connected(distributed, address))
+            client = stack.enter_context(_connected(distributed, place))
         try:
             client.wait_for_workers(1, timeout=_WORKERS_SECONDS)
         except (OSError, distributed.TimeoutError):
@@ -521,23 +522,22 @@ def _local(address: str) -> int:
 
 
 def _client_of_local(distributed: Any, count: int, stack: contextlib.ExitStack) -> Any:
-    dask: Any = importlib.import_module("dask")
-    # One death more tells as much as three where all workers are alike.
-    stack.enter_context(dask.config.set({"distributed.scheduler.allowed-failures": 1}))
     cluster = distributed.LocalCluster(
         n_workers=count,
         threads_per_worker=1,
         processes=True,
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL,
+        scheduler_kwargs={"allowed_failures": 1},  # where all workers are one machine's, a third death tells no more
         memory_limit=0,
     )
     stack.enter_context(cluster)
     return stack.enter_context(distributed.Client(cluster))
 
 
-def _connected(distributed: Any, address: str) -> Any:
+def _reached(address: str) -> str:
+    """The address as Dask has it, where somebody listens there."""
     parts = _ADDRESS.fullmatch(address)
     if parts is None or int(parts[3]) > 65535:
         raise ClusterError(f"{address!r} is no address of a scheduler: tls://host:8786, or {LOCAL}")
@@ -549,8 +549,16 @@ def _connected(distributed: Any, address: str) -> Any:
         )
     try:
         socket.create_connection((host, port), _CONNECT_SECONDS).close()
-        security = distributed.Security(require_encryption=True) if scheme == "tls" else None
-        return distributed.Client(f"{scheme}://{parts[2]}:{port}", security=security, timeout=_CONNECT_SECONDS)
+    except (OSError, UnicodeError) as error:
+        said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise ClusterError(f"no scheduler answers at {address}: {said}") from None
+    return f"{scheme}://{parts[2]}:{port}"
+
+
+def _connected(distributed: Any, address: str) -> Any:
+    try:
+        security = distributed.Security(require_encryption=True) if address.startswith("tls:") else None
+        return distributed.Client(address, security=security, timeout=_CONNECT_SECONDS)
     except (OSError, ValueError, TypeError, distributed.TimeoutError) as error:
         said = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise ClusterError(f"no scheduler answers at {address}: {said}") from None
