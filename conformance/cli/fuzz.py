@@ -80,7 +80,7 @@ def fuzz(
     say(f"{chosen.name}: seed {seed}, {len(known.found)} known failures in {place}")
     interrupted, description = False, dict[str, Any]()
     with process_at(scheduler) as start, start(chosen, hangs=HangBudget()) as process:
-        hunt = Hunt(chosen, process, versions, types, seed, illegal, known)
+        hunt = Hunt(chosen, process, versions, types, seed, illegal, known, process.at_once)
         try:
             description = process.start()
             _run(hunt, limits)

@@ -239,6 +239,8 @@ class _Task:
 class ClusterProcess(TargetProcess):
     """A target on the machines of a cluster, in place of one process here."""
 
+    at_once = 32 * BATCH_JOBS  # whatever the machines are: what a search draws must not depend on them
+
     def __init__(
         self, cluster: Cluster, target: Target, hangs: HangBudget | None = None, measure: bool = False
     ) -> None:

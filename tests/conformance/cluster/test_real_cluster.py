@@ -170,7 +170,9 @@ def test_what_is_interrupted_goes_on(address: str, kin: dict[str, str], tmp_path
     assert said.decode().startswith("onnxspec: interrupted; what was obtained is in")
     again = subprocess.run(command_line(*words, "--resume", "--quiet"), env=kin, timeout=100, capture_output=True)
     assert again.returncode == 1, again.stderr
-    subprocess.run(command_line(*plain, "--out", str(tmp_path / "here"), "--quiet"), env=kin, timeout=100, capture_output=True)
+    subprocess.run(
+        command_line(*plain, "--out", str(tmp_path / "here"), "--quiet"), env=kin, timeout=100, capture_output=True
+    )
     found, here = read_results(tmp_path / "run"), read_results(tmp_path / "here")
     assert {row["case"]: row["verdict"] for row in found} == {row["case"]: row["verdict"] for row in here}
 
