@@ -1,9 +1,9 @@
 """Kernels of LSTM, GRU and RNN with known faults, as an adapter: what `benchmarks/naming.py` measures names by.
 
-One plain kernel in NumPy, and twelve that differ from it in one to three things, after mistakes that kernels of devices,
-converters and hand-vectorised code are known for. They were written, and what is wrong with each put down in TRUTH, before
-its author had read `reference/faults`; so they show what a diagnosis is worth on code that nobody tuned it for. Do not
-make the table fit them by name: what they lack there, other kernels lack too.
+One plain kernel in NumPy, and twelve that differ from it in one to three things, after mistakes that kernels of
+devices, converters and hand-vectorised code are known for. They were written, and what is wrong with each put down in
+TRUTH, before their author had read `reference/faults`; so they show what a diagnosis is worth on code that nobody tuned
+it for. Do not make the table fit them by name: what it lacks of them, it lacks of other kernels too.
 
 Option ``kernel``: a key of TRUTH, or "plain" (default), which has no fault.
 
@@ -73,7 +73,14 @@ TRUTH: dict[str, dict[str, str]] = {
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 FUNCTIONS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
-TAKES_ALPHA = {"Affine": 1.0, "LeakyRelu": 0.01, "ThresholdedRelu": 1.0, "ScaledTanh": 1.0, "HardSigmoid": 0.2, "Elu": 1.0}
+TAKES_ALPHA = {
+    "Affine": 1.0,
+    "LeakyRelu": 0.01,
+    "ThresholdedRelu": 1.0,
+    "ScaledTanh": 1.0,
+    "HardSigmoid": 0.2,
+    "Elu": 1.0,
+}
 TAKES_BETA = {"Affine": 0.0, "ScaledTanh": 1.0, "HardSigmoid": 0.5}
 
 
