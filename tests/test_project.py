@@ -23,6 +23,7 @@ import typer.main
 
 from onnxspec.conformance.cli.main import app
 from onnxspec.conformance.judging.judgement import FAILING, Verdict
+from onnxspec.conformance.results.records import OperatorCoverage
 from onnxspec.conformance.results.result import Result
 
 if sys.version_info >= (3, 11):
@@ -63,11 +64,14 @@ MOST = 22  # modules in a folder: twenty, and a few where each is a command of i
 
 # Imports that go up all the same, and why.
 UPWARD = {
+    ("conformance/cli/certify.py", "reports"): "the commands that make a package and verify it, pages included",
     ("conformance/cli/ci.py", "reports"): "a run ends with the files that a service of continuous integration reads",
-    ("conformance/cli/diff.py", "reports"): "the command that compares two runs as the page does",
     ("conformance/cli/main.py", "reports"): "the command that makes a run ends with the page that shows it",
     ("conformance/cli/merge.py", "reports"): "the command that makes one run of several, with its page",
-    ("conformance/cli/report.py", "reports"): "the command that puts runs side by side",
+    (
+        "conformance/cli/report.py",
+        "reports",
+    ): "the commands that put runs side by side, or compare them",
 }
 STANDARD = {*sys.stdlib_module_names, "tomllib"}  # Python 3.10 does not know tomllib yet
 # What a dependency brings along and is its own business to depend on.
@@ -440,7 +444,8 @@ def test_every_key_of_run_json_is_documented(run: Path) -> None:
     unneeded = {"skipped", "merged", "keeps_outputs"}  # a plain run of a profile has no use for them
     assert documented("run.json") == keys | unneeded
     (target,) = content["targets"]
-    assert documented("A target in run.json") == set(target)
+    assert documented("A target in run.json") == {*target, "coverage"}  # a run of some cases has none
+    assert documented("The coverage of an operator") == set(OperatorCoverage.__annotations__)
     assert target["findings"]
     assert documented("A finding") == {key for finding in target["findings"] for key in finding}
 

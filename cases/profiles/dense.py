@@ -145,11 +145,18 @@ def dense_spec(
 ) -> CaseSpec | None:
     """Dense case number `index`; None where what is drawn there is not in the part of the space. Arguments and errors
     are those of :func:`dense_specs`."""
+    chosen, kind, choose = _begun(op, index, version, type, supported, seed)
+    return _drawn(op, chosen, kind, supported or {}, choose)
+
+
+def _begun(
+    op: str, index: int, version: int | None, type: str | None, supported: Supported | None, seed: int | str
+) -> tuple[int, str, Counter]:
     key = f"{op}/{version}/{type}/{seed}/{index}"
     choose = Counter(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
     pairs = _pairs(op, version, type, (supported or {}).get("type"))
     chosen, kind = pairs[choose.below(len(pairs))]
-    return _drawn(op, chosen, kind, supported or {}, choose)
+    return chosen, kind, choose
 
 
 def _pairs(op: str, version: int | None, type: str | None, types: Collection[str] | None) -> list[tuple[int, str]]:

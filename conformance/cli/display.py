@@ -18,9 +18,10 @@ from rich.text import Text
 from ..diagnosis.failing_case import DIAGNOSED
 from ..judging.judgement import FAILING, UNTRIED, Verdict
 from ..results.answer import Answer, Hit, answer_of
+from ..results.coverage import coverage_line
 from ..results.records import Finding
 from ..results.support import DECLINED, Problem, Tried
-from ..running.events import CaseJudged, Event, TargetBegun
+from ..running.events import CaseJudged, CasesFilled, Event, TargetBegun
 from ..running.run import Plan, Run, TargetRun
 from ..targets.target import Target
 from ..workers.survey import is_command
@@ -84,6 +85,10 @@ class RunDisplay:
         """Show what happens."""
         if self._progress.disable:
             return
+        if isinstance(event, CasesFilled):
+            self._total += len(event.probes)
+            self._progress.update(self._task, total=self._total)
+            return
         if isinstance(event, TargetBegun):
             self._run, self._total = event.target, len(self._plan.probes_of(event.target.target))
             name = one_line(self._run.target.name, _NAMED)
@@ -126,11 +131,16 @@ def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:
         if missing:
             text = f"does not support what is required in {cases_counted(len(missing))}, e.g. {missing[0].case}"
             _entry(console, Text("missing", "bold red"), [Text(text)])
+        special = target.special(run.plan.require_special)
+        if special:
+            text = f"loses special values, which are required, in {cases_counted(len(special))}, e.g. {special[0].case}"
+            _entry(console, Text("required", "bold red"), [Text(text)], special[0].repeat)
 
 
 def _is_news(target: TargetRun, run: Run) -> bool:
     """Whether a target has something that is not known already, or that nobody could know."""
     missing = target.missing(run.plan.require)
+    missing = missing or target.special(run.plan.require_special)
     return bool(target.unavailable or target.unexpected or target.stale or missing or target.counts["not-run"])
 
 
@@ -158,7 +168,8 @@ def answer_on(target: TargetRun, run: Run) -> Answer:
         for finding in target.findings
     ]
     tried = [one._replace(times=count) for one, count in alike.items()]
-    return answer_of(tried, problems, stale=len(target.stale), lists_used=run.plan.expected)
+    reach = coverage_line(target.coverage) if target.coverage is not None else ""
+    return answer_of(tried, problems, stale=len(target.stale), lists_used=run.plan.expected, coverage=reach)
 
 
 def answer_lines(answer: Answer) -> Iterator[Text]:
@@ -168,6 +179,8 @@ def answer_lines(answer: Answer) -> Iterator[Text]:
     yield Text.assemble("Since the last known state: ", (answer.since, "bold"))
     lacking = f". Not: {answer.lacking}" if answer.lacks else ""
     yield Text(f"Supports: {answer.supported}{lacking}")
+    if answer.coverage:
+        yield Text(f"Coverage: {answer.coverage}")
     if answer.hits:
         yield Text("It hits you if you rely on:")
 
@@ -206,7 +219,7 @@ def _findings(target: TargetRun, answer: Answer, console: Console) -> None:
         _entry(console, Text(""), [Text(text if target.results else "no case ran")])
 
 
-_NO_FAILURE = ("convention", "mixed", "biased")
+_NO_FAILURE = ("convention", "special-values", "mixed", "biased")
 
 
 def _headline(text: str, findings: Sequence[Mapping[str, Any]]) -> Text:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterable
 
 from ...cases import digests_for
 from ...reference import clause_named, operator_names
-from ..probes.drawn import fresh_profile
+from ..probes.drawn import fresh_profile, split_nonce
+from ..probes.probe import Probe, SpecProbe
 from ..results.environment import environment, version_of
+from ..results.lines import FILLED
 from ..results.records import SCHEMA, RunRecord, SelectionRecord, TargetRecord
 from ..results.signed_errors import biases, grades, passing_grades
+from .filling import digest_of_cases
 from .run import Plan, Run, TargetRun
 
 __all__ = ["description_of"]
@@ -31,6 +35,8 @@ def description_of(run: Run) -> RunRecord:
     }
     if selection.directories:
         narrowed["directories"] = list(selection.directories)
+    if selection.lacks:
+        narrowed["lacks"] = sorted(set(selection.lacks))
     record: RunRecord = {
         "schema": SCHEMA,
         "onnxspec": version_of("onnxspec") or "",
@@ -43,7 +49,7 @@ def description_of(run: Run) -> RunRecord:
         "shard": str(plan.shard) if plan.shard is not None else None,
         "expected_failures": plan.expected,
         "cases": len(plan.probes),
-        "digests": _digests(plan),
+        "digests": {**_digests(plan), **_filled(plan)},
         "environment": environment(),
         "counts": dict(sum((t.counts for t in run.targets), Counter[str]())),
         "targets": targets,
@@ -62,11 +68,26 @@ def _digests(plan: Plan) -> dict[str, str]:
     if plan.selection.directories:
         return directories
     if fresh_profile(plan.selection.profile) is not None:
-        drawn = hashlib.sha256("\n".join(probe.text for probe in plan.everything).encode()).hexdigest()
-        return {"random": drawn}
+        return {"random": _digest_of_texts(plan.everything)}
     known = operator_names()
     versions = sorted({(p.op, p.version) for p in plan.everything if p.op in known})
-    return {**digests_for(plan.selection.profile, versions), **directories}
+    pinned, nonce = split_nonce(plan.selection.profile)
+    asked = [probe for probe in plan.everything if isinstance(probe, SpecProbe) and probe.fresh]
+    fresh = {"nonce": _digest_of_texts(asked)} if nonce else {}
+    return {**digests_for(pinned, versions), **directories, **fresh}
+
+
+def _digest_of_texts(probes: Iterable[Probe]) -> str:
+    return hashlib.sha256("\n".join(probe.text for probe in probes).encode()).hexdigest()
+
+
+def _filled(plan: Plan) -> dict[str, str]:
+    """What followed on each target, where something did."""
+    return {
+        f"{FILLED}{name}": digest_of_cases(probe.text for probe in probes)
+        for name, probes in plan.filled.items()
+        if probes
+    }
 
 
 def _target_description(run: TargetRun) -> TargetRecord:
@@ -93,6 +114,8 @@ def _target_description(run: TargetRun) -> TargetRecord:
         },
         "stale": [{"reason": e.reason, "cases": list(e.cases), "features": list(e.features)} for e in run.stale],
     }
+    if run.coverage is not None:
+        record["coverage"] = run.coverage
     if run.disagreements:
         record["disagreements"] = run.disagreements
     return record

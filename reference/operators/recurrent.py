@@ -14,6 +14,8 @@ from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare
 from ..faults.fault import Compute, Fault, run_recurrent_fault
 from ..faults.hypothesis import Observation, Run, layered
+from ..faults.part import Part
+from ..faults.parts import recurrent_parts
 from ..kernels.kernel import STYLES, Style, run_kernel
 from ..numbers.accuracy import WIDER_PRESETS
 from ..recurrent.cell import CELLS, Cell
@@ -21,6 +23,7 @@ from ..recurrent.evaluation import computation_of, evaluate
 from ..recurrent.expectation import Expectation, expect
 from ..recurrent.gates import Steps, steps_of
 from ..recurrent.node import Configuration, Node, configure, interpretations_touched
+from ..recurrent.special import Departure, departures
 from .operator import Classes, Conforming, Operator
 
 __all__ = ["RecurrentOperator", "cell_known"]
@@ -76,6 +79,12 @@ class RecurrentOperator(Operator):
         assert not faults
         return expect(node, inputs, observed, accuracy, interpretations)
 
+    def departures(
+        self, node: Node, inputs: Arrays, observed: Arrays, accuracy: str, interpretations: Interpretations
+    ) -> Sequence[Departure]:
+        """See :func:`..recurrent.special.departures`."""
+        return departures(node, inputs, observed, accuracy, interpretations)
+
     def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
         """See :func:`..recurrent.evaluation.evaluate`."""
         return evaluate(node, inputs, interpretations)
@@ -100,6 +109,10 @@ class RecurrentOperator(Operator):
             found = layered(compute, faults, {} if memory is None else memory)(computation)
             outputs = {name: found[name] for name in node.outputs if name in found}
             return {name: a.astype(dtype) if a.dtype == np.float64 else a for name, a in outputs.items()}
+
+    def parts(self) -> tuple[Part, ...]:
+        """See :mod:`..faults.parts`."""
+        return recurrent_parts(self.document.op_type)
 
     def steps(
         self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None

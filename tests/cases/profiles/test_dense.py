@@ -7,6 +7,7 @@ import pytest
 
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.cases.profiles.dense import LEVELS, dense_specs, levels_of, sibling, supports
+from onnxspec.cases.profiles.pool import pool_of
 from onnxspec.reference import CELLS, evaluate, interpretations_touched, operator_version
 from onnxspec.reference.numbers.formats import FORMATS
 
@@ -86,3 +87,9 @@ def test_a_sibling_shares_the_model() -> None:
         other = sibling(spec, 1)
         assert other != spec
         assert build_case(other).trial.model == build_case(spec).trial.model
+
+
+@pytest.mark.parametrize("op", CELLS)
+def test_the_version_of_a_pooled_case_is_known_before_it_is_drawn(op: str) -> None:
+    for case in pool_of(op).cases[::150]:
+        assert case.version == case.spec.version
