@@ -15,9 +15,9 @@ from ..diagnosis.causes import LEAST_SECONDS, SHARE, Subject, with_causes
 from ..diagnosis.disagreements import disagreements_of, write_reproducers
 from ..diagnosis.experiments import Budget
 from ..diagnosis.explainer import explained
+from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import findings_of
 from ..diagnosis.needed_classes import with_needed_classes
-from ..diagnosis.search import DIAGNOSED
 from ..judging.judgement import Judgement, Verdict
 from ..probes.probe import Probe, SpecProbe
 from ..probes.stream import Tried, tried
