@@ -28,9 +28,13 @@ everything shrinks to a 60th, zeros to a thousandth."""
 
 _NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.,+-]{0,150}(/[A-Za-z0-9_+-][A-Za-z0-9_.,+-]{0,150}){0,5}")
 _DAY = (1980, 1, 1, 0, 0, 0)  # the first that a zip knows: equal content is equal bytes
-_UTF8 = 0x800
 _BLOCK = 1 << 20
-_HEADER = struct.Struct("<4s5H3I2H")  # of a file in a zip, before its name
+# The three forms of APPNOTE.TXT, the description of zips: before each file, its line in the directory, the end of that.
+_LOCAL = struct.Struct("<4s5H3I2H")
+_CENTRAL = struct.Struct("<4s6H3I5H2I")
+_END = struct.Struct("<4s4H2IH")
+_VERSION, _MADE_BY, _FIRST_DAY = 20, 3 << 8 | 20, 1 << 5 | 1
+_PLAIN_FILE = 0o100644 << 16
 
 
 class NoPackage(ValueError):
@@ -70,7 +74,7 @@ def write_package(path: Path, files: Mapping[str, bytes | Path]) -> None:
             for name in sorted(contents):
                 entry = zipfile.ZipInfo(name, _DAY)
                 entry.compress_type = zipfile.ZIP_DEFLATED
-                entry.external_attr = 0o100644 << 16
+                entry.external_attr = _PLAIN_FILE
                 entry.create_system = 3
                 archive.writestr(entry, contents[name], compresslevel=9)
         beside.replace(path)
@@ -115,7 +119,7 @@ def _bound(path: Path, entries: Sequence[zipfile.ZipInfo]) -> None:
         if name.lower() in seen:
             raise NoPackage(f"{path}: holds {shown} twice")
         seen[name.lower()] = name
-        if entry.flag_bits & ~_UTF8 or entry.compress_type not in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
+        if entry.flag_bits or entry.compress_type not in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
             raise NoPackage(f"{path}: {shown} is encrypted, or packed in a way that packages are not")
         if entry.extra or entry.comment or (entry.external_attr >> 16) & 0o170000 not in (0, 0o100000):
             raise NoPackage(f"{path}: {shown} is no plain file")
@@ -136,21 +140,24 @@ def _parents(name: str) -> Iterator[str]:
 
 
 def _require_plain(path: Path, file: IO[bytes], archive: zipfile.ZipFile, entries: Sequence[zipfile.ZipInfo]) -> None:
-    """Raise NoPackage unless the files stand one behind the other from the first byte on, with nothing between them and
-    no byte in two of them, and the directory follows: what one reader of zips sees is then what every other sees."""
-    place = 0
-    for entry in sorted(entries, key=lambda entry: entry.header_offset):
-        if entry.header_offset != place:
-            raise NoPackage(f"{path}: there is something before {entry.filename}, or it overlaps another file")
+    """Raise NoPackage unless all that is not a file's content is as it is written here, byte for byte: the files one
+    behind the other from the first byte on, the directory behind them, and nothing else. What one reader of zips sees
+    is then what every other sees, and no byte can be changed unseen."""
+    place, directory = 0, b""
+    for entry in entries:
+        name = entry.filename.encode()
+        sizes = entry.CRC, entry.compress_size, entry.file_size
+        told = (_VERSION, 0, entry.compress_type, 0, _FIRST_DAY, *sizes, len(name), 0)
         file.seek(place)
-        header = _HEADER.unpack(file.read(_HEADER.size))
-        if header[0] != b"PK\3\4" or header[-1] or header[-2] != len(entry.filename.encode()):
-            raise NoPackage(f"{path}: {entry.filename} is not where the directory says")
-        if file.read(header[-2]) != entry.filename.encode():
-            raise NoPackage(f"{path}: {entry.filename} has two names")
-        place += _HEADER.size + header[-2] + entry.compress_size
-    if archive.start_dir != place or archive.comment:
-        raise NoPackage(f"{path}: there is something beside its files")
+        if entry.header_offset != place or file.read(_LOCAL.size + len(name)) != _LOCAL.pack(b"PK\3\4", *told) + name:
+            raise NoPackage(f"{path}: something stands before {entry.filename}, or it is not where the directory says")
+        directory += _CENTRAL.pack(b"PK\1\2", _MADE_BY, *told, 0, 0, 0, _PLAIN_FILE, place) + name
+        place += _LOCAL.size + len(name) + entry.compress_size
+    count = len(entries)
+    end = _END.pack(b"PK\5\6", 0, 0, count, count, len(directory), place, 0)
+    file.seek(place)
+    if archive.start_dir != place or file.read(len(directory) + len(end) + 1) != directory + end:
+        raise NoPackage(f"{path}: there is something beside its files, or its directory is not as packages have it")
 
 
 def _unpack(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, to: Path) -> None:

@@ -26,6 +26,7 @@ from ...cases import Spec
 from ...cases.portable import case_text
 from ..diagnosis.explainer import explained
 from ..diagnosis.findings import findings_of
+from ..diagnosis.needed_classes import with_needed_classes
 from ..probes.naming import expanded
 from ..probes.probe import Probe
 from ..probes.selection import Selection, UnknownName, select_probes, version_numbers
@@ -111,6 +112,7 @@ def run(
     type: Named | Iterable[Named] = (),
     case: Named | Iterable[Named] = (),
     expected: bool = True,
+    fill: bool = True,
     accuracy: str = ACCURACY,
     targets_file: str | Path | None = None,
     out: str | Path | None = None,
@@ -128,6 +130,8 @@ def run(
         Which cases, as the options of those names; each but the profile may be one or several.
     expected
         Whether to use the target's list of known failures. A function has none.
+    fill
+        Whether cases follow within what a named target supports, as ``--fill`` has it.
     accuracy
         The accuracy class to judge a function by. A named target has its own.
     targets_file
@@ -150,9 +154,9 @@ def run(
     selection = Selection(profile, ops, versions, types, cases, origins=origins)
     if isinstance(target, str):
         file = Path(targets_file) if targets_file is not None else None
-        return _on_target(named_target(target, file), selection, expected, file, out, each, scheduler)
+        return _on_target(named_target(target, file), selection, expected, file, out, each, fill, scheduler)
     if isinstance(target, Target):
-        return _on_target(target, selection, expected, None, out, each, scheduler)
+        return _on_target(target, selection, expected, None, out, each, fill, scheduler)
     if not is_runner(target):
         raise TypeError(f"target is a name, a Target, a function or an ONNX backend, not {target!r}")
     if scheduler is not None:
@@ -175,11 +179,12 @@ def _on_target(
     targets_file: Path | None,
     out: str | Path | None,
     each: Callable[[Result], None],
+    fill: bool,
     scheduler: str | None,
 ) -> RunOutcome:
     with contextlib.ExitStack() as stack:
         process = TargetProcess if scheduler is None else stack.enter_context(cluster_at(scheduler)).process
-        return _with_process(process, target, selection, expected, targets_file, out, each)
+        return _with_process(process, target, selection, expected, targets_file, out, each, fill)
 
 
 def _with_process(
@@ -190,10 +195,17 @@ def _with_process(
     targets_file: Path | None,
     out: str | Path | None,
     each: Callable[[Result], None],
+    fill: bool,
 ) -> RunOutcome:
     probes = tuple(select_probes(selection, target.operators))
     plan = Plan(
-        selection, probes, (target,), ("onnxspec.conformance.run",), expected=expected, targets_file=targets_file
+        selection,
+        probes,
+        (target,),
+        ("onnxspec.conformance.run",),
+        expected=expected,
+        targets_file=targets_file,
+        fills=fill,
     )
     plan = replace(plan, process=process)
     if not plan.probes_of(target):
@@ -243,6 +255,8 @@ def _on_function(runner: Runner, selection: Selection, accuracy: str, each: Call
         kept.offer(one)
         results.append(judged_result(probe, target, one.judgement, (), repeat, one.seconds))
         each(results[-1])
+    needed = {amended.case: amended for amended in with_needed_classes(results)}
+    results = [needed.get(result.case, result) for result in results]
     causes = explained(results, probes, kept, accuracy)
     results = [replace(result, diagnosis=causes.get(result.case, ())) for result in results]
     return RunOutcome(name, {}, tuple(results), tuple(findings_of(results, probes)), time.monotonic() - clock)
