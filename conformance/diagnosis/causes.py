@@ -24,9 +24,9 @@ from ..results.records import Finding
 from ..results.result import Result
 from ..workers.process import TargetProcess
 from .experiments import Budget, Need, Shrunk, alike, shrink
+from .failing_case import DIAGNOSED, failing_case_of
 from .findings import alone, counted, titled
 from .foretelling import FRESH, foretold
-from .search import DIAGNOSED, failing_case_of
 
 __all__ = ["LEAST_SECONDS", "SHARE", "Subject", "explains", "needs_in_words", "with_causes"]
 
