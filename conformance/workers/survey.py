@@ -29,9 +29,10 @@ _PACKAGES = {
     "TensorrtExecutionProvider": "onnxruntime-gpu",
     "OpenVINOExecutionProvider": "onnxruntime-openvino",
     "DmlExecutionProvider": "onnxruntime-directml",
-    "QNNExecutionProvider": "onnxruntime-qnn",
+    "QNNExecutionProvider": "onnxruntime onnxruntime-qnn",
+    "WebGpuExecutionProvider": "onnxruntime-webgpu",
 }
-"""Packages with a provider. All claim the import name onnxruntime, so each needs an environment of its own."""
+"""Packages with a provider. Most claim the import name onnxruntime, so each needs an environment of its own."""
 
 _AMD = {"ROCM": "rocm.toml", "MIGraphX": "migraphx.toml", "VitisAI": "vitisai.toml"}
 

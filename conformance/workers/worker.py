@@ -682,6 +682,8 @@ def _failure(error: BaseException) -> dict[str, Any]:
         failure["status"] = "crashed"  # SystemExit and its like: without this worker the process would have ended
     elif getattr(error, "status", None) in ("fell-back", "unavailable"):
         failure["status"] = getattr(error, "status", "")
+        # What an adapter says on purpose needs no name of a class in front of it.
+        failure["message"] = failure["message"].partition(": ")[2] or failure["message"]
     if getattr(error, "phase", None) in ("load", "run"):
         failure["phase"] = getattr(error, "phase", "")
     proof = getattr(error, "proof", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,4 +25,4 @@ def runtime(name: str, **options: object) -> Target:
         if os.environ.get("ONNXSPEC_REQUIRE_RUNTIMES"):
             pytest.fail(reason)
         pytest.skip(reason)
-    return Target(name, target.adapter, {**target.options, **options}, target.command, accuracy=target.accuracy)
+    return replace(target, options={**target.options, **options})

@@ -21,7 +21,8 @@ With a provider other than the CPU's named, nothing counts as run without proof 
 1.24 and later) or, before that and where the record has none of the nodes, the profile of the runs.
 
 Tested: onnxruntime 1.19.0, 1.24.4 and 1.31.1; onnxruntime-openvino 1.22.0 (profile) and 1.24.1 (record);
-onnxruntime-ep-openvino 1.8.1 (plug-in; registered, no device of Intel's at hand).
+onnxruntime-ep-openvino 1.8.1 (plug-in; registered, no device of Intel's at hand); onnxruntime-qnn 2.7.0 (plug-in;
+record); onnxruntime-webgpu 1.27.0 (profile).
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ class Adapter:
                 session = ort.InferenceSession(model, options, providers=[(self.provider, chosen)], enable_fallback=0)
         except Exception as error:
             if "fallback to CPU EP has been explicitly disabled" in str(error):
-                raise FellBackError(f"some node is not taken by {self.provider}: {error}", str(error)) from None
+                raise FellBackError(f"{self.provider} does not take it", str(error)) from None
             raise
         session.disable_fallback()
         if self.provider not in session.get_providers():

@@ -1,0 +1,76 @@
+"""Providers of devices that run without the device: Qualcomm's QNN on its library for x86, WebGPU over a driver for
+processors. Each needs an environment of its own."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onnxspec.cases import CaseSpec
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.stream import Tried, tried
+from onnxspec.conformance.results.expected.entries import matching, shipped_for
+from onnxspec.conformance.targets.target import Target
+from onnxspec.conformance.workers.process import TargetProcess
+
+from ..runtimes import runtime
+
+SIZES: dict[str, Any] = {"T": 4, "N": 3, "I": 2, "H": 5}
+LSTM = CaseSpec("LSTM", 14, bias=True, initial="all", **SIZES)
+GRU = CaseSpec("GRU", 14, bias=True, initial="all", **SIZES)
+
+
+def judged(target: Target, *specs: CaseSpec) -> list[Tried]:
+    with TargetProcess(target) as process:
+        process.start()
+        return list(tried(process, [SpecProbe(spec) for spec in specs], target.accuracy))
+
+
+@pytest.fixture(name="webgpu")
+def _webgpu() -> Target:
+    target = runtime("onnxruntime-webgpu")
+    driver = Path(target.environment["VK_ICD_FILENAMES"])
+    if not driver.exists():
+        reason = f"no driver of Vulkan, {driver}: chromium's package has it"
+        if os.environ.get("ONNXSPEC_REQUIRE_RUNTIMES"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return target
+
+
+def test_qnn_computes_in_half_precision_and_says_where() -> None:
+    specs = (LSTM, GRU, replace(LSTM, input_forget=1), replace(LSTM, lengths="ragged"), replace(GRU, T=0), GRU)
+    target = runtime("onnxruntime-qnn")
+    seen = judged(target, *specs)
+    verdicts = [one.judgement.verdict for one in seen]
+    assert verdicts == [
+        *(Verdict.PASS, Verdict.PASS),
+        Verdict.WRONG,  # input_forget is ignored without a word
+        Verdict.FALLBACK,
+        Verdict.CRASHED,  # without a step; the case behind it is none the worse
+        Verdict.PASS,
+    ], [one.judgement.message for one in seen]
+    known = [matching(shipped_for(target), one.probe, one.judgement) for one in seen]
+    assert [entry is not None for entry in known] == [False, False, True, False, True, False]
+    assert seen[0].outcomes[0].proof == "assignment record: QNNExecutionProvider: LSTM lstm"
+    assert seen[3].judgement.message == "QNNExecutionProvider does not take it"
+
+
+def test_by_float32_qnn_is_inaccurate_and_not_wrong() -> None:
+    (one,) = judged(replace(runtime("onnxruntime-qnn"), accuracy="standard"), GRU)
+    assert one.judgement.verdict is Verdict.INACCURATE
+    assert "right by the wider class " in one.judgement.message
+
+
+def test_webgpu_takes_lstm_and_leaves_gru_alone(webgpu: Target) -> None:
+    clipped = replace(LSTM, clip=0.25, peepholes=True, data="large")
+    seen = judged(webgpu, LSTM, replace(LSTM, lengths="ragged", direction="bidirectional"), GRU, clipped)
+    verdicts = [one.judgement.verdict for one in seen]
+    assert verdicts == [Verdict.PASS, Verdict.PASS, Verdict.FALLBACK, Verdict.WRONG]
+    assert matching(shipped_for(webgpu), seen[3].probe, seen[3].judgement) is not None
+    assert seen[0].outcomes[0].proof.startswith("profile: WebGpuExecutionProvider: LSTM ")
