@@ -22,6 +22,7 @@ from .operators.asking import evaluate, expect, interpretations_touched, operato
 from .operators.operator import OPERATORS, Operator, operator_of, register
 from .recurrent.expectation import Agreement, Expectation, compare
 from .recurrent.node import CELLS, Configuration, IllegalNode, Node, configure
+from .recurrent.special import LOSES_NAN, OVERFLOWS, SPECIAL, Departure
 
 __all__ = [
     "ACCURACY_CLASSES",
@@ -29,13 +30,17 @@ __all__ = [
     "CELLS",
     "FAULTS",
     "FORMATS",
+    "LOSES_NAN",
     "OPERATORS",
+    "OVERFLOWS",
+    "SPECIAL",
     "WIDER_PRESETS",
     "AccuracyClass",
     "Agreement",
     "Clause",
     "ClauseError",
     "Configuration",
+    "Departure",
     "Expectation",
     "Fault",
     "Format",

@@ -79,6 +79,8 @@ def means(finding: Finding) -> str:
 
 _ASIDES = {
     "convention": "The document is silent here, and implementers agree on something that this target does not do.",
+    "special-values": "No document speaks of NaN or of what overflows, so this fails no case; but it is not what the "
+    "equations give.",
     "mixed": "The document leaves this open, and any answer to it is right; but a target has to keep to one answer, "
     "and this one gives different ones in different cases.",
     "biased": "Each result is within its radius, but the errors lean to one side and do not average out.",

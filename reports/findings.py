@@ -20,7 +20,7 @@ from .verdicts import Word, word
 NEW, KNOWN, ASIDE, REFUSED = "new", "known", "aside", "unsupported"
 """The sections of the page. What fails no case, and a refusal, are no wrong results and stand apart."""
 
-ASIDES = ("convention", "mixed", "biased")
+ASIDES = ("convention", "special-values", "mixed", "biased")
 """Kinds of findings that fail no case."""
 
 

@@ -18,7 +18,8 @@ def junit_xml(targets: Mapping[str, Sequence[Result]], required: Iterable[Result
     """The XML, a suite for each target.
 
     A failing result is a failure, unless the target's list of known failures names it: then it is skipped, with the
-    reason there. What is not supported is skipped, unless ``required`` has it; what could not be tried is an error.
+    reason there. What is not supported is skipped; what ``required`` has is a failure; what could not be tried is an
+    error.
     """
     demanded = {(result.target, result.case) for result in required}
     document = JUnitXml("onnxspec")
@@ -51,7 +52,7 @@ def _outcome(result: Result, required: bool) -> Failure | Skipped | Error | None
     message = _clean(" ".join(f"{verdict}: {result.message}".rstrip(": ").split()))
     if result.failing and result.expected:
         return Skipped(_clean(f"known failure, {message}; {result.why}"), verdict)
-    if result.failing or (required and result.verdict in DECLINED):
+    if result.failing or required:
         failure = Failure(message, verdict)
         lines = [message, f"clause: {result.clause}" if result.clause else ""]
         lines += [f"diagnosis: {', '.join(result.diagnosis)}" if result.diagnosis else "", f"repeat: {result.repeat}"]

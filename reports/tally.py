@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ..conformance.results.support import DECLINED
+from ..reference import SPECIAL
 from .results import Kind
 from .verdicts import rank, word
 
@@ -15,14 +16,15 @@ class Tally:
     """How many results there are of each verdict.
 
     ``new`` and ``known`` count the failing ones again, by whether the expected-failure file names them;
-    ``unconventional`` counts the passes that break no more than a convention, ``nondeterministic`` those whose runs
-    differ.
+    ``unconventional`` counts the passes that break no more than a convention, ``special`` those that lose NaN or a
+    finite number, ``nondeterministic`` those whose runs differ.
     """
 
     verdicts: Counter[str] = field(default_factory=Counter)
     new_verdicts: Counter[str] = field(default_factory=Counter)
     known_verdicts: Counter[str] = field(default_factory=Counter)
     unconventional: int = 0
+    special: int = 0
     nondeterministic: int = 0
 
     def add(self, kind: Kind, count: int) -> None:
@@ -32,6 +34,7 @@ class Tally:
             (self.known_verdicts if kind.expected else self.new_verdicts)[kind.verdict] += count
         elif kind.verdict == "pass":
             self.unconventional += count * ("unconventional" in kind.flags)
+            self.special += count * bool({*SPECIAL} & {*kind.flags})
             self.nondeterministic += count * ("nondeterministic" in kind.flags)
 
     @property

@@ -63,11 +63,14 @@ MOST = 22  # modules in a folder: twenty, and a few where each is a command of i
 
 # Imports that go up all the same, and why.
 UPWARD = {
+    ("conformance/cli/certify.py", "reports"): "the commands that make a package and verify it, pages included",
     ("conformance/cli/ci.py", "reports"): "a run ends with the files that a service of continuous integration reads",
-    ("conformance/cli/diff.py", "reports"): "the command that compares two runs as the page does",
     ("conformance/cli/main.py", "reports"): "the command that makes a run ends with the page that shows it",
     ("conformance/cli/merge.py", "reports"): "the command that makes one run of several, with its page",
-    ("conformance/cli/report.py", "reports"): "the command that puts runs side by side",
+    (
+        "conformance/cli/report.py",
+        "reports",
+    ): "the commands that put runs side by side, or compare them",
 }
 STANDARD = {*sys.stdlib_module_names, "tomllib"}  # Python 3.10 does not know tomllib yet
 # What a dependency brings along and is its own business to depend on.

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["Counter", "cover", "scatter"]
 
@@ -48,26 +51,75 @@ def cover(
     """
     choose = Counter(seed)
     names = list(axes)
-    groups = list(itertools.combinations(names, strength))
-    # A dictionary is a set that keeps its order, so the rows do not depend on hash seeds.
-    missing = dict.fromkeys((g, values) for g in groups for values in itertools.product(*(axes[n] for n in g)))
-    while missing:
-        wanted = next(iter(missing))
+    combinations = _Combinations(axes, strength)
+    while (wanted := combinations.first_missing()) is not None:
         best: Row[Value] = {}
-        gain: list[tuple[tuple[str, ...], tuple[Value, ...]]] = []
+        gain: NDArray[np.intp] = _NONE
         for _ in range(candidates):
             row = {n: axes[n][choose.below(len(axes[n]))] for n in names}
-            row.update(zip(*wanted, strict=True))
+            row.update(wanted)
             row = settle(row)
-            covered = [c for g in groups if (c := (g, tuple(row[n] for n in g))) in missing]
+            covered = combinations.missing_in(row)
             if len(covered) > len(gain):
                 best, gain = row, covered
-        # A combination that no candidate keeps is illegal.
-        missing.pop(wanted, None)
-        for combination in gain:
-            missing.pop(combination, None)
-        if gain:
+        combinations.strike_first()  # a combination that no candidate keeps is illegal
+        combinations.strike(gain)
+        if len(gain):
             yield best
+
+
+_NONE: NDArray[np.intp] = np.empty(0, np.intp)
+
+
+class _Combinations(Generic[Value]):
+    """Which combinations of values are still missing, numbered in the order of ``itertools.combinations`` of the axes
+    and of ``itertools.product`` of their values. Looking up those of a row one by one took most of the time that
+    profiles took."""
+
+    def __init__(self, axes: Mapping[str, Sequence[Value]], strength: int) -> None:
+        self._values = {name: list(dict.fromkeys(values)) for name, values in axes.items()}
+        self._numbers = [{value: k for k, value in enumerate(values)} for values in self._values.values()]
+        lengths = np.array([len(values) for values in self._values.values()])
+        shape = (-1, strength)
+        self._groups = np.array(list(itertools.combinations(range(len(lengths)), strength)), np.intp).reshape(shape)
+        sizes = lengths[self._groups]
+        # The number of a combination: where those of its axes begin, and then the last axis goes round fastest.
+        after = np.cumprod(sizes[:, ::-1], axis=1)[:, ::-1]
+        self._steps = np.concatenate([after[:, 1:], np.ones((len(sizes), 1), np.intp)], axis=1)
+        ends = np.cumsum(after[:, 0]) if strength else np.arange(1, len(sizes) + 1)
+        self._begins = ends - (after[:, 0] if strength else 1)
+        self._missing = np.ones(int(ends[-1]) if len(ends) else 0, np.bool_)
+        self._first = 0
+
+    def first_missing(self) -> Row[Value] | None:
+        """The first combination that no row has had, by axis; None where there is none."""
+        ahead = self._missing[self._first :]
+        if not len(ahead) or not ahead[step := int(ahead.argmax())]:
+            return None
+        self._first += step
+        group = int(np.searchsorted(self._begins, self._first, side="right")) - 1
+        left, names, row = self._first - int(self._begins[group]), list(self._values), {}
+        for axis, size in zip(self._groups[group], self._steps[group], strict=True):
+            place, left = divmod(left, int(size))
+            row[names[axis]] = self._values[names[axis]][place]
+        return row
+
+    def missing_in(self, row: Row[Value]) -> NDArray[np.intp]:
+        """Those of a row's combinations that no row before has had. Values that no axis has are in none."""
+        numbers = np.array([known.get(row[name], -1) for name, known in zip(self._values, self._numbers, strict=True)])
+        chosen = numbers[self._groups]
+        places: NDArray[np.intp] = self._begins + (chosen * self._steps).sum(axis=1)
+        if (numbers < 0).any():
+            places = places[(chosen >= 0).all(axis=1)]
+        return places[self._missing[places]]
+
+    def strike(self, places: NDArray[np.intp]) -> None:
+        """These are not missing any more."""
+        self._missing[places] = False
+
+    def strike_first(self) -> None:
+        """The first one is not missing any more."""
+        self._missing[self._first] = False
 
 
 def scatter(

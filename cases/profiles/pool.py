@@ -16,7 +16,7 @@ from importlib import resources
 from typing import Any
 
 from ..specs.spec import CaseSpec
-from .dense import LEVELS, dense_spec, sibling
+from .dense import LEVELS, dense_spec, dense_version, sibling
 
 __all__ = ["TYPES", "Pooled", "pinned_dense", "pool_of", "pooled_spec", "quick_dense"]
 
@@ -47,6 +47,11 @@ class Pooled:
         spec = pooled_spec(self.op, self.level, self.index, self.sibling)
         assert spec is not None, "pool.json names cases that are drawn"
         return spec
+
+    @cached_property
+    def version(self) -> int:
+        """That of its operator, which can be known without drawing the case."""
+        return dense_version(self.op, self.index, None, TYPES[self.level], LEVELS[self.level], seed=self.level)
 
     @property
     def model(self) -> tuple[str, int]:
@@ -85,10 +90,10 @@ def pool_of(op: str) -> Pool:
 def pinned_dense(op: str, version: int) -> tuple[CaseSpec, ...]:
     """The dense block of ``core`` for an operator version."""
     pool = pool_of(op)
-    return tuple(case.spec for case in pool.cases[: pool.pinned] if case.spec.version == version)
+    return tuple(case.spec for case in pool.cases[: pool.pinned] if case.version == version)
 
 
 def quick_dense(op: str, version: int) -> tuple[CaseSpec, ...]:
     """The dense cases of ``smoke`` for an operator version, which are in ``core`` too."""
     pool = pool_of(op)
-    return tuple(pool.cases[k].spec for k in pool.quick if pool.cases[k].spec.version == version)
+    return tuple(pool.cases[k].spec for k in pool.quick if pool.cases[k].version == version)

@@ -15,9 +15,11 @@ from ..specs.data import uniform
 from ..specs.family import Family
 from ..specs.features import all_features, node_features, recurrent_features
 from ..specs.illegal import break_case, violations_of
+from ..specs.level import Level
 from ..specs.recurrent import recurrent_case
 from ..specs.spec import CaseSpec
 from ..specs.violations import Violation
+from .levels import recurrent_challenge, recurrent_levels
 from .profiles import recurrent_profile
 
 __all__ = ["RECURRENT"]
@@ -76,6 +78,14 @@ class _Recurrent(Family):
     def violations(self, op: str, version: int) -> Sequence[Violation]:
         """See :func:`..specs.illegal.violations_of`."""
         return violations_of(op, version)
+
+    def levels(self, op: str, version: int) -> Sequence[Level]:
+        """See :mod:`.levels`."""
+        return recurrent_levels(op, version)
+
+    def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[CaseSpec]:
+        """See :func:`.levels.recurrent_challenge`."""
+        return recurrent_challenge(op, version, type, nonce)
 
 
 def _unit_exponent(value: float) -> int:

@@ -16,6 +16,7 @@ from ...reference import Clause, Node, clauses_of, operator_names, versions_of
 from .bounds import Bounds
 from .case import Case, Spec
 from .features import groups_with
+from .level import Level
 from .violations import Violation
 
 __all__ = [
@@ -84,6 +85,15 @@ class Family(ABC):
         """A Hypothesis strategy of legal cases; see :func:`..strategies.cases`. Raises ValueError where there is none,
         and for bounds that leave nothing."""
         raise ValueError(f"there is no strategy for cases of {op}")
+
+    def levels(self, op: str, version: int) -> Sequence[Level]:
+        """What certificates may certify of an operator version, narrowest first, each within the next."""
+        return (Level("complete", "everything that the suite tries", lambda spec: True),)
+
+    def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[Any]:
+        """Legal cases that no profile holds, of every level, the same ones for everyone from the nonce: what a
+        certificate's auditor asks for beside the profile. None where the family cannot draw any."""
+        return ()
 
 
 _FAMILIES: dict[str, Family] = {}

@@ -42,7 +42,8 @@ def write_files(run: Run, wanted: Wanted) -> None:
     if wanted.junit is not None:
         from ...reports.junit import junit_xml
 
-        required = [result for target in run.targets for result in target.missing(run.plan.require)]
+        plan = run.plan
+        required = [r for t in run.targets for r in (*t.missing(plan.require), *t.special(plan.require_special))]
         wanted.junit.write_bytes(junit_xml({t.target.name: t.results for t in run.targets}, required))
     if wanted.summary is not None:
         from ...reports.markdown import summary_markdown
@@ -82,6 +83,7 @@ def as_json(run: Run, page: Path) -> str:
                     for r in target.unexpected
                 ],
                 "missing": [result.case for result in target.missing(run.plan.require)],
+                "special": [result.case for result in target.special(run.plan.require_special)],
                 "stale": [entry.reason for entry in target.stale],
             }
         )
@@ -115,6 +117,9 @@ def github_marks(run: Run) -> Iterator[str]:
         missing = target.missing(run.plan.require)
         if missing:
             yield _mark("error", name, f"does not support what is required, e.g. {missing[0].case}")
+        special = target.special(run.plan.require_special)
+        if special:
+            yield _mark("error", name, f"loses special values, which are required: {special[0].message}")
         for entry in target.stale:
             yield _mark("warning", name, f"no longer fails, though a list expects it to: {entry.reason}")
 

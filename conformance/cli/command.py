@@ -18,20 +18,11 @@ from ..probes.wrapped import named_target
 from ..targets.target import Target
 from ..workers.worker import one_line
 from . import completion
-from .help import App
+from .application import app
 from .terminal import LINE, console_on, drop
 
 __all__ = ["CaseIds", "Ops", "ProfileName", "Targets", "TargetsFile", "Types", "Versions", "app", "command_given"]
 __all__ += ["fail", "folder_named", "put", "say", "selection_of", "targets_of", "warn", "why"]
-
-app = App(
-    name="onnxspec",
-    help="Does this runtime compute what the operator's document says, on every legal configuration?",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
 
 _WORD = 200  # characters of a name that is far too long
 _LONG_WORD = re.compile(r"\S{300,}")

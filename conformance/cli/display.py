@@ -126,11 +126,16 @@ def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:
         if missing:
             text = f"does not support what is required in {cases_counted(len(missing))}, e.g. {missing[0].case}"
             _entry(console, Text("missing", "bold red"), [Text(text)])
+        special = target.special(run.plan.require_special)
+        if special:
+            text = f"loses special values, which are required, in {cases_counted(len(special))}, e.g. {special[0].case}"
+            _entry(console, Text("required", "bold red"), [Text(text)], special[0].repeat)
 
 
 def _is_news(target: TargetRun, run: Run) -> bool:
     """Whether a target has something that is not known already, or that nobody could know."""
     missing = target.missing(run.plan.require)
+    missing = missing or target.special(run.plan.require_special)
     return bool(target.unavailable or target.unexpected or target.stale or missing or target.counts["not-run"])
 
 
@@ -206,7 +211,7 @@ def _findings(target: TargetRun, answer: Answer, console: Console) -> None:
         _entry(console, Text(""), [Text(text if target.results else "no case ran")])
 
 
-_NO_FAILURE = ("convention", "mixed", "biased")
+_NO_FAILURE = ("convention", "special-values", "mixed", "biased")
 
 
 def _headline(text: str, findings: Sequence[Mapping[str, Any]]) -> Text:

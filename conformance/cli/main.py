@@ -7,8 +7,6 @@ command cannot be carried out as given; 3, a target could not start; 130, interr
 from __future__ import annotations
 
 import contextlib
-import io
-import os
 import shlex
 import signal
 import sys
@@ -26,12 +24,11 @@ from ...cases.directories.room import CASE_BYTES
 from ...reference import operator_names
 from ..extraction.cases import NodeCase
 from ..probes.directory import DirectoryProbe, digest_of_directories, probe_directories
-from ..probes.drawn import MOST, fresh_profile, fresh_profile_name, some_seed
+from ..probes.drawn import MOST, fresh_profile, fresh_profile_name, nonce_profile_name, some_seed
 from ..probes.probe import Probe
 from ..probes.selection import UnknownName, narrow, operator_types, select_probes
 from ..probes.shard import ShardError, parse_shard
 from ..probes.wrapped import WRAPS
-from ..results.environment import version_of
 from ..results.expected.entries import ExpectedFailureError, expectations_of
 from ..results.expected.former import FormerWords
 from ..results.folder import NODE_CASES
@@ -41,6 +38,7 @@ from ..running.expected_update import require_lists, update_lists
 from ..running.run import Plan, Run
 from ..targets.target import TargetError
 from ..workers.hangs import HANGS
+from .application import app, main
 from .ci import Wanted, as_json, github_marks, on_github, write_files
 from .command import (
     CaseIds,
@@ -50,7 +48,6 @@ from .command import (
     TargetsFile,
     Types,
     Versions,
-    app,
     command_given,
     fail,
     folder_named,
@@ -63,27 +60,12 @@ from .command import (
 )
 from .display import RunDisplay, cases_counted, summarize
 from .nodes import nodes_of_model, say_nodes
-from .terminal import console_on, drop
+from .terminal import console_on
 
 __all__ = ["app", "main"]
 
-# Typer has the class of all usage errors, but under no name of its own.
-_USAGE: Any = typer.BadParameter.__base__
-
-
-def _print_version(asked: bool) -> None:
-    if asked:
-        say(f"onnxspec {version_of('onnxspec') or 'unknown'}")
-        raise typer.Exit
-
-
-@app.callback()
-def _common(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    pass
+SPECIAL_VALUES = "special-values"
+"""What ``--require`` calls it that NaN, and values beyond a formula's range, come out as the equations give them."""
 
 
 @app.command()
@@ -128,7 +110,9 @@ def run(
     require: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(
-            "--require", metavar="OP-VERSION:TYPE", help="Fails where this is not supported, e.g. LSTM-14:float32."
+            "--require",
+            metavar="OP-VERSION:TYPE",
+            help="Fails where this is not supported, e.g. LSTM-14:float32; special-values: where NaN is lost.",
         ),
     ] = None,
     optimize: Annotated[
@@ -157,6 +141,10 @@ def run(
     seed: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option("--seed", metavar="SEED", help="Which fresh cases: the same for everyone. A new one without."),
+    ] = None,
+    nonce: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--nonce", metavar="NONCE", help="Run the fresh cases of an auditor's nonce too, and --record."),
     ] = None,
     shrink: Annotated[
         bool, typer.Option("--shrink/--no-shrink", help="Ask the target for the smallest case of every failure.")
@@ -218,6 +206,10 @@ def run(
             profile = _drawn(random, seed, resume, clash=bool(cases or model or case or source == "COMMANDLINE"))
         elif seed is not None:
             fail("--seed says which fresh cases: give --random too, or leave it out")
+        if nonce is not None:
+            if random is not None or cases or model or case:
+                fail("--nonce adds fresh cases to a profile: leave out --random, --case, --cases and --model")
+            profile, record = nonce_profile_name(profile, nonce), True
         chosen = selection_of(profile, op, since_version, type, case)
         targets = targets_of(target or ["onnxruntime"], targets_file, optimize, wrap)
         if expected_file is not None:
@@ -245,7 +237,9 @@ def run(
         plan = replace(plan, shard=parse_shard(shard) if shard is not None else None)
         if not plan.probes:
             fail(f"shard {plan.shard} is empty: there are fewer cases than shards")
-        plan = replace(plan, require=_required(require or (), plan.probes), record=record)
+        versions = [text for text in require or () if text != SPECIAL_VALUES]
+        plan = replace(plan, require=_required(versions, plan.probes), record=record)
+        plan = replace(plan, require_special=SPECIAL_VALUES in (require or ()))
         with warnings.catch_warnings(record=True) as former:
             warnings.simplefilter("always", FormerWords)
             for each in targets if expected else ():
@@ -433,41 +427,3 @@ def list_cases(
     else:
         put("".join(f"{p.id}  {' '.join(sorted(p.features))}\n" if features else f"{p.id}\n" for p in probes))
     warn(cases_counted(len(probes)), "dim")
-
-
-def main() -> None:
-    """Entry point of the command ``onnxspec``."""
-    # What is closed (">&-") is nowhere; it stays open as long as the process.
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        code = app(sys.argv[1:] or ["--help"], standalone_mode=False, prog_name="onnxspec")
-    except _USAGE as error:
-        place = error.ctx.command_path if error.ctx is not None else "onnxspec"
-        warn(f"{place}: {error.format_message()} See {place} --help.", "red")
-        code = error.exit_code
-    except typer.Abort:
-        code = 130
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        drop(sys.stdout)  # nothing but the standard output has no name
-        warn(f"onnxspec: {why(error)}", "red")
-        code = 2
-    sys.exit(code if sys.argv[1:] else 2)
-
-
-from . import check as _check_cli  # noqa: E402, F401
-from . import clauses as _clauses_cli  # noqa: E402, F401 - its command belongs to the same app
-from . import diff as _diff_cli  # noqa: E402, F401
-from . import directories as _directories_cli  # noqa: E402, F401
-from . import explain as _explain_cli  # noqa: E402, F401
-from . import fuzz as _fuzz_cli  # noqa: E402, F401
-from . import merge as _merge_cli  # noqa: E402, F401
-from . import prove as _prove_cli  # noqa: E402, F401
-from . import quantize as _quantize_cli  # noqa: E402, F401
-from . import report as _report_cli  # noqa: E402, F401
-from . import targets as _targets_cli  # noqa: E402, F401

@@ -1,7 +1,10 @@
-"""``onnxspec report``: several runs side by side; ``onnxspec gallery``: what runtimes do, on one page."""
+"""``onnxspec report``: several runs side by side; ``onnxspec diff``: what is different between two of them; ``onnxspec
+gallery``: what runtimes do, on one page."""
 
 from __future__ import annotations
 
+import enum
+import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,10 +17,10 @@ from ..probes.selection import UnknownName
 from ..running.confirmation import verdicts_now
 from ..targets.target import TargetError
 from ..workers.process import TargetUnavailable
-from .command import TargetsFile, app, command_given, fail, say, targets_of, warn, why
+from .command import TargetsFile, app, command_given, fail, put, say, targets_of, warn, why
 from .display import could_not_start
 
-__all__ = ["gallery", "report"]
+__all__ = ["diff", "gallery", "report"]
 
 
 @app.command()
@@ -126,3 +129,67 @@ def _verdicts(name: str, ids: Sequence[str], targets_file: Path | None) -> dict[
     except TargetUnavailable as error:
         warn(f"{name} {could_not_start(target, str(error))}")
     return {}
+
+
+class Form(str, enum.Enum):
+    """In what form a difference is written."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    HTML = "html"
+    JSON = "json"
+
+
+@app.command()
+def diff(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Folder of the earlier run.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder of the later run.")],
+    form: Annotated[Form, typer.Option("--format", "-f", help="How it is written.")] = Form.TEXT,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--out", "-o", metavar="FILE", help="File to write; without it the standard output."),
+    ] = None,
+) -> None:
+    """Say what got worse, better or otherwise different between two runs.
+
+    Targets are compared that have one name in both; where each run has one target only, these two. Cases that
+    only one run has are told apart and decide nothing.
+
+    Exit code 0: nothing got worse; 1: a case broke, one is no longer supported, or accuracy has a wider grade;
+    2: usage, or a run cannot be read.
+    """
+    from ...reports.comparison import as_json, compare
+    from ...reports.run import read_run
+
+    earlier, later = read_run(old), read_run(new)
+    for run in (earlier, later):
+        if not run.readable:
+            fail(" ".join(run.problems))
+    comparison = compare(earlier, later)
+    if not comparison.targets:
+        fail(
+            f"the runs have no target in common: {', '.join(comparison.only_old) or 'none'} in {old}, "
+            f"{', '.join(comparison.only_new) or 'none'} in {new}"
+        )
+    if form is Form.MARKDOWN:
+        from ...reports.markdown import difference_markdown
+
+        text = difference_markdown(comparison)
+    elif form is Form.HTML:
+        from ...reports.page import render_difference
+
+        text = render_difference(comparison)
+    elif form is Form.JSON:
+        text = json.dumps(as_json(comparison), indent=1, allow_nan=False) + "\n"
+    else:
+        from ...reports.difference_text import difference_text
+
+        text = difference_text(comparison)
+    if out is None:
+        put(text)
+    else:
+        try:
+            out.write_text(text, encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            fail(why(error))
+    raise typer.Exit(int(comparison.worse))

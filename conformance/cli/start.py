@@ -16,7 +16,7 @@ def main() -> None:
     if before is signal.default_int_handler:
         # An exception that comes up in the middle of a library of C++ can end it by a crash; and nothing is begun yet.
         signal.signal(signal.SIGINT, _end)
-    from .main import main as run
+    from .application import main as run
 
     signal.signal(signal.SIGINT, before)
     try:

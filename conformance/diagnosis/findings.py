@@ -8,11 +8,12 @@ what is refused.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from ...reference import clause_named, clauses_of, fault_named
+from ...reference import LOSES_NAN, OVERFLOWS, clause_named, clauses_of, fault_named
 from ...reference.documents.interpretations import ASKED_ANEW
 from ..judging.judgement import DECLINED, Verdict
 from ..probes.probe import Probe
@@ -26,7 +27,7 @@ __all__ = ["alone", "counted", "findings_of", "titled"]
 _TOLD = 2
 """Forbidden models that a title names."""
 
-_ORDER = {"convention": 1, "mixed": 1, "biased": 1}
+_ORDER = {"convention": 1, "special-values": 1, "mixed": 1, "biased": 1}
 """Kinds of findings that are no failures stand behind those that are, and refusals behind all."""
 
 _COMPARED = 40
@@ -55,6 +56,7 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
             declined[result.verdict].append(result)
     found = [_fault(id, members, passing, probes) for id, members in explained.items()]
     found += [_finding(kind, members, passing, probes) for (kind, *_), members in groups.items()]
+    found += _special_values(results, probes)
     found += _mixed_interpretations(passing, probes)
     found += [_bias_finding(kind, bias, results) for kind, bias in biases(results).items() if bias["biased"]]
     found.sort(key=lambda finding: (_ORDER.get(finding["kind"], 0), -len(finding["cases"])))
@@ -226,6 +228,36 @@ def _taken(members: list[Result], first: Result) -> Finding:
         expected=all(r.expected for r in members),
         why=first.why,
     )
+
+
+def _special_values(results: Sequence[Result], probes: Mapping[str, Probe]) -> Iterable[Finding]:
+    """A finding for each way in which NaN, or a number beyond a formula's range, is not what the equations give."""
+    for flag, what in _SPECIAL_TITLES.items():
+        members = [r for r in results if flag in r.flags]
+        if not members:
+            continue
+        # Of a case that breaks something else too the message tells of that.
+        plain = [r for r in members if (r.clause or "").endswith(_SPECIAL_CLAUSES[flag])] or members
+        first = _smallest(plain, probes)
+        if flag == OVERFLOWS:
+            first = min(plain, key=lambda r: ((r.where or {}).get("argument") or math.inf, probes[r.case].size))
+            if begin := (first.where or {}).get("argument"):
+                what = f"{what}, from an argument of {begin:.4g} on"
+        # What tells is what has such numbers and keeps them.
+        ops = {r.op for r in members}
+        clauses = [f"{op.lower()}{_SPECIAL_CLAUSES[flag]}" for op in sorted(ops)]
+        kept = [r for r in results if r.op in ops and flag not in r.flags and {*clauses} & {*r.clauses}]
+        others = [probes[r.case].traits for r in kept if r.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)]
+        condition = condition_of([probes[r.case].traits for r in members], others) if others else ""
+        yield _entry(what, "special-values", clauses, members, first, condition)
+
+
+_SPECIAL_TITLES = {
+    LOSES_NAN: "loses NaN: numbers come back where the equations give NaN",
+    OVERFLOWS: "overflows where the document's value is finite",
+}
+
+_SPECIAL_CLAUSES = {LOSES_NAN: ".nan.kept", OVERFLOWS: ".overflow"}
 
 
 def _mixed_interpretations(passing: Iterable[Result], probes: Mapping[str, Probe]) -> Iterable[Finding]:

@@ -20,7 +20,7 @@ from ...reference.operators.operator import Resolved
 from ...reference.recurrent.expectation import Measure, ratios
 from ...reference.recurrent.recurrence import processing_order
 
-__all__ = ["FAR", "Divergence", "apart", "first_divergence", "ratio_text"]
+__all__ = ["FAR", "Divergence", "apart", "earliest", "first_divergence", "ratio_text"]
 
 FAR = 1e6
 """From here on |error| / bound says nothing any more but that it is far outside: bounds may be as small as 1e-45."""
@@ -106,11 +106,9 @@ def first_divergence(
         beyond = np.argwhere(np.nan_to_num(ratios(e, outputs[e.output]), nan=0.0) > 1)
         outside += len(beyond)
         if len(beyond):
-            order = _order(c, e.output, beyond)
-            place = np.lexsort(order.T[::-1])[0]
-            key = tuple(map(int, order[place]))
+            key, index = earliest(c, e.output, beyond)
             if first is None or key < first[0]:
-                first = key, e, tuple(map(int, beyond[place]))
+                first = key, e, index
     if first is None:
         return None
     (_, step, d, row, _), e, index = first
@@ -128,6 +126,14 @@ def first_divergence(
         outside=outside,
         measure=e.measure,
     )
+
+
+def earliest(c: Resolved, output: str, places: NDArray[np.int64]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Of elements of an output (each a row of `places`, at least one) the one that is computed first: (what orders it:
+    output, step, direction, row, unit; its index)."""
+    order = _order(c, output, places)
+    place = np.lexsort(order.T[::-1])[0]
+    return tuple(map(int, order[place])), tuple(map(int, places[place]))
 
 
 def _order(c: Resolved, output: str, places: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -21,6 +21,7 @@ from ...reference.operators.operator import Classes
 from ..workers.process import Outcome
 from .divergence import Divergence, first_divergence
 from .judgement import Judgement, Verdict, judge_forbidden, not_run
+from .special_values import with_special_values
 
 __all__ = ["judge"]
 
@@ -91,7 +92,10 @@ def judge(
     returned = [Run(s.inputs, s.outputs) for s in sessions]
     answered = found.interpretations if found.verdict is Verdict.PASS else None
     remarks = operator_for(trial.node).remarks(trial.node, returned, answered or {})
-    return replace(found, flags=(*flags, *remarks, *found.flags))
+    found = replace(found, flags=(*flags, *remarks, *found.flags))
+    return with_special_values(
+        found, [(session.node, run) for session, run in zip(sessions, returned, strict=True)], accuracy
+    )
 
 
 def _classes(trial: Trial, accuracy: str, wider: bool) -> Classes:

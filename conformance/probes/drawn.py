@@ -1,21 +1,59 @@
-"""Fresh cases as probes: drawn from a seed, of what a selection leaves."""
+"""Fresh cases as probes: drawn from a seed, of what a selection leaves; and those that an auditor's nonce asks for."""
 
 from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Sequence
 
+from ...cases import family_of, operator_versions
 from ...cases.profiles.fresh import fresh_specs
-from ...reference import CELLS, FORMATS, versions_of
+from ...reference import CELLS, FORMATS, operator_version, versions_of
 from .naming import CaseError, UnknownName
 from .probe import Probe, SpecProbe
 
-__all__ = ["MOST", "drawn_probes", "fresh_profile", "fresh_profile_name", "some_seed"]
+__all__ = ["MOST", "challenge_probes", "drawn_probes", "fresh_profile", "fresh_profile_name", "nonce_profile_name"]
+__all__ += ["some_seed", "split_nonce"]
 
 MOST = 100_000
 """Fresh cases of one run."""
 
 _NAME = re.compile(r"random-([1-9][0-9]{0,5})-seed-([A-Za-z0-9_.-]{1,64})")
+
+_WITH_NONCE = re.compile(r"(.+)-nonce-([A-Za-z0-9_.-]{1,64})")
+
+
+def nonce_profile_name(profile: str, nonce: str) -> str:
+    """What a run of a profile and of the fresh cases of a nonce has in place of the profile's name. Raises UnknownName
+    for a nonce that no file or command can bear."""
+    name = f"{profile}-nonce-{nonce}"
+    if split_nonce(name) != (profile, nonce):
+        raise CaseError(f"no nonce: {nonce!r}; a nonce is up to 64 letters, digits, dots, hyphens and underscores")
+    return name
+
+
+def split_nonce(name: str) -> tuple[str, str]:
+    """A profile's name, and the nonce that stands behind it; the latter empty where there is none."""
+    found = _WITH_NONCE.fullmatch(name)
+    return (found[1], found[2]) if found is not None else (name, "")
+
+
+def challenge_probes(
+    nonce: str,
+    ops: Sequence[str],
+    versions: Sequence[int] = (),
+    types: Sequence[str] = (),
+) -> list[Probe]:
+    """The fresh cases of a nonce, of some operators; empty versions and types mean all. They are the same for everyone,
+    and in no profile."""
+    return [
+        SpecProbe(spec, True)
+        for op, version in operator_versions(None)
+        if op in ops and (not versions or version in versions)
+        for kind in operator_version(op, version).types
+        if not types or kind in types
+        for spec in family_of(op).challenge(op, version, kind, nonce)
+    ]
 
 
 def fresh_profile_name(count: int, seed: str) -> str:

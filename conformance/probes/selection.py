@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from ...cases import PROFILES, Spec, operator_versions, profile
 from ...reference import FORMATS, operator_names, operator_version, versions_of
-from .drawn import drawn_probes, fresh_profile
+from .drawn import challenge_probes, drawn_probes, fresh_profile, split_nonce
 from .naming import CaseError, UnknownName, is_portable, portable_probes
 from .probe import Probe, SpecProbe
 
@@ -82,18 +82,25 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
 
     Raises UnknownName for anything that does not exist or leaves nothing.
     """
+    profile_name, nonce = split_nonce(selection.profile)
+    if nonce:
+        pinned = select_probes(replace(selection, profile=profile_name), about)
+        if selection.cases:
+            return pinned
+        fresh = challenge_probes(nonce, selection.ops or about, selection.versions, selection.types)
+        return _each_once([*pinned, *fresh])
     fresh_cases = fresh_profile(selection.profile)
     with _told_where(selection):
         if fresh_cases is not None and not selection.cases:
             count, seed = fresh_cases
             return drawn_probes(count, seed, selection.ops, selection.versions, selection.types)
         named = tuple(word for word in selection.cases if not is_portable(word))
-        fresh = portable_probes(word for word in selection.cases if is_portable(word))
-        fresh = narrow(replace(selection, cases=()), fresh, " among the cases given") if fresh else []
-        pinned: list[Probe] = []
-        if named or not fresh:
-            pinned = [*map(SpecProbe, select(replace(selection, cases=named), about))]
-        return _each_once([*pinned, *fresh]) if fresh else pinned
+        given = portable_probes(word for word in selection.cases if is_portable(word))
+        given = narrow(replace(selection, cases=()), given, " among the cases given") if given else []
+        listed: list[Probe] = []
+        if named or not given:
+            listed = [*map(SpecProbe, select(replace(selection, cases=named), about))]
+        return _each_once([*listed, *given]) if given else listed
 
 
 def _each_once(probes: Sequence[Probe]) -> list[Probe]:
@@ -182,9 +189,7 @@ def _selected(selection: Selection, about: Sequence[str]) -> list[Spec]:
     for kind in selection.types:
         if kind not in FORMATS:
             raise UnknownName("type", kind, list(FORMATS))
-    specs = _narrowed(selection.profile, selection, ops)
-    if selection.cases:
-        specs = _named(selection, specs, ops)
+    specs = _named(selection, ops) if selection.cases else _narrowed(selection.profile, selection, ops)
     if not specs:
         of_types = Selection(types=selection.types)
         there = _narrowed(selection.profile, of_types, ops) or _narrowed(selection.profile, Selection(), ops)
@@ -235,26 +240,46 @@ def _narrowed(name: str, selection: Selection, ops: Sequence[str]) -> list[Spec]
     ]
 
 
-def _named(selection: Selection, specs: list[Spec], ops: Sequence[str]) -> list[Spec]:
-    """The cases that patterns name, looked for in the profile first and then in all profiles."""
+def _named(selection: Selection, ops: Sequence[str]) -> list[Spec]:
+    """The cases that patterns name, looked for in the profile first and then in all profiles; and among those of the
+    operator version that an id begins with, since making all of them takes seconds."""
     found: dict[str, Spec] = {}
-    everything: list[Spec] = []
     for pattern in selection.cases:
+        own = _version_named(pattern, selection, ops)
+        chosen, of = (replace(selection, versions=(own[1],)), own[:1]) if own else (selection, ops)
+        specs = _narrowed(selection.profile, chosen, of)
         hits = _matching(pattern, specs)
-        if not hits:
+        if not hits and (own or _WILD & set(pattern)):
             # Each profile contains those before it.
-            everything = everything or _narrowed(PROFILES[-1], selection, ops)
-            if not everything:
-                return []
-            hits = _matching(pattern, everything)
+            specs = _narrowed(PROFILES[-1], chosen, of)
+            hits = _matching(pattern, specs)
+        if not specs:
+            return []
         if not hits:
             among = f" among {selection.narrowed}" if selection.narrowed else ""
-            raise UnknownName("case", pattern, [spec.id for spec in everything], among)
+            raise UnknownName("case", pattern, [spec.id for spec in specs], among)
         found.update((spec.id, spec) for spec in hits)
     return list(found.values())
 
 
+_WILD = frozenset("*?[")
+
+
+def _version_named(pattern: str, selection: Selection, ops: Sequence[str]) -> tuple[str, int] | None:
+    """The operator version that an id or a pattern of ids begins with, if it is one of those that are meant."""
+    return next(
+        (
+            (op, version)
+            for op, version in operator_versions(None)
+            if op in ops
+            and (not selection.versions or version in selection.versions)
+            and pattern.startswith(f"{op.lower()}-{version}.")
+        ),
+        None,
+    )
+
+
 def _matching(pattern: str, specs: list[Subject]) -> list[Subject]:
-    if not set("*?[") & set(pattern):
+    if not _WILD & set(pattern):
         return [spec for spec in specs if spec.id == pattern]
     return [spec for spec in specs if fnmatchcase(spec.id, pattern)]

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TypeVar
 
 from ...cases import Case, Spec, Trial, build_case, clauses_exercised, features_of
-from ...reference import FAULTS, Clause, Fault, Node, clauses_of, faults_of, operator_for, operator_names
+from ...reference import FAULTS, LOSES_NAN, Clause, Fault, Node, clauses_of, faults_of, operator_for, operator_names
 from ..judging.judgement import FAILING, Judgement
 from ..judging.verdict import judge
 from ..probes.probe import SpecProbe
@@ -212,7 +212,7 @@ def _try(
         for style in conforming if styles is None else styles:
             one = conforming[style]
             found = _judged(case, [staged_outcome(trial, one.run) for trial in trials], one.accuracy)
-            if found.verdict in FAILING:
+            if found.verdict in FAILING or LOSES_NAN in found.flags:
                 accusations.append(Accusation(style, spec.id, f"{found.verdict.value}: {found.message}"))
     return catches, accusations, drifts
 

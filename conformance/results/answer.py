@@ -18,7 +18,7 @@ FEW = 0.1
 """Up to this share of judged results, failures that are all known are called few. The figure is a choice: it colours a
 badge, and the counts stand in it."""
 
-_NO_FAILURE = ("convention", "mixed", "biased")
+_NO_FAILURE = ("convention", "special-values", "mixed", "biased")
 """Kinds of findings that fail no case."""
 
 

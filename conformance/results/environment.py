@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from functools import cache
 from importlib import metadata
 
 from .records import EnvironmentRecord
@@ -11,6 +12,7 @@ from .records import EnvironmentRecord
 __all__ = ["environment", "version_of"]
 
 
+@cache
 def version_of(distribution: str) -> str | None:
     """The installed version of a distribution, None where there is none."""
     try:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ...cases.directories.directory import DataSet, write_directory
 from ...cases.directories.fairness import data_sets_of
+from ...reference import SPECIAL
 from ..judging.judgement import DECLINED, FAILING, Judgement, Verdict
 from ..probes.probe import Prepared, Probe, SpecProbe
 from ..probes.stream import Tried
@@ -53,7 +54,7 @@ class Kept:
         judgement = one.judgement
         self.fresh.add(one.probe.id)
         telling = judgement.verdict in FAILING | DECLINED
-        if not telling and "unconventional" not in judgement.flags:
+        if not telling and not {"unconventional", *SPECIAL} & {*judgement.flags}:
             return
         size = sum(map(_bytes_of, one.outcomes))
         if size <= self.room:
@@ -134,7 +135,9 @@ def write_evidence(
 
 def _larger(finding: Finding, probes: Mapping[str, Probe]) -> str | None:
     """The smallest case of a finding about numbers that has a few steps and units, if its smallest case has not."""
-    if finding["kind"] not in (*_BY_NUMBERS, "convention") or _shows_pattern(probes[finding["smallest"]]):
+    if finding["kind"] not in (*_BY_NUMBERS, "convention", "special-values") or _shows_pattern(
+        probes[finding["smallest"]]
+    ):
         return None
     telling = [probes[case] for case in finding["cases"] if case in probes and _shows_pattern(probes[case])]
     return min(telling, key=lambda probe: (probe.size, probe.id)).id if telling else None

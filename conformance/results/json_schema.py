@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from .lines import Line
 from .records import SCHEMA, RunRecord
 from .result import Result
 
-__all__ = ["json_schemas", "write_json_schemas"]
+__all__ = ["json_schemas", "schemas_of", "write_json_schemas"]
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -30,18 +31,23 @@ def json_schemas() -> dict[str, dict[str, Any]]:
         "journal.schema.json": ("A line of journal.jsonl", Line),
         "run.schema.json": ("run.json", RunRecord),
     }
+    return schemas_of(kinds, SCHEMA)
+
+
+def schemas_of(kinds: Mapping[str, tuple[str, Any]], form: int) -> dict[str, dict[str, Any]]:
+    """File name to schema, from file name to what the file is about, and its type."""
     return {
-        name: {"$schema": _DIALECT, "title": f"{title} (form {SCHEMA})", **msgspec.json.schema(kind)}
+        name: {"$schema": _DIALECT, "title": f"{title} (form {form})", **msgspec.json.schema(kind)}
         for name, (title, kind) in kinds.items()
     }
 
 
-def write_json_schemas(folder: Path) -> None:
+def write_json_schemas(folder: Path, schemas: Mapping[str, Any]) -> None:
     """Write the schemas. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, schema in json_schemas().items():
+    for name, schema in schemas.items():
         (folder / name).write_text(json.dumps(schema, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    write_json_schemas(Path(sys.argv[1]))
+    write_json_schemas(Path(sys.argv[1]), json_schemas())

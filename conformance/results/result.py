@@ -25,7 +25,8 @@ Quantity = Annotated[float, Meta(ge=0)]
 class Place(TypedDict, total=False):
     """The worst element of a case: the output's name, its index, and the step in processing order.
 
-    For ExtendedLSTM also the largest error of the case, as a number and in units of y_scale.
+    For ExtendedLSTM also the largest error of the case, as a number and in units of y_scale. ``argument`` is that of
+    the function whose formula overflows, where that is what is said.
     """
 
     output: str
@@ -33,6 +34,7 @@ class Place(TypedDict, total=False):
     step: int | None
     error: float | None
     units: float | None
+    argument: float | None
 
 
 @dataclass(frozen=True)

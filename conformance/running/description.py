@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterable
 
 from ...cases import digests_for
 from ...reference import clause_named, operator_names
-from ..probes.drawn import fresh_profile
+from ..probes.drawn import fresh_profile, split_nonce
+from ..probes.probe import Probe, SpecProbe
 from ..results.environment import environment, version_of
 from ..results.records import SCHEMA, RunRecord, SelectionRecord, TargetRecord
 from ..results.signed_errors import biases, grades, passing_grades
@@ -62,11 +64,17 @@ def _digests(plan: Plan) -> dict[str, str]:
     if plan.selection.directories:
         return directories
     if fresh_profile(plan.selection.profile) is not None:
-        drawn = hashlib.sha256("\n".join(probe.text for probe in plan.everything).encode()).hexdigest()
-        return {"random": drawn}
+        return {"random": _digest_of_texts(plan.everything)}
     known = operator_names()
     versions = sorted({(p.op, p.version) for p in plan.everything if p.op in known})
-    return {**digests_for(plan.selection.profile, versions), **directories}
+    pinned, nonce = split_nonce(plan.selection.profile)
+    asked = [probe for probe in plan.everything if isinstance(probe, SpecProbe) and probe.fresh]
+    fresh = {"nonce": _digest_of_texts(asked)} if nonce else {}
+    return {**digests_for(pinned, versions), **directories, **fresh}
+
+
+def _digest_of_texts(probes: Iterable[Probe]) -> str:
+    return hashlib.sha256("\n".join(probe.text for probe in probes).encode()).hexdigest()
 
 
 def _target_description(run: TargetRun) -> TargetRecord:

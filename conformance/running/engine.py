@@ -165,7 +165,7 @@ def _target_events(whole: Run, run: TargetRun) -> Events:
     yield TargetBegun(whole, run)
     try:
         if left:
-            with TargetProcess(target, hangs=run.hangs) as process:
+            with TargetProcess(target, hangs=run.hangs, measure=plan.record) as process:
                 run.description = _same_runtime(process.start(), run)
                 yield TargetStarted(whole, run)
                 entries = applying(listed, run.description)

@@ -20,7 +20,7 @@ from ..workers.hangs import HangBudget
 from ..workers.job import Outcome, TargetUnavailable
 from ..workers.process import TargetProcess
 
-__all__ = ["SAMPLE", "FreshSample"]
+__all__ = ["SAMPLE", "FreshSample", "amended_by_fresh", "differs"]
 
 SAMPLE = 16
 """Cases that are run again at most: a process that loads its runtime costs as much as they do."""
@@ -71,13 +71,19 @@ class FreshSample:
                     if case not in results or again.judgement.verdict in UNTRIED:
                         continue
                     if _digest(again.outcomes) != self._first[case][1]:
-                        amended.append(_amended(results[case], again.judgement))
+                        amended.append(amended_by_fresh(results[case], again.judgement))
         except TargetUnavailable:
             pass
         return amended
 
 
-def _amended(result: Result, again: Judgement) -> Result:
+def differs(first: Sequence[Outcome], again: Sequence[Outcome]) -> bool:
+    """Whether two runs of a case came to another status, type, shape or bit."""
+    return _digest(first) != _digest(again)
+
+
+def amended_by_fresh(result: Result, again: Judgement) -> Result:
+    """The result of a case that returned something else in a fresh process, on which `again` is the verdict."""
     flags = tuple(dict.fromkeys((*result.flags, "nondeterministic")))
     if result.failing == (again.verdict in FAILING):
         return replace(result, flags=flags)

@@ -31,7 +31,7 @@ from .description import description_of
 from .engine import no_longer_needed
 from .run import Plan, Run, TargetRun, stranger_among
 
-__all__ = ["MergeError", "merge"]
+__all__ = ["MergeError", "merge", "plan_of"]
 
 _SAME = ("onnxspec", "profile")
 
@@ -106,6 +106,12 @@ def merge(folders: Sequence[Path], to: Path, *, overwrite: bool = False, command
         record["merged"] = _origins(parts)
         journal.describe(record)
     return run
+
+
+def plan_of(folder: Path) -> Plan:
+    """What the run in a folder was to run: its cases are made again from what it says of itself. Raises MergeError."""
+    part = _read(folder)
+    return _plan([part], part.info["command"])
 
 
 def _read(folder: Path) -> _Part:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ...reference import SPECIAL
 from ..judging.judgement import DECLINED
 from ..probes.probe import Probe
 from ..probes.selection import Selection, meant_for
@@ -47,6 +48,8 @@ class Plan:
         Whether each target is asked, by experiments, for the smallest case of each of its failures.
     fail_fast
         Whether the run ends with the first failing result that no list names.
+    require_special
+        Whether NaN that is lost, and what overflows where the document's value is finite, counts as a failure.
     """
 
     selection: Selection
@@ -63,6 +66,7 @@ class Plan:
     hang_budget: int = HANGS
     shrinks: bool = True
     fail_fast: bool = False
+    require_special: bool = False
 
     @cached_property
     def probes(self) -> tuple[Probe, ...]:
@@ -120,6 +124,10 @@ class TargetRun:
     def unexpected(self) -> list[Result]:
         return [result for result in self.results if result.failing and not result.expected]
 
+    def special(self, required: bool = True) -> list[Result]:
+        """What does not keep NaN or overflows where the document's value is finite, if that is required."""
+        return [r for r in self.results if required and not r.failing and {*SPECIAL} & {*r.flags}]
+
     def missing(self, require: frozenset[tuple[str, str]]) -> list[Result]:
         """What is required, and refused or left to another provider."""
         return [r for r in self.results if r.verdict in DECLINED and (f"{r.op}-{r.version}", r.type) in require]
@@ -146,9 +154,13 @@ class Run:
 
     @property
     def exit_code(self) -> int:
-        """3: a target could not start; 1: a failing result that nobody expected, a refusal of what is required, a case
-        that was not run, or no result of what was planned."""
+        """3: a target could not start; 1: a failing result that nobody expected, a refusal of what is required, special
+        values that are required and lost, a case that was not run, or no result of what was planned."""
         if any(t.unavailable for t in self.targets):
             return 3
-        fails = any(t.unexpected or t.missing(self.plan.require) or t.counts["not-run"] for t in self.targets)
+        plan = self.plan
+        fails = any(
+            t.unexpected or t.missing(plan.require) or t.special(plan.require_special) or t.counts["not-run"]
+            for t in self.targets
+        )
         return int(fails or self.lacking)

@@ -43,6 +43,7 @@ class Hello(Struct, tag_field="type", tag="hello"):
 
 class Ready(Struct, tag_field="type", tag="ready"):
     description: dict[str, Any]
+    environment: dict[str, Any] = {}
     captured: str = ""
     arrays: _Arrays = []
 

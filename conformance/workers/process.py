@@ -89,14 +89,16 @@ class TargetProcess:
         repeats: int = REPEATS,
         batch_jobs: int = BATCH_JOBS,
         hangs: HangBudget | None = None,
+        measure: bool = False,
     ) -> None:
         """`repeats` is the number of runs of every feed, `batch_jobs` the most jobs in one message. `hangs` is the
         target's budget for hangs, which it shares with other processes of the same run; without it this one has one of
-        its own."""
+        its own. With `measure` a worker's description says what it runs on, too."""
         self.hangs = hangs or HangBudget()
         self._target = target
         self._repeats = repeats
         self._batch_jobs = batch_jobs
+        self._measure = measure
         self._worker: WorkerProcess | None = None
         self._spare: WorkerProcess | None = None
         self._number = 0
@@ -122,7 +124,7 @@ class TargetProcess:
     def start(self) -> dict[str, Any]:
         """Start a worker and return the adapter's description; raises `TargetUnavailable` with the reason."""
         self.close()
-        process = WorkerProcess(self._target, self._repeats)
+        process = WorkerProcess(self._target, self._repeats, self._measure)
         description = process.await_ready()
         self._worker = process
         return description

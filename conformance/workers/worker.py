@@ -10,8 +10,8 @@ and shape of each buffer, in order. bfloat16 travels under that name as 16 raw b
 
 =============  =================================================================================================
 worker          ``hello`` (protocol, python)
-parent          ``start`` (adapter source, options, environment, time_limit, memory_limit, repeats)
-worker          ``ready`` (description), or ``unavailable`` (message, captured)
+parent          ``start`` (adapter source, options, environment, time_limit, memory_limit, repeats, measure)
+worker          ``ready`` (description, environment), or ``unavailable`` (message, captured)
 parent          ``run`` (jobs: number, model, feeds), any number of times, also before earlier jobs are done
 worker          ``began`` once the message is decoded, then one ``report`` per job as soon as that job is done
 worker          ``died`` (signal, code, captured) in place of anything that was still due
@@ -603,6 +603,20 @@ def load_adapter(source: str, options: dict[str, Any]) -> Any:
     return module.Adapter(options)
 
 
+def measured_by(source: str) -> dict[str, Any]:
+    """What the module with that source text measures of this process; nothing where there is none, or it fails."""
+    if not source:
+        return {}
+    module = ModuleType("onnxspec_measuring")
+    try:
+        exec(compile(source, "<measuring>", "exec"), module.__dict__)
+        environment: dict[str, Any] = module.measured()
+        json.dumps(environment)
+    except Exception as error:
+        return {"error": describe_error(error)}
+    return environment
+
+
 def describe_error(error: BaseException) -> str:
     """Type and text of an exception in one bounded line, also when its own ``__str__`` fails."""
     try:
@@ -760,13 +774,14 @@ def _converse(channel: Channel, capture: Capture) -> None:
         adapter = load_adapter(start["adapter"], start["options"])
         description = adapter.describe()
         json.dumps(description)
+        environment = measured_by(start.get("measure", ""))
         if start.get("memory_limit"):
             _limit_memory(start["memory_limit"])
     except BaseException as error:
         channel.send({"type": "unavailable", "message": describe_error(error), "captured": capture.take()})
         return
     alarm = Alarm(start["time_limit"])
-    channel.send({"type": "ready", "description": description, "captured": capture.take()})
+    channel.send({"type": "ready", "description": description, "environment": environment, "captured": capture.take()})
     own = os.getpid()
     while True:
         frame = channel.receive()

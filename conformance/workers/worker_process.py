@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from ..targets.adapters import adapter_source
@@ -25,11 +26,15 @@ from .job import TargetUnavailable
 from .launch import launch_of
 from .messages import HEADER_LIMIT, Died, Hello, Message, Ready, Unavailable, legible, message_of, printed_lines
 
-__all__ = ["START_LIMIT", "WorkerLost", "WorkerProcess"]
+__all__ = ["MEASURED", "START_LIMIT", "WorkerLost", "WorkerProcess"]
+
+MEASURED = "measured"
+"""The key of a target's description that holds what its worker measured of itself (:mod:`.measuring`)."""
 
 START_LIMIT = 120.0
 """Seconds that a worker may take to load its runtime; containers and other machines are slow the first time."""
 
+_MEASURING = Path(__file__).with_name("measuring.py")
 _CHUNK = 1 << 16
 _CHUNKS_WAITING = 256  # the reader stops there: a target that floods its output must not fill the memory
 _PIPE_SIZE = 1 << 20
@@ -80,7 +85,7 @@ class WorkerProcess:
         Number of the first job that it was sent, 0 for none.
     """
 
-    def __init__(self, target: Target, repeats: int) -> None:
+    def __init__(self, target: Target, repeats: int, measure: bool = False) -> None:
         source = adapter_source(target.adapter)  # what raises does so before anything is started
         self.since = self._heard = time.monotonic()  # the latter is when the last bytes came
         self.first = 0
@@ -127,6 +132,7 @@ class WorkerProcess:
             "memory_limit": target.memory_limit,
             "output_limit": target.output_limit,
             "repeats": repeats,
+            **({"measure": _MEASURING.read_text(encoding="utf-8")} if measure else {}),
         }
         self.send(start)
 
@@ -247,7 +253,7 @@ class WorkerProcess:
                 os.ftruncate(self._capture.fileno(), 0)
                 os.lseek(self._capture.fileno(), 0, os.SEEK_SET)
             description: dict[str, Any] = legible(message.description)
-            return description
+            return {**description, MEASURED: legible(message.environment)} if message.environment else description
         self.kill()
         if isinstance(message, Unavailable):
             raise TargetUnavailable(worker.one_line(message.message), printed_lines(message.captured))

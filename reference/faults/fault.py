@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +35,7 @@ __all__ = [
     "Compute",
     "Fault",
     "FaultError",
+    "FaultTable",
     "Outputs",
     "Wrong",
     "fault",
@@ -160,7 +161,40 @@ class Fault:
         return f"{op_type.lower()}.{self.topic}"
 
 
-FAULTS: dict[str, Fault] = {}
+class FaultTable(MutableMapping[str, Fault]):
+    """Faults by id, in the order in which they were registered. The tables that come with this package are loaded when
+    somebody looks: a run that finds nothing wrong needs none of them, and loading them takes a quarter of its start."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Fault] = {}
+        self._tables: list[Callable[[], None]] = []
+
+    def await_tables(self, load: Callable[[], None]) -> None:
+        """`load` registers more faults, as soon as any is asked for."""
+        self._tables.append(load)
+
+    def _loaded(self) -> dict[str, Fault]:
+        while self._tables:
+            self._tables.pop(0)()
+        return self._known
+
+    def __getitem__(self, id: str) -> Fault:
+        return self._loaded()[id]
+
+    def __setitem__(self, id: str, fault: Fault) -> None:
+        self._known[id] = fault
+
+    def __delitem__(self, id: str) -> None:
+        del self._loaded()[id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaded())
+
+    def __len__(self) -> int:
+        return len(self._loaded())
+
+
+FAULTS = FaultTable()
 
 
 def fault(

@@ -41,8 +41,9 @@ class Weights:
 class Bounding:
     """The arithmetic of bounded numbers: how the scan makes, joins and takes apart what the cells compute with."""
 
-    def __init__(self, budget: Budget) -> None:
-        self.budget = budget
+    def __init__(self, budget: Budget, *, formulas: bool = True) -> None:
+        """`formulas`: whether a kernel may follow the formula that a document prints where that overflows."""
+        self.budget, self._formulas = budget, formulas
 
     def _clean(self, value: Array, largest: float) -> tuple[Array, Mask]:
         """Numbers that are not finite, or too large for the class's operands, are in doubt from the start."""
@@ -140,7 +141,7 @@ class Bounding:
             high = np.clip(high, -clip + off, clip + off)
         value, radius = activation.widen(w).hull(low, value, high, w)
         doubt = number.doubt
-        if activation.kind.overflows and high.size:
+        if self._formulas and activation.kind.overflows and high.size:
             # e^x itself overflows in kernels that follow the document's formula.
             beyond = high >= np.log(w.largest)
             doubt = either(doubt, beyond) if beyond.any() else doubt

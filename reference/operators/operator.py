@@ -24,6 +24,7 @@ from ..numbers.formats import Format
 from ..recurrent.expectation import Expectation
 from ..recurrent.gates import Steps
 from ..recurrent.node import Node
+from ..recurrent.special import Departure
 from .observation import Observation, Predicted
 
 __all__ = [
@@ -226,6 +227,12 @@ class Operator(ABC):
 
     def remarks(self, node: Node, runs: Sequence[Run], interpretations: Mapping[str, str]) -> tuple[str, ...]:
         """Flags of a result: what is worth knowing of what was returned, right or wrong."""
+        return ()
+
+    def departures(
+        self, node: Node, inputs: Arrays, observed: Arrays, accuracy: str, interpretations: Interpretations
+    ) -> Sequence[Departure]:
+        """Where outputs are not what the equations give of NaN and beyond a formula's range, which fails nobody."""
         return ()
 
     def worthwhile(self, fault: Fault, node: Node, inputs: Arrays) -> bool:

@@ -21,6 +21,7 @@ from ..recurrent.evaluation import computation_of, evaluate
 from ..recurrent.expectation import Expectation, expect
 from ..recurrent.gates import Steps, steps_of
 from ..recurrent.node import Configuration, Node, configure, interpretations_touched
+from ..recurrent.special import Departure, departures
 from .operator import Classes, Conforming, Operator
 
 __all__ = ["RecurrentOperator", "cell_known"]
@@ -75,6 +76,12 @@ class RecurrentOperator(Operator):
         """See :func:`..recurrent.expectation.expect`; faults are tried by :meth:`observation`."""
         assert not faults
         return expect(node, inputs, observed, accuracy, interpretations)
+
+    def departures(
+        self, node: Node, inputs: Arrays, observed: Arrays, accuracy: str, interpretations: Interpretations
+    ) -> Sequence[Departure]:
+        """See :func:`..recurrent.special.departures`."""
+        return departures(node, inputs, observed, accuracy, interpretations)
 
     def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
         """See :func:`..recurrent.evaluation.evaluate`."""

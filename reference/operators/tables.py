@@ -3,31 +3,37 @@
 An operator of one's own is registered with :func:`.operator.register` as these are.
 """
 
-from .cells import ONNX  # isort: skip - before the tables, which name operators
-from ..faults.tables import (  # noqa: F401 - generic ones first
-    activation,
-    clip,
-    contract,
-    direction,
-    function,
-    layout,
-    length,
-    output,
-    precision,
-    size,
-    state,
-    weight,
-)
+from ..faults.fault import FAULTS
+from .cells import ONNX
 from .extended_lstm import EXTENDED_LSTM
-from .extended_lstm import faults as extended_faults  # noqa: F401
-from .extended_lstm import output_faults as extended_output_faults  # noqa: F401
-from .gru import faults as gru_faults  # noqa: F401
-from .lstm import faults as lstm_faults  # noqa: F401
 from .operator import register
 from .recurrent import RecurrentOperator
-from .rnn import faults as rnn_faults  # noqa: F401
 
 __all__: list[str] = []
 
+
+def _load_faults() -> None:
+    from ..faults.tables import (  # noqa: F401 - generic ones first
+        activation,
+        clip,
+        contract,
+        direction,
+        function,
+        layout,
+        length,
+        output,
+        precision,
+        size,
+        state,
+        weight,
+    )
+    from .extended_lstm import faults as extended_faults  # noqa: F401
+    from .extended_lstm import output_faults as extended_output_faults  # noqa: F401
+    from .gru import faults as gru_faults  # noqa: F401
+    from .lstm import faults as lstm_faults  # noqa: F401
+    from .rnn import faults as rnn_faults  # noqa: F401
+
+
+FAULTS.await_tables(_load_faults)
 for _operator in (*map(RecurrentOperator, ONNX), EXTENDED_LSTM):
     register(_operator)

@@ -26,7 +26,7 @@ from .evaluation import computation_of
 from .node import Configuration, Node
 from .recurrence import Computation, collect, trace
 
-__all__ = ["Agreement", "Expectation", "Measure", "compare", "expect", "ratios"]
+__all__ = ["Agreement", "Expectation", "Measure", "compare", "expect", "ratios", "valid_elements"]
 
 # A free-run radius above this share of the signal has nothing to say about a target.
 FREE_RUN_SHARE = 0.01
@@ -146,7 +146,7 @@ def _expect(computation: Computation, observed: Mapping[str, NDArray[Any]], accu
         numbers = _proved_exact(computation, numbers)
     prefix = c.cell.op_type.lower()
     found = []
-    valid = _valid(c) if c.ragged else None
+    valid = valid_elements(c) if c.ragged else None
     for name in c.outputs:
         number = numbers[name]
         if name == "Y":
@@ -180,7 +180,7 @@ def _proved_exact(computation: Computation, numbers: dict[str, Bounded]) -> dict
     return found
 
 
-def _valid(c: Configuration) -> NDArray[np.bool_]:
+def valid_elements(c: Configuration) -> NDArray[np.bool_]:
     """Elements of Y that lie within their row's length, in the node's layout."""
     within = np.arange(c.T)[:, np.newaxis] < c.lengths
     shape = (c.T, len(c.directions), c.N, c.H)

@@ -19,9 +19,9 @@ from ..numbers.plain import Ordered
 from .cell import Cell, Gates, Parameters, Recurrent, States
 from .evaluation import computation_of
 from .node import Node
-from .recurrence import Trace, trace
+from .recurrence import Computation, Trace, ordered, trace
 
-__all__ = ["Steps", "steps_of"]
+__all__ = ["Steps", "overflowing_arguments", "steps_of"]
 
 Array = NDArray[np.float64]
 
@@ -83,6 +83,24 @@ def steps_of(
         )
         for d, (direction, run) in enumerate(zip(c.directions, traces, strict=True))
     )
+
+
+def overflowing_arguments(computation: Computation, Y: Array | None = None) -> Array | None:
+    """The largest argument at each step of functions whose printed formula overflows (Softplus), (T, D, N, H), each
+    where the target reports its step; None where there is no such function.
+
+    Y
+        What a target reported, (T, D, N, H), from whose states each step starts.
+    """
+    c = computation.configuration
+    watch = _Steep()
+    watched = replace(computation, configuration=replace(c, cell=watch.over(c.cell)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        traces = trace(watched, watch, Y)
+    found = watch.largest((len(c.directions), c.T, c.N, c.H))
+    if found is None:
+        return None
+    return np.stack([ordered(found[d], run.positions) for d, run in enumerate(traces)], axis=1)
 
 
 def _positions(run: Trace, T: int, N: int) -> NDArray[np.int64]:
@@ -163,3 +181,28 @@ class _Watch(Ordered):
         _, _, N, H = shape
         joined = {letter: np.concatenate([part.reshape(-1, N, H) for part in parts]) for letter, parts in noted.items()}
         return {letter: joined[letter].reshape(shape) for letter in letters if letter in joined}
+
+
+class _Steep(_Watch):
+    """The same, which notes arguments of functions whose formula overflows instead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._arguments: dict[str, list[Array]] = {}
+
+    def activate(self, activation: Activation, argument: Array, clip: float | None) -> Array:
+        if activation.kind.overflows:
+            clipped = np.asarray(argument) if clip is None else np.clip(np.asarray(argument), -clip, clip)
+            self._arguments.setdefault(getattr(argument, "letter", ""), []).append(clipped)
+        return super().activate(activation, argument, clip)
+
+    def largest(self, shape: tuple[int, ...]) -> Array | None:
+        """The largest at each place, of the shape (directions, T, N, H); -inf where there is none."""
+        if not self._arguments or 0 in shape:
+            return None
+        _, _, N, H = shape
+        joined = [np.concatenate([part.reshape(-1, N, H) for part in parts]) for parts in self._arguments.values()]
+        # A direction without such a function has noted nothing: only what all directions have can be put in place.
+        whole = [values.reshape(shape) for values in joined if values.size == np.prod(shape)]
+        found: Array = np.maximum.reduce(whole) if whole else np.full(shape, max(float(v.max()) for v in joined))
+        return found

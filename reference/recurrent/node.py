@@ -16,7 +16,7 @@ from ..numbers.activations import THRESHOLDED_RELU_ABOVE, Activation, Coefficien
 from ..numbers.formats import Format, format_of
 from .cell import CELLS, Cell
 
-__all__ = ["CELLS", "Configuration", "IllegalNode", "Node", "configure", "interpretations_touched"]
+__all__ = ["CELLS", "Configuration", "IllegalNode", "Node", "configure", "interpretations_touched", "text_of"]
 
 _DIRECTIONS = {"forward": ("forward",), "reverse": ("reverse",), "bidirectional": ("forward", "reverse")}
 
@@ -155,7 +155,7 @@ def configure(
         if name != "sequence_lens" and array.dtype != X.dtype:
             raise illegal("types", f"{name} is {array.dtype.name} while X is {form.name}")
 
-    direction = _text(node.attributes.get("direction", operator.defaults["direction"]))
+    direction = text_of(node.attributes.get("direction", operator.defaults["direction"]))
     if direction not in _DIRECTIONS:
         raise illegal("direction", f"direction is forward, reverse or bidirectional, not {direction!r}")
     directions = _DIRECTIONS[direction]
@@ -250,13 +250,20 @@ def interpretations_touched(node: Node, inputs: Mapping[str, NDArray[Any]]) -> f
     """
     known: frozenset[str] = frozenset()
     while True:
-        found = known.union(*(configure(node, inputs, r).touched for r in Interpretations().alternatives(known)))
+        branching = Interpretations().alternatives(known & _BRANCHING)
+        found = known.union(*(configure(node, inputs, r).touched for r in branching))
         if found == known:
             return known
         known = found
 
 
-def _text(value: Any) -> str:
+_BRANCHING = frozenset({"coefficients", "zero_clip"})
+"""The interpretations that decide whether others are asked for: a coefficient that a function is left without, and what
+a clip that is none would bound. Combinations of all of them are up to 64 times as many, and touch no more."""
+
+
+def text_of(value: Any) -> str:
+    """An attribute of text, which models hold as bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
@@ -265,7 +272,7 @@ def _activations(
 ) -> tuple[tuple[Activation, ...], ...]:
     """The activation functions of each direction, with the coefficients that the attributes give them."""
     each = len(cell.activations)
-    names = [_text(n) for n in node.attributes.get("activations", cell.activations * directions)]
+    names = [text_of(n) for n in node.attributes.get("activations", cell.activations * directions)]
     if len(names) != each * directions:
         raise illegal("activations", f"activations are {each * directions} names, not {len(names)}")
     kinds = []

@@ -17,8 +17,10 @@ from ...specs.case import Case, Feed, Trial
 from ...specs.data import uniform
 from ...specs.family import Family
 from ...specs.features import groups_with
+from ...specs.level import Level
 from ...specs.violations import Draft, Violation
 from .features import node_features
+from .levels import EXTENDED_LEVELS, extended_challenge
 from .profile import extended_profile
 from .spec import HIGHEST, OP_TYPE, ExtendedSpec
 from .violations import EXTENDED_VIOLATIONS, extended_violation
@@ -100,6 +102,14 @@ class _Extended(Family):
     def violations(self, op: str, version: int) -> Sequence[Violation]:
         """All that there are."""
         return EXTENDED_VIOLATIONS
+
+    def levels(self, op: str, version: int) -> Sequence[Level]:
+        """See :mod:`.levels`."""
+        return EXTENDED_LEVELS
+
+    def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[ExtendedSpec]:
+        """See :func:`.levels.extended_challenge`."""
+        return extended_challenge(nonce)
 
 
 def _broken(node: Node, draft: Draft) -> Node:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from ....cases import PROFILES
-from ...probes.drawn import fresh_profile
+from ...probes.drawn import fresh_profile, split_nonce
 from ...probes.selection import probes_of_profile
 from .entries import Entry
 
@@ -21,5 +21,6 @@ def decidable(entries: Sequence[Entry], done: Set[str], profile: str) -> list[En
     pass, where other cases still need the entry. Fresh cases tell of none."""
     if not entries or fresh_profile(profile) is not None:
         return []
-    telling = probes_of_profile(max(profile, _WHOLE, key=PROFILES.index))
+    pinned, _ = split_nonce(profile)
+    telling = probes_of_profile(max(pinned, _WHOLE, key=PROFILES.index))
     return [entry for entry in entries if all(probe.id in done for probe in telling if entry.covers(probe))]

@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onnxspec.cases import profile
+
 from ..miniatures import Command, Finished, command_line, naming, pick, read_results
 
 Inside = Callable[..., Finished]
@@ -102,6 +104,19 @@ def test_a_refusal_fails_only_where_it_is_required(inside: Inside) -> None:
     done = inside(*refused, "--out", "b", "--require", "LSTM-1:float32")
     assert done.code == 1
     assert "does not support what is required" in done.out
+
+
+def test_special_values_fail_only_where_they_are_required(inside: Inside, tmp_path: Path) -> None:
+    case = next(s for s in profile("core", "GRU", 14) if s.data == "nan-row" and s.type == "float32")
+    command = ["run", "--case", case.id]
+    free = inside(*command, "--out", "free")
+    assert free.code == 0
+    assert "loses NaN" in free.out
+    done = inside(*command, "--out", "required", "--require", "special-values", "--junit", "junit.xml")
+    assert done.code == 1
+    assert "loses special values, which are required" in done.out
+    assert "<failure" in (tmp_path / "junit.xml").read_text()
+    assert "oses NaN" in (tmp_path / "required" / "report" / "index.html").read_text()
 
 
 def test_what_is_required_must_be_tried(inside: Inside) -> None:

@@ -14,7 +14,8 @@ import pytest
 import typer.main
 
 from onnxspec.conformance.cli import completion
-from onnxspec.conformance.cli.main import app
+from onnxspec.conformance.cli.application import COMMANDS as TABLE
+from onnxspec.conformance.cli.application import app
 
 from ..miniatures import Finished
 
@@ -36,6 +37,30 @@ def test_help_is_in_words(inside: Inside, command: str) -> None:
         if option.multiple:
             assert "May be repeated." in flat[start:]
     assert flat.count("May be repeated.") == sum(getattr(p, "multiple", False) for p in made.params)
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    """It is shown without loading them."""
+    made = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    assert {name: command.get_short_help_str(1000) for name, command in made.items()} == {
+        name: summary for name, (_, summary) in TABLE.items()
+    }
+
+
+def test_help_loads_no_command() -> None:
+    code = """
+import sys
+from onnxspec.conformance.cli import start
+sys.argv[1:] = ["--help"]
+sys.exit = print
+start.main()
+print({"numpy", "onnx", "rich"} & set(sys.modules))"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.endswith("\n0\nset()\n"), done.stderr
 
 
 @pytest.mark.parametrize("command", ["diff", "generate", "merge", "prove", "quantize", "report", "run"])

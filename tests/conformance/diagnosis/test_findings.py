@@ -215,6 +215,23 @@ def test_what_only_breaks_a_convention_is_a_finding_of_its_own_kind() -> None:
     assert [(f["kind"], f["verdict"], f["clauses"]) for f in found] == [("convention", "pass", ["lstm.padding.zero"])]
 
 
+def test_lost_nan_is_a_finding_of_its_own_kind_and_overflow_says_from_where_on() -> None:
+    spoilt = [spec for spec in SPECS if spec.data == "nan-row"] or SPECS[:2]
+    lost = Judgement(Verdict.PASS, "nan", clause="lstm.nan.kept", flags=("loses-nan",), message="NaN enters at X[0]")
+    late, early = (
+        Judgement(
+            Verdict.PASS, "overflow", {"output": "Y", "argument": a}, "m", clause="lstm.overflow", flags=("overflows",)
+        )
+        for a in (300.0, 89.25)
+    )
+    judged = [(spoilt[0], lost), (SPECS[3], late), (SPECS[4], early)]
+    overflow, nan = findings_of(results_of(judged), BY_ID)
+    assert (nan["kind"], nan["clauses"], nan["new"]) == ("special-values", ["lstm.nan.kept"], 0)
+    assert nan["message"] == "NaN enters at X[0]"
+    assert "from an argument of 89.25 on" in overflow["title"]
+    assert overflow["smallest"] == SPECS[4].id
+
+
 def test_passes_unjudged_and_unavailable_are_no_findings() -> None:
     judged = [(SPECS[0], Judgement(Verdict.PASS)), (SPECS[1], Judgement(Verdict.INCONCLUSIVE, "inconclusive"))]
     assert findings_of(results_of([*judged, (SPECS[2], Judgement(Verdict.UNAVAILABLE))]), BY_ID) == []

@@ -206,6 +206,42 @@ def test_a_fault_beside_unconventional_padding_is_still_a_fault() -> None:
     assert judge_staged(build_case(RAGGED), spoil).verdict is Verdict.WRONG
 
 
+# NaN and overflow
+
+
+def losing_nan(node: Node, inputs: Outputs) -> dict[str, Array]:
+    return {name: np.nan_to_num(array, nan=0.5) for name, array in conforming(node, inputs).items()}
+
+
+def test_nan_that_is_lost_passes_with_a_flag_and_says_where_it_enters() -> None:
+    case = build_case(replace(SMALL, data="nan-row"))
+    assert judge_staged(case, conforming).flags == ()
+    found = judge_staged(case, losing_nan)
+    assert (found.verdict, found.reason, found.flags) == (Verdict.PASS, "nan", ("loses-nan",))
+    assert found.clause == "lstm.nan.kept"
+    assert found.where == {"output": "Y", "index": [2, 0, 1, 0], "step": 2}
+    assert found.message.startswith("NaN enters at X[2, 1, 0]; Y[2, 0, 1, 0] is 0.5")
+    assert found.message.endswith("lost in Y (10 of 10), Y_h (5 of 5), Y_c (5 of 5)")
+
+
+def test_where_nothing_else_can_be_judged_nan_that_is_lost_is_flagged_all_the_same() -> None:
+    found = judge_staged(build_case(replace(SMALL, N=1, T=1, data="nan-row", outputs=("Y",))), losing_nan)
+    assert (found.verdict, found.flags) == (Verdict.INCONCLUSIVE, ("loses-nan",))
+
+
+def test_a_failure_that_loses_nan_too_keeps_its_own_words() -> None:
+    def spoil(node: Node, inputs: Outputs) -> dict[str, Array]:
+        return {name: array + np.float32(0.1) for name, array in losing_nan(node, inputs).items()}
+
+    found = judge_staged(build_case(replace(SMALL, data="nan-row")), spoil)
+    assert (found.verdict, found.reason, found.flags) == (Verdict.WRONG, "value", ("loses-nan",))
+
+
+def test_nan_through_what_selects_is_not_asked_for() -> None:
+    found = judge_staged(build_case(replace(SMALL, data="nan-row", clip=0.5)), losing_nan)
+    assert (found.verdict, found.flags) == (Verdict.PASS, ())
+
+
 # What is open or undefined
 
 

@@ -7,7 +7,7 @@ import pytest
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.proof.staged import judge_staged
-from onnxspec.reference import Interpretations, evaluate, format_of, interpretations_touched
+from onnxspec.reference import Interpretations, configure, evaluate, format_of, interpretations_touched, versions_of
 from onnxspec.reference.documents.interpretations import OPTIONS
 
 
@@ -58,3 +58,18 @@ def test_whoever_follows_any_interpretations_of_a_case_is_right(op: str, version
     for spec, found in chosen:
         for interpretations in Interpretations().alternatives(found):
             follow(spec, interpretations)
+
+
+@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
+def test_what_is_touched_is_the_same_by_every_combination(op: str) -> None:
+    """The short way asks for those alone that may open another one; the long way goes through all of them."""
+    for version in versions_of(op)[::2]:
+        for spec in [spec for spec in profile("core", op, version) if not spec.illegal][::3]:
+            inputs = build_case(spec).trial.feeds[0].inputs
+            known: frozenset[str] = frozenset()
+            touched = configure(spec.node, inputs).touched
+            while known != touched:
+                known = touched
+                every = Interpretations().alternatives(known)
+                touched = known.union(*(configure(spec.node, inputs, each).touched for each in every))
+            assert interpretations_touched(spec.node, inputs) == known, spec.id

@@ -11,6 +11,7 @@ import pytest
 from onnxspec.reference import FORMATS, Interpretations, Node, compare, expect, run_recurrent_fault
 from onnxspec.reference.faults.fault import FAULTS
 from onnxspec.reference.kernels.kernel import INTERPOLATIONS, STYLES, Style, run_kernel
+from onnxspec.reference.recurrent.special import departures
 
 from ..situations import (
     OPERATORS,
@@ -205,6 +206,79 @@ def test_nan_through_relu_and_clip_is_a_interpretation(op: str) -> None:
         assert np.isnan(results[0]["Y"]).any()
         assert np.isfinite(results[1]["Y"]).all()
         assert all(worst_ratio(node, inputs, outputs) <= 1 for outputs in results)
+
+
+def spoilt_inputs(op: str, name: str, kind: str = "float32") -> Arrays:
+    """Inputs with a NaN in one of them, or in none of that name."""
+    optional = tuple(n for n in ("B", "P", "initial_h", "initial_c") if n in Node(op, 22).operator.inputs)
+    inputs = inputs_for(kind, (3, 2, 3, 4), op=op, optional=optional, lengths=[3, 2], directions=2)
+    inputs[name].reshape(-1)[0] = np.nan
+    return inputs
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("name", ["X", "W", "R", "B", "P", "initial_h", "initial_c"])
+def test_no_conforming_variant_loses_nan_where_only_sums_products_sigmoid_and_tanh_lie_between(
+    name: str, op: str
+) -> None:
+    if name not in Node(op, 22).operator.inputs:
+        return
+    inputs = spoilt_inputs(op, name, "float32" if name in "XRP" else "bfloat16")
+    made = {"activations": functions_of(op, "Affine", "ScaledTanh", "Tanh") * 2}
+    for attributes in (CHOSEN[op], made):
+        node = Node(op, 22, {**attributes, "direction": "bidirectional"}, outputs_of(op))
+        for style in STYLES.values():
+            outputs = run_kernel(node, inputs, style)
+            assert departures(node, inputs, outputs) == [], style.name
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_a_number_where_the_equations_give_nan_is_a_departure_of_exactly_those_elements(op: str) -> None:
+    inputs = inputs_for("float32", (4, 3, 3, 5), op=op)
+    inputs["X"][2, 1, 0] = np.nan
+    node = Node(op, 22, {}, outputs_of(op))
+    right = run_kernel(node, inputs, STYLES["library"])
+    lost = departures(node, inputs, {n: np.nan_to_num(a) for n, a in right.items()})
+    assert [each.output for each in lost] == list(outputs_of(op))
+    for each in lost:
+        assert (each.lost == np.isnan(right[each.output])).all()
+        assert (each.flag, each.entry, each.clause) == ("loses-nan", "X[2, 1, 0]", f"{op.lower()}.nan.kept")
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_what_selects_may_lose_nan(op: str) -> None:
+    inputs = spoilt_inputs(op, "X")
+    for attributes in ({"activations": functions_of(op, "Relu") * 2}, {"clip": 0.5}):
+        node = Node(op, 22, {**attributes, "direction": "bidirectional"}, outputs_of(op))
+        outputs = {n: np.nan_to_num(a) for n, a in run_kernel(node, inputs, STYLES["library"]).items()}
+        assert departures(node, inputs, outputs) == []
+
+
+def test_nan_in_padding_or_in_a_row_without_steps_is_no_departure() -> None:
+    inputs = inputs_for("float32", (4, 2, 3, 5), optional=("initial_h", "initial_c"), lengths=[2, 0])
+    inputs["X"][2:, 0] = np.nan
+    inputs["initial_h"][:, 1] = np.nan
+    node = Node("LSTM", 22, {}, OUTPUTS)
+    outputs = {n: np.nan_to_num(a) for n, a in run_kernel(node, inputs, STYLES["library"]).items()}
+    assert departures(node, inputs, outputs) == []
+
+
+@pytest.mark.parametrize(("kind", "begin"), [("float32", 88.72), ("float64", 709.78), ("float16", 11.09)])
+def test_softplus_that_overflows_is_a_departure_and_says_from_which_argument_on(kind: str, begin: float) -> None:
+    inputs = inputs_for(kind, (3, 2, 1, 1), op="RNN")
+    for tensor, value in (("W", 1), ("R", 0), ("B", 0)):
+        inputs[tensor][...] = value
+    inputs["X"][..., 0] = np.array([[1, begin - 1], [2, 2], [begin + 1, begin + 3]])
+    node = Node("RNN", 22, {"activations": ["Softplus"]}, ("Y", "Y_h"))
+    careful = run_kernel(node, inputs, Style("s", activation="careful"))
+    formula = run_kernel(node, inputs, Style("s", activation="formula"))
+    assert np.isinf(formula["Y"]).sum() == 2
+    assert departures(node, inputs, careful) == []
+    (found,) = departures(node, inputs, formula)
+    assert (found.flag, found.output, int(found.lost.sum())) == ("overflows", "Y", 2)
+    assert found.argument == pytest.approx(begin + 1, rel=1e-3)
+    (state,) = departures(node, inputs, {"Y_h": formula["Y_h"]})
+    assert (state.output, int(state.lost.sum())) == ("Y_h", 2)
 
 
 @pytest.mark.parametrize("op", OPERATORS)

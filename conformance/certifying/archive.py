@@ -1,0 +1,199 @@
+"""The package as a file: a zip whose members are named, counted and bounded before any of them is unpacked."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from ..border.strict_json import MalformedJson, decode, encode
+from .records import FORM, FileRecord, ManifestRecord
+
+__all__ = ["MANIFEST", "MOST_BYTES", "NoPackage", "Package", "manifest_differences", "read_package", "write_package"]
+
+MANIFEST = "MANIFEST.json"
+
+MOST_FILES = 4000
+MOST_BYTES = 1 << 30
+"""Bytes of all files of a package; `full` of onnxruntime takes 80 MB."""
+MOST_FILE = 512 << 20
+MOST_RATIO = 1000
+"""Times that a file may be larger than what it is packed in, beyond the first MiB: the journal of a target that refuses
+everything shrinks to a 60th, zeros to a thousandth."""
+
+_NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.,+-]{0,150}(/[A-Za-z0-9_+-][A-Za-z0-9_.,+-]{0,150}){0,5}")
+_DAY = (1980, 1, 1, 0, 0, 0)  # the first that a zip knows: equal content is equal bytes
+_BLOCK = 1 << 20
+# The three forms of APPNOTE.TXT, the description of zips: before each file, its line in the directory, the end of that.
+_LOCAL = struct.Struct("<4s5H3I2H")
+_CENTRAL = struct.Struct("<4s6H3I5H2I")
+_END = struct.Struct("<4s4H2IH")
+_VERSION, _MADE_BY, _FIRST_DAY = 20, 3 << 8 | 20, 1 << 5 | 1
+_PLAIN_FILE = 0o100644 << 16
+
+
+class NoPackage(ValueError):
+    """A file is no package, or one that must not be unpacked; the text says why, in one line."""
+
+
+class Package:
+    """The files of a package, unpacked into a folder."""
+
+    def __init__(self, path: Path, folder: Path, names: Sequence[str], sha256: str, size: int) -> None:
+        self.path = path
+        self.folder = folder
+        self.names = tuple(names)
+        self.sha256 = sha256
+        self.size = size
+
+    def content(self, name: str) -> bytes:
+        """What a file holds. Raises NoPackage where it is not there."""
+        if name not in self.names:
+            raise NoPackage(f"{self.path}: {name} is missing")
+        return (self.folder / name).read_bytes()
+
+
+def write_package(path: Path, files: Mapping[str, bytes | Path]) -> None:
+    """Write files, by their paths in the package, and a manifest of them. Raises OSError."""
+    contents = {
+        name: content if isinstance(content, bytes) else content.read_bytes() for name, content in files.items()
+    }
+    listed = tuple(
+        FileRecord(path=name, size=len(contents[name]), sha256=hashlib.sha256(contents[name]).hexdigest())
+        for name in sorted(contents)
+    )
+    contents[MANIFEST] = encode(ManifestRecord(form=FORM, files=listed), indent=1).encode() + b"\n"
+    beside = path.with_name(f"{path.name}.new")
+    try:
+        with zipfile.ZipFile(beside, "w") as archive:
+            for name in sorted(contents):
+                entry = zipfile.ZipInfo(name, _DAY)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                entry.external_attr = _PLAIN_FILE
+                entry.create_system = 3
+                archive.writestr(entry, contents[name], compresslevel=9)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def read_package(path: Path, folder: Path) -> Package:
+    """Unpack a package into an empty folder, once all that its directory says of it is within bounds.
+
+    Raises NoPackage, and OSError where the file cannot be read or the folder not be written.
+    """
+    if path.stat().st_size > MOST_BYTES:
+        raise NoPackage(f"{path}: more than {MOST_BYTES >> 20} MiB")
+    with path.open("rb") as file:
+        try:
+            archive = zipfile.ZipFile(file)
+            entries = archive.infolist()
+            _bound(path, entries)
+            _require_plain(path, file, archive, entries)
+            for entry in entries:
+                _unpack(path, archive, entry, folder / entry.filename)
+        except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError, RuntimeError) as error:
+            raise NoPackage(f"{path}: no zip that can be read: {error}") from None
+        file.seek(0)
+        digest = hashlib.sha256()
+        for block in iter(lambda: file.read(_BLOCK), b""):
+            digest.update(block)
+        return Package(path, folder, [entry.filename for entry in entries], digest.hexdigest(), file.tell())
+
+
+def _bound(path: Path, entries: Sequence[zipfile.ZipInfo]) -> None:
+    """Raise NoPackage for a directory that promises too much, or what no package holds."""
+    if not 0 < len(entries) <= MOST_FILES:
+        raise NoPackage(f"{path}: holds {len(entries):,} files, and may hold from one to {MOST_FILES:,}")
+    seen: dict[str, str] = {}
+    for entry in entries:
+        name = entry.filename
+        shown = ascii(name[:100])
+        if not _NAME.fullmatch(name) or name != entry.orig_filename:
+            raise NoPackage(f"{path}: no file of a package is called {shown}")
+        if name.lower() in seen:
+            raise NoPackage(f"{path}: holds {shown} twice")
+        seen[name.lower()] = name
+        if entry.flag_bits or entry.compress_type not in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
+            raise NoPackage(f"{path}: {shown} is encrypted, or packed in a way that packages are not")
+        if entry.extra or entry.comment or (entry.external_attr >> 16) & 0o170000 not in (0, 0o100000):
+            raise NoPackage(f"{path}: {shown} is no plain file")
+        if entry.file_size > MOST_FILE:
+            raise NoPackage(f"{path}: {shown} has more than {MOST_FILE >> 20} MiB")
+        if entry.file_size > (1 << 20) + MOST_RATIO * entry.compress_size:
+            raise NoPackage(f"{path}: {shown} grows to more than {MOST_RATIO} times its size")
+    if any(parent in seen for name in seen for parent in _parents(name)):
+        raise NoPackage(f"{path}: holds a file and a folder of one name")
+    if sum(entry.file_size for entry in entries) > MOST_BYTES:
+        raise NoPackage(f"{path}: more than {MOST_BYTES >> 20} MiB when it is unpacked")
+
+
+def _parents(name: str) -> Iterator[str]:
+    while "/" in name:
+        name = name.rpartition("/")[0]
+        yield name
+
+
+def _require_plain(path: Path, file: IO[bytes], archive: zipfile.ZipFile, entries: Sequence[zipfile.ZipInfo]) -> None:
+    """Raise NoPackage unless all that is not a file's content is as it is written here, byte for byte: the files one
+    behind the other from the first byte on, the directory behind them, and nothing else. What one reader of zips sees
+    is then what every other sees, and no byte can be changed unseen."""
+    place, directory = 0, b""
+    for entry in entries:
+        name = entry.filename.encode()
+        sizes = entry.CRC, entry.compress_size, entry.file_size
+        told = (_VERSION, 0, entry.compress_type, 0, _FIRST_DAY, *sizes, len(name), 0)
+        file.seek(place)
+        if entry.header_offset != place or file.read(_LOCAL.size + len(name)) != _LOCAL.pack(b"PK\3\4", *told) + name:
+            raise NoPackage(f"{path}: something stands before {entry.filename}, or it is not where the directory says")
+        directory += _CENTRAL.pack(b"PK\1\2", _MADE_BY, *told, 0, 0, 0, _PLAIN_FILE, place) + name
+        place += _LOCAL.size + len(name) + entry.compress_size
+    count = len(entries)
+    end = _END.pack(b"PK\5\6", 0, 0, count, count, len(directory), place, 0)
+    file.seek(place)
+    if archive.start_dir != place or file.read(len(directory) + len(end) + 1) != directory + end:
+        raise NoPackage(f"{path}: there is something beside its files, or its directory is not as packages have it")
+
+
+def _unpack(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, to: Path) -> None:
+    """Write a file, no byte more than the directory says that it has."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    left = entry.file_size
+    with archive.open(entry) as source, to.open("xb") as target:
+        while block := source.read(min(_BLOCK, left + 1)):
+            left -= len(block)
+            if left < 0:
+                raise NoPackage(f"{path}: {entry.filename} is larger than it says")
+            target.write(block)
+    if left:
+        raise NoPackage(f"{path}: {entry.filename} is smaller than it says")
+
+
+def manifest_differences(package: Package) -> list[tuple[str, str, str]]:
+    """Where files and manifest differ: (path, what the manifest says, what is there). Raises NoPackage where there is
+    no manifest that can be read."""
+    try:
+        manifest = decode(package.content(MANIFEST), ManifestRecord)
+    except MalformedJson as error:
+        raise NoPackage(f"{package.path}: {MANIFEST}: {error}") from None
+    if manifest.form != FORM:
+        raise NoPackage(f"{package.path}: a package in form {manifest.form}, this version reads form {FORM}")
+    listed = {file.path: f"{file.size} bytes, {file.sha256}" for file in manifest.files}
+    there = {}
+    for name in package.names:
+        if name != MANIFEST:
+            content = package.content(name)
+            there[name] = f"{len(content)} bytes, {hashlib.sha256(content).hexdigest()}"
+    found = [
+        (name, listed.get(name, "not listed"), there.get(name, "missing"))
+        for name in sorted(listed.keys() | there.keys())
+        if listed.get(name) != there.get(name)
+    ]
+    if [file.path for file in manifest.files] != sorted(listed):
+        found.append((MANIFEST, "sorted, each file once", "another order, or a file twice"))
+    return found

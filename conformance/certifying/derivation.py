@@ -1,0 +1,270 @@
+"""What a run shows, derived anew from the record of what its target did, and from nothing else that the run says.
+
+Packing writes what is derived here, and verifying derives it again and compares: lists of known failures, and what an
+earlier process made of the same outputs, count for neither.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ...cases import PROFILES
+from ..diagnosis.disagreements import disagreements_of
+from ..diagnosis.explainer import explained
+from ..diagnosis.findings import findings_of
+from ..judging.judgement import UNTRIED, Judgement, Verdict
+from ..probes.drawn import split_nonce
+from ..probes.probe import Probe
+from ..probes.stream import Tried
+from ..results.evidence import Kept
+from ..results.folder import NoRun, read_folder, recorded_in
+from ..results.lines import Recorded
+from ..results.recorded import CASE, FRESH, MissingBits, bits_of, outcome_of
+from ..results.records import RunRecord, TargetRecord
+from ..results.result import Result, result_of
+from ..running.description import description_of
+from ..running.fresh import amended_by_fresh, differs
+from ..running.merge import MergeError, plan_of
+from ..running.run import Plan, Run, TargetRun
+from ..targets.target import Target
+from ..workers.job import Job, Outcome
+from ..workers.process import REPEATS
+
+__all__ = ["Derivation", "NotCertifiable", "derived", "differing"]
+
+
+_STATUSES = frozenset({"ran", "refused", "crashed", "timed-out", "fell-back", "unavailable", "not-run"})
+_ID = re.compile(r"[A-Za-z0-9.*?_-]{1,200}")
+
+
+class NotCertifiable(ValueError):
+    """A run cannot be packed or verified; the text says why, in one line."""
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A run of one target as its record shows it.
+
+    plan, target, probes
+        What was to be run, on which target; the probes by id.
+    claimed
+        The results that the run itself has, by case.
+    results
+        Those that are derived, in the order of the probes.
+    outcomes, fresh
+        What the target did with each case, and with those that were run once more in a fresh process.
+    flaws
+        What is wrong with the record, a line each: cases without one, with two, with bits that are not theirs.
+    info
+        run.json of the folder; ``record`` is what it must say.
+    """
+
+    folder: Path
+    plan: Plan
+    target: Target
+    probes: Mapping[str, Probe]
+    claimed: Mapping[str, Result]
+    results: tuple[Result, ...]
+    outcomes: Mapping[str, tuple[Outcome, ...]]
+    fresh: Mapping[str, tuple[Outcome, ...]]
+    flaws: tuple[str, ...]
+    info: RunRecord
+    entry: TargetRecord
+    record: RunRecord
+    lines: tuple[Recorded, ...] = field(repr=False, default=())
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Derived results by verdict."""
+        return Counter(result.verdict.value for result in self.results)
+
+
+def derived(folder: Path, name: str = "") -> Derivation:
+    """Derive a run from its record.
+
+    name
+        Of the target, where the run has several.
+
+    Raises NotCertifiable where the folder holds no run, no record, not that target, or cases that cannot be made again;
+    and OSError.
+    """
+    try:
+        read = read_folder(folder)
+        info = read.info
+        if info is None:
+            raise NotCertifiable(f"{folder}: {read.problems[0]}")
+        _require_names(folder, info)
+        plan = plan_of(folder)
+    except (NoRun, MergeError) as error:
+        raise NotCertifiable(str(error)) from None
+    if not info.get("keeps_outputs"):
+        raise NotCertifiable(f"{folder}: does not keep what its target did: run it again with --record")
+    if plan.selection.directories:
+        raise NotCertifiable(f"{folder}: a run of directories or of a model; certificates are of profiles")
+    entry, target = _target(folder, plan, info, name)
+    plan = replace(plan, targets=(target,), expected=False, shard=None)
+    probes = {probe.id: probe for probe in plan.probes_of(target)}
+    claimed = {result.case: result for result in read.results if result.target == target.name}
+    flaws = list(read.problems)
+    flaws += [f"case {case} is not among what was to be run" for case in claimed if case not in probes]
+    lines = [line for line in recorded_in(folder) if line.target == target.name]
+    with bits_of(folder, target.name) as bits:
+        return _derived(folder, plan, target, probes, claimed, lines, bits, flaws, info, entry)
+
+
+def _require_names(folder: Path, info: RunRecord) -> None:
+    """Raise NotCertifiable for a run of anything but pinned cases and a nonce's: a package of somebody else's must not
+    have us read what lies on this machine, or draw without end."""
+    pinned, _ = split_nonce(info["profile"])
+    if pinned not in PROFILES:
+        raise NotCertifiable(f"{folder}: a run of {info['profile'][:80]!a}; certificates are of {', '.join(PROFILES)}")
+    if not all(_ID.fullmatch(case) for case in info["selection"]["case"]):
+        raise NotCertifiable(f"{folder}: a run of cases that are named by more than their ids")
+
+
+def _target(folder: Path, plan: Plan, info: RunRecord, name: str) -> tuple[TargetRecord, Target]:
+    entries = {entry["name"]: entry for entry in info["targets"]}
+    if not name and len(entries) > 1:
+        raise NotCertifiable(f"{folder}: has several targets, say which with --target: {', '.join(entries)}")
+    chosen = name or next(iter(entries), "")
+    if chosen not in entries:
+        raise NotCertifiable(f"{folder}: has no target {chosen!r}, but {', '.join(entries)}")
+    (target,) = (target for target in plan.targets if target.name == chosen)
+    return entries[chosen], replace(target, expected="")
+
+
+def _derived(
+    folder: Path,
+    plan: Plan,
+    target: Target,
+    probes: Mapping[str, Probe],
+    claimed: Mapping[str, Result],
+    lines: Sequence[Recorded],
+    bits: memoryview | bytes,
+    flaws: list[str],
+    info: RunRecord,
+    entry: TargetRecord,
+) -> Derivation:
+    by_purpose: dict[str, dict[str, Recorded]] = {CASE: {}, FRESH: {}}
+    for line in lines:
+        kept_lines = by_purpose.get(line.purpose)
+        if kept_lines is None or line.case not in probes:
+            flaws.append(f"a record of {line.purpose} {line.case}, which is none of the run's")
+        elif line.case in kept_lines and not _superseded(kept_lines[line.case]):
+            flaws.append(f"two records of case {line.case} ({line.purpose})")
+        else:
+            kept_lines[line.case] = line
+    kept = Kept()
+    results: dict[str, Result] = {}
+    outcomes: dict[str, tuple[Outcome, ...]] = {}
+    again: dict[str, tuple[Outcome, ...]] = {}
+    for id, probe in probes.items():
+        first = by_purpose[CASE].get(id)
+        if first is None:
+            if id in claimed and claimed[id].verdict not in UNTRIED:
+                flaws.append(f"case {id} has a result, and nothing is recorded of it")
+            continue
+        try:
+            one = _tried(probe, first, bits, target.accuracy)
+        except MissingBits as error:
+            flaws.append(f"case {id}: {error}")
+            continue
+        outcomes[id] = one.outcomes
+        kept.offer(one)
+        printed = "\n".join(outcome.captured for outcome in one.outcomes if outcome.captured)
+        repeat = " ".join(probe.repeat(target.name))
+        results[id] = result_of(probe, target.name, one.judgement, one.seconds, None, repeat, printed)
+        if id in by_purpose[FRESH]:
+            try:
+                fresh = _tried(probe, by_purpose[FRESH][id], bits, target.accuracy)
+            except MissingBits as error:
+                flaws.append(f"case {id} in a fresh process: {error}")
+                continue
+            again[id] = fresh.outcomes
+            if fresh.judgement.verdict not in UNTRIED and differs(one.outcomes, fresh.outcomes):
+                results[id] = amended_by_fresh(results[id], fresh.judgement)
+    causes = explained(list(results.values()), probes, kept, target.accuracy)
+    final = tuple(replace(r, diagnosis=causes.get(r.case, ())) for r in results.values())
+    record = _described(folder, plan, target, final, probes, info, entry)
+    used = (*by_purpose[CASE].values(), *by_purpose[FRESH].values())
+    return Derivation(
+        folder, plan, target, probes, claimed, final, outcomes, again, tuple(flaws), info, entry, record, used
+    )
+
+
+def _superseded(line: Recorded) -> bool:
+    """Whether a record is of a target that was not there, so that a later one takes its place."""
+    return any(job.status in ("unavailable", "not-run") for job in line.jobs)
+
+
+def _tried(probe: Probe, line: Recorded, bits: memoryview | bytes, accuracy: str) -> Tried:
+    """What a target did with a case, and the verdict on that. Raises MissingBits."""
+    prepared = probe.prepare()
+    keys = [job.key for job in prepared.jobs]
+    if [job.key for job in line.jobs] != keys:
+        raise MissingBits(f"its jobs are {', '.join(keys)}, not those that were recorded")
+    outcomes = tuple(outcome_of(job, bits) for job in line.jobs)
+    for outcome, job in zip(outcomes, prepared.jobs, strict=True):
+        _require_outcome(outcome, job)
+    left_out = next((outcome for outcome in outcomes if outcome.status == "not-run"), None)
+    if left_out is not None:
+        judgement = Judgement(Verdict.NOT_RUN, message=left_out.message)
+    else:
+        judgement = prepared.judge(outcomes, accuracy)
+    return Tried(probe, prepared, outcomes, judgement)
+
+
+def _require_outcome(outcome: Outcome, job: Job) -> None:
+    """Raise MissingBits for what no worker can have reported: nothing returned would be nothing wrong."""
+    if outcome.status not in _STATUSES:
+        raise MissingBits(f"{outcome.status[:40]!a} is nothing that becomes of a job")
+    if outcome.status != "ran":
+        return
+    if len(outcome.outputs) != len(job.feeds):
+        raise MissingBits(f"{len(job.feeds)} runs were due, outputs of {len(outcome.outputs)} are recorded")
+    if not all(1 <= len(distinct) <= REPEATS for distinct in outcome.outputs):
+        raise MissingBits(f"every run is repeated {REPEATS} times, and other outcomes are recorded")
+
+
+def _described(
+    folder: Path,
+    plan: Plan,
+    target: Target,
+    results: Sequence[Result],
+    probes: Mapping[str, Probe],
+    info: RunRecord,
+    entry: TargetRecord,
+) -> RunRecord:
+    """run.json as it must be: all that rests on results anew, the rest as the run says it."""
+    one = TargetRun(target, dict(entry["description"]), entry["unavailable"], list(results))
+    one.findings = findings_of(results, probes)
+    one.disagreements = disagreements_of(results, probes)
+    one.seconds = entry["seconds"]
+    run = Run(plan, folder, datetime.fromisoformat(info["started"]), [one], seconds=info["seconds"])
+    run.complete = not run.lacking
+    record = description_of(run)
+    record["environment"] = info["environment"]
+    record["onnxspec"] = info["onnxspec"]
+    with contextlib.suppress(KeyError):
+        record["merged"] = info["merged"]
+    return _with_coverage(record, info)
+
+
+def _with_coverage(record: RunRecord, info: Mapping[str, Any]) -> RunRecord:
+    return record
+
+
+def differing(derivation: Derivation) -> Iterator[tuple[str, str, str]]:
+    """(case, claimed verdict, derived verdict) where a run and its record part."""
+    again = {result.case: result for result in derivation.results}
+    for case, result in derivation.claimed.items():
+        there = again[case].verdict.value if case in again else "not recorded"
+        if result.verdict.value != there and not (case not in again and result.verdict in UNTRIED):
+            yield case, result.verdict.value, there

@@ -1,0 +1,229 @@
+"""A certification package: all its files, made from what a run's record shows. Packing writes them, and verifying makes
+them again and compares."""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ..border.strict_json import MalformedJson, encode, typed
+from ..judging.judgement import UNTRIED
+from ..probes.drawn import split_nonce
+from ..results import lines
+from ..results.environment import version_of
+from ..results.evidence import slug
+from ..results.folder import JOURNAL, RESULTS, RUN
+from ..results.journal import Journal
+from ..results.recorded import CASE, FOLDER, FRESH, Recorder, bits_of
+from ..workers.worker_process import MEASURED
+from .derivation import Derivation, NotCertifiable
+from .placement import placement_of, unproved
+from .records import FORM, ChallengeRecord, MeasuredRecord, RowRecord, StatementRecord, SuiteRecord, WaiverRecord
+from .rows import interpretations_of, is_fresh, rows_of
+from .suite import case_digests, own_sources
+from .waivers import read_waivers
+
+__all__ = ["CERTIFICATE", "ENVIRONMENT", "REPORT", "RUN_FOLDER", "STATEMENT", "SUITE", "WAIVERS", "Claim", "Pages"]
+__all__ += ["files_of", "some_nonce"]
+
+STATEMENT, ENVIRONMENT, SUITE, WAIVERS = "STATEMENT.json", "ENVIRONMENT.json", "SUITE.json", "waivers.toml"
+CERTIFICATE, RUN_FOLDER, REPORT = "certificate.html", "run", "report"
+
+BELOW_CORE = ("smoke",)
+
+_TEXT = 200  # characters of a product's and a vendor's name
+_FINDINGS = 60
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What nobody can derive: who claims what when, and what they answer for.
+
+    chosen
+        Who chose the nonce: ``given`` to the command that ran the cases, or ``self-chosen`` by it.
+    waivers
+        The file of waivers; empty for none.
+    """
+
+    product: str
+    vendor: str
+    date: datetime.date
+    chosen: str
+    waivers: bytes = b""
+
+    def checked(self) -> tuple[WaiverRecord, ...]:
+        """The waivers. Raises NotCertifiable for a name that no page can show, and WaiverError."""
+        for key, text in (("product", self.product), ("vendor", self.vendor)):
+            if not text.strip() or len(text) > _TEXT or not text.isprintable():
+                raise NotCertifiable(f"{key}: a line of up to {_TEXT} printable characters, not {text[:40]!r}")
+        return read_waivers(self.waivers, WAIVERS) if self.waivers else ()
+
+
+Pages = Callable[[Path, StatementRecord, SuiteRecord, MeasuredRecord], Mapping[str, bytes]]
+"""From a run folder and what is stated to the pages that people read, by their paths in the package."""
+
+
+def some_nonce() -> str:
+    """A nonce that nobody has thought of before."""
+    return secrets.token_hex(8)
+
+
+def files_of(derivation: Derivation, claim: Claim, pages: Pages) -> dict[str, bytes]:
+    """Every file of a package but its manifest. Raises NotCertifiable, WaiverError and OSError."""
+    waivers = claim.checked()
+    measured = measured_of(derivation)
+    suite = suite_of(derivation)
+    statement = statement_of(derivation, claim, waivers)
+    found = {
+        STATEMENT: _json(statement),
+        ENVIRONMENT: _json(measured),
+        SUITE: _json(suite),
+        **({WAIVERS: claim.waivers} if claim.waivers else {}),
+    }
+    with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
+        folder = Path(temporary) / RUN_FOLDER
+        write_run(derivation, folder)
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                found[f"{RUN_FOLDER}/{path.relative_to(folder).as_posix()}"] = path.read_bytes()
+        found.update(pages(folder, statement, suite, measured))
+    return found
+
+
+def _json(record: msgspec.Struct) -> bytes:
+    return encode(record, indent=1).encode("ascii") + b"\n"
+
+
+def write_run(derivation: Derivation, folder: Path) -> None:
+    """Write a run folder with what is derived, and with the record that it rests on. Raises OSError."""
+    name = derivation.target.name
+    results = {result.case: result for result in derivation.results}
+    by_purpose = {
+        purpose: {line.case: line for line in derivation.lines if line.purpose == purpose} for purpose in (CASE, FRESH)
+    }
+    with (
+        bits_of(derivation.folder, name) as bits,
+        Journal(folder) as journal,
+        Recorder(folder) as recorder,
+    ):
+        journal.append(lines.begun_of(derivation.record))
+        journal.append(lines.TargetStarted(target=name, description=derivation.entry["description"]))
+        for purpose in (CASE, FRESH):
+            for case in derivation.probes:
+                line = by_purpose[purpose].get(case)
+                if line is None or case not in results:
+                    continue
+                jobs = recorder.adopt(name, line.jobs, bits)
+                journal.append(lines.Recorded(purpose=purpose, target=name, case=case, jobs=jobs))
+                if purpose == CASE:
+                    journal.append(lines.Observed(result=results[case]))
+        journal.append(
+            lines.TargetFinished(target=name, seconds=derivation.entry["seconds"]),
+            lines.Ended(complete=derivation.record["complete"], seconds=derivation.info["seconds"]),
+        )
+        journal.publish()
+        journal.describe(derivation.record)
+
+
+def measured_of(derivation: Derivation) -> MeasuredRecord:
+    """ENVIRONMENT.json. Raises NotCertifiable where what a worker has measured is of no such form."""
+    description = dict(derivation.entry["description"])
+    measured = description.pop(MEASURED, {})
+    fields = measured if isinstance(measured, dict) and "error" not in measured else {}
+    fixed = {
+        "description": description,
+        "adapter": derivation.target.adapter,
+        "options": dict(derivation.target.options),
+        "wrap": derivation.target.wrap,
+        "measured": bool(fields),
+        "parent": dict(derivation.info["environment"]),
+        "started": derivation.info["started"],
+    }
+    try:
+        return typed({**fields, **fixed}, MeasuredRecord)
+    except MalformedJson as error:
+        raise NotCertifiable(f"what the worker has measured: {error}") from None
+
+
+def suite_of(derivation: Derivation) -> SuiteRecord:
+    """SUITE.json, of the suite that is installed."""
+    profile, nonce = split_nonce(derivation.plan.selection.profile)
+    digests = derivation.record["digests"]
+    return SuiteRecord(
+        onnxspec=version_of("onnxspec") or "",
+        sources=own_sources(),
+        profile=profile,
+        nonce=nonce,
+        profiles={name: digest for name, digest in digests.items() if name != "nonce"},
+        cases=case_digests(derivation.probes.values()),
+        coverage=None,
+    )
+
+
+def statement_of(derivation: Derivation, claim: Claim, waivers: Sequence[WaiverRecord]) -> StatementRecord:
+    """STATEMENT.json."""
+    description = derivation.entry["description"]
+    profile, nonce = split_nonce(derivation.plan.selection.profile)
+    provider = str(description.get("provider") or derivation.target.options.get("provider") or "")
+    wrapped = bool(derivation.target.wrap)
+    trial = tuple(_trial(derivation, profile, nonce, provider))
+    rows = rows_of(derivation.probes, derivation.results, derivation.target.accuracy, waivers, claim.date)
+    fresh = sum(is_fresh(probe) for probe in derivation.probes.values())
+    answers = interpretations_of(derivation.probes, derivation.results)
+    findings = derivation.record["targets"][0]["findings"]
+    return StatementRecord(
+        form=FORM,
+        kind="trial" if trial else "certificate",
+        trial_because=trial,
+        product=claim.product,
+        vendor=claim.vendor,
+        date=claim.date.isoformat(),
+        target=derivation.target.name,
+        runtime=str(description.get("runtime", "")),
+        runtime_version=str(description.get("version", "")),
+        provider=provider,
+        accuracy=derivation.target.accuracy,
+        profile=profile,
+        placement=placement_of(provider, wrapped, derivation.outcomes),
+        challenge=ChallengeRecord(nonce=nonce, chosen=claim.chosen if nonce else "none", cases=fresh),
+        fresh_process=len(derivation.fresh),
+        waivers=tuple(waivers),
+        rows=tuple(map(_granting_nothing, rows)) if trial else rows,
+        interpretations={op: {q: " and ".join(a) for q, a in asked.items()} for op, asked in answers.items()},
+        findings=tuple(f"{f['verdict']}: {f['title']} ({len(f['cases'])} cases)" for f in findings[:_FINDINGS]),
+    )
+
+
+def _granting_nothing(row: RowRecord) -> RowRecord:
+    return msgspec.structs.replace(row, status="none", level="")
+
+
+def _trial(derivation: Derivation, profile: str, nonce: str, provider: str) -> list[str]:
+    """Why a package grants nothing."""
+    found = []
+    if profile in BELOW_CORE:
+        found.append(f"profile {profile} is below core")
+    if not nonce:
+        found.append("there is no block of fresh cases: run it with --nonce")
+    if derivation.plan.selection.cases:
+        found.append("the run was narrowed to single cases")
+    there = {result.case for result in derivation.results if result.verdict not in UNTRIED}
+    if missing := len(derivation.probes.keys() - there):
+        found.append(f"{missing} of {len(derivation.probes)} cases were not run")
+    if open_cases := list(unproved(provider, bool(derivation.target.wrap), derivation.outcomes)):
+        found.append(f"{len(open_cases)} cases ran without proof of where, such as {open_cases[0]}")
+    if not derivation.fresh and len(derivation.probes) >= 8:
+        found.append("no case was run once more in a fresh process")
+    return found
+
+
+def names_of(target: str) -> tuple[str, ...]:
+    """The files of a package's run folder."""
+    run = (JOURNAL, RESULTS, RUN, f"{FOLDER}/{slug(target)}.bits")
+    return tuple(f"{RUN_FOLDER}/{name}" for name in run)

@@ -1,0 +1,46 @@
+"""Where models ran: read case by case from what the runtime itself put down."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from ..workers.job import Outcome
+from .records import PlacementRecord
+
+__all__ = ["placement_of", "unproved"]
+
+_CPU = "CPUExecutionProvider"
+_SOURCES = {"assignment record": "record", "profile": "profile"}
+_NODE = re.compile(r"(\w+): (\S+)")
+_SURROUNDINGS = ("Cast", "QuantizeLinear", "DequantizeLinear", "Neg", "Add", "Squeeze")
+"""Operators that a wrap puts around a node, which need not run where it does."""
+
+
+def placement_of(provider: str, wrapped: bool, outcomes: Mapping[str, tuple[Outcome, ...]]) -> PlacementRecord:
+    """How it is shown that models ran on a provider; a target without one, or on the CPU's, needs no proof."""
+    if not provider or provider == _CPU:
+        return PlacementRecord(proof="not needed", provider=provider, cases=0)
+    ran = [[outcome for outcome in some if outcome.status == "ran"] for some in outcomes.values()]
+    sources = [{_source(outcome.proof, provider, wrapped) for outcome in some} for some in ran if some]
+    kinds = set().union(*sources) - {""}
+    kind = "none" if not kinds else kinds.pop() if len(kinds) == 1 else "mixed"
+    return PlacementRecord(proof=kind, provider=provider, cases=sum("" not in each for each in sources))
+
+
+def unproved(provider: str, wrapped: bool, outcomes: Mapping[str, tuple[Outcome, ...]]) -> Iterator[str]:
+    """Cases that ran and are not shown to have run on the provider."""
+    if provider and provider != _CPU:
+        for case, some in outcomes.items():
+            if any(o.status == "ran" and not _source(o.proof, provider, wrapped) for o in some):
+                yield case
+
+
+def _source(proof: str, provider: str, wrapped: bool) -> str:
+    """What kind of proof that is; empty where it proves nothing. A long one ends in the mark of what was cut off."""
+    kind, _, nodes = proof.partition(": ")
+    if kind not in _SOURCES:
+        return ""
+    told = [match for node in nodes.split("; ") if (match := _NODE.match(node)) is not None]
+    counting = [match[1] for match in told if not (wrapped and match[2] in _SURROUNDINGS)]
+    return _SOURCES[kind] if counting and all(where == provider for where in counting) else ""

@@ -1,0 +1,252 @@
+"""What a certification package says, as types: checked wherever it is read, and published as JSON Schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from ..results.result import Count
+
+__all__ = ["FORM", "ChallengeRecord", "DeviceRecord", "ExceptionRecord", "FileRecord", "LevelRecord", "LibraryRecord"]
+__all__ += ["ManifestRecord", "MeasuredRecord", "PackageRecord", "PlacementRecord", "RowRecord", "StatementRecord"]
+__all__ += ["SuiteRecord", "WaiverRecord"]
+
+FORM = 1
+"""The version of the package's form."""
+
+
+class FileRecord(Struct, frozen=True, kw_only=True):
+    """A file of a package: its path in it, with slashes, its size in bytes, and the SHA-256 of its content."""
+
+    path: str
+    size: Count
+    sha256: str
+
+
+class ManifestRecord(Struct, frozen=True, kw_only=True):
+    """MANIFEST.json: every other file of the package, sorted by path."""
+
+    form: int
+    files: tuple[FileRecord, ...]
+
+
+class WaiverRecord(Struct, frozen=True, kw_only=True):
+    """A failure that somebody answers for. What is empty narrows nothing.
+
+    clause
+        Id of the clause that is broken, or a pattern of ids with ``*``; empty for failures that break none.
+    verdict
+        The failing verdict, where no clause is named: ``crashed``, ``timed-out``, ...
+    features
+        The case has all of these.
+    reason, owner
+        Why it is accepted, and who answers for that.
+    expires
+        The last day on which it holds, as YYYY-MM-DD.
+    """
+
+    reason: str
+    owner: str
+    expires: str
+    op: str = ""
+    clause: str = ""
+    verdict: str = ""
+    versions: tuple[Count, ...] = ()
+    types: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+
+
+class ExceptionRecord(Struct, frozen=True, kw_only=True):
+    """Failures beyond what a level requires, which a waiver covers: the waiver's number, from 1, and how many."""
+
+    waiver: Count
+    cases: Count
+
+
+class LevelRecord(Struct, frozen=True, kw_only=True):
+    """Whether a level is reached, and what stands against it, a line each.
+
+    status
+        ``reached``, ``exceptions`` or ``denied``.
+    cases, passed
+        Cases that belong to the level, and those of them that pass.
+    inconclusive
+        Share of the level's elements that could not be judged, from 0 to 1.
+    """
+
+    level: str
+    status: str
+    cases: Count
+    passed: Count
+    inconclusive: float
+    against: tuple[str, ...]
+
+
+class RowRecord(Struct, frozen=True, kw_only=True):
+    """What is certified of one operator version and type, judged by one accuracy class.
+
+    status, level
+        ``certified``, ``exceptions`` or ``none``, and the highest level that is reached so; empty for none.
+    cases, fresh
+        Cases that were planned, and those of them that the nonce asked for.
+    verdicts
+        How many cases have which verdict.
+    failing
+        Failing results but for forbidden models that ran, which are ``not_rejected``.
+    lacks
+        Features, of those that levels require, with which every case was declined.
+    """
+
+    op: str
+    domain: str
+    version: Count
+    type: str
+    accuracy: str
+    status: str
+    level: str
+    cases: Count
+    fresh: Count
+    verdicts: dict[str, Count]
+    failing: Count
+    not_rejected: Count
+    nondeterministic: Count
+    lacks: tuple[str, ...]
+    levels: tuple[LevelRecord, ...]
+    exceptions: tuple[ExceptionRecord, ...]
+
+
+class PlacementRecord(Struct, frozen=True, kw_only=True):
+    """Where models ran: ``proof`` is ``record``, ``profile``, ``mixed``, ``not needed`` or ``none``, of `provider`;
+    ``cases`` is how many are so proved."""
+
+    proof: str
+    provider: str
+    cases: Count
+
+
+class ChallengeRecord(Struct, frozen=True, kw_only=True):
+    """The nonce, who chose it, and how many fresh cases it asked for.
+
+    chosen
+        ``given`` to the command that ran the cases, ``self-chosen`` by it, or ``none`` where there is none.
+    """
+
+    nonce: str
+    chosen: str
+    cases: Count
+
+
+class StatementRecord(Struct, frozen=True, kw_only=True):
+    """STATEMENT.json: what is claimed, of which product, by whom.
+
+    kind
+        ``certificate``, or ``trial``, which grants nothing; ``trial_because`` says why, a line each.
+    target, runtime, runtime_version
+        The target's name, and what it says of itself.
+    fresh_process
+        Cases that were run once more in a process of their own.
+    findings
+        Titles of all findings, each with its verdict and how many cases show it.
+    date
+        The day on which the package was made, as YYYY-MM-DD.
+    """
+
+    form: int
+    kind: str
+    trial_because: tuple[str, ...]
+    product: str
+    vendor: str
+    date: str
+    target: str
+    runtime: str
+    runtime_version: str
+    provider: str
+    accuracy: str
+    profile: str
+    placement: PlacementRecord
+    challenge: ChallengeRecord
+    fresh_process: Count
+    waivers: tuple[WaiverRecord, ...]
+    rows: tuple[RowRecord, ...]
+    interpretations: dict[str, dict[str, str]]
+    findings: tuple[str, ...]
+
+
+class PackageRecord(Struct, kw_only=True):
+    """A Python package of which something is loaded in the worker. ``sha256`` is over the names and digests of its own
+    ``files``; of what an installer writes beside them nothing counts."""
+
+    name: str
+    version: str
+    files: Count
+    sha256: str
+
+
+class LibraryRecord(Struct, kw_only=True):
+    """A shared library that is loaded in the worker and belongs to no package."""
+
+    name: str
+    size: Count
+    sha256: str
+
+
+class DeviceRecord(Struct, kw_only=True):
+    """A display controller or processing accelerator of the worker's machine, as its bus names it."""
+
+    place: str
+    id: str
+    driver: str
+    driver_version: str
+    # The name of a key, and a word of Python.
+    kind: str = ""
+
+
+class MeasuredRecord(Struct, kw_only=True):
+    """ENVIRONMENT.json: what the worker says of itself and has measured of the process that it is.
+
+    description
+        What the adapter says: runtime, version, provider, options, device.
+    options
+        What the target was asked for with.
+    parent
+        Where the command ran that started the worker.
+    """
+
+    description: dict[str, Any]
+    adapter: str
+    options: dict[str, Any]
+    wrap: str
+    measured: bool
+    python: str = ""
+    system: str = ""
+    machine: str = ""
+    processor: str = ""
+    processors: Count = 0
+    devices: tuple[DeviceRecord, ...] = ()
+    packages: tuple[PackageRecord, ...] = ()
+    libraries: tuple[LibraryRecord, ...] = ()
+    parent: dict[str, Any] = {}
+    started: str = ""
+
+
+class SuiteRecord(Struct, frozen=True, kw_only=True):
+    """SUITE.json: by what was judged.
+
+    sources
+        SHA-256 over onnxspec's own files.
+    profiles
+        Operator version to the digest that its profile is pinned with.
+    cases
+        Operator version to the digest of its cases in this package, all bytes of their inputs included.
+    coverage
+        What the target lacks and what was run in its place, as run.json has it; None where nothing was.
+    """
+
+    onnxspec: str
+    sources: str
+    profile: str
+    nonce: str
+    profiles: dict[str, str]
+    cases: dict[str, str]
+    coverage: dict[str, Any] | None = None

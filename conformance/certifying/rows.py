@@ -1,0 +1,194 @@
+"""What results certify: for every operator version and type the level that is reached, and what stands against others.
+
+docs/certification.md defines the levels in words; this is the definition.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+from ...cases import Spec, family_of
+from ...cases.specs.level import Level
+from ...reference.documents.interpretations import ASKED_ANEW
+from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
+from ..probes.probe import Probe, SpecProbe
+from ..probes.wrapped import WrapProbe
+from ..results.result import Result
+from .records import ExceptionRecord, LevelRecord, RowRecord, WaiverRecord
+from .waivers import covering
+
+__all__ = ["INCONCLUSIVE", "interpretations_of", "rows_of", "spec_of"]
+
+INCONCLUSIVE = 0.25
+"""Share of a level's elements that may be left open. Elements are open where a sum may leave the range of the type or
+an error bound is wider than the signal allows, which no target can help; a quarter is twice what any type has on a
+target that does everything (docs/certification.md gives the shares), and far below what a target can hide in."""
+
+_DENYING = FAILING - {Verdict.NOT_REJECTED}
+"""A forbidden model that ran is told, and denies no level: no customer's model is forbidden."""
+
+_NAMED = 3  # cases that a line names
+
+
+def spec_of(probe: Probe) -> Spec | None:
+    """The spec that a probe is rebuilt from, None where it has none."""
+    inner = probe.probe if isinstance(probe, WrapProbe) else probe
+    return inner.spec if isinstance(inner, SpecProbe) else None
+
+
+def interpretations_of(probes: Mapping[str, Probe], results: Sequence[Result]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """By operator and open question the answers that passing results give, the usual one first. More than one is an
+    inconsistency: a target may take any of them, but the same one everywhere."""
+    votes: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    for result in results:
+        if result.verdict is Verdict.PASS and "illegal" not in probes[result.case].features:
+            for question, answer in result.interpretations.items():
+                if question not in ASKED_ANEW:
+                    votes[result.op][question][answer] += 1
+    return {
+        op: {name: tuple(answer for answer, _ in votes[op][name].most_common()) for name in sorted(votes[op])}
+        for op in sorted(votes)
+    }
+
+
+def rows_of(
+    probes: Mapping[str, Probe],
+    results: Sequence[Result],
+    accuracy: str,
+    waivers: Sequence[WaiverRecord],
+    day: datetime.date,
+) -> tuple[RowRecord, ...]:
+    """The rows of a statement, one for every operator version and type that there are cases of.
+
+    probes
+        What was planned, by id.
+    results
+        One of each of them at most. What is missing counts as not run.
+    accuracy
+        Name of the accuracy class that the target was judged by.
+    day
+        That on which waivers must hold.
+    """
+    by_case = {result.case: result for result in results}
+    grouped: dict[tuple[str, int, str], list[Probe]] = defaultdict(list)
+    for probe in probes.values():
+        grouped[probe.op, probe.version, probe.type].append(probe)
+    mixed = {
+        op: [name for name, answers in questions.items() if len(answers) > 1]
+        for op, questions in interpretations_of(probes, results).items()
+    }
+    return tuple(_row(some, by_case, accuracy, waivers, day, mixed.get(some[0].op, [])) for some in grouped.values())
+
+
+def _row(
+    probes: Sequence[Probe],
+    results: Mapping[str, Result],
+    accuracy: str,
+    waivers: Sequence[WaiverRecord],
+    day: datetime.date,
+    mixed: Sequence[str],
+) -> RowRecord:
+    first = probes[0]
+    verdicts = {probe.id: _verdict(probe, results) for probe in probes}
+    failing = [probe for probe in probes if verdicts[probe.id] in _DENYING]
+    covered = {probe.id: covering(waivers, probe, results[probe.id], day) for probe in failing}
+    levels = family_of(first.op).levels(first.op, first.version)
+    records = [_level(level, probes, verdicts, results, covered, mixed) for level in levels]
+    reached = [record for record in records if record.status == "reached"]
+    excepted = [record for record in records if record.status == "exceptions"]
+    numbers = Counter(number for number in covered.values() if number is not None)
+    required = dict.fromkeys(feature for level in levels for feature in level.requires)
+    return RowRecord(
+        op=first.op,
+        domain=first.domain,
+        version=first.version,
+        type=first.type,
+        accuracy=accuracy,
+        status="certified" if reached else "exceptions" if excepted else "none",
+        level=(reached or excepted)[-1].level if reached or excepted else "",
+        cases=len(probes),
+        fresh=sum(is_fresh(probe) for probe in probes),
+        verdicts=dict(sorted(Counter(verdict.value for verdict in verdicts.values()).items())),
+        failing=len(failing),
+        not_rejected=sum(verdict is Verdict.NOT_REJECTED for verdict in verdicts.values()),
+        nondeterministic=sum("nondeterministic" in results[p.id].flags for p in probes if p.id in results),
+        lacks=tuple(feature for feature in required if _lacking(feature, probes, verdicts)),
+        levels=tuple(records),
+        exceptions=tuple(ExceptionRecord(waiver=n, cases=count) for n, count in sorted(numbers.items())),
+    )
+
+
+def is_fresh(probe: Probe) -> bool:
+    """Whether a nonce asked for it, and no profile."""
+    inner = probe.probe if isinstance(probe, WrapProbe) else probe
+    return isinstance(inner, SpecProbe) and inner.fresh
+
+
+def _verdict(probe: Probe, results: Mapping[str, Result]) -> Verdict:
+    return results[probe.id].verdict if probe.id in results else Verdict.NOT_RUN
+
+
+def _lacking(feature: str, probes: Sequence[Probe], verdicts: Mapping[str, Verdict]) -> bool:
+    """Whether all that has a feature was declined."""
+    having = [verdicts[probe.id] for probe in probes if feature in probe.features]
+    return bool(having) and all(verdict in DECLINED for verdict in having)
+
+
+def _level(
+    level: Level,
+    probes: Sequence[Probe],
+    verdicts: Mapping[str, Verdict],
+    results: Mapping[str, Result],
+    covered: Mapping[str, int | None],
+    mixed: Sequence[str],
+) -> LevelRecord:
+    members = [p for p in probes if (spec := spec_of(p)) is not None and not spec.illegal and level.holds(spec)]
+    passed = [probe for probe in members if verdicts[probe.id] is Verdict.PASS]
+    against: list[str] = []
+    for kinds, words in (
+        (UNTRIED, "were not run"),
+        (DECLINED, "are not supported"),
+        (_DENYING, "fail"),
+    ):
+        hit = [probe.id for probe in members if verdicts[probe.id] in kinds]
+        if hit:
+            waived = " (a waiver covers no case that the level requires)" if any(covered.get(id) for id in hit) else ""
+            against.append(f"{len(hit)} of its {len(members)} cases {words}{waived}: {_listed(hit)}")
+    shown = frozenset[str]().union(*(probe.features for probe in passed))
+    if missing := [feature for feature in level.requires if feature not in shown]:
+        against.append(f"no case that passes has {', '.join(missing)}")
+    open_share = _open_share(members, results)
+    if open_share > INCONCLUSIVE:
+        against.append(f"{open_share:.0%} of its elements could not be judged, {INCONCLUSIVE:.0%} may be")
+    if mixed:
+        against.append(f"answers an open question in more than one way: {', '.join(mixed)}")
+    of_level = {probe.id for probe in members}
+    beyond = [id for id in covered if id not in of_level]
+    if unanswered := [id for id in beyond if covered[id] is None]:
+        against.append(f"{len(unanswered)} of the cases beyond it fail: {_listed(unanswered)}")
+    status = "denied" if against else "exceptions" if beyond else "reached"
+    return LevelRecord(
+        level=level.name,
+        status=status,
+        cases=len(members),
+        passed=len(passed),
+        inconclusive=round(open_share, 4),
+        against=tuple(against),
+    )
+
+
+def _open_share(members: Sequence[Probe], results: Mapping[str, Result]) -> float:
+    """Share of elements that were not judged, of the cases in which there were numbers to judge."""
+    there = [results[p.id] for p in members if p.id in results and results[p.id].verdict in _NUMBERS]
+    elements = sum(result.elements for result in there)
+    return 1 - sum(result.judged for result in there) / elements if elements else 0.0
+
+
+_NUMBERS = frozenset({Verdict.PASS, Verdict.INCONCLUSIVE})
+
+
+def _listed(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+    return f"{', '.join(ids[:_NAMED])}{more}"

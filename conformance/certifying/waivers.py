@@ -1,0 +1,118 @@
+"""Waivers: failures that somebody answers for, read from a TOML file.
+
+::
+
+    [[waiver]]
+    op = "LSTM"
+    clause = "lstm.activations.*"       # or verdict = "crashed", for what breaks no clause
+    types = ["float32"]
+    reason = "ThresholdedRelu without an alpha; fixed in 2.4"
+    owner = "Jo Doe, runtime team"
+    expires = 2027-03-31
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from ...reference import FORMATS, clauses_of, operator_names
+from ..judging.judgement import FAILING
+from ..probes.probe import Probe
+from ..results.result import Result
+from ..targets.toml_lines import line_of, parse_toml
+from .records import WaiverRecord
+
+__all__ = ["LONGEST", "MOST", "WaiverError", "covering", "expired", "read_waivers"]
+
+MOST = 100
+"""Waivers of one file: whoever needs more has nothing to certify."""
+
+LONGEST = 1 << 18
+"""Bytes of a file of waivers."""
+
+_TEXT = 500  # characters of a reason or an owner
+
+
+class WaiverError(ValueError):
+    """A file of waivers is wrong; the text names the file, the line and the key, in one line."""
+
+
+def read_waivers(content: bytes, place: str) -> tuple[WaiverRecord, ...]:
+    """The waivers of a file. Raises WaiverError."""
+    if len(content) > LONGEST:
+        raise WaiverError(f"{place}: more than {LONGEST >> 10} KiB")
+    try:
+        text = content.decode("utf-8").replace("\r\n", "\n")
+        tables = parse_toml(text)
+    except ValueError as error:
+        raise WaiverError(f"{place}: {error}") from None
+    rows = tables.pop("waiver", [])
+    if tables or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows) or len(rows) > MOST:
+        raise WaiverError(f"{place}: holds tables [[waiver]], {MOST} at most, and nothing else")
+    found = []
+    for number, row in enumerate(rows):
+        try:
+            found.append(_waiver(row))
+        except ValueError as error:
+            line = line_of(text, ("waiver", number))
+            where = place if line is None else f"{place}:{line}"
+            raise WaiverError(f"{where}: waiver {number + 1}: {error}") from None
+    return tuple(found)
+
+
+def _waiver(row: dict[str, object]) -> WaiverRecord:
+    """The waiver of a table. Raises ValueError."""
+    if unknown := sorted(row.keys() - set(WaiverRecord.__struct_fields__)):
+        raise ValueError(f"unknown key {unknown[0]!r}; known: {', '.join(WaiverRecord.__struct_fields__)}")
+    if isinstance(day := row.get("expires"), datetime.date) and not isinstance(day, datetime.datetime):
+        row = {**row, "expires": day.isoformat()}
+    waiver = msgspec.convert(row, WaiverRecord)  # its ValidationError is a ValueError
+    for key in ("reason", "owner"):
+        if not 0 < len(getattr(waiver, key).strip()) <= _TEXT:
+            raise ValueError(f"{key} is a text of up to {_TEXT} characters")
+    _day(waiver)
+    if bool(waiver.clause) == bool(waiver.verdict):
+        raise ValueError("names a clause or, for what breaks none, a verdict: one of them")
+    if waiver.verdict and waiver.verdict not in {verdict.value for verdict in FAILING}:
+        raise ValueError(f"{waiver.verdict!r} is no failing verdict")
+    if waiver.op and waiver.op not in operator_names():
+        raise ValueError(f"there is no operator {waiver.op!r}")
+    ops = (waiver.op,) if waiver.op else operator_names()
+    known = [clause.id for op in ops for clause in clauses_of(op)]
+    if waiver.clause and not any(fnmatchcase(id, waiver.clause) for id in known):
+        raise ValueError(f"no clause is {waiver.clause!r}; 'onnxspec clauses' lists them")
+    if strange := [kind for kind in waiver.types if kind not in FORMATS]:
+        raise ValueError(f"there is no type {strange[0]!r}")
+    return waiver
+
+
+def _day(waiver: WaiverRecord) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(waiver.expires)
+    except ValueError:
+        raise ValueError(f"expires: {waiver.expires!r} is no day like 2027-03-31") from None
+
+
+def expired(waiver: WaiverRecord, day: datetime.date) -> bool:
+    """Whether a waiver does not hold any more on a day."""
+    return _day(waiver) < day
+
+
+def covering(waivers: Sequence[WaiverRecord], probe: Probe, result: Result, day: datetime.date) -> int | None:
+    """The number, from 1, of the first waiver that covers a failing result on a day; None where none does."""
+    for number, waiver in enumerate(waivers, 1):
+        if (
+            (not waiver.op or probe.op == waiver.op)
+            and (not waiver.clause or fnmatchcase(result.clause or "", waiver.clause))
+            and (not waiver.verdict or result.verdict.value == waiver.verdict)
+            and (not waiver.versions or probe.version in waiver.versions)
+            and (not waiver.types or probe.type in waiver.types)
+            and set(waiver.features) <= probe.features
+            and not expired(waiver, day)
+        ):
+            return number
+    return None

@@ -1,0 +1,191 @@
+"""The application: which commands there are, and how they describe themselves.
+
+Nothing but typer is loaded here. A command is loaded when it is asked for, since what most of them need takes a second
+to load, and help and completion should not wait for it. Value names are words, the same ones in every version of typer.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+import typer.core
+import typer.main
+
+__all__ = ["COMMANDS", "App", "Command", "app", "main"]
+
+# Typer has the class of all usage errors, but under no name of its own.
+_USAGE: Any = typer.BadParameter.__base__
+
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "run": ("main", "Run the cases on targets, compare, and say what is wrong."),
+    "list": ("main", "List the cases of a profile, one a line."),
+    "check": (
+        "check",
+        "Find the recurrent nodes of models that break their operator's document, without running anything.",
+    ),
+    "clauses": ("clauses", "Show the clauses of an operator, or of all."),
+    "diff": ("report", "Say what got worse, better or otherwise different between two runs."),
+    "generate": ("directories", "Write cases as ONNX test-case directories, with a manifest."),
+    "verify-cases": ("directories", "Compare generated directories with their manifest."),
+    "explain": ("explain", "Show one case, step by step."),
+    "fuzz": ("fuzz", "Search for failures beyond the profiles, and make each as small as it can be."),
+    "merge": ("merge", "Put the shards of a run together, or several runs."),
+    "prove": ("prove", "Prove that the suite catches faults and accuses nobody."),
+    "quantize": ("quantize", "Say what an LSTM case loses as an ExtendedLSTM."),
+    "report": ("report", "Put several runs side by side in one report."),
+    "gallery": (
+        "report",
+        "Write a page on what runtimes do: a paragraph for each finding, with the command that shows it.",
+    ),
+    "certify": (
+        "certify",
+        "Make a package that certifies what a runtime does, for anybody to verify without the hardware.",
+    ),
+    "verify": (
+        "certify",
+        "Verify a certification package: recompute all that it claims from what the target returned.",
+    ),
+    "targets": ("targets", "List the targets, and what installs those that are missing."),
+}
+"""Each command, in the order of the help: the module that has it, and the first sentence of its help."""
+
+
+class Command(typer.core.TyperCommand):
+    """A command whose help names arguments by the words that they were given, and no type of Python."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """``[OPTIONS] RUN...``."""
+        words = (_word(a) if a.required else f"[{_word(a)}]" for a in self._arguments())
+        return ["[OPTIONS]", *words]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The arguments, and then the options."""
+        arguments = [(_word(argument), argument.help or "") for argument in self._arguments()]
+        if arguments:
+            with formatter.section("Arguments"):
+                formatter.write_dl(arguments)
+        with formatter.section("Options"):
+            formatter.write_dl([*self._options(ctx)])
+
+    def _options(self, ctx: Any) -> Iterator[tuple[str, str]]:
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx) if option.param_type_name == "option" else None
+            if record is not None:
+                yield record[0], f"{record[1]} May be repeated." if option.multiple else record[1]
+
+    def _arguments(self) -> Iterator[Any]:
+        return (p for p in self.params if p.param_type_name == "argument" and not getattr(p, "hidden", False))
+
+
+def _word(argument: Any) -> str:
+    word: str = argument.metavar or argument.name.upper()
+    return word
+
+
+class _Loaded(Mapping[str, Any]):
+    """The commands by name, each loaded as soon as it is looked at."""
+
+    def __getitem__(self, name: str) -> Any:
+        module, _ = COMMANDS[name]
+        importlib.import_module(f".{module}", __package__)
+        (info,) = (i for i in app.registered_commands if (i.name or _name_of(i.callback)) == name)
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+        alone.registered_commands = [info]
+        alone.info.context_settings = app.info.context_settings
+        return typer.main.get_command(alone)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+def _name_of(callback: Any) -> str:
+    name: str = callback.__name__
+    return name
+
+
+class Group(typer.core.TyperGroup):
+    """The command ``onnxspec``, which loads a command where one is asked for."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "commands": None})
+        self.commands = _Loaded()  # type: ignore[assignment] # nobody adds to it
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The first sentence of each, from the table."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+class App(typer.Typer):
+    """An application whose commands are of this kind."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        """As that of typer."""
+        return super().command(name, **{"cls": Command, **settings})
+
+
+app = App(
+    name="onnxspec",
+    cls=Group,
+    help="Does this runtime compute what the operator's document says, on every legal configuration?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from ..results.environment import version_of
+
+        print(f"onnxspec {version_of('onnxspec') or 'unknown'}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Entry point of the command ``onnxspec``."""
+    # What is closed (">&-") is nowhere; it stays open as long as the process.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False, prog_name="onnxspec")
+    except _USAGE as error:
+        from .command import warn
+
+        place = error.ctx.command_path if error.ctx is not None else "onnxspec"
+        warn(f"{place}: {error.format_message()} See {place} --help.", "red")
+        code = error.exit_code
+    except typer.Abort:
+        code = 130
+    except OSError as error:
+        from .command import warn, why
+        from .terminal import drop
+
+        if error.filename is not None:
+            raise
+        drop(sys.stdout)  # nothing but the standard output has no name
+        warn(f"onnxspec: {why(error)}", "red")
+        code = 2
+    sys.exit(code if sys.argv[1:] else 2)

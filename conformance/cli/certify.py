@@ -1,0 +1,252 @@
+"""``onnxspec certify``: a run as a package that anybody can verify; ``onnxspec verify``: such a package, verified."""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, NoReturn, Optional
+
+import typer
+
+from ..certifying.archive import NoPackage, read_package, write_package
+from ..certifying.comparing import changes_since
+from ..certifying.derivation import Derivation, NotCertifiable, derived, differing
+from ..certifying.packing import Claim, files_of, some_nonce
+from ..certifying.records import StatementRecord
+from ..certifying.resemblance import resemblances
+from ..certifying.verifying import Verification, verify
+from ..certifying.waivers import LONGEST, WaiverError
+from ..probes.drawn import nonce_profile_name
+from ..probes.selection import UnknownName, select_probes
+from ..results.journal import Journal, OccupiedFolder, fresh_folder
+from ..running.engine import execute
+from ..running.merge import MergeError, merge
+from ..running.run import Plan
+from ..targets.target import TargetError
+from .command import (
+    Ops,
+    ProfileName,
+    TargetsFile,
+    Types,
+    Versions,
+    app,
+    command_given,
+    fail,
+    say,
+    selection_of,
+    targets_of,
+    warn,
+    why,
+)
+from .display import RunDisplay
+from .terminal import console_on
+
+__all__ = ["certify", "verify_package"]
+
+
+@app.command()
+def certify(
+    context: typer.Context,
+    runs: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Argument(
+            metavar="[RUN...]", help="Folders that 'onnxspec run --nonce' has written: a run, or its shards."
+        ),
+    ] = None,
+    product: Annotated[str, typer.Option("--product", metavar="TEXT", help="What is certified; required.")] = "",
+    vendor: Annotated[str, typer.Option("--vendor", metavar="TEXT", help="Who certifies it; required.")] = "",
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--out", "-o", metavar="PKG.zip", help="The package; required."),
+    ] = None,
+    waivers: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--waivers", metavar="FILE", help="Failures that somebody answers for, in TOML."),
+    ] = None,
+    target: Annotated[
+        str, typer.Option("--target", "-t", metavar="TARGET", help="Run this target now, or which one of a RUN's.")
+    ] = "",
+    profile: ProfileName = "core",
+    nonce: Annotated[str, typer.Option("--nonce", metavar="NONCE", help="The auditor's number, for fresh cases.")] = "",
+    op: Ops = None,
+    since_version: Versions = None,
+    type: Types = None,
+    targets_file: TargetsFile = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the package that is there.")] = False,
+) -> NoReturn:
+    """Make a package that certifies what a runtime does, for anybody to verify without the hardware.
+
+    From a recorded run, or from a target that is run now, with the fresh cases that an auditor's number asks for.
+    docs/certification.md says what the levels mean.
+
+    Exit code 0: something is certified; 1: nothing is, and the package says why; 2: usage, or a run that cannot be
+    packed; 3: the target could not start.
+    """
+    if not product or not vendor or out is None:
+        fail("--product, --vendor and --out are required: what is certified, by whom, and where the package goes")
+    if out.exists() and not overwrite:
+        fail(f"{out} is there already: give another name, or replace it with --overwrite")
+    if out.is_dir() or not out.absolute().parent.is_dir():
+        fail(f"cannot write {out}: {'it is a folder' if out.is_dir() else 'there is no such folder'}")
+    given = bool(nonce)
+    if runs:
+        asked = [o for o, value in (("--nonce", nonce), ("--op", op), ("--type", type)) if value]
+        if asked or getattr(context.get_parameter_source("profile"), "name", "") == "COMMANDLINE":
+            fail(f"{' and '.join(asked) or '--profile'}: a run has been narrowed already; leave RUN out to run it now")
+    elif not target:
+        fail("give a RUN that 'onnxspec run --nonce NONCE' has written, or a --target to run now")
+    claim = Claim(product, vendor, datetime.date.today(), "given", _waivers(waivers))
+    try:
+        claim.checked()
+        with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
+            if runs:
+                folder = runs[0] if len(runs) == 1 else Path(temporary) / "merged"
+                if len(runs) > 1:
+                    merge(runs, folder)
+                derivation = derived(folder, target)
+            else:
+                chosen = nonce_profile_name(profile, nonce or some_nonce())
+                selection = selection_of(chosen, op, since_version, type, None)
+                (one,) = targets_of([target], targets_file)
+                folder = _run(Plan(selection, (), (one,), command_given(), targets_file=targets_file))
+                claim = replace(claim, chosen="given" if given else "self-chosen")
+                derivation = derived(folder)
+            _require_borne_out(derivation)
+            from ...reports.certificate import pages_of  # pages need their templates only now
+
+            files = files_of(derivation, claim, pages_of)
+            write_package(out, files)
+    except (NotCertifiable, WaiverError, MergeError, UnknownName, TargetError) as error:
+        fail(str(error))
+    except OSError as error:
+        fail(why(error))
+    statement = _summary(files["STATEMENT.json"])
+    say("", f"package: {out} ({out.stat().st_size / 1e6:.1f} MB, {len(files) + 1} files)")
+    say(f"verify:  {shlex.join(['onnxspec', 'verify', str(out)])}")
+    raise typer.Exit(int(not any(row.status == "certified" for row in statement.rows)))
+
+
+def _waivers(path: Path | None) -> bytes:
+    if path is None:
+        return b""
+    try:
+        with path.open("rb") as file:
+            return file.read(LONGEST + 1)
+    except OSError as error:
+        fail(f"--waivers {path}: cannot be read: {error.strerror or error}")
+
+
+def _run(plan: Plan) -> Path:
+    """Run a target, and return the folder of the run."""
+    (target,) = plan.targets
+    everything = tuple(select_probes(plan.selection, target.operators))
+    plan = replace(plan, everything=everything, record=True, expected=False, shrinks=False)
+    if not plan.probes_of(target):
+        fail(f"none of the chosen cases is about {' or '.join(target.operators)}, which {target.name} is for")
+    try:
+        folder = fresh_folder(Path("runs"), datetime.datetime.now())
+    except OccupiedFolder as error:
+        fail(str(error))
+    try:
+        with Journal(folder) as journal, RunDisplay(console_on(sys.stdout), plan) as display:
+            finished = execute(plan, journal, display.observe)
+    except KeyboardInterrupt:
+        fail(f"interrupted; what was obtained is in {folder}", 130)
+    if unavailable := next((each.unavailable for each in finished.targets if each.unavailable), ""):
+        fail(f"{target.name} could not start: {unavailable}", 3)
+    say(f"run:     {folder}")
+    return folder
+
+
+def _require_borne_out(derivation: Derivation) -> None:
+    """Raise NotCertifiable where a run says other things than what it has recorded."""
+    for flaw in derivation.flaws:
+        raise NotCertifiable(f"{derivation.folder}: {flaw}")
+    for case, claimed, again in differing(derivation):
+        raise NotCertifiable(
+            f"{derivation.folder}: case {case} is {claimed} there, and {again} by what was recorded: was the run made "
+            "with another version, or edited?"
+        )
+
+
+def _summary(content: bytes) -> StatementRecord:
+    """Say what a package states."""
+    from ..border.strict_json import decode
+
+    statement = decode(content, StatementRecord)
+    for number, waiver in enumerate(statement.waivers, 1):
+        say(f"exception {number}: {waiver.op or 'any operator'} {waiver.clause or waiver.verdict}: {waiver.reason}")
+    if statement.kind == "trial":
+        say(f"trial, which certifies nothing: {'; '.join(statement.trial_because)}")
+    for row in statement.rows:
+        if set(row.verdicts) <= {"unsupported", "fallback"}:
+            continue
+        first = next((level.against[0] for level in row.levels if level.status == "denied" and level.against), "")
+        level = {"certified": row.level, "exceptions": f"{row.level}, with exceptions"}.get(row.status, "none")
+        more = f"  ({first})" if row.status == "none" and first else ""
+        say(f"{row.op}-{row.version} {row.type} {row.accuracy}: {level}{more}")
+    return statement
+
+
+@app.command(name="verify")
+def verify_package(
+    package: Annotated[Path, typer.Argument(metavar="PKG.zip", help="What 'onnxspec certify' has written.")],
+    since: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--since", metavar="OLD.zip", help="Also say what has changed since an earlier package."),
+    ] = None,
+    nonce: Annotated[str, typer.Option("--nonce", metavar="NONCE", help="The number that you have asked for.")] = "",
+) -> NoReturn:
+    """Verify a certification package: recompute all that it claims from what the target returned.
+
+    Needs no hardware and no runtime but what onnxspec installs. docs/certification.md says what can be concluded.
+
+    Exit code 0: everything is borne out; 1: something differs; 2: it is no package, or one that must not be unpacked.
+    """
+    from ...reports.certificate import pages_of  # pages need their templates only now
+
+    today = datetime.date.today()
+    try:
+        with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
+            unpacked = read_package(package, Path(temporary))
+            found = verify(unpacked, pages_of, today, nonce)
+            if found.derivation is not None and not found.differs:
+                found.remarks += resemblances(found.derivation)
+            _tell(found)
+            if since is not None:
+                with tempfile.TemporaryDirectory(prefix="onnxspec-") as other:
+                    for line in changes_since(read_package(since, Path(other)), unpacked):
+                        say(line)
+    except NoPackage as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"{error.filename or package}: {error.strerror or error}")
+    raise typer.Exit(int(found.differs))
+
+
+def _tell(found: Verification) -> None:
+    """Say what was found, check by check."""
+    statement = found.statement
+    for number, waiver in enumerate(statement.waivers, 1):
+        say(f"exception {number}: {waiver.op or 'any operator'} {waiver.clause or waiver.verdict}: {waiver.reason}")
+    say(
+        f"{statement.product}, {statement.vendor}, {statement.date}: {statement.kind}",
+        f"SHA-256 {found.package.sha256}",
+    )
+    width = max(len(name) for name in found.checks)
+    for name, check in found.checks.items():
+        state = "differs" if check.count else "reported" if check.mark else "same"
+        say(f"{name:{width}}  {state:8}  claimed: {check.claimed or '-'}")
+        if check.recomputed:
+            say(f"{'':{width}}  {'':8}  recomputed: {check.recomputed}")
+        for line in check.differs:
+            say(f"{'':{width}}  {'':8}  {line}")
+        if check.count > len(check.differs):
+            say(f"{'':{width}}  {'':8}  and {check.count - len(check.differs)} more")
+    for remark in found.remarks:
+        warn(f"remark: {remark}", "yellow")
+    say("", "differs: what it claims is not borne out" if found.differs else "same: all of it is borne out")

@@ -1,0 +1,64 @@
+"""What a result says of NaN and of overflow, beside its verdict: no document speaks of either."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...reference import LOSES_NAN, Departure, Interpretations, Node, operator_for, resolve
+from ...reference.faults.hypothesis import Run
+from .divergence import apart, earliest
+from .judgement import FAILING, Judgement, Verdict
+
+__all__ = ["with_special_values"]
+
+
+def with_special_values(judgement: Judgement, runs: Sequence[tuple[Node, Run]], accuracy: str) -> Judgement:
+    """A judgement with what its runs make of NaN and of numbers beyond a formula's range: a flag for each, and where
+    nothing fails the words and the place of the first.
+
+    runs
+        Each with the node that it is judged by.
+    accuracy
+        Name of the accuracy class that the target is judged by.
+    """
+    interpretations = Interpretations(**dict(judgement.interpretations or {}))
+    for node, run in runs:
+        present = {name: array for name, array in run.outputs.items() if array is not None}
+        found = operator_for(node).departures(node, run.inputs, present, accuracy, interpretations)
+        if not found:
+            continue
+        flags = (*judgement.flags, *dict.fromkeys(each.flag for each in found))
+        if judgement.verdict in FAILING or judgement.clause is not None:  # a broken convention has its own words
+            return replace(judgement, flags=flags)
+        first = found[0]
+        where, message = _first_of(node, run, [each for each in found if each.flag == first.flag])
+        reason = "nan" if first.flag == LOSES_NAN else "overflow"
+        if judgement.verdict is not Verdict.PASS:
+            reason = judgement.reason or reason
+        return replace(judgement, flags=flags, reason=reason, where=where, message=message, clause=first.clause)
+    return judgement
+
+
+def _first_of(node: Node, run: Run, departures: Sequence[Departure]) -> tuple[dict[str, Any], str]:
+    """(the place of the element that is computed first, all of it in words)."""
+    c = resolve(node, run.inputs)
+    places = [(*earliest(c, each.output, np.argwhere(each.lost)), each) for each in departures]
+    (_, step, *_), index, first = min(places, key=lambda place: place[0])
+    got, must = apart(float(run.outputs[first.output][index]), float(first.must[index]))
+    where: dict[str, Any] = {
+        "output": first.output,
+        "index": list(index),
+        "step": step if first.output == "Y" else None,
+    }
+    element = f"{first.output}[{', '.join(map(str, index))}] is {got}"
+    lost = ", ".join(f"{each.output} ({int(each.lost.sum())} of {each.of})" for each in departures)
+    if first.flag == LOSES_NAN:
+        return where, f"NaN enters at {first.entry}; {element}, NaN by the equations; lost in {lost}"
+    arguments = [each.argument for each in departures if each.argument is not None]
+    where["argument"] = min(arguments, default=None)
+    begin = f" for an argument of {where['argument']:.4g}" if arguments else ""
+    return where, f"{element}, {must} by the equations: a formula overflows{begin}; seen in {lost}"

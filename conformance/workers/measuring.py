@@ -1,0 +1,131 @@
+"""What a worker runs on, measured by itself: packages by their own files, libraries, devices, system.
+
+Its source text travels to the worker as an adapter's does, so it needs only the standard library and Python 3.8, and
+works where nothing of this project is installed. Nothing here raises: what cannot be had is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from typing import Any
+
+MOST = 200  # packages, and libraries: a process of a runtime has dozens
+_BLOCK = 1 << 20
+_OWN = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")  # differ by how a package came, not by what it is
+
+
+def measured() -> dict[str, Any]:
+    """What this process runs on; values of JSON only."""
+    packages, owned = _packages()
+    return {
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "system": platform.platform(),
+        "machine": platform.machine(),
+        "processor": _processor(),
+        "processors": os.cpu_count() or 0,
+        "devices": _devices(),
+        "packages": packages[:MOST],
+        "libraries": _libraries(owned)[:MOST],
+    }
+
+
+def _packages() -> tuple[list[dict[str, Any]], list[str]]:
+    """The distributions of which something is loaded, and the paths of their files."""
+    loaded = {name.partition(".")[0] for name in list(sys.modules)}
+    found: dict[str, dict[str, Any]] = {}
+    owned: list[str] = []
+    for distribution in metadata.distributions():
+        with contextlib.suppress(Exception):
+            name = distribution.metadata["Name"]
+            files = sorted(distribution.files or (), key=str)
+            tops = {_top(str(path)) for path in files} & loaded
+            if not tops or name in found:
+                continue
+            digest, count = hashlib.sha256(), 0
+            for path in files:
+                place = str(distribution.locate_file(path))
+                owned.append(os.path.realpath(place))
+                if _counts(str(path)) and os.path.isfile(place):
+                    digest.update(f"{path}\0{_digest(place)}\n".encode("utf-8", "backslashreplace"))
+                    count += 1
+            found[name] = {
+                "name": name,
+                "version": distribution.version,
+                "files": count,
+                "sha256": digest.hexdigest() if count else "",
+            }
+    return [found[name] for name in sorted(found, key=str.lower)], owned
+
+
+def _top(path: str) -> str:
+    """The module that a file of a distribution belongs to: the first part of its path, without what marks a file."""
+    first = path.replace("\\", "/").partition("/")[0]
+    return first.partition(".")[0] if first.endswith((".py", ".so", ".pyd")) else first
+
+
+def _counts(path: str) -> bool:
+    """Whether a file is the same wherever the package is installed: no script that names its interpreter, nothing that
+    is compiled on the spot, no note of the installer's."""
+    path = path.replace("\\", "/")
+    note = ".dist-info/" in path and path.rpartition("/")[2] in _OWN
+    return not (note or path.startswith("../") or path.endswith((".pyc", ".pyo")) or ".." in path.split("/"))
+
+
+def _digest(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for block in iter(lambda: file.read(_BLOCK), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _libraries(owned: list[str]) -> list[dict[str, Any]]:
+    """Shared libraries that are loaded and belong to none of the packages, where the system tells."""
+    known = set(owned)
+    found: dict[str, dict[str, Any]] = {}
+    with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
+        paths = sorted({line.split(None, 5)[5].strip() for line in maps if line.count("/")})
+        for path in paths:
+            name = os.path.basename(path)
+            own = "/lib-dynload/" in path  # the interpreter, whose version is told
+            if ".so" in name and not own and os.path.realpath(path) not in known:
+                with contextlib.suppress(OSError):
+                    found[path] = {"name": name, "size": os.path.getsize(path), "sha256": _digest(path)}
+    return sorted(found.values(), key=lambda each: (each["name"], each["sha256"]))
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
+        for line in file:
+            if line.startswith(("model name", "Hardware")):
+                return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def _devices() -> list[dict[str, str]]:
+    """Display controllers and processing accelerators on the PCI bus, with their drivers, where the system tells."""
+    return list(_on_bus("/sys/bus/pci/devices"))
+
+
+def _on_bus(bus: str) -> Iterator[dict[str, str]]:
+    with contextlib.suppress(OSError):
+        for place in sorted(os.listdir(bus)):
+            kind = _line(bus, place, "class")
+            if kind.startswith(("0x03", "0x12", "0x1180")):
+                link = os.path.join(bus, place, "driver")
+                driver = os.path.basename(os.path.realpath(link)) if os.path.exists(link) else ""
+                version = _line("/sys/module", driver, "version") if driver else ""
+                ids = "{}:{}".format(_line(bus, place, "vendor")[2:], _line(bus, place, "device")[2:])
+                yield {"place": place, "class": kind, "id": ids, "driver": driver, "driver_version": version}
+
+
+def _line(*path: str) -> str:
+    with contextlib.suppress(OSError), open(os.path.join(*path)) as file:
+        return file.readline().strip()
+    return ""

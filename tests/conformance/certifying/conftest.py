@@ -1,0 +1,33 @@
+"""One small certified run for all tests here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from onnxspec.conformance.probes.selection import Selection, select_probes
+from onnxspec.conformance.results.journal import Journal
+from onnxspec.conformance.running.engine import execute
+from onnxspec.conformance.running.run import Plan
+from onnxspec.conformance.targets.target import parse_target
+
+from .packages import Files, packed
+
+
+@pytest.fixture(scope="session")
+def certified_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recorded run of one operator version in one type, with fresh cases."""
+    folder = tmp_path_factory.mktemp("certified") / "run"
+    target = parse_target("onnxruntime")
+    selection = Selection("smoke-nonce-17", ("RNN",), (7,), ("float32",))
+    probes = tuple(select_probes(selection, target.operators))
+    with Journal(folder) as journal:
+        execute(Plan(selection, probes, (target,), record=True, shrinks=False, expected=False), journal)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def certified_files(certified_run: Path) -> Files:
+    """The files of its package."""
+    return packed(certified_run)

@@ -1,0 +1,80 @@
+"""A small package, and the ways in which somebody might tamper with it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from onnxspec.conformance.certifying.archive import read_package, write_package
+from onnxspec.conformance.certifying.derivation import derived
+from onnxspec.conformance.certifying.packing import Claim, files_of
+from onnxspec.conformance.certifying.verifying import Verification, verify
+from onnxspec.reports.certificate import pages_of
+
+Files = dict[str, bytes]
+
+TODAY = datetime.date.today()
+
+WAIVERS = f"""
+[[waiver]]
+op = "RNN"
+clause = "rnn.equations"
+reason = "known, and mended in 2.2"
+owner = "Jo Doe"
+expires = {TODAY + datetime.timedelta(days=30)}
+""".encode()
+
+JOURNAL, RESULTS, RUN = "run/journal.jsonl", "run/results.jsonl", "run/run.json"
+STATEMENT, ENVIRONMENT, SUITE = "STATEMENT.json", "ENVIRONMENT.json", "SUITE.json"
+
+
+def packed(folder: Path, waivers: bytes = WAIVERS, day: datetime.date = TODAY) -> Files:
+    """The files of a package of a run folder, without a manifest."""
+    return files_of(derived(folder), Claim("Runtime 2.1", "Example Ltd", day, "given", waivers), pages_of)
+
+
+def verified(path: Path, today: datetime.date = TODAY, nonce: str = "") -> Verification:
+    """What verifying a package shows."""
+    with tempfile.TemporaryDirectory() as folder:
+        return verify(read_package(path, Path(folder)), pages_of, today, nonce)
+
+
+def mended(path: Path, files: Mapping[str, bytes]) -> Path:
+    """A package of these files, its manifest and its zip in order."""
+    write_package(path, files)
+    return path
+
+
+def raw(path: Path, files: Mapping[str, bytes]) -> Path:
+    """A zip of these files as they are."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = 0o100644 << 16
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+    return path
+
+
+def record(files: Files, name: str, edit: Callable[[dict[str, Any]], None]) -> None:
+    """Edit a file of JSON."""
+    value = json.loads(files[name])
+    edit(value)
+    files[name] = json.dumps(value, indent=1).encode() + b"\n"
+
+
+def lines(files: Files, name: str, edit: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
+    """Edit the lines of a file."""
+    rows = edit([json.loads(line) for line in files[name].splitlines()])
+    files[name] = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows).encode()
+
+
+@lru_cache(maxsize=1)
+def bits_name(names: tuple[str, ...]) -> str:
+    """The file of outputs."""
+    return next(name for name in names if name.endswith(".bits"))

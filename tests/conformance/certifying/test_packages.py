@@ -1,0 +1,25 @@
+"""Packages: what is in them, and that an honest one is borne out."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+from .packages import Files, mended, packed, verified
+
+PUBLISHED = Path(__file__).parents[3] / "docs" / "schema" / "certificate"
+
+
+def test_an_honest_package_is_borne_out(certified_files: Files, tmp_path: Path) -> None:
+    found = verified(mended(tmp_path / "p.zip", certified_files), nonce="17")
+    assert not found.differs, [check.differs for check in found.checks.values()]
+    with zipfile.ZipFile(tmp_path / "p.zip") as archive:
+        names = archive.namelist()
+    assert names == sorted(names)
+    assert names[:4] == ["ENVIRONMENT.json", "MANIFEST.json", "STATEMENT.json", "SUITE.json"]
+
+
+def test_equal_runs_are_equal_packages(certified_run: Path, certified_files: Files, tmp_path: Path) -> None:
+    again = packed(certified_run)
+    assert again == certified_files
+    assert mended(tmp_path / "a.zip", again).read_bytes() == mended(tmp_path / "b.zip", certified_files).read_bytes()

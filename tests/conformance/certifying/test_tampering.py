@@ -1,0 +1,388 @@
+"""Packages that somebody has tampered with: each class of forgery is found by the check that docs/certification.md
+names,
+or is told there not to be found."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import re
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onnxspec.conformance.certifying.archive import NoPackage
+
+from .packages import (
+    ENVIRONMENT,
+    JOURNAL,
+    RESULTS,
+    RUN,
+    STATEMENT,
+    SUITE,
+    TODAY,
+    Files,
+    bits_name,
+    lines,
+    mended,
+    packed,
+    raw,
+    record,
+    verified,
+)
+from .packages import WAIVERS as WAIVED
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "certification.md"
+Rows = list[dict[str, Any]]
+
+
+def is_of(row: dict[str, Any], case: str) -> bool:
+    return case in (row.get("case"), row.get("result", {}).get("case"))
+
+
+def first_passing(files: Files) -> str:
+    """The first case that passes with numbers."""
+    rows = [json.loads(line) for line in files[RESULTS].splitlines()]
+    return str(next(row["case"] for row in rows if row["verdict"] == "pass" and row["judged"] > 20))
+
+
+def first_unsupported(files: Files) -> str:
+    rows = [json.loads(line) for line in files[RESULTS].splitlines()]
+    return str(next(row["case"] for row in rows if row["verdict"] == "unsupported"))
+
+
+def case_removed(files: Files) -> None:
+    case = first_passing(files)
+    for name in (JOURNAL, RESULTS):
+        lines(files, name, lambda rows: [row for row in rows if not is_of(row, case)])
+
+
+def case_doubled(files: Files) -> None:
+    case = first_passing(files)
+    lines(files, JOURNAL, lambda rows: [*rows, *(row for row in rows if is_of(row, case))])
+
+
+def case_replaced(files: Files) -> None:
+    case = first_passing(files)
+    others = [json.loads(line)["case"] for line in files[RESULTS].splitlines()]
+    other = next(name for name in others[::-1] if name != case)
+
+    def edit(rows: Rows) -> Rows:
+        for row in rows:
+            if row["record"] == "recorded" and is_of(row, other):
+                row["jobs"] = next(r["jobs"] for r in rows if r["record"] == "recorded" and is_of(r, case))
+        return rows
+
+    lines(files, JOURNAL, edit)
+
+
+def told(case: str, **changes: Any) -> Callable[[Rows], Rows]:
+    def edit(rows: Rows) -> Rows:
+        for row in rows:
+            result = row.get("result", row)
+            if result.get("case") == case and "verdict" in result:
+                result.update(changes)
+        return rows
+
+    return edit
+
+
+def verdict_by_numbers(files: Files) -> None:
+    case = first_passing(files)
+    for name in (JOURNAL, RESULTS):
+        lines(files, name, told(case, worst=0.001))
+
+
+def verdict_reported(files: Files) -> None:
+    case = first_unsupported(files)
+    for name in (JOURNAL, RESULTS):
+        lines(files, name, told(case, verdict="pass", reason=None))
+
+
+def output_changed(files: Files) -> None:
+    name = bits_name(tuple(files))
+    content = bytearray(files[name])
+    content[0] ^= 1
+    files[name] = bytes(content)
+
+
+def output_changed_with_its_digest(files: Files, flip: int = 0x40000000) -> None:
+    """The first number of a passing case, in every tensor that has it, with digests that fit."""
+    name, case = bits_name(tuple(files)), first_passing(files)
+    content = bytearray(files[name])
+
+    def edit(rows: Rows) -> Rows:
+        row = next(r for r in rows if r["record"] == "recorded" and is_of(r, case))
+        tensor = row["jobs"][0]["outputs"][0][0][0]
+        place = slice(tensor["offset"], tensor["offset"] + tensor["size"])
+        piece = np.frombuffer(bytes(content[place]), np.uint32).copy()
+        piece[0] ^= flip
+        content[place] = piece.tobytes()
+        before, after = tensor["sha256"], hashlib.sha256(piece.tobytes()).hexdigest()
+        return json.loads(json.dumps(rows).replace(before, after))  # type: ignore[no-any-return]
+
+    lines(files, JOURNAL, edit)
+    files[name] = bytes(content)
+
+
+def record_of_nothing(files: Files) -> None:
+    case = first_passing(files)
+
+    def edit(rows: Rows) -> Rows:
+        for row in rows:
+            if row["record"] == "recorded" and is_of(row, case):
+                row["jobs"][0]["outputs"] = [[] for _ in row["jobs"][0]["outputs"]]
+        return rows
+
+    lines(files, JOURNAL, edit)
+
+
+def fresh_process_left_out(files: Files) -> None:
+    lines(files, JOURNAL, lambda rows: [row for row in rows if row.get("purpose") != "fresh-process"])
+
+
+def level_raised(files: Files) -> None:
+    def edit(statement: dict[str, Any]) -> None:
+        statement["kind"], statement["trial_because"] = "certificate", []
+        statement["rows"][0].update(status="certified", level="complete")
+
+    record(files, STATEMENT, edit)
+
+
+def finding_removed(files: Files) -> None:
+    record(files, RUN, lambda run: run["targets"][0].update(findings=[]))
+
+
+def waiver_edited(files: Files) -> None:
+    files["waivers.toml"] = files["waivers.toml"].replace(b"rnn.equations", b"rnn.*")
+
+
+def environment_edited(files: Files) -> None:
+    record(files, ENVIRONMENT, lambda env: env["packages"][0].update(sha256="0" * 64))
+
+
+def suite_edited(files: Files) -> None:
+    record(files, SUITE, lambda suite: suite.update(sources="0" * 64))
+
+
+def cases_digest_edited(files: Files) -> None:
+    record(files, SUITE, lambda suite: suite["cases"].update({"RNN-7": "0" * 64}))
+
+
+def nonce_replaced(files: Files) -> None:
+    for name in (JOURNAL, RUN):
+        files[name] = files[name].replace(b"nonce-17", b"nonce-18")
+    files[STATEMENT] = files[STATEMENT].replace(b'"nonce": "17"', b'"nonce": "18"')
+    files[SUITE] = files[SUITE].replace(b'"nonce": "17"', b'"nonce": "18"')
+
+
+def product_renamed(files: Files) -> None:
+    files[STATEMENT] = files[STATEMENT].replace(b"Runtime 2.1", b"Runtime 9.9")
+
+
+def certificate_edited(files: Files) -> None:
+    files["certificate.html"] = files["certificate.html"].replace(b"Trial", b"Certificate of conformance")
+
+
+def report_edited(files: Files) -> None:
+    files["report/index.html"] = files["report/index.html"].replace(b"unsupported", b"pass")
+
+
+def file_added(files: Files) -> None:
+    files["report/more.html"] = b"<p>certified</p>"
+
+
+def file_removed(files: Files) -> None:
+    del files["report/index.html"]
+
+
+def retold_as_unsupported(files: Files) -> None:
+    """Consistently: a case that ran was refused, and all else follows."""
+    case = first_passing(files)
+
+    def edit(rows: Rows) -> Rows:
+        for row in rows:
+            if row["record"] == "recorded" and is_of(row, case):
+                for job in row["jobs"]:
+                    job.update(status="refused", phase="load", outputs=[[] for _ in job["outputs"]], message="not now")
+        return rows
+
+    lines(files, JOURNAL, edit)
+
+
+FORGERIES: dict[str, tuple[Callable[[Files], None], str]] = {
+    "a case removed": (case_removed, "cases"),
+    "a case doubled": (case_doubled, "cases"),
+    "a case's outcome replaced by another case's": (case_replaced, "cases"),
+    "a verdict or a number of a result": (verdict_by_numbers, "verdicts by numbers"),
+    "a reported verdict": (verdict_reported, "verdicts by numbers"),
+    "an output": (output_changed, "cases"),
+    "an output, with its digest": (output_changed_with_its_digest, "verdicts by numbers"),
+    "outputs left out": (record_of_nothing, "cases"),
+    "the runs in a fresh process left out": (fresh_process_left_out, "levels and statement"),
+    "a level": (level_raised, "levels and statement"),
+    "a finding removed": (finding_removed, "findings"),
+    "a waiver": (waiver_edited, "levels and statement"),
+    "a package's digest in the environment": (environment_edited, "environment"),
+    "the suite's digest": (suite_edited, "suite"),
+    "a digest of cases": (cases_digest_edited, "cases"),
+    "the nonce": (nonce_replaced, "cases"),
+    "the product's name in the statement": (product_renamed, "certificate"),
+    "the certificate": (certificate_edited, "certificate"),
+    "the report": (report_edited, "report"),
+    "a file added": (file_added, "report"),
+    "a file removed": (file_removed, "report"),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forgery_is_found_though_the_manifest_was_mended(name: str, certified_files: Files, tmp_path: Path) -> None:
+    edit, check = FORGERIES[name]
+    files = dict(certified_files)
+    edit(files)
+    assert files != certified_files
+    found = verified(mended(tmp_path / "p.zip", files))
+    assert found.differs
+    assert found.checks[check].count, {name: c.differs for name, c in found.checks.items() if c.count}
+
+
+def test_the_document_names_every_class_of_forgery_and_its_check() -> None:
+    below = DOCUMENT.read_text(encoding="utf-8").split("| forged, with the manifest mended after it |", 1)[1]
+    rows = re.findall(r"^\| (.+?) \| (yes|no) \| (.*?) \|$", below, re.MULTILINE)
+    assert {name: check.strip("`") for name, found, check in rows if found == "yes"} == {
+        name: check for name, (_, check) in FORGERIES.items()
+    }
+    assert len([name for name, found, _ in rows if found == "no"]) >= 3
+
+
+def test_what_cannot_be_found_is_not_found(certified_run: Path, certified_files: Files, tmp_path: Path) -> None:
+    """A wrong result that is retold as unsupported, with all that follows from it: only a spot check shows that."""
+    files = dict(certified_files)
+    retold_as_unsupported(files)
+    assert verified(mended(tmp_path / "inconsistent.zip", files)).differs
+    folder = tmp_path / "run"
+    for name, content in files.items():
+        if name.startswith("run/"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes(content)
+    assert not verified(mended(tmp_path / "p.zip", packed(folder))).differs
+
+
+def test_a_waiver_that_has_expired_is_told(certified_files: Files, tmp_path: Path) -> None:
+    path = mended(tmp_path / "p.zip", certified_files)
+    found = verified(path, TODAY + datetime.timedelta(days=31))
+    assert found.differs
+    assert found.checks["waivers"].count == 1
+    assert b"expires" in WAIVED
+
+
+def test_another_nonce_than_that_which_was_asked_for_is_told(certified_files: Files, tmp_path: Path) -> None:
+    found = verified(mended(tmp_path / "p.zip", certified_files), nonce="4711")
+    assert [name for name, check in found.checks.items() if check.count] == ["nonce"]
+
+
+def test_without_mending_the_manifest_nothing_goes_unseen(certified_files: Files, tmp_path: Path) -> None:
+    path = mended(tmp_path / "p.zip", certified_files)
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    files["certificate.html"] += b" "
+    found = verified(raw(tmp_path / "q.zip", files))
+    assert found.checks["files"].count == 1
+
+
+# The zip itself
+
+
+def test_any_byte_changed_is_found(certified_files: Files, tmp_path: Path) -> None:
+    content = mended(tmp_path / "p.zip", certified_files).read_bytes()
+    directory = content.index(b"PK\1\2")
+    spread = [*range(0, 30), *range(31, directory, directory // 25), *range(directory, len(content), 17)]
+    missed = []
+    for place in spread:
+        (tmp_path / "q.zip").write_bytes(content[:place] + bytes([content[place] ^ 0x55]) + content[place + 1 :])
+        try:
+            if not verified(tmp_path / "q.zip").differs:
+                missed.append(place)
+        except NoPackage:
+            continue
+    assert not missed
+
+
+def with_entry(path: Path, info: zipfile.ZipInfo, content: bytes = b"x") -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(info, content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("../outside", "no file of a package is called"),
+        ("/etc/passwd", "no file of a package is called"),
+        ("a\\b", "no file of a package is called"),
+        ("C:evil", "no file of a package is called"),
+        ("a/../../b", "no file of a package is called"),
+        ("folder/", "no file of a package is called"),
+        ("a" * 400, "no file of a package is called"),
+        ("line\nbreak", "no file of a package is called"),
+    ],
+)
+def test_paths_that_lead_elsewhere_are_refused(name: str, why: str, tmp_path: Path) -> None:
+    info = zipfile.ZipInfo("plain")
+    info.filename = name
+    with pytest.raises(NoPackage, match=why):
+        verified(with_entry(tmp_path / "p.zip", info))
+    assert not (tmp_path.parent / "outside").exists()
+
+
+def test_links_doubles_bombs_and_hidden_parts_are_refused(tmp_path: Path) -> None:
+    link = zipfile.ZipInfo("link")
+    link.external_attr = 0o120777 << 16
+    with pytest.raises(NoPackage, match="no plain file"):
+        verified(with_entry(tmp_path / "link.zip", link))
+    with zipfile.ZipFile(tmp_path / "twice.zip", "w") as archive:
+        archive.writestr("a", b"1")
+        archive.writestr("A", b"2")
+    with pytest.raises(NoPackage, match="twice"):
+        verified(tmp_path / "twice.zip")
+    with zipfile.ZipFile(tmp_path / "nested.zip", "w") as archive:
+        archive.writestr("a", b"1")
+        archive.writestr("a/b", b"2")
+    with pytest.raises(NoPackage, match="a file and a folder"):
+        verified(tmp_path / "nested.zip")
+    with pytest.raises(NoPackage, match="times its size"):
+        verified(raw(tmp_path / "bomb.zip", {"a": bytes(64 << 20)}))
+    plain = mended(tmp_path / "plain.zip", {"a": b"1"}).read_bytes()
+    for name, content in (("before", b"hidden" + plain), ("comment", plain[:-2] + b"\x03\x00abc")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(NoPackage, match=r"something|no zip|directory"):
+            verified(tmp_path / name)
+    (tmp_path / "none").write_bytes(b"certificate")
+    with pytest.raises(NoPackage, match="no zip"):
+        verified(tmp_path / "none")
+
+
+def test_sizes_are_believed_before_anything_is_unpacked_and_held_while_it_is(tmp_path: Path) -> None:
+    path = raw(tmp_path / "p.zip", {"a": b"x" * 1000})
+    content = bytearray(path.read_bytes())
+    directory = content.rindex(b"PK\1\2")
+    for claimed, why in ((3 << 30, "has more than"), (10, "larger than it says|no zip"), (4000, "smaller|no zip")):
+        for place in (22, directory + 24):  # in front of the file, and in the directory
+            content[place : place + 4] = struct.pack("<I", claimed)
+        path.write_bytes(content)
+        with pytest.raises(NoPackage, match=why):
+            verified(path)
+
+
+def test_what_is_no_package_is_said(tmp_path: Path, certified_files: Files) -> None:
+    with pytest.raises(NoPackage, match=r"STATEMENT\.json is missing"):
+        verified(raw(tmp_path / "a.zip", {"a": b"x"}))
+    files = {**certified_files, STATEMENT: b"[]"}
+    with pytest.raises(NoPackage, match=r"STATEMENT\.json"):
+        verified(mended(tmp_path / "b.zip", files))
