@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..conformance.results.answer import Answer, Hit, answer_of
+from ..conformance.results.coverage import coverage_line
 from ..conformance.results.support import Problem, Tried
 from . import fields
 from .findings import Finding, Member
@@ -58,7 +59,9 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
     ]
     stale = len(fields.items(subject.info.get("stale")))
     lists_used = subject.run.info.get("expected_failures") is not False
-    answer = answer_of(tried, [_problem(f, m) for f, m in own], stale=stale, lists_used=lists_used)
+    coverage = subject.info.get("coverage")
+    reach = coverage_line(coverage) if coverage else ""
+    answer = answer_of(tried, [_problem(f, m) for f, m in own], stale=stale, lists_used=lists_used, coverage=reach)
     return Told(answer, tuple(finding for finding, _ in own))
 
 

@@ -102,7 +102,7 @@ def certificate_of(statement: StatementRecord, suite: SuiteRecord, measured: Mea
         certified=certified,
         excepted=excepted,
         others=_lines(tried),
-        unsupported=tuple(f"{line.operator} {line.versions}, {line.type}" for line in _lines(declined)),
+        unsupported=tuple(_declined_lines(declined)),
         waivers=tuple((n, waiver, covered[n]) for n, waiver in enumerate(statement.waivers, 1)),
         placement=_PLACEMENT[statement.placement.proof].format(
             cases=statement.placement.cases, provider=statement.placement.provider or "the provider"
@@ -157,6 +157,15 @@ def _lines(rows: Iterable[RowRecord]) -> tuple[Line, ...]:
         )
         for (op, kind, status, level, why), some in grouped.items()
     )
+
+
+def _declined_lines(rows: Iterable[RowRecord]) -> Iterable[str]:
+    """Operators with the types that they do not run, and in which versions."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        grouped.setdefault((row.op, row.type), []).append(str(row.version))
+    for (op, kind), versions in grouped.items():
+        yield f"{op} {', '.join(versions)} in {kind}"
 
 
 def _why(row: RowRecord) -> str:

@@ -75,6 +75,8 @@ def _target(subject: Subject, told: Told) -> Iterator[str]:
     yield f"- **Conforms:** {plain(answer.conforms)}"
     yield f"- **Since the last known state:** {plain(answer.since)}"
     yield f"- **Supports:** {plain(answer.supported)}.{lacking}"
+    if answer.coverage:
+        yield f"- **Coverage:** {plain(answer.coverage)}"
     yield ""
     if not answer.hits:
         return

@@ -23,6 +23,7 @@ import typer.main
 
 from onnxspec.conformance.cli.main import app
 from onnxspec.conformance.judging.judgement import FAILING, Verdict
+from onnxspec.conformance.results.records import OperatorCoverage
 from onnxspec.conformance.results.result import Result
 
 if sys.version_info >= (3, 11):
@@ -443,7 +444,8 @@ def test_every_key_of_run_json_is_documented(run: Path) -> None:
     unneeded = {"skipped", "merged", "keeps_outputs"}  # a plain run of a profile has no use for them
     assert documented("run.json") == keys | unneeded
     (target,) = content["targets"]
-    assert documented("A target in run.json") == set(target)
+    assert documented("A target in run.json") == {*target, "coverage"}  # a run of some cases has none
+    assert documented("The coverage of an operator") == set(OperatorCoverage.__annotations__)
     assert target["findings"]
     assert documented("A finding") == {key for finding in target["findings"] for key in finding}
 

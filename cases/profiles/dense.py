@@ -23,7 +23,7 @@ from ..specs.space import functions_of, output_subsets, settle, space_of
 from ..specs.spec import CaseSpec
 from .covering import Counter
 
-__all__ = ["LEVELS", "Supported", "dense_spec", "dense_specs", "dense_version", "levels_of", "supports"]
+__all__ = ["LEVELS", "Supported", "dense_spec", "dense_specs", "levels_of", "supports"]
 
 Supported = Mapping[str, Collection[Any]]
 """For axes of the space, named as the fields of CaseSpec, the values that a case may have; an axis that is not named
@@ -147,19 +147,6 @@ def dense_spec(
     are those of :func:`dense_specs`."""
     chosen, kind, choose = _begun(op, index, version, type, supported, seed)
     return _drawn(op, chosen, kind, supported or {}, choose)
-
-
-def dense_version(
-    op: str,
-    index: int,
-    version: int | None = None,
-    type: str | None = None,
-    supported: Supported | None = None,
-    seed: int | str = 0,
-) -> int:
-    """The operator version of dense case number `index`, which is drawn first: to know it takes a fiftieth of the
-    case."""
-    return _begun(op, index, version, type, supported, seed)[0]
 
 
 def _begun(

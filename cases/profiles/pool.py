@@ -15,13 +15,15 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
+from ..specs.family import family_of
 from ..specs.spec import CaseSpec
-from .dense import LEVELS, dense_spec, dense_version, sibling
+from .dense import LEVELS, dense_spec, sibling
+from .partial import PARTIAL, partial_space
 
-__all__ = ["TYPES", "Pooled", "pinned_dense", "pool_of", "pooled_spec", "quick_dense"]
+__all__ = ["TYPES", "Pooled", "pinned_dense", "pool_of", "quick_dense", "recurrent_pooled"]
 
-TYPES: Mapping[str, str | None] = {"basic": "float32", "sequence": "float32", "complete": None}
-"""The type in which each level is drawn: the one that most targets have first; None for every type."""
+TYPES: Mapping[str, str | None] = {"basic": "float32", "sequence": "float32"}
+"""The type in which a level is drawn, that which most targets have first; the others have every type."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,12 @@ class Pooled:
 
     op, level, index, sibling
         How it is drawn: dense case `index` of the level, or a sibling of that one (0 for itself).
+    version
+        That of its operator, which is known without drawing the case.
+    models
+        How many models must be compiled for it, a companion among them.
+    held
+        For each direction which contexts it has: bit k for context k of its operator.
     whole, halves
         Which parts it shows (bit k for part k of ``parts``): when it goes wrong as a whole, and in one direction alone.
     """
@@ -38,20 +46,23 @@ class Pooled:
     level: str
     index: int
     sibling: int
+    version: int
+    models: int
+    held: tuple[int, ...]
     whole: int
     halves: tuple[int, ...]
 
-    @cached_property
-    def spec(self) -> CaseSpec:
-        """The case itself. Most of the pool is never built."""
-        spec = pooled_spec(self.op, self.level, self.index, self.sibling)
-        assert spec is not None, "pool.json names cases that are drawn"
-        return spec
+    @property
+    def place(self) -> str:
+        """Where it stands, in a word."""
+        return f"{self.op}/{self.level}/{self.index}/{self.sibling}"
 
     @cached_property
-    def version(self) -> int:
-        """That of its operator, which can be known without drawing the case."""
-        return dense_version(self.op, self.index, None, TYPES[self.level], LEVELS[self.level], seed=self.level)
+    def spec(self) -> Any:
+        """The case itself. Most of the pool is never built."""
+        spec = family_of(self.op).pooled(self.op, self.level, self.index, self.sibling)
+        assert spec is not None, "pool.json names cases that are drawn"
+        return spec
 
     @property
     def model(self) -> tuple[str, int]:
@@ -69,9 +80,10 @@ class Pool:
     cases: tuple[Pooled, ...]
 
 
-def pooled_spec(op: str, level: str, index: int, number: int) -> CaseSpec | None:
-    """The case that stands at a place of the pool; None where nothing is drawn there."""
-    spec = dense_spec(op, index, None, TYPES[level], LEVELS[level], seed=level)
+def recurrent_pooled(op: str, level: str, index: int, number: int) -> CaseSpec | None:
+    """The case of LSTM, GRU or RNN that stands at a place of the pool; None where nothing is drawn there."""
+    space = partial_space(op, level, index) if level in PARTIAL else LEVELS[level]
+    spec = dense_spec(op, index, None, TYPES.get(level), space, seed=level)
     return sibling(spec, number) if spec is not None and number else spec
 
 
@@ -81,19 +93,20 @@ def pool_of(op: str) -> Pool:
     text = resources.files(__package__ or "onnxspec.cases.profiles").joinpath("pool.json").read_text(encoding="utf-8")
     held: dict[str, Any] = json.loads(text)[op]
     cases = []
-    for level, index, number, whole, *halves in held["cases"]:
+    for level, index, number, version, models, there, whole, *halves in held["cases"]:
         bits = tuple(int(half, 16) for half in halves) or (int(whole, 16),)
-        cases.append(Pooled(op, level, index, number, int(whole, 16), bits))
+        contexts = tuple(int(half, 16) for half in there.split("."))
+        cases.append(Pooled(op, level, index, number, version, models, contexts, int(whole, 16), bits))
     return Pool(tuple(held["parts"]), held["pinned"], tuple(held["quick"]), tuple(cases))
 
 
-def pinned_dense(op: str, version: int) -> tuple[CaseSpec, ...]:
+def pinned_dense(op: str, version: int) -> tuple[Any, ...]:
     """The dense block of ``core`` for an operator version."""
     pool = pool_of(op)
     return tuple(case.spec for case in pool.cases[: pool.pinned] if case.version == version)
 
 
-def quick_dense(op: str, version: int) -> tuple[CaseSpec, ...]:
+def quick_dense(op: str, version: int) -> tuple[Any, ...]:
     """The dense cases of ``smoke`` for an operator version, which are in ``core`` too."""
     pool = pool_of(op)
     return tuple(pool.cases[k].spec for k in pool.quick if pool.cases[k].version == version)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,18 @@ from numpy.typing import NDArray
 from ...reference import CELLS, FORMATS, Node
 from ..specs.bounds import Bounds
 from ..specs.case import Case
+from ..specs.contexts import ContextSpace
 from ..specs.data import uniform
 from ..specs.family import Family
 from ..specs.features import all_features, node_features, recurrent_features
 from ..specs.illegal import break_case, violations_of
 from ..specs.level import Level
 from ..specs.recurrent import recurrent_case
+from ..specs.recurrent_contexts import RecurrentContexts
 from ..specs.spec import CaseSpec
 from ..specs.violations import Violation
 from .levels import recurrent_challenge, recurrent_levels
+from .pool import recurrent_pooled
 from .profiles import recurrent_profile
 
 __all__ = ["RECURRENT"]
@@ -52,6 +56,14 @@ class _Recurrent(Family):
         for name, array in sorted(break_case(spec)[1].items()):
             yield name.encode()
             yield array.tobytes()
+
+    def context_space(self, op: str) -> ContextSpace:
+        """See :mod:`..specs.recurrent_contexts`."""
+        return _space(op)
+
+    def pooled(self, op: str, level: str, index: int, sibling: int) -> CaseSpec | None:
+        """See :func:`.pool.recurrent_pooled`."""
+        return recurrent_pooled(op, level, index, sibling)
 
     def cases(self, op: str, version: int, bounds: Bounds) -> Any:
         """See :func:`..specs.drawing.recurrent_cases`."""
@@ -86,6 +98,11 @@ class _Recurrent(Family):
     def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[CaseSpec]:
         """See :func:`.levels.recurrent_challenge`."""
         return recurrent_challenge(op, version, type, nonce)
+
+
+@cache
+def _space(op: str) -> RecurrentContexts:
+    return RecurrentContexts(op)
 
 
 def _unit_exponent(value: float) -> int:

@@ -12,9 +12,10 @@ from typing import Any, TypeGuard
 
 from numpy.typing import NDArray
 
-from ...reference import Clause, Node, clauses_of, operator_names, versions_of
+from ...reference import Clause, Node, clauses_of, operator_names, operator_of, versions_of
 from .bounds import Bounds
 from .case import Case, Spec
+from .contexts import ContextSpace
 from .features import groups_with
 from .level import Level
 from .violations import Violation
@@ -23,6 +24,8 @@ __all__ = [
     "Family",
     "build_case",
     "clauses_exercised",
+    "context_space",
+    "counted_operators",
     "family_of",
     "features_of",
     "group_of",
@@ -81,6 +84,14 @@ class Family(ABC):
         """The report columns to which a case belongs."""
         return groups_with(self.features(spec))
 
+    def context_space(self, op: str) -> ContextSpace | None:
+        """What may be there in the cases of an operator when a part of it goes wrong; None where nobody counts that."""
+        return None
+
+    def pooled(self, op: str, level: str, index: int, sibling: int) -> Any | None:
+        """The case at a place of the operator's pool (:mod:`..profiles.pool`); None where nothing is drawn there."""
+        return None
+
     def cases(self, op: str, version: int, bounds: Bounds) -> Any:
         """A Hypothesis strategy of legal cases; see :func:`..strategies.cases`. Raises ValueError where there is none,
         and for bounds that leave nothing."""
@@ -110,6 +121,16 @@ def register(family: Family) -> Family:
 def family_of(op: str) -> Family:
     """The family of an operator. Raises KeyError for an operator without cases."""
     return _FAMILIES[op]
+
+
+def context_space(op: str) -> ContextSpace | None:
+    """What may be there in the cases of an operator; None for one of which nobody counts what cases show together."""
+    return _FAMILIES[op].context_space(op) if op in _FAMILIES else None
+
+
+def counted_operators() -> tuple[str, ...]:
+    """The operators of which it is counted what cases show when things are there together."""
+    return tuple(op for op in _FAMILIES if context_space(op) is not None and operator_of(op).parts())
 
 
 def operator_versions(domain: str | None = "") -> Iterator[tuple[str, int]]:

@@ -13,15 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from ...cases import PROFILES
 from ..diagnosis.disagreements import disagreements_of
 from ..diagnosis.explainer import explained
 from ..diagnosis.findings import findings_of
+from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import UNTRIED, Judgement, Verdict
 from ..probes.drawn import split_nonce
-from ..probes.probe import Probe
+from ..probes.probe import Probe, SpecProbe
 from ..probes.stream import Tried
 from ..results.evidence import Kept
 from ..results.folder import NoRun, read_folder, recorded_in
@@ -30,6 +30,7 @@ from ..results.recorded import CASE, FRESH, MissingBits, bits_of, outcome_of
 from ..results.records import RunRecord, TargetRecord
 from ..results.result import Result, result_of
 from ..running.description import description_of
+from ..running.filling import NOT_ASKED, Filling
 from ..running.fresh import amended_by_fresh, differs
 from ..running.merge import MergeError, plan_of
 from ..running.run import Plan, Run, TargetRun
@@ -37,8 +38,20 @@ from ..targets.target import Target
 from ..workers.job import Job, Outcome
 from ..workers.process import REPEATS
 
-__all__ = ["Derivation", "NotCertifiable", "derived", "differing"]
+__all__ = ["BY_NUMBERS", "Derivation", "NotCertifiable", "derived", "differing"]
 
+
+BY_NUMBERS = frozenset(
+    {
+        Verdict.PASS,
+        Verdict.WRONG,
+        Verdict.INACCURATE,
+        Verdict.UNSTABLE,
+        Verdict.INCONCLUSIVE,
+        Verdict.MALFORMED,
+    }
+)
+"""Verdicts that rest on what the target returned. The others rest on what happened, which a record can only retell."""
 
 _STATUSES = frozenset({"ran", "refused", "crashed", "timed-out", "fell-back", "unavailable", "not-run"})
 _ID = re.compile(r"[A-Za-z0-9.*?_-]{1,200}")
@@ -61,7 +74,7 @@ class Derivation:
     outcomes, fresh
         What the target did with each case, and with those that were run once more in a fresh process.
     flaws
-        What is wrong with the record, a line each: cases without one, with two, with bits that are not theirs.
+        What is wrong with the record, a line each: cases without one, or with bits that are not theirs.
     info
         run.json of the folder; ``record`` is what it must say.
     """
@@ -79,6 +92,12 @@ class Derivation:
     entry: TargetRecord
     record: RunRecord
     lines: tuple[Recorded, ...] = field(repr=False, default=())
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """Ids of the cases that the run's nonce has asked for."""
+        fresh = (p for p in self.plan.everything if isinstance(p, SpecProbe) and p.fresh)
+        return frozenset(probe.id for probe in fresh)
 
     @property
     def counts(self) -> Counter[str]:
@@ -157,9 +176,8 @@ def _derived(
         kept_lines = by_purpose.get(line.purpose)
         if kept_lines is None or line.case not in probes:
             flaws.append(f"a record of {line.purpose} {line.case}, which is none of the run's")
-        elif line.case in kept_lines and not _superseded(kept_lines[line.case]):
-            flaws.append(f"two records of case {line.case} ({line.purpose})")
         else:
+            # A kill may come between a record and its verdict; the case is then run again, and the last record counts.
             kept_lines[line.case] = line
     kept = Kept()
     results: dict[str, Result] = {}
@@ -190,6 +208,7 @@ def _derived(
             again[id] = fresh.outcomes
             if fresh.judgement.verdict not in UNTRIED and differs(one.outcomes, fresh.outcomes):
                 results[id] = amended_by_fresh(results[id], fresh.judgement)
+    results |= {amended.case: amended for amended in with_needed_classes(list(results.values()))}
     causes = explained(list(results.values()), probes, kept, target.accuracy)
     final = tuple(replace(r, diagnosis=causes.get(r.case, ())) for r in results.values())
     record = _described(folder, plan, target, final, probes, info, entry)
@@ -197,11 +216,6 @@ def _derived(
     return Derivation(
         folder, plan, target, probes, claimed, final, outcomes, again, tuple(flaws), info, entry, record, used
     )
-
-
-def _superseded(line: Recorded) -> bool:
-    """Whether a record is of a target that was not there, so that a later one takes its place."""
-    return any(job.status in ("unavailable", "not-run") for job in line.jobs)
 
 
 def _tried(probe: Probe, line: Recorded, bits: memoryview | bytes, accuracy: str) -> Tried:
@@ -249,15 +263,14 @@ def _described(
     one.seconds = entry["seconds"]
     run = Run(plan, folder, datetime.fromisoformat(info["started"]), [one], seconds=info["seconds"])
     run.complete = not run.lacking
+    if plan.counts_coverage and results:
+        claimed = entry.get("coverage")
+        one.coverage = Filling(run, one).record(claimed["left_out"] if claimed is not None else NOT_ASKED)
     record = description_of(run)
     record["environment"] = info["environment"]
     record["onnxspec"] = info["onnxspec"]
     with contextlib.suppress(KeyError):
         record["merged"] = info["merged"]
-    return _with_coverage(record, info)
-
-
-def _with_coverage(record: RunRecord, info: Mapping[str, Any]) -> RunRecord:
     return record
 
 

@@ -25,7 +25,7 @@ from ..workers.worker_process import MEASURED
 from .derivation import Derivation, NotCertifiable
 from .placement import placement_of, unproved
 from .records import FORM, ChallengeRecord, MeasuredRecord, RowRecord, StatementRecord, SuiteRecord, WaiverRecord
-from .rows import interpretations_of, is_fresh, rows_of
+from .rows import interpretations_of, rows_of
 from .suite import case_digests, own_sources
 from .waivers import read_waivers
 
@@ -173,8 +173,8 @@ def statement_of(derivation: Derivation, claim: Claim, waivers: Sequence[WaiverR
     provider = str(description.get("provider") or derivation.target.options.get("provider") or "")
     wrapped = bool(derivation.target.wrap)
     trial = tuple(_trial(derivation, profile, nonce, provider))
-    rows = rows_of(derivation.probes, derivation.results, derivation.target.accuracy, waivers, claim.date)
-    fresh = sum(is_fresh(probe) for probe in derivation.probes.values())
+    asked = derivation.asked & derivation.probes.keys()
+    rows = rows_of(derivation.probes, derivation.results, derivation.target.accuracy, waivers, claim.date, asked)
     answers = interpretations_of(derivation.probes, derivation.results)
     findings = derivation.record["targets"][0]["findings"]
     return StatementRecord(
@@ -191,7 +191,7 @@ def statement_of(derivation: Derivation, claim: Claim, waivers: Sequence[WaiverR
         accuracy=derivation.target.accuracy,
         profile=profile,
         placement=placement_of(provider, wrapped, derivation.outcomes),
-        challenge=ChallengeRecord(nonce=nonce, chosen=claim.chosen if nonce else "none", cases=fresh),
+        challenge=ChallengeRecord(nonce=nonce, chosen=claim.chosen if nonce else "none", cases=len(asked)),
         fresh_process=len(derivation.fresh),
         waivers=tuple(waivers),
         rows=tuple(map(_granting_nothing, rows)) if trial else rows,

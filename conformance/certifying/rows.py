@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from ...cases import Spec, family_of
 from ...cases.specs.level import Level
@@ -59,6 +61,7 @@ def rows_of(
     accuracy: str,
     waivers: Sequence[WaiverRecord],
     day: datetime.date,
+    asked: Collection[str] = (),
 ) -> tuple[RowRecord, ...]:
     """The rows of a statement, one for every operator version and type that there are cases of.
 
@@ -70,6 +73,8 @@ def rows_of(
         Name of the accuracy class that the target was judged by.
     day
         That on which waivers must hold.
+    asked
+        Ids of the cases that a nonce has asked for.
     """
     by_case = {result.case: result for result in results}
     grouped: dict[tuple[str, int, str], list[Probe]] = defaultdict(list)
@@ -79,7 +84,14 @@ def rows_of(
         op: [name for name, answers in questions.items() if len(answers) > 1]
         for op, questions in interpretations_of(probes, results).items()
     }
-    return tuple(_row(some, by_case, accuracy, waivers, day, mixed.get(some[0].op, [])) for some in grouped.values())
+    return tuple(
+        replace(_row(some, by_case, accuracy, waivers, day, mixed.get(some[0].op, [])), fresh=_among(some, asked))
+        for some in grouped.values()
+    )
+
+
+def _among(probes: Sequence[Probe], ids: Collection[str]) -> int:
+    return sum(probe.id in ids for probe in probes)
 
 
 def _row(
@@ -109,7 +121,7 @@ def _row(
         status="certified" if reached else "exceptions" if excepted else "none",
         level=(reached or excepted)[-1].level if reached or excepted else "",
         cases=len(probes),
-        fresh=sum(is_fresh(probe) for probe in probes),
+        fresh=0,
         verdicts=dict(sorted(Counter(verdict.value for verdict in verdicts.values()).items())),
         failing=len(failing),
         not_rejected=sum(verdict is Verdict.NOT_REJECTED for verdict in verdicts.values()),
@@ -118,12 +130,6 @@ def _row(
         levels=tuple(records),
         exceptions=tuple(ExceptionRecord(waiver=n, cases=count) for n, count in sorted(numbers.items())),
     )
-
-
-def is_fresh(probe: Probe) -> bool:
-    """Whether a nonce asked for it, and no profile."""
-    inner = probe.probe if isinstance(probe, WrapProbe) else probe
-    return isinstance(inner, SpecProbe) and inner.fresh
 
 
 def _verdict(probe: Probe, results: Mapping[str, Result]) -> Verdict:

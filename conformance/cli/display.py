@@ -15,12 +15,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Column
 from rich.text import Text
 
-from ..diagnosis.search import DIAGNOSED
+from ..diagnosis.failing_case import DIAGNOSED
 from ..judging.judgement import FAILING, UNTRIED, Verdict
 from ..results.answer import Answer, Hit, answer_of
+from ..results.coverage import coverage_line
 from ..results.records import Finding
 from ..results.support import DECLINED, Problem, Tried
-from ..running.events import CaseJudged, Event, TargetBegun
+from ..running.events import CaseJudged, CasesFilled, Event, TargetBegun
 from ..running.run import Plan, Run, TargetRun
 from ..targets.target import Target
 from ..workers.survey import is_command
@@ -83,6 +84,10 @@ class RunDisplay:
     def observe(self, event: Event) -> None:
         """Show what happens."""
         if self._progress.disable:
+            return
+        if isinstance(event, CasesFilled):
+            self._total += len(event.probes)
+            self._progress.update(self._task, total=self._total)
             return
         if isinstance(event, TargetBegun):
             self._run, self._total = event.target, len(self._plan.probes_of(event.target.target))
@@ -163,7 +168,8 @@ def answer_on(target: TargetRun, run: Run) -> Answer:
         for finding in target.findings
     ]
     tried = [one._replace(times=count) for one, count in alike.items()]
-    return answer_of(tried, problems, stale=len(target.stale), lists_used=run.plan.expected)
+    reach = coverage_line(target.coverage) if target.coverage is not None else ""
+    return answer_of(tried, problems, stale=len(target.stale), lists_used=run.plan.expected, coverage=reach)
 
 
 def answer_lines(answer: Answer) -> Iterator[Text]:
@@ -173,6 +179,8 @@ def answer_lines(answer: Answer) -> Iterator[Text]:
     yield Text.assemble("Since the last known state: ", (answer.since, "bold"))
     lacking = f". Not: {answer.lacking}" if answer.lacks else ""
     yield Text(f"Supports: {answer.supported}{lacking}")
+    if answer.coverage:
+        yield Text(f"Coverage: {answer.coverage}")
     if answer.hits:
         yield Text("It hits you if you rely on:")
 

@@ -31,10 +31,11 @@ from ..probes.shard import ShardError, parse_shard
 from ..probes.wrapped import WRAPS
 from ..results.expected.entries import ExpectedFailureError, expectations_of
 from ..results.expected.former import FormerWords
-from ..results.folder import NODE_CASES
+from ..results.folder import NODE_CASES, NoRun
 from ..results.journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
 from ..running.engine import execute
 from ..running.expected_update import require_lists, update_lists
+from ..running.filling import lacks_of
 from ..running.run import Plan, Run
 from ..targets.target import TargetError
 from ..workers.hangs import HANGS
@@ -146,8 +147,18 @@ def run(
         Optional[str],  # noqa: UP045
         typer.Option("--nonce", metavar="NONCE", help="Run the fresh cases of an auditor's nonce too, and --record."),
     ] = None,
+    within: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--within", metavar="RUN", help="With --random: only what the targets of that run support."),
+    ] = None,
     shrink: Annotated[
         bool, typer.Option("--shrink/--no-shrink", help="Ask the target for the smallest case of every failure.")
+    ] = True,
+    fill: Annotated[
+        bool,
+        typer.Option(
+            "--fill/--no-fill", help="Add cases within what a target supports until enough of that is tried together."
+        ),
     ] = True,
     targets_file: TargetsFile = None,
     cases: Annotated[
@@ -203,7 +214,9 @@ def run(
     try:
         source = getattr(context.get_parameter_source("profile"), "name", "")
         if random is not None:
-            profile = _drawn(random, seed, resume, clash=bool(cases or model or case or source == "COMMANDLINE"))
+            profile = _drawn(
+                random, seed, resume, within, clash=bool(cases or model or case or source == "COMMANDLINE")
+            )
         elif seed is not None:
             fail("--seed says which fresh cases: give --random too, or leave it out")
         if nonce is not None:
@@ -212,12 +225,16 @@ def run(
             profile, record = nonce_profile_name(profile, nonce), True
         chosen = selection_of(profile, op, since_version, type, case)
         targets = targets_of(target or ["onnxruntime"], targets_file, optimize, wrap)
+        if random is not None:
+            chosen = replace(chosen, lacks=lacks_of(targets, within))
+        elif within is not None:
+            fail("--within says what fresh cases are drawn from: give --random too, or leave it out")
         if expected_file is not None:
             targets = [replace(each, expected=str(expected_file)) for each in targets]
         if update_expected:
             require_lists(targets)
         plan = Plan(chosen, (), tuple(targets), command_given(), frozenset(), expected, targets_file)
-        plan = replace(plan, hang_budget=hang_budget, shrinks=shrink, fail_fast=fail_fast)
+        plan = replace(plan, hang_budget=hang_budget, shrinks=shrink, fail_fast=fail_fast, fills=fill)
         if (cases or model) and source == "COMMANDLINE":
             fail(f"{'--cases' if cases else '--model'} runs in place of a profile: leave --profile out")
         nodes: Sequence[NodeCase] = ()
@@ -249,6 +266,8 @@ def run(
         warnings.simplefilter("ignore", FormerWords)  # it has been told, and the run reads the lists again
     except (UnknownName, TargetError, DirectoryError, ShardError, ExpectedFailureError) as error:
         fail(str(error))
+    except NoRun as error:
+        fail(f"--within {error}")
     except OSError as error:
         fail(f"--update-expected: {why(error)}")
     folder = out or _fresh()
@@ -273,7 +292,7 @@ def _fresh() -> Path:
         fail(f"cannot keep results in runs: {why(error)}")
 
 
-def _drawn(count: int, seed: str | None, resume: bool, *, clash: bool) -> str:
+def _drawn(count: int, seed: str | None, resume: bool, within: Path | None, *, clash: bool) -> str:
     """What stands for the profile in a run of fresh cases. Raises UnknownName for what is no seed."""
     if clash:
         fail("--random runs fresh cases in place of a profile: leave out --profile, --case, --cases and --model")
@@ -281,7 +300,8 @@ def _drawn(count: int, seed: str | None, resume: bool, *, clash: bool) -> str:
         if resume:
             fail("--random --resume needs --seed: which run is to go on?")
         seed = some_seed()
-        warn(f"fresh cases of seed {seed}; the same ones again: --random {count} --seed {seed}", "dim")
+        words = ["--random", str(count), "--seed", seed, *(["--within", str(within)] if within is not None else [])]
+        warn(f"fresh cases of seed {seed}; the same ones again: {shlex.join(words)}", "dim")
     return fresh_profile_name(count, seed)
 
 

@@ -18,7 +18,7 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
-from ...cases import CaseSpec, Spec
+from ...cases import Spec
 from ...reference import FAULTS, FORMATS, fault_named
 from ..probes.selection import UnknownName, select
 from ..proof.exposure import measure
@@ -108,7 +108,7 @@ def _extent(id: str) -> str:
 
 def _interactions(console: Console, specs: Sequence[Spec], processes: int, *, goal: bool) -> list[str]:
     """Print which faults "X goes wrong when Y and Z" the cases show; what falls short of the goal, in a line each."""
-    chosen = [spec for spec in specs if isinstance(spec, CaseSpec) and measurable(spec)]
+    chosen = [spec for spec in specs if measurable(spec)]
     measured = []
     try:
         with contextlib.closing(measure(chosen, processes)) as steps:

@@ -21,6 +21,7 @@ from ...reference.operators.operator import Classes
 from ..workers.process import Outcome
 from .divergence import Divergence, first_divergence
 from .judgement import Judgement, Verdict, judge_forbidden, not_run
+from .rounding import looks_like_rounding
 from .special_values import with_special_values
 
 __all__ = ["judge"]
@@ -175,11 +176,26 @@ def _by_values(sessions: list[_Session], touched: frozenset[str], classes: Class
                 return _accepted(replace(attempt, interpretations=answered), name, classes, best)
             if attempt.holds and not (attempt.vague and classes.telling):
                 assert best is not None
+                if not _rounds(sessions, classes.right[0], name, interpretations):
+                    # A wider class tells less still.
+                    return _refuted(best, Verdict.WRONG)
                 return _inaccurate(attempt, name, best)
             if name in classes.right and (best is None or attempt.failing < best.failing):
                 best = attempt
     assert best is not None
     return _refuted(best, Verdict.WRONG)
+
+
+def _rounds(sessions: list[_Session], declared: str, name: str, interpretations: Interpretations) -> bool:
+    """Whether what only a wider class holds looks like its roundings: a structural fault is never inaccurate."""
+    for session in sessions:
+        present = {n: a for n, a in session.outputs.items() if a is not None}
+        narrow, wide = (
+            expect(session.node, session.inputs, present, accuracy, interpretations) for accuracy in (declared, name)
+        )
+        if not looks_like_rounding(zip(narrow, wide, strict=True), present, name):
+            return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -19,20 +19,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cases import CaseSpec
-from ...cases.profiles.pool import pooled_spec
-from ...reference import CELLS
-from ...reference.faults.parts import parts_of
+from ...cases import Spec, family_of
+from ...cases.profiles.pool import Pooled, pool_of
+from ...cases.specs.family import counted_operators
+from ...reference import operator_of
 from .exposure import Shown, parts_shown
-from .interactions import Tally, faults_of
+from .interactions import Tally, faults_of, shown_by, space_of
 from .proof import spread
 
 __all__ = ["Candidate", "chosen", "drawn", "main"]
 
-DRAWN = {"basic": 60, "sequence": 90, "complete": 330}
+DRAWN = {"basic": 60, "sequence": 90, "complete": 330, "partial": 420, "device": 150}
 """Models of each level in the pool."""
 
-SIBLINGS = {"basic": 0, "sequence": 1, "complete": 2}
+SIBLINGS = {"basic": 0, "sequence": 1, "complete": 2, "partial": 1, "device": 1}
 """Further cases that are drawn for a model which leaves something open."""
 
 MODELS = {"basic": 8, "sequence": 10, "complete": 62}
@@ -55,7 +55,7 @@ class Candidate:
     """A case that may be chosen, and the faults that it shows: pairs as truth values, triples as bits."""
 
     place: tuple[str, int, int]
-    spec: CaseSpec
+    spec: Spec
     shown: Mapping[str, Shown]
     pairs: NDArray[np.bool_]
     triples: NDArray[np.uint8]
@@ -68,22 +68,20 @@ class Candidate:
     @property
     def cost(self) -> int:
         """Models that must be compiled for it: without Y there is a companion with all outputs."""
-        return 1 if "Y" in self.spec.outputs else 2
+        return space_of(self.spec.op).models(self.spec)
 
 
-def drawn(op: str) -> Iterator[tuple[tuple[str, int, int], CaseSpec]]:
+def drawn(op: str) -> Iterator[tuple[tuple[str, int, int], Spec]]:
     """The places of an operator's pool, with their cases."""
     for level, count in DRAWN.items():
         for index in range(count):
             for number in range(SIBLINGS[level] + 1):
-                spec = pooled_spec(op, level, index, number)
+                spec = family_of(op).pooled(op, level, index, number)
                 if spec is not None and (not number or spec.dimensions == "symbolic" or spec.lengths != "absent"):
                     yield (level, index, number), spec
 
 
-def candidates(
-    op: str, measured: Sequence[tuple[tuple[str, int, int], CaseSpec, Mapping[str, Shown]]]
-) -> list[Candidate]:
+def candidates(op: str, measured: Sequence[tuple[tuple[str, int, int], Spec, Mapping[str, Shown]]]) -> list[Candidate]:
     """Measured cases with the faults that they show."""
     faults, tally = faults_of(op), Tally(op)
     alone, together = np.flatnonzero(faults.alone), np.flatnonzero(faults.together)
@@ -161,16 +159,21 @@ def chosen(pool: Sequence[Candidate]) -> tuple[list[int], list[int], list[int]]:
 
 def written(op: str, pool: Sequence[Candidate]) -> dict[str, Any]:
     """The pool of an operator as pool.json has it."""
-    parts = [part.id for part in parts_of(op)]
+    parts = [part.id for part in operator_of(op).parts()]
     block, quick, rest = chosen(pool)
 
     def bits(case: Candidate, there: Callable[[Shown], bool]) -> str:
         return f"{sum(1 << k for k, id in enumerate(parts) if id in case.shown and there(case.shown[id])):x}"
 
     def row(case: Candidate) -> list[Any]:
-        halves = range(2) if case.spec.direction == "bidirectional" else ()
+        several = len(space_of(op).halves(case.spec))
+        halves = range(several if several > 1 else 0)
+        there = [sum(1 << k for k in np.flatnonzero(held).tolist()) for held in space_of(op).held(case.spec)]
         return [
             *case.place,
+            case.spec.version,
+            case.cost,
+            ".".join(f"{contexts:x}" for contexts in there),
             bits(case, lambda shown: shown.whole),
             *(bits(case, lambda shown, d=d: shown.halves[d]) for d in halves),  # type: ignore[misc]
         ]
@@ -183,21 +186,33 @@ def written(op: str, pool: Sequence[Candidate]) -> dict[str, Any]:
     }
 
 
-def _measured(
-    item: tuple[tuple[str, int, int], CaseSpec],
-) -> tuple[tuple[str, int, int], CaseSpec, Mapping[str, Shown]]:
+Place = tuple[str, int, int]
+
+
+def _measured(item: tuple[Place, Spec]) -> tuple[Place, Spec, Mapping[str, Shown]]:
     return (*item, parts_shown(item[1]))
+
+
+def _all_measured(op: str, keep: bool, processes: int) -> list[tuple[Place, Spec, Mapping[str, Shown]]]:
+    """The pool of an operator with what each case shows; of cases that are to be kept, as it is pinned."""
+    pool, parts = pool_of(op), tuple(part.id for part in operator_of(op).parts())
+    known: dict[Place, Pooled] = {}
+    if keep and pool.parts == parts:
+        known = {(case.level, case.index, case.sibling): case for case in pool.cases}
+    there = list(drawn(op))
+    fresh = iter(list(spread(_measured, [item for item in there if item[0] not in known], processes)))
+    return [(place, spec, shown_by(known[place], parts)) if place in known else next(fresh) for place, spec in there]
 
 
 def main() -> None:
     """Write pool.json."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", "-j", type=int, default=1)
-    processes = parser.parse_args().processes
-    held = {}
-    for op in CELLS:
-        measured = list(spread(_measured, list(drawn(op)), processes))
-        held[op] = written(op, candidates(op, measured))
+    parser.add_argument("--keep", action="store_true", help="measure cases that are new in the pool, and no others")
+    asked = parser.parse_args()
+    held = {
+        op: written(op, candidates(op, _all_measured(op, asked.keep, asked.processes))) for op in counted_operators()
+    }
     path = Path(str(resources.files("onnxspec.cases.profiles").joinpath("pool.json")))
     lines = [f"{json.dumps(op)}: {_lines(value)}" for op, value in held.items()]
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cases import CaseSpec, Feed, Trial, build_case
-from ...cases.specs.space import settle
-from ...reference import Interpretations, Node, configure, evaluate, expect, run_recurrent_fault
-from ...reference.faults.parts import Part, parts_of
+from ...cases import Feed, Spec, Trial, build_case
+from ...cases.specs.family import context_space
+from ...reference import Interpretations, Node, Operator, operator_of
+from ...reference.faults.part import Part
 from ...reference.recurrent.expectation import ratios
 from .proof import spread
 
@@ -31,6 +31,9 @@ BEYOND = 2.0
 """Radii between what a faulty kernel returns and what is right, from which on its own roundings do not hide the fault:
 two correct numbers are two radii apart at most."""
 
+ACCURACY = "standard"
+"""The accuracy class by which it is said whether a part shows: that of targets which declare none."""
+
 
 @dataclass(frozen=True)
 class Shown:
@@ -41,12 +44,15 @@ class Shown:
     halves: tuple[bool, ...]
 
 
-Run = tuple[CaseSpec, Mapping[str, Shown]]
+Run = tuple[Spec, Mapping[str, Shown]]
 """One run of a case's session: the case that has the run's sizes and nothing else before it than the run has, and the
 parts that the run shows."""
 
+Way = tuple[Interpretations, str]
+"""A way in which a result may be right: by an interpretation, in an arithmetic."""
 
-def runs_shown(spec: CaseSpec) -> list[Run]:
+
+def runs_shown(spec: Spec) -> list[Run]:
     """What the runs of a legal case show, its own one first.
 
     An earlier run is judged like a case's own, by the same interpretations, so a kernel that goes wrong in it is found.
@@ -54,68 +60,59 @@ def runs_shown(spec: CaseSpec) -> list[Run]:
     conditions.
     """
     runs: list[Run] = [(spec, parts_shown(spec))]
-    earlier = earlier_run(spec)
+    space = context_space(spec.op)
+    earlier = None if space is None else space.earlier(spec)
     if earlier is not None:
         trial = build_case(spec).trial
         runs.append((earlier, _parts_shown(spec.op, replace(trial, feeds=trial.feeds[:1]))))
     return runs
 
 
-def earlier_run(spec: CaseSpec) -> CaseSpec | None:
-    """What a session's first run is a case of; None where there is one run, or where sizes are so small that the word
-    for its lengths means something else."""
-    if spec.reruns == "none":
-        return None
-    X = build_case(spec).trial.feeds[0].inputs["X"]
-    T, N = X.shape[:2] if spec.layout == 0 else X.shape[1::-1]
-    earlier = replace(spec, T=int(T), N=int(N), reruns="none")
-    row = {name: getattr(earlier, name) for name in ("T", "N", "lengths", "reruns", "dimensions", "initial")}
-    return earlier if settle(row) == row else None
-
-
-def parts_shown(spec: CaseSpec) -> dict[str, Shown]:
+def parts_shown(spec: Spec) -> dict[str, Shown]:
     """The parts that the own run of a legal case shows, by id. What runs before it is right."""
     return _parts_shown(spec.op, build_case(spec).trial)
 
 
 def _parts_shown(op: str, trial: Trial) -> dict[str, Shown]:
-    node, feed = trial.node, trial.feeds[-1]
+    operator, node, feed = operator_of(op), trial.node, trial.feeds[-1]
     with np.errstate(all="ignore"):
-        right = {n: a.astype(feed.inputs["X"].dtype) for n, a in evaluate(node, feed.inputs).items()}
-        interpretations = list(Interpretations().alternatives(trial.touched))
-        of_right = [_failing(node, feed, right, r) for r in interpretations] if len(interpretations) > 1 else None
-        found = {}
-        for part in parts_of(op):
+        right = {n: a.astype(feed.inputs["X"].dtype) for n, a in operator.evaluate(node, feed.inputs).items()}
+        arithmetics = operator.classes(ACCURACY, operator.resolve(node, feed.inputs).format.name).right
+        ways = [(each, name) for each in Interpretations().alternatives(trial.touched) for name in arithmetics]
+        of_right = [_failing(operator, node, feed, right, way) for way in ways] if len(ways) > 1 else None
+        shown = {}
+        for part in operator.parts():
             got = _outputs(part, trial)
             if all(got[name].tobytes() == right[name].tobytes() for name in right):
                 continue
-            shown = _shown(node, feed, got, interpretations, of_right)
-            if shown.whole or any(shown.halves):
-                found[part.id] = shown
-    return found
+            of_part = _shown(operator, node, feed, got, ways, of_right)
+            if of_part.whole or any(of_part.halves):
+                shown[part.id] = of_part
+    return shown
 
 
 def _outputs(part: Part, trial: Trial) -> Arrays:
     """What the case's own run returns; what runs before it is there for what a session may keep."""
     memory: dict[str, Any] = {}
     for feed in trial.feeds:
-        outputs = run_recurrent_fault(part.fault, trial.node, feed.inputs, memory=memory)
+        outputs = part.answer(trial.node, feed.inputs, memory)
         if not memory and feed is not trial.feeds[-1]:
-            outputs = run_recurrent_fault(part.fault, trial.node, trial.feeds[-1].inputs)
+            outputs = part.answer(trial.node, trial.feeds[-1].inputs, {})
             break
     return outputs
 
 
 def _shown(
+    operator: Operator,
     node: Node,
     feed: Feed,
     got: Arrays,
-    interpretations: Sequence[Interpretations],
+    ways: Sequence[Way],
     of_right: list[NDArray[np.bool_]] | None,
 ) -> Shown:
     whole, halves = True, None
-    for number, interpretation in enumerate(interpretations):
-        failing = _failing(node, feed, got, interpretation)
+    for number, way in enumerate(ways):
+        failing = _failing(operator, node, feed, got, way)
         own = failing.copy()
         if of_right is not None:
             # A half that is right is excused by an interpretation only where it is right by that interpretation too.
@@ -128,20 +125,21 @@ def _shown(
     return Shown(whole, tuple(map(bool, halves)))
 
 
-def _failing(node: Node, feed: Feed, got: Arrays, interpretations: Interpretations) -> NDArray[np.bool_]:
-    """For each direction whether some judged number of it is wrong by this interpretation, (D,)."""
-    c = configure(node, feed.inputs, interpretations)
-    failing = np.zeros(len(c.directions), bool)
-    for expectation in expect(node, feed.inputs, got, interpretations=interpretations):
+def _failing(operator: Operator, node: Node, feed: Feed, got: Arrays, way: Way) -> NDArray[np.bool_]:
+    """For each direction whether some judged number of it is wrong in this way, (D,)."""
+    interpretations, accuracy = way
+    resolved = operator.resolve(node, feed.inputs, interpretations)
+    failing = np.zeros(len(resolved.directions), bool)
+    for expectation in operator.expect(node, feed.inputs, got, accuracy, interpretations):
         if expectation.conventional:
             continue
         wrong = ratios(expectation, got[expectation.output]) > BEYOND
-        axis = (1 if c.layout == 0 else 2) if expectation.output == "Y" else c.layout
-        failing |= np.moveaxis(wrong, axis, 0).reshape(len(c.directions), -1).any(axis=1)
+        axis = (1 if resolved.layout == 0 else 2) if expectation.output == "Y" else resolved.layout
+        failing |= np.moveaxis(wrong, axis, 0).reshape(len(resolved.directions), -1).any(axis=1)
     return failing
 
 
-def measure(specs: Sequence[CaseSpec], processes: int = 1) -> Generator[Sequence[Run], None, None]:
+def measure(specs: Sequence[Spec], processes: int = 1) -> Generator[Sequence[Run], None, None]:
     """What the runs of each case show, in order, by so many processes."""
     with contextlib.closing(spread(runs_shown, specs, processes)) as results:
         yield from results

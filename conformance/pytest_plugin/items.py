@@ -17,6 +17,7 @@ from ...cases.specs.features import GROUPS
 from ..judging.judgement import DECLINED, Verdict
 from ..models.content import ModelError
 from ..probes.directory import probe_directories
+from ..probes.drawn import fresh_profile
 from ..probes.naming import expanded
 from ..probes.probe import Probe
 from ..probes.selection import Selection, UnknownName, meant_for, narrow, select_probes, version_numbers
@@ -25,6 +26,7 @@ from ..results.expected.decidable import decidable
 from ..results.expected.entries import Entry, ExpectedFailureError, applying, expectations_of, read_expected
 from ..results.result import Result
 from ..results.wording import how_to_mend
+from ..running.filling import lacks_of
 from ..targets.target import Target, TargetError
 from ..workers.process import TargetUnavailable
 from ..workers.worker import one_line
@@ -84,7 +86,8 @@ class Suite(pytest.Directory):
             targets = [target_named(name, asked) for name in asked.targets]
             cases, origins = expanded(asked.cases, asked.base)
             versions = version_numbers(asked.versions)
-            selection = Selection(asked.profile, asked.ops, versions, asked.types, cases, origins=origins)
+            lacks = lacks_of(targets) if fresh_profile(asked.profile) is not None else ()
+            selection = Selection(asked.profile, asked.ops, versions, asked.types, cases, (), lacks, origins)
             probes: Sequence[Probe]
             if asked.models:
                 roots = nodes_of_models(asked.models, self.config)

@@ -49,7 +49,7 @@ class Answer:
     """The first lines of what is told of a target.
 
     ``state`` is ``conforms``, ``few`` (failures that are known, and few), ``departs`` or ``open`` (nothing was judged);
-    ``badge`` says all of it in a few words.
+    ``badge`` says all of it in a few words. ``coverage`` says how far the cases reach; empty where that is not counted.
     """
 
     state: str
@@ -59,6 +59,7 @@ class Answer:
     supports: tuple[str, ...]
     lacks: tuple[Lack, ...]
     hits: tuple[Hit, ...]
+    coverage: str = ""
 
     @property
     def supported(self) -> str:
@@ -72,7 +73,12 @@ class Answer:
 
 
 def answer_of(
-    tried: Sequence[Tried], problems: Sequence[Problem], *, stale: int = 0, lists_used: bool = True
+    tried: Sequence[Tried],
+    problems: Sequence[Problem],
+    *,
+    stale: int = 0,
+    lists_used: bool = True,
+    coverage: str = "",
 ) -> Answer:
     """The answer that the results and findings of one target give.
 
@@ -80,6 +86,8 @@ def answer_of(
         How many entries of the target's list of known failures nothing needs any more.
     lists_used
         Whether lists of known failures were used at all.
+    coverage
+        How far the cases reach, in a line (:func:`.coverage.coverage_line`).
     """
     failed = sum(t.times for t in tried if t.verdict in _FAILING - DECLINED)
     judged = failed + sum(t.times for t in tried if t.verdict == Verdict.PASS.value)
@@ -103,7 +111,7 @@ def answer_of(
         badge = f"Fails {failed:,} of {judged:,} ({_percent(failed, judged)}){remark}"
         conforms = f"no ({failed:,} of {judged:,} judged{f', {left_out:,} were not run' if left_out else ''})"
     since = _since(new, known, stale) if lists_used else "not compared, lists of known failures were left out"
-    return Answer(state, badge, conforms, since, supports, lacks, tuple(_hits(problems)))
+    return Answer(state, badge, conforms, since, supports, lacks, tuple(_hits(problems)), coverage)
 
 
 def _percent(part: int, whole: int) -> str:
@@ -129,7 +137,7 @@ def _hits(problems: Sequence[Problem]) -> Iterator[Hit]:
     for k in sorted(failing, key=lambda k: (problems[k].expected, -problems[k].cases)):
         problem = problems[k]
         if k not in taken:
-            on = problem.conditions or _type_alone(problem) or _topic(problem.clauses)
+            on = problem.conditions or _types_alone(problem) or _topic(problem.clauses)
             what, why = _bare(problem), "" if on else problem.why
             if not on and not why and problem.verdict in _UNTOLD:
                 what = f"{what}, and nothing is known that only these cases have; the smallest is {problem.smallest}"
@@ -150,32 +158,49 @@ _TOPICS = {
     "activation-alpha": "activation_alpha",
     "activation-beta": "activation_beta",
     "activations": "activations",
+    "arithmetic": "its arithmetic",
+    "attributes": "attributes",
     "batch": "several rows",
-    "bias": "B",
+    "bias": "bias B",
     "clip": "clip",
     "coefficients": "alpha and beta of activations",
     "constants": "weights as inputs of the graph",
+    "dimensions": "symbolic dimensions",
     "direction": "direction",
     "directions": "direction",
-    "empty-sequence": "rows without steps",
+    "empty-sequence": "rows of length 0",
     "equations": "any node",
     "gates": "any node",
     "hidden-size": "hidden_size",
     "infinity": "infinity",
     "initial-states": "initial states",
     "input-forget": "input_forget",
+    "inputs": "which inputs are given",
     "layout": "layout",
     "lengths": "sequence_lens",
     "linear-before-reset": "linear_before_reset",
+    "names": "the old name",
     "nan": "NaN",
     "output-quantization": "quantized outputs",
     "output-sequence": "output_sequence",
+    "outputs": "which outputs are asked for",
+    "outputs.last-cell": "Y_c",
+    "outputs.last-hidden": "Y_h",
+    "outputs.order": "the order of Y",
+    "outputs.shapes": "the shapes of outputs",
     "overflow": "large numbers",
-    "peepholes": "P",
+    "padding": "what stands past a row's length",
+    "peepholes": "peepholes P",
     "quantization": "quantization",
+    "rows": "several rows",
     "scales": "scales",
+    "shapes": "the shapes of inputs",
+    "shapes.no-steps": "no steps, or no rows",
+    "shapes.one": "a size of 1",
     "session": "a session that runs again",
+    "state-quantization": "quantized states",
     "thresholded-relu": "ThresholdedRelu",
+    "types": "element types",
     "types.bfloat16": "bfloat16",
     "zero-points": "zero points",
 }
@@ -183,10 +208,9 @@ _TOPICS = {
 of it."""
 
 
-def _type_alone(problem: Problem) -> str:
-    """The type that a loss of accuracy is about, if it is one: it comes with the type, whatever a node has."""
-    inaccurate = problem.verdict == Verdict.INACCURATE.value and len(problem.types) == 1
-    return problem.types[0] if inaccurate else ""
+def _types_alone(problem: Problem) -> str:
+    """The types that a loss of accuracy is about: it comes with the type, whatever a node has."""
+    return listed(problem.types) if problem.verdict == Verdict.INACCURATE.value else ""
 
 
 def _topic(clauses: Sequence[str]) -> str:
@@ -240,8 +264,16 @@ PLAIN = {
 """What the short titles of a run mean, by verdict and reason."""
 
 
+_INACCURATE = "inaccurate (no better than "
+"""How a title begins that names the accuracy class by which results are right."""
+
+
 def in_words(title: str, verdict: str, reason: str) -> str:
     """A finding's title for people: ``wrong (value) with clip`` is ``Wrong values with clip``."""
+    lost = title.removeprefix(_INACCURATE)
+    if lost != title:
+        wider, _, rest = lost.partition(")")
+        return f"{PLAIN[verdict, 'value']}, right only by {wider}{rest}"
     for (name, why), words in PLAIN.items():
         short = f"breaks a convention ({why})" if name == "pass" else f"{name} ({why})" if why else name
         bare = title == short or title.startswith((f"{short} with ", f"{short} ("))

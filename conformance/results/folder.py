@@ -7,7 +7,7 @@ read is named, with file and line, and the rest is used; nothing is ever written
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from ..border.strict_json import MalformedJson, decode, parse, typed
 from ..judging.judgement import UNTRIED
-from .lines import Amended, Begun, Ended, Line, Observed, Recorded, TargetFinished, TargetStarted, amended
+from .lines import Amended, Begun, Ended, Filled, Line, Observed, Recorded, TargetFinished, TargetStarted, amended
 from .records import SCHEMA, RunRecord
 from .result import Result
 
@@ -45,6 +45,8 @@ class Held:
         Its first lines, one for each time that the run began or went on.
     results
         The one result of each target and case, with all that became known of it, in the order of the lines.
+    filled
+        By target the cases that the run filled up with, each as the line that rebuilds it.
     recorded
         Purpose, target and case of jobs whose outcomes are kept.
     whole
@@ -54,6 +56,7 @@ class Held:
     """
 
     begun: list[Begun] = field(default_factory=list)
+    filled: dict[str, list[str]] = field(default_factory=dict)
     results: dict[tuple[str, str], Result] = field(default_factory=dict)
     recorded: set[tuple[str, str, str]] = field(default_factory=set)
     descriptions: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -79,6 +82,8 @@ class Held:
             self.begun.append(line)
         elif isinstance(line, Recorded):
             self.recorded.add((line.purpose, line.target, line.case))
+        elif isinstance(line, Filled):
+            self.filled.setdefault(line.target, []).extend(line.cases)
         elif isinstance(line, TargetStarted):
             self.descriptions[line.target] = line.description
         elif isinstance(line, TargetFinished):
@@ -130,6 +135,8 @@ class RunFolder:
         run.json, None where there is none that can be read.
     problems
         What is amiss, a line each; paths are relative to the folder.
+    filled
+        By target the cases that the run filled up with, each as the line that rebuilds it.
     """
 
     path: Path
@@ -137,6 +144,7 @@ class RunFolder:
     results: tuple[Result, ...]
     problems: tuple[str, ...]
     damaged: int
+    filled: Mapping[str, tuple[str, ...]]
 
 
 def read_folder(path: Path) -> RunFolder:
@@ -160,7 +168,8 @@ def read_folder(path: Path) -> RunFolder:
             problems.append(f"{RESULTS} is missing, so there are no results")
     except OSError as error:
         problems.append(f"{source}: cannot be read: {error.strerror or error}")
-    return RunFolder(path, info, tuple(held.results.values()), (*problems, *held.told), held.damaged)
+    filled = {target: tuple(cases) for target, cases in held.filled.items()}
+    return RunFolder(path, info, tuple(held.results.values()), (*problems, *held.told), held.damaged, filled)
 
 
 def other_schema(path: Path, schema: object, by: object) -> str:

@@ -22,6 +22,7 @@ __all__ = [
     "Begun",
     "Ended",
     "Experiment",
+    "Filled",
     "Line",
     "Observed",
     "Recorded",
@@ -29,9 +30,13 @@ __all__ = [
     "TargetFinished",
     "TargetStarted",
 ]
-__all__ += ["amended", "amendment", "begun_of"]
+__all__ += ["FILLED", "amended", "amendment", "begun_of"]
 
-_AMENDABLE = ("verdict", "expected", "reason", "where", "message", "flags", "diagnosis", "clause", "why")
+FILLED = "filled:"
+"""What the digest of the cases that a run filled up with on a target is called by, before the target's name. They are
+known when the run ends, so that no line which it begins with has it."""
+
+_AMENDABLE = ("verdict", "expected", "reason", "where", "message", "flags", "diagnosis", "clause", "why", "accuracy")
 
 
 class TargetAsked(Struct, frozen=True, kw_only=True, rename={"accuracy": "class"}):
@@ -98,6 +103,7 @@ class Amended(Struct, frozen=True, kw_only=True, tag_field="record", tag="amende
     diagnosis: tuple[str, ...] | UnsetType = UNSET
     clause: str | UnsetType | None = UNSET
     why: str | UnsetType = UNSET
+    accuracy: str | UnsetType | None = UNSET
 
 
 class Experiment(Struct, frozen=True, kw_only=True, tag_field="record", tag="experiment"):
@@ -115,6 +121,14 @@ class Experiment(Struct, frozen=True, kw_only=True, tag_field="record", tag="exp
     seconds: Quantity
 
 
+class Filled(Struct, frozen=True, kw_only=True, tag_field="record", tag="filled"):
+    """Cases that follow on a target since what ran so far does not show what is owed on it: each as the line that
+    rebuilds it, in order."""
+
+    target: str
+    cases: list[str]
+
+
 class TargetFinished(Struct, frozen=True, kw_only=True, tag_field="record", tag="target-finished"):
     """A target is done with; ``seconds`` is what this part of the run took."""
 
@@ -129,7 +143,7 @@ class Ended(Struct, frozen=True, kw_only=True, tag_field="record", tag="ended"):
     seconds: Quantity
 
 
-Line: TypeAlias = Begun | TargetStarted | Observed | Recorded | Amended | Experiment | TargetFinished | Ended
+Line: TypeAlias = Begun | TargetStarted | Observed | Recorded | Amended | Experiment | Filled | TargetFinished | Ended
 
 
 def begun_of(record: RunRecord) -> Begun:
@@ -144,7 +158,7 @@ def begun_of(record: RunRecord) -> Begun:
         shard=record["shard"],
         expected_failures=record["expected_failures"],
         keeps_outputs=record.get("keeps_outputs", False),
-        digests=record["digests"],
+        digests={name: digest for name, digest in record["digests"].items() if not name.startswith(FILLED)},
         targets=[
             TargetAsked(
                 name=target["name"],

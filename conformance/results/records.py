@@ -10,8 +10,9 @@ from typing import Any, TypedDict
 
 from .result import Count, Quantity
 
-__all__ = ["SCHEMA", "Bias", "ClauseRecord", "DisagreementRecord", "EnvironmentRecord", "EvidenceRecord"]
-__all__ += ["Finding", "MergedRecord", "NeedRecord", "RunRecord", "SelectionRecord", "StaleRecord", "TargetRecord"]
+__all__ = ["SCHEMA", "Bias", "ClauseRecord", "CoverageRecord", "DisagreementRecord", "EnvironmentRecord"]
+__all__ += ["EvidenceRecord", "Finding", "MergedRecord", "NeedRecord", "OperatorCoverage", "RunRecord"]
+__all__ += ["SelectionRecord", "SharesRecord", "StaleRecord", "TargetRecord"]
 
 SCHEMA = 2
 """The version of the run folder's form; 1 is that of onnxspec 0.2 and before, which had no journal.jsonl."""
@@ -103,6 +104,43 @@ class StaleRecord(TypedDict):
     features: list[str]
 
 
+class SharesRecord(TypedDict):
+    """Of so many faults "X goes wrong when Y [and Z]" that can show, how many are shown: ``[shown, possible]``."""
+
+    pairs: list[Count]
+    twice: list[Count]
+    triples: list[Count]
+
+
+class OperatorCoverage(TypedDict):
+    """What the cases of one operator show on a target, of all that can show there.
+
+    ``lacks`` has the contexts with which nothing ran, those in ``declared`` because the target's table says so;
+    ``avoided`` those with which nothing passed. ``before`` is by pinned cases alone, ``after`` with ``cases`` more in
+    ``models`` models.
+    """
+
+    operator: str
+    lacks: list[str]
+    declared: list[str]
+    avoided: list[str]
+    before: SharesRecord
+    after: SharesRecord
+    models: Count
+    cases: Count
+    reached: bool
+
+
+class CoverageRecord(TypedDict):
+    """How far cases reach on a target. ``cases`` are those that a run filled up with, each as the line that rebuilds
+    it, in order; ``digest`` is the SHA-256 of these lines. ``left_out`` says why none were added, where none were."""
+
+    operators: list[OperatorCoverage]
+    cases: list[str]
+    digest: str
+    left_out: str
+
+
 _AsAsked = TypedDict(  # "class" is a key, and a word of Python
     "_AsAsked",
     {
@@ -133,6 +171,7 @@ class TargetRecord(_TargetAlways, total=False):
     """A target of a run: as it was asked for, what it says of itself, and what came of it."""
 
     passing_grade: dict[str, str]
+    coverage: CoverageRecord
     disagreements: list[DisagreementRecord]
 
 
@@ -144,9 +183,10 @@ class _SelectionAlways(TypedDict):
 
 
 class SelectionRecord(_SelectionAlways, total=False):
-    """What a profile was narrowed to; empty lists mean all."""
+    """What a profile was narrowed to; empty lists mean all. ``lacks`` has the contexts that no fresh case has."""
 
     directories: list[str]
+    lacks: list[str]
 
 
 class EnvironmentRecord(TypedDict):

@@ -11,8 +11,10 @@ from ...reference import clause_named, operator_names
 from ..probes.drawn import fresh_profile, split_nonce
 from ..probes.probe import Probe, SpecProbe
 from ..results.environment import environment, version_of
+from ..results.lines import FILLED
 from ..results.records import SCHEMA, RunRecord, SelectionRecord, TargetRecord
 from ..results.signed_errors import biases, grades, passing_grades
+from .filling import digest_of_cases
 from .run import Plan, Run, TargetRun
 
 __all__ = ["description_of"]
@@ -33,6 +35,8 @@ def description_of(run: Run) -> RunRecord:
     }
     if selection.directories:
         narrowed["directories"] = list(selection.directories)
+    if selection.lacks:
+        narrowed["lacks"] = sorted(set(selection.lacks))
     record: RunRecord = {
         "schema": SCHEMA,
         "onnxspec": version_of("onnxspec") or "",
@@ -45,7 +49,7 @@ def description_of(run: Run) -> RunRecord:
         "shard": str(plan.shard) if plan.shard is not None else None,
         "expected_failures": plan.expected,
         "cases": len(plan.probes),
-        "digests": _digests(plan),
+        "digests": {**_digests(plan), **_filled(plan)},
         "environment": environment(),
         "counts": dict(sum((t.counts for t in run.targets), Counter[str]())),
         "targets": targets,
@@ -77,6 +81,15 @@ def _digest_of_texts(probes: Iterable[Probe]) -> str:
     return hashlib.sha256("\n".join(probe.text for probe in probes).encode()).hexdigest()
 
 
+def _filled(plan: Plan) -> dict[str, str]:
+    """What followed on each target, where something did."""
+    return {
+        f"{FILLED}{name}": digest_of_cases(probe.text for probe in probes)
+        for name, probes in plan.filled.items()
+        if probes
+    }
+
+
 def _target_description(run: TargetRun) -> TargetRecord:
     record: TargetRecord = {
         "name": run.target.name,
@@ -101,6 +114,8 @@ def _target_description(run: TargetRun) -> TargetRecord:
         },
         "stale": [{"reason": e.reason, "cases": list(e.cases), "features": list(e.features)} for e in run.stale],
     }
+    if run.coverage is not None:
+        record["coverage"] = run.coverage
     if run.disagreements:
         record["disagreements"] = run.disagreements
     return record

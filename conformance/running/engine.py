@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
@@ -15,8 +15,9 @@ from ..diagnosis.causes import LEAST_SECONDS, SHARE, Subject, with_causes
 from ..diagnosis.disagreements import disagreements_of, write_reproducers
 from ..diagnosis.experiments import Budget
 from ..diagnosis.explainer import explained
+from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import findings_of
-from ..diagnosis.search import DIAGNOSED
+from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import Judgement, Verdict
 from ..probes.probe import Probe, SpecProbe
 from ..probes.stream import Tried, tried
@@ -34,6 +35,7 @@ from ..workers.process import TargetProcess, TargetUnavailable
 from .description import description_of
 from .events import (
     CaseJudged,
+    CasesFilled,
     Event,
     ExperimentsMade,
     ResultsAmended,
@@ -44,6 +46,7 @@ from .events import (
     TargetFinished,
     TargetStarted,
 )
+from .filling import NOT_ASKED, Filling, with_filled
 from .fresh import FreshSample
 from .loop import cases_judged, judged_result
 from .run import Plan, Run, TargetRun, stranger_among
@@ -66,6 +69,7 @@ def execute(plan: Plan, journal: Journal, observe: Callable[[Event], None] = lam
     run = Run(plan, journal.folder, datetime.now(timezone.utc), [])
     run.targets += [TargetRun(target, hangs=HangBudget(plan.hang_budget)) for target in plan.targets]
     journal.same_run(begun := lines.begun_of(description_of(run)))
+    run.plan = plan = _filled_again(plan, journal.held)
     if strange := stranger_among(journal.held.results.values(), plan):
         raise RunMismatch(f"{journal.folder}: {strange}; was it edited? It is left alone")
     journal.begin(begun)
@@ -97,8 +101,21 @@ def write_down(event: Event, journal: Journal, recorder: Recorder | None = None)
         journal.describe(description_of(event.run))
     elif isinstance(event, TargetFinished):
         journal.append(lines.TargetFinished(target=event.target.target.name, seconds=round(event.seconds, 3)))
+    elif isinstance(event, CasesFilled):
+        texts = [probe.text for probe in event.probes]
+        journal.append(lines.Filled(target=event.target.target.name, cases=texts))
     elif isinstance(event, RunStarted):
         journal.describe(description_of(event.run))
+
+
+def _filled_again(plan: Plan, held: Held) -> Plan:
+    """The plan with the cases that a journal says have followed. Raises RunMismatch for what is no case."""
+    for target in plan.targets:
+        try:
+            plan = with_filled(plan, target, held.filled.get(target.name, ()))
+        except ValueError as error:
+            raise RunMismatch(f"a case that followed on {target.name} cannot be had again: {error}") from None
+    return plan
 
 
 def _recorded(recorder: Recorder | None, purpose: str, target: str, one: Tried | None) -> list[lines.Recorded]:
@@ -154,40 +171,54 @@ def run_events(run: Run) -> Events:
 def _target_events(whole: Run, run: TargetRun) -> Events:
     clock = time.monotonic()
     plan, target = whole.plan, run.target
-    due = plan.probes_of(target)
-    probes = {probe.id: probe for probe in due}
+    probes = {probe.id: probe for probe in plan.probes_of(target)}
     done = {r.case for r in run.results}
     kept = Kept()
-    left = [probe for probe in due if probe.id not in done]
+    left = [probe for probe in probes.values() if probe.id not in done]
     sample = FreshSample(left)
     listed = expectations_of(target) if plan.expected else ()
     repeat = partial(_repeat, plan, target)
+    filling = Filling(whole, run) if plan.counts_coverage else None
     yield TargetBegun(whole, run)
     try:
-        if left:
-            with TargetProcess(target, hangs=run.hangs, measure=plan.record) as process:
-                run.description = _same_runtime(process.start(), run)
-                yield TargetStarted(whole, run)
-                entries = applying(listed, run.description)
-                for judged in cases_judged(process, left, target, entries, repeat):
+        with contextlib.ExitStack() as stack:
+            process: TargetProcess | None = None
+            ended = False
+            for number, batch in enumerate(_batches(left, filling if plan.fills else None)):
+                if number:
+                    probes |= {probe.id: probe for probe in batch}
+                    yield CasesFilled(whole, run, batch)
+                if not batch:
+                    continue
+                if process is None:
+                    process = stack.enter_context(TargetProcess(target, hangs=run.hangs, measure=plan.record))
+                    run.description = _same_runtime(process.start(), run)
+                    yield TargetStarted(whole, run)
+                    entries = applying(listed, run.description)
+                for judged in cases_judged(process, batch, target, entries, repeat):
                     if judged.one is not None:
                         kept.offer(judged.one)
                         sample.offer(judged.one)
                     yield _taken(run, judged)
-                    if plan.fail_fast and _is_news(judged.result, probes, entries):
+                    if ended := plan.fail_fast and _is_news(judged.result, probes, entries):
                         break
+                if ended:
+                    break
     except TargetUnavailable as error:
         finished = {r.case for r in run.results}
         gone = Judgement(Verdict.UNAVAILABLE, "unavailable", message=str(error))
-        for probe in left:
+        for probe in probes.values():
             if probe.id not in finished:
                 yield _taken(run, CaseJudged(judged_result(probe, target, gone, (), repeat)))
+    if filling is not None and run.results and not run.unavailable:
+        run.coverage = filling.record("" if plan.fills else NOT_ASKED)
     if not run.unavailable:
         entries = applying(listed, run.description)
         again: list[Tried] = []
         differing = sample.differing(target, {r.case: r for r in run.results}, run.hangs, again.append)
         yield from (SampleTried(run, one) for one in again)
         yield from _amend(run, "fresh-sample", differing, probes, entries)
+        yield from _amend(run, "needed-classes", with_needed_classes(run.results), probes, entries)
         yield from _amend(run, "diagnosis", _diagnosed(run, probes, kept, entries), probes, entries)
     run.stale = no_longer_needed(plan, listed, run)
     run.findings = findings_of(run.results, probes)
@@ -200,6 +231,13 @@ def _target_events(whole: Run, run: TargetRun) -> Events:
     took = time.monotonic() - clock
     run.seconds += took
     yield TargetFinished(whole, run, took)
+
+
+def _batches(left: Sequence[Probe], filling: Filling | None) -> Iterator[Sequence[Probe]]:
+    """What is run, one after the other: what is left of the plan, and what is to follow after that."""
+    yield left
+    while filling is not None and (more := filling.next()):
+        yield more
 
 
 def _is_news(result: Result, probes: Mapping[str, Probe], entries: Sequence[Entry]) -> bool:

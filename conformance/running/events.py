@@ -6,12 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ..probes.probe import Probe
 from ..probes.stream import Tried
 from ..results.lines import Amended, Experiment
 from ..results.result import Result
 from .run import Run, TargetRun
 
-__all__ = ["CaseJudged", "Event", "ExperimentsMade", "ResultsAmended", "RunEnded", "RunStarted", "SampleTried"]
+__all__ = [
+    "CaseJudged",
+    "CasesFilled",
+    "Event",
+    "ExperimentsMade",
+    "ResultsAmended",
+    "RunEnded",
+    "RunStarted",
+    "SampleTried",
+]
 __all__ += ["TargetBegun", "TargetFinished", "TargetStarted"]
 
 
@@ -48,6 +58,15 @@ class CaseJudged:
 
     result: Result
     one: Tried | None = None
+
+
+@dataclass(frozen=True)
+class CasesFilled:
+    """Cases follow on a target, which the run's plan has from now on."""
+
+    run: Run
+    target: TargetRun
+    probes: Sequence[Probe]
 
 
 @dataclass(frozen=True)
@@ -97,6 +116,7 @@ Event: TypeAlias = (
     | TargetBegun
     | TargetStarted
     | CaseJudged
+    | CasesFilled
     | SampleTried
     | ResultsAmended
     | ExperimentsMade

@@ -25,6 +25,7 @@ from ...cases import Spec
 from ...cases.portable import case_text
 from ..diagnosis.explainer import explained
 from ..diagnosis.findings import findings_of
+from ..diagnosis.needed_classes import with_needed_classes
 from ..probes.naming import expanded
 from ..probes.probe import Probe
 from ..probes.selection import Selection, UnknownName, select_probes, version_numbers
@@ -109,6 +110,7 @@ def run(
     type: Named | Iterable[Named] = (),
     case: Named | Iterable[Named] = (),
     expected: bool = True,
+    fill: bool = True,
     accuracy: str = ACCURACY,
     targets_file: str | Path | None = None,
     out: str | Path | None = None,
@@ -125,6 +127,8 @@ def run(
         Which cases, as the options of those names; each but the profile may be one or several.
     expected
         Whether to use the target's list of known failures. A function has none.
+    fill
+        Whether cases follow within what a named target supports, as ``--fill`` has it.
     accuracy
         The accuracy class to judge a function by. A named target has its own.
     targets_file
@@ -144,9 +148,9 @@ def run(
     selection = Selection(profile, ops, versions, types, cases, origins=origins)
     if isinstance(target, str):
         file = Path(targets_file) if targets_file is not None else None
-        return _on_target(named_target(target, file), selection, expected, file, out, each)
+        return _on_target(named_target(target, file), selection, expected, file, out, each, fill)
     if isinstance(target, Target):
-        return _on_target(target, selection, expected, None, out, each)
+        return _on_target(target, selection, expected, None, out, each, fill)
     if not is_runner(target):
         raise TypeError(f"target is a name, a Target, a function or an ONNX backend, not {target!r}")
     if out is not None:
@@ -167,10 +171,17 @@ def _on_target(
     targets_file: Path | None,
     out: str | Path | None,
     each: Callable[[Result], None],
+    fill: bool,
 ) -> RunOutcome:
     probes = tuple(select_probes(selection, target.operators))
     plan = Plan(
-        selection, probes, (target,), ("onnxspec.conformance.run",), expected=expected, targets_file=targets_file
+        selection,
+        probes,
+        (target,),
+        ("onnxspec.conformance.run",),
+        expected=expected,
+        targets_file=targets_file,
+        fills=fill,
     )
     if not plan.probes_of(target):
         raise UnknownName("combination", selection.narrowed or selection.profile, (), f" of cases for {target.name}")
@@ -219,6 +230,8 @@ def _on_function(runner: Runner, selection: Selection, accuracy: str, each: Call
         kept.offer(one)
         results.append(judged_result(probe, target, one.judgement, (), repeat, one.seconds))
         each(results[-1])
+    needed = {amended.case: amended for amended in with_needed_classes(results)}
+    results = [needed.get(result.case, result) for result in results]
     causes = explained(results, probes, kept, accuracy)
     results = [replace(result, diagnosis=causes.get(result.case, ())) for result in results]
     return RunOutcome(name, {}, tuple(results), tuple(findings_of(results, probes)), time.monotonic() - clock)

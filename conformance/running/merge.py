@@ -7,8 +7,8 @@ does not belong together: every refusal says what differs and in which folders.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from ..results.result import Result
 from ..targets.target import Target
 from .description import description_of
 from .engine import no_longer_needed
+from .filling import SHARDS, Filling, with_filled
 from .run import Plan, Run, TargetRun, stranger_among
 
 __all__ = ["MergeError", "merge", "plan_of"]
@@ -48,6 +49,7 @@ class _Part:
     info: RunRecord
     results: tuple[Result, ...]
     problems: tuple[str, ...]
+    filled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def targets(self) -> dict[str, TargetRecord]:
@@ -92,6 +94,8 @@ def merge(folders: Sequence[Path], to: Path, *, overwrite: bool = False, command
         for target_run in run.targets:
             name = target_run.target.name
             _finish(run, target_run, parts)
+            if filled := [probe.text for probe in plan.filled.get(name, ())]:
+                journal.append(lines.Filled(target=name, cases=filled))
             if plan.record:
                 _adopt(parts, name, journal, recorder)
             journal.append(
@@ -121,7 +125,7 @@ def _read(folder: Path) -> _Part:
         raise MergeError(str(error)) from None
     if read.info is None:
         raise MergeError(f"{folder}: {read.problems[0]}")
-    return _Part(folder, read.info, read.results, read.problems)
+    return _Part(folder, read.info, read.results, read.problems, read.filled)
 
 
 def _compare(first: _Part, other: _Part) -> None:
@@ -135,11 +139,14 @@ def _compare(first: _Part, other: _Part) -> None:
         if a != b:
             raise MergeError(f"{where} differ in {key}: {a!r} and {b!r}")
     digests = first.info["digests"], other.info["digests"]
-    changed = sorted(key for key in digests[0] if key in digests[1] and digests[0][key] != digests[1][key])
+    both = (key for key in digests[0] if key in digests[1] and not key.startswith(lines.FILLED))
+    changed = sorted(key for key in both if digests[0][key] != digests[1][key])
     if changed:
         raise MergeError(f"{where} have other cases by the same names (digests) for {', '.join(changed)}")
     if first.info["selection"].get("directories") != other.info["selection"].get("directories"):
         raise MergeError(f"{where} are about other test-case directories")
+    if first.info["selection"].get("lacks") != other.info["selection"].get("lacks"):
+        raise MergeError(f"{where} have fresh cases of other parts of what there is")
     for name in first.targets.keys() & other.targets.keys():
         targets = first.targets[name], other.targets[name]
         for key in SAME_TARGET:
@@ -176,7 +183,7 @@ def _plan(parts: Sequence[_Part], command: Sequence[str]) -> Plan:
     )
     names = dict.fromkeys(name for part in parts for name in part.targets)
     targets = tuple(_target(_entry(parts, name)) for name in names)
-    whole = Selection(info["profile"], ops, versions, types, cases, chosen[0].directories)
+    whole = Selection(info["profile"], ops, versions, types, cases, chosen[0].directories, chosen[0].lacks)
     digest = ""
     try:
         if whole.directories:
@@ -193,6 +200,12 @@ def _plan(parts: Sequence[_Part], command: Sequence[str]) -> Plan:
         raise MergeError(f"the directories of {parts[0].folder} are not there any more as they were run")
     plan = Plan(whole, tuple(probes), targets, tuple(command), frozenset(), bool(info["expected_failures"]))
     record = all(part.info.get("keeps_outputs", False) for part in parts)
+    try:
+        for part in parts:
+            for target in targets:
+                plan = with_filled(plan, target, part.filled.get(target.name, ()))
+    except ValueError as error:
+        raise MergeError(f"a case that followed in one of the runs cannot be had again: {error}") from None
     return replace(plan, digest=digest, skipped=tuple(info.get("skipped", ())), record=record)
 
 
@@ -205,6 +218,7 @@ def _selection(part: _Part) -> Selection:
         tuple(given["type"]),
         tuple(given["case"]),
         tuple(given.get("directories", ())),
+        tuple(given.get("lacks", ())),
     )
 
 
@@ -220,6 +234,8 @@ def _entry(parts: Sequence[_Part], name: str) -> TargetRecord:
 
 
 def _target(entry: TargetRecord) -> Target:
+    coverage = entry.get("coverage")
+    lacks = {id: None for each in (coverage["operators"] if coverage else ()) for id in each["declared"]}
     return Target(
         entry["name"],
         entry["adapter"],
@@ -227,6 +243,7 @@ def _target(entry: TargetRecord) -> Target:
         accuracy=entry["class"],
         expected=entry["expected_file"],
         wrap=entry["wrap"],
+        lacks=tuple(lacks),
     )
 
 
@@ -237,6 +254,9 @@ def _finish(run: Run, target_run: TargetRun, parts: Sequence[_Part]) -> None:
     target_run.unavailable = target_run.unavailable and next(
         (r.message for r in target_run.results if r.verdict is Verdict.UNAVAILABLE), ""
     )
+    if run.plan.counts_coverage and target_run.results:
+        sharded = any(part.info["shard"] for part in parts)
+        target_run.coverage = Filling(run, target_run).record(SHARDS if sharded else "")
     probes = {probe.id: probe for probe in run.plan.probes_of(target_run.target)}
     target_run.disagreements = disagreements_of(target_run.results, probes)
     write_reproducers(run.folder, target_run.target, target_run.disagreements, probes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -12,18 +12,22 @@ from typing import Any
 
 from ...reference import SPECIAL
 from ..judging.judgement import DECLINED
+from ..probes.drawn import split_nonce
 from ..probes.probe import Probe
 from ..probes.selection import Selection, meant_for
 from ..probes.shard import Shard
 from ..probes.wrapped import wrapped_probes
 from ..results.evidence import Evidence
 from ..results.expected.entries import Entry
-from ..results.records import DisagreementRecord, Finding
+from ..results.records import CoverageRecord, DisagreementRecord, Finding
 from ..results.result import Result, not_of
 from ..targets.target import Target
 from ..workers.hangs import HANGS, HangBudget
 
 __all__ = ["Plan", "Run", "TargetRun", "stranger_among"]
+
+
+_COUNTED = ("core", "full")  # smoke is a look, too
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,10 @@ class Plan:
         Whether each target is asked, by experiments, for the smallest case of each of its failures.
     fail_fast
         Whether the run ends with the first failing result that no list names.
+    fills
+        Whether cases follow on a target until they show what is owed (:mod:`.filling`).
+    filled
+        Those that follow, by the target's name.
     require_special
         Whether NaN that is lost, and what overflows where the document's value is finite, counts as a failure.
     """
@@ -66,6 +74,8 @@ class Plan:
     hang_budget: int = HANGS
     shrinks: bool = True
     fail_fast: bool = False
+    fills: bool = False
+    filled: Mapping[str, tuple[Probe, ...]] = field(default_factory=dict)
     require_special: bool = False
 
     @cached_property
@@ -73,9 +83,23 @@ class Plan:
         """All that is run, in order."""
         return self.shard.of(self.everything) if self.shard is not None else self.everything
 
+    @property
+    def counts_coverage(self) -> bool:
+        """Whether it is counted what the cases show together: of whole operators in a profile that is meant to show
+        enough. A run of some types, versions or cases is a look at those alone."""
+        some = self.selection
+        narrowed = some.versions or some.types or some.cases or some.directories
+        return split_nonce(some.profile)[0] in _COUNTED and not narrowed and self.shard is None
+
+    def pinned_of(self, target: Target) -> tuple[Probe, ...]:
+        """What is run on a target whatever it lacks: what is meant for it."""
+        return tuple(meant_for(target.operators, self.selection, self.probes))
+
     def probes_of(self, target: Target) -> tuple[Probe, ...]:
-        """What is run on a target: what is meant for it, in the lane of a wrap what can be wrapped."""
-        due = tuple(meant_for(target.operators, self.selection, self.probes))
+        """What is run on a target: what is meant for it and what follows; in the lane of a wrap what can be wrapped."""
+        known = self.pinned_of(target)
+        ids = {probe.id for probe in known} if self.filled else set()
+        due = (*known, *(probe for probe in self.filled.get(target.name, ()) if probe.id not in ids))
         return wrapped_probes(due, target.wrap) if target.wrap else due
 
 
@@ -103,6 +127,8 @@ class TargetRun:
         Why it could not start, or not again after a crash; empty where it could.
     findings
         What was found in the results, as run.json holds it.
+    coverage
+        How far the cases reach, likewise; None where that is not counted.
     """
 
     target: Target
@@ -113,6 +139,7 @@ class TargetRun:
     findings: list[Finding] = field(default_factory=list)
     evidence: Evidence = field(default_factory=Evidence)
     disagreements: list[DisagreementRecord] = field(default_factory=list)
+    coverage: CoverageRecord | None = None
     seconds: float = 0.0
     hangs: HangBudget = field(default_factory=HangBudget)
 

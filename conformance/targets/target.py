@@ -28,6 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ...cases.specs.family import context_space
 from ...reference import ACCURACY_CLASSES, operator_names
 from .adapters import EXTERNAL, adapter_names, adapter_source
 from .third_party import ThirdPartyError, third_party
@@ -76,6 +77,7 @@ _KEYS = (
     "output_limit",
     "accuracy",
     "expected",
+    "lacks",
 )
 
 
@@ -104,6 +106,7 @@ class Target:
         accuracy: name of the accuracy class by which the target is judged.
         expected: path of its own file of expected failures; empty where it has none.
         wrap: name of the wrap that its cases are put in, one of ``cases.wrapping.WRAPS``; empty for none.
+        lacks: ids of contexts (``layout=1``, ``clip``; ``cases.specs.contexts``) that it is declared not to support.
         folder: where a program that is a target by itself is started; empty for the current one.
     """
 
@@ -119,6 +122,7 @@ class Target:
     wrap: str = ""
     folder: str = ""
     output_limit: int = OUTPUT_LIMIT
+    lacks: tuple[str, ...] = ()
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -247,6 +251,7 @@ class _Table:
             self._expected(),
             folder=str(self._path.parent) if adapter == EXTERNAL else "",
             output_limit=self._bytes("output_limit") or OUTPUT_LIMIT,
+            lacks=self._lacks(),
         )
 
     def _error(self, key: str, complaint: str) -> TargetError:
@@ -386,3 +391,20 @@ class _Table:
     def _expected(self) -> str:
         value = self._text("expected")
         return str(self._near("expected", value)) if value is not None else ""
+
+    def _lacks(self) -> tuple[str, ...]:
+        value = self._content.get("lacks", [])
+        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+            raise self._error("lacks", f'must be a list of words like "layout=1", is {value!r}')
+        known = _contexts() if value else []
+        for word in value:
+            if word not in known:
+                near = difflib.get_close_matches(word, known, 3, 0.4) or [*known[:6], "..."]
+                raise self._error("lacks", f"there is no {_shown(word)!r} that a target may lack; {', '.join(near)}")
+        return tuple(value)
+
+
+def _contexts() -> list[str]:
+    """What a target may lack: everything that may be there in a case of some operator."""
+    spaces = [space for op in operator_names() if (space := context_space(op)) is not None]
+    return list(dict.fromkeys(c.id for space in spaces for c in space.contexts if not c.half))

@@ -1,16 +1,23 @@
-"""Parts of an operator that can go wrong: made from its description, not listed.
+"""Parts of ONNX's recurrent operators that can go wrong: made from their description, not listed.
 
 Every input may be dropped or lose its end, every gate may be taken for another one, every attribute may be forgotten,
-every output may lose its end, the state may stay from one run to the next. A part is a :class:`.fault.Fault` like
-any other, without a name of its own in the table; *where* it goes wrong is for whoever asks (see
+every output may lose its end, the state may stay from one run to the next. What goes wrong is a :class:`.fault.Fault`
+like any other, without a name of its own in the table; *where* it does is for whoever asks (see
 ``conformance/proof/interactions.py``).
+
+What a part needs is in words: names of optional inputs and of attributes that are written down, ``reverse`` (a reverse
+direction), ``two-directions``, ``second-direction`` (of two), ``short-row`` and ``uneven-rows`` (by their lengths),
+``steps`` and ``rows`` (more than one), ``last-step`` and ``last-row`` (not past a length), ``earlier-state`` and
+``earlier-lengths`` (a run before that left others which fit), ``recurrence`` (a state that is not zero may enter a
+step), ``initial``, ``initial-absent`` (some initial state), ``no-initial``, ``states-at`` (a last state is asked for),
+``out-<name>`` (that output). ``cases/specs/recurrent_contexts.py`` says which cases have it.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -21,6 +28,7 @@ from ..documents.operators import OperatorVersion, operator_version, versions_of
 from ..numbers.activations import ACTIVATIONS, Activation, Coefficient
 from ..numbers.formats import FORMATS
 from ..recurrent.cell import CELLS
+from ..recurrent.node import Node
 from ..recurrent.recurrence import Computation
 from .alterations import (
     configured,
@@ -34,37 +42,18 @@ from .alterations import (
     with_steps,
     with_tensors,
 )
-from .fault import Compute, Fault, Outputs
+from .fault import Compute, Fault, Outputs, run_recurrent_fault
+from .part import Part
 
-__all__ = ["Part", "parts_of"]
+__all__ = ["recurrent_parts"]
 
 Array = NDArray[Any]
 Wrong = Callable[[Compute, Computation], Outputs]
 Change = Callable[[Array], Array]
 
 
-@dataclass(frozen=True)
-class Part:
-    """One part that can go wrong.
-
-    fault
-        What it does then.
-    needs
-        What must be there for it to show: names of optional inputs and of attributes that are written down, ``reverse``
-        (a reverse direction), ``two-directions``, ``second-direction`` (of two), ``short-row`` and ``uneven-rows``
-        (by their lengths), ``steps`` and ``rows`` (more than one), ``last-step`` and ``last-row`` (not past a length),
-        ``earlier-state`` and ``earlier-lengths`` (a run before that left others which fit), ``recurrence`` (a state
-        that is not zero may enter a step), ``initial``, ``initial-absent`` (some initial state), ``no-initial``,
-        ``states-at`` (a last state is asked for), ``out-<name>`` (that output).
-    """
-
-    id: str
-    needs: frozenset[str]
-    fault: Fault
-
-
 @cache
-def parts_of(op_type: str) -> tuple[Part, ...]:
+def recurrent_parts(op_type: str) -> tuple[Part, ...]:
     """The parts of an operator, over all of its versions; what a case does not have cannot go wrong there."""
     return tuple(_parts(op_type))
 
@@ -74,7 +63,11 @@ def _part(op_type: str, id: str, summary: str, needs: tuple[str, ...], wrong: Wr
         id, "equations", summary, (op_type,), None, tuple(FORMATS), structural=True, drifts=False, accepts=False,
         wrong=wrong,
     )  # fmt: skip
-    return Part(id, frozenset(needs), fault)
+
+    def answer(node: Node, inputs: Mapping[str, Array], memory: dict[str, Any]) -> Outputs:
+        return run_recurrent_fault(fault, node, inputs, memory=memory)
+
+    return Part(id, frozenset(needs), answer)
 
 
 def _parts(op_type: str) -> Iterator[Part]:

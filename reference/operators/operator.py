@@ -20,6 +20,7 @@ from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare, document_of
 from ..faults.fault import Fault
 from ..faults.hypothesis import Run
+from ..faults.part import Part
 from ..numbers.formats import Format
 from ..recurrent.expectation import Expectation
 from ..recurrent.gates import Steps
@@ -227,6 +228,11 @@ class Operator(ABC):
 
     def remarks(self, node: Node, runs: Sequence[Run], interpretations: Mapping[str, str]) -> tuple[str, ...]:
         """Flags of a result: what is worth knowing of what was returned, right or wrong."""
+        return ()
+
+    def parts(self) -> tuple[Part, ...]:
+        """What of it can go wrong by itself, made from its description, over all of its versions. None for an operator
+        of which nobody counts what cases show when things are there together."""
         return ()
 
     def departures(

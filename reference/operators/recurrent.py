@@ -14,6 +14,8 @@ from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare
 from ..faults.fault import Compute, Fault, run_recurrent_fault
 from ..faults.hypothesis import Observation, Run, layered
+from ..faults.part import Part
+from ..faults.parts import recurrent_parts
 from ..kernels.kernel import STYLES, Style, run_kernel
 from ..numbers.accuracy import WIDER_PRESETS
 from ..recurrent.cell import CELLS, Cell
@@ -107,6 +109,10 @@ class RecurrentOperator(Operator):
             found = layered(compute, faults, {} if memory is None else memory)(computation)
             outputs = {name: found[name] for name in node.outputs if name in found}
             return {name: a.astype(dtype) if a.dtype == np.float64 else a for name, a in outputs.items()}
+
+    def parts(self) -> tuple[Part, ...]:
+        """See :mod:`..faults.parts`."""
+        return recurrent_parts(self.document.op_type)
 
     def steps(
         self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None

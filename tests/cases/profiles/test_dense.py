@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.cases.profiles.dense import LEVELS, dense_spec, dense_specs, dense_version, levels_of, sibling, supports
+from onnxspec.cases.profiles.dense import LEVELS, dense_specs, levels_of, sibling, supports
+from onnxspec.cases.profiles.pool import pool_of
 from onnxspec.reference import CELLS, evaluate, interpretations_touched, operator_version
 from onnxspec.reference.numbers.formats import FORMATS
 
@@ -88,8 +89,7 @@ def test_a_sibling_shares_the_model() -> None:
         assert build_case(other).trial.model == build_case(spec).trial.model
 
 
-def test_the_version_of_a_dense_case_is_known_before_it_is_drawn() -> None:
-    for op in CELLS:
-        for index in range(30):
-            spec = dense_spec(op, index)
-            assert spec is None or dense_version(op, index) == spec.version
+@pytest.mark.parametrize("op", CELLS)
+def test_the_version_of_a_pooled_case_is_known_before_it_is_drawn(op: str) -> None:
+    for case in pool_of(op).cases[::150]:
+        assert case.version == case.spec.version

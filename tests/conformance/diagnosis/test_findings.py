@@ -10,6 +10,7 @@ import pytest
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.conformance.diagnosis.conditions import condition_of, message_kind, worded
 from onnxspec.conformance.diagnosis.findings import findings_of
+from onnxspec.conformance.diagnosis.needed_classes import with_needed_classes
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.proof.staged import judge_staged
@@ -132,6 +133,30 @@ def test_what_every_operator_refuses_is_said_once() -> None:
     assert first["types"] == ["float64"]
     (only,) = of_all_operators(lambda s: s.op == "GRU", message)
     assert (only["title"], only["operators"]) == ("refuses GRU altogether", ["GRU"])
+
+
+def test_what_one_message_hides_is_taken_apart() -> None:
+    """A provider that leaves nodes to another says the same of all of them."""
+
+    def lacking(s: CaseSpec) -> bool:
+        return s.layout == 1 or s.lengths != "absent" or bool(s.activations)
+
+    findings = of_all_operators(lacking, "not taken")
+    assert {f["title"] for f in findings} == {"refuses layout 1", "refuses sequence_lens", "refuses activations"}
+    assert all(f["operators"] == sorted(OPERATORS) for f in findings)
+
+
+def test_what_ran_and_was_wrong_is_not_refused() -> None:
+    wrong = Judgement(Verdict.WRONG, "value", message="so wrong", clause="lstm.equations", worst=9.0, judged=1)
+    first = next(s for s in SPECS if s.layout == 1 and s.lengths == "absent")
+    refusing = [
+        refused(s, "not taken") if s.layout == 1 or s.lengths != "absent" else (s, Judgement(Verdict.PASS))
+        for s in SPECS
+        if s is not first
+    ]
+    titles = {f["title"] for f in findings_of(results_of([*refusing, (first, wrong)]), BY_ID)}
+    assert "refuses sequence_lens" in titles
+    assert "refuses layout 1" not in titles
 
 
 def test_a_refusal_says_what_most_of_it_say() -> None:
@@ -310,3 +335,17 @@ def test_without_finite_sums_no_bias_is_said() -> None:
     infinite = Judgement(Verdict.WRONG, error_sums=(1.0, 1.0, float("inf"), 1.0), judged=1000)
     assert biases(results_of([(spec, infinite)])) == {}
     assert biases(results_of([(spec, Judgement(Verdict.PASS))])) == {}
+
+
+def test_a_wider_class_that_the_other_results_do_not_need_is_no_excuse() -> None:
+    coarse = Judgement(Verdict.INACCURATE, "value", accuracy="bf16-storage", message="off; right by the wider class x")
+    flushing = Judgement(Verdict.INACCURATE, "value", accuracy="flushing", message="m")
+    right = Judgement(Verdict.PASS, judged=9, elements=9)
+    of_type = [spec for spec in SPECS if spec.type == "float32"]
+    few = results_of(zip(of_type, [coarse, flushing, right, right], strict=False))
+    (amended,) = with_needed_classes(few)
+    assert (amended.verdict, amended.accuracy) == (Verdict.WRONG, None)
+    assert amended.message == (
+        "off; class bf16-storage would hold it, but 2 results in float32 pass and only 1 need one"
+    )
+    assert with_needed_classes(results_of(zip(of_type, [coarse, coarse, right, right], strict=False))) == []

@@ -15,7 +15,7 @@ from onnxspec.conformance.judging.judgement import FAILING, Judgement, Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.proof.staged import judge_staged, staged_outcome
 from onnxspec.conformance.workers.process import Outcome
-from onnxspec.reference import FAULTS, Interpretations, Node, evaluate, run_recurrent_fault
+from onnxspec.reference import FAULTS, Interpretations, Node, clause_named, evaluate, run_recurrent_fault
 
 Array = NDArray[Any]
 Outputs = Mapping[str, Array]
@@ -204,6 +204,16 @@ def test_a_fault_beside_unconventional_padding_is_still_a_fault() -> None:
         return {**outputs, "Y_c": outputs["Y_c"] + np.float32(0.1)}
 
     assert judge_staged(build_case(RAGGED), spoil).verdict is Verdict.WRONG
+
+
+@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("name", ["lengths.reverse-from-end", "lengths.reverse-one-early"])
+def test_what_fails_a_case_breaks_a_clause_that_may_fail(name: str, op: str) -> None:
+    # Reading padding, or leaving a step out, breaks what follows from sequence_lens: no convention is needed for it.
+    outputs = ALL if op == "LSTM" else ALL[:2]
+    found = judge_staged(build_case(replace(RAGGED, op=op, direction="reverse", outputs=outputs)), faulty(name))
+    assert found.verdict is Verdict.WRONG
+    assert clause_named(FAULTS[name].clause(op)).may_fail
 
 
 # NaN and overflow

@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.cases.profiles.pool import Pooled, pool_of
-from onnxspec.cases.specs.contexts import contexts_of
 from onnxspec.conformance.cli.interactions import interaction_complaints
 from onnxspec.conformance.judging.judgement import FAILING
 from onnxspec.conformance.proof.exposure import Shown, parts_shown, runs_shown
-from onnxspec.conformance.proof.interactions import Tally, faults_of, pool_tally, shown_by, tally
+from onnxspec.conformance.proof.interactions import Tally, faults_of, pool_tally, shown_by, space_of, tally
 from onnxspec.conformance.proof.staged import judge_staged
-from onnxspec.reference import CELLS, Node, versions_of
-from onnxspec.reference.faults.parts import parts_of
+from onnxspec.reference import CELLS, Node, operator_of, versions_of
 from onnxspec.reference.kernels.kernel import STYLES, run_kernel
 
 
@@ -113,7 +111,7 @@ def test_faults_are_counted_as_they_are_defined() -> None:
     """Pair by pair and triple by triple, from the definition: some case shows X where Y and Z hold."""
     pool = pool_of("RNN")
     cases = [case for case in pool.cases if len(case.halves) == 1][:12]
-    found, contexts, parts = pool_tally("RNN", cases), contexts_of("RNN"), pool.parts
+    found, contexts, parts = pool_tally("RNN", cases), space_of("RNN").contexts, pool.parts
     plain = [k for k, context in enumerate(contexts) if not context.half]
     for x in range(0, len(parts), 5):
         for y in plain[::3]:
@@ -128,7 +126,7 @@ def test_faults_are_counted_as_they_are_defined() -> None:
 @pytest.mark.parametrize("op", CELLS)
 def test_what_is_pinned_is_what_is_measured(op: str) -> None:
     pool = pool_of(op)
-    assert pool.parts == tuple(part.id for part in parts_of(op))
+    assert pool.parts == tuple(part.id for part in operator_of(op).parts())
     for case in pool.cases[: pool.pinned : 60]:
         assert shown_by(case, pool.parts) == parts_shown(case.spec), case.spec
 

@@ -1,0 +1,54 @@
+"""Whether a target needs the wider class that holds one of its results: what rounds coarsely does so everywhere.
+
+A result is called inaccurate where a wider class holds it and its errors look like that class's roundings
+(:mod:`..judging.rounding`). In a single case a structural fault may look so too. But arithmetic does not change from
+case to case: a kernel that computes in bfloat16 misses the bounds of float32 in nearly every case, so one that meets
+them in most cases does not compute in bfloat16, and what it gets wrong in the others is no matter of rounding.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...reference import ACCURACY_CLASSES
+from ..judging.judgement import Verdict
+from ..results.result import Result
+
+__all__ = ["with_needed_classes"]
+
+
+def with_needed_classes(results: Sequence[Result]) -> list[Result]:
+    """The results that are inaccurate by a class which the target's results of that operator and type do not need as a
+    whole, amended: they are wrong.
+
+    A class is needed where at least as many results are inaccurate as pass. Conforming variants that round to a half
+    type inside fail more than half of float32's cases (tests/conformance/proof/test_staged.py); the rest saturate, or
+    are exact in both.
+    """
+    passed: Counter[tuple[str, str]] = Counter()
+    missed: Counter[tuple[str, str]] = Counter()
+    for result in results:
+        passed[result.op, result.type] += result.verdict is Verdict.PASS and result.judged > 0
+        missed[result.op, result.type] += _coarse(result)
+    amended = []
+    for result in results:
+        passing, missing = passed[result.op, result.type], missed[result.op, result.type]
+        if _coarse(result) and passing > missing:
+            message = _message(result, passing, missing)
+            amended.append(replace(result, verdict=Verdict.WRONG, accuracy=None, message=message))
+    return amended
+
+
+def _coarse(result: Result) -> bool:
+    """Whether a class is named that rounds coarsely. One that flushes differs in the smallest numbers only, which few
+    cases have; arithmetics of an operator's own are another matter."""
+    named = ACCURACY_CLASSES.get(result.accuracy or "")
+    return result.verdict is Verdict.INACCURATE and named is not None and not named.flushes
+
+
+def _message(result: Result, passing: int, missing: int) -> str:
+    bare = result.message.rpartition("; ")[0] or result.message
+    others = f"{passing} results in {result.type} pass and only {missing} need one"
+    return f"{bare}; class {result.accuracy} would hold it, but {others}"

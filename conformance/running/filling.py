@@ -1,0 +1,319 @@
+"""Filling up: which cases follow the pinned ones on a target that lacks features, so that what it has is tried all the
+same.
+
+After the pinned cases it is known what a target lacks: contexts with which it ran nothing, since it refused them or
+left them to another provider. Contexts with which no case passes are kept clear of too: what fails there hides all
+else. Where a context was tried only beside another that is lacking, a case with few others tells. What is left is a
+space of its own, and dense cases of a pinned pool follow until they show enough of the faults
+that can show in it, or the pool has none that would. Results alone decide which, so that the same results give the same
+list anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...cases import features_of
+from ...cases.profiles.pool import Pooled, pool_of
+from ...cases.specs.contexts import ContextSpace
+from ...cases.specs.family import counted_operators
+from ...cases.specs.wrapping import can_wrap
+from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
+from ..probes.naming import CaseError, portable_probes
+from ..probes.probe import Probe, SpecProbe
+from ..probes.wrapped import WrapProbe
+from ..proof.coverage import MOST_MODELS, Cover, Shares
+from ..proof.interactions import space_of
+from ..proof.lacking import Evidence, Lacking, lacking, named
+from ..results.folder import NoRun, read_folder
+from ..results.records import CoverageRecord, OperatorCoverage, SharesRecord
+from ..targets.target import Target
+from .run import Plan, Run, TargetRun
+
+__all__ = ["NOT_ASKED", "SHARDS", "Filling", "digest_of_cases", "lacks_of", "with_filled"]
+
+NOT_ASKED = "it was not asked for"
+SHARDS = "parts of a run are not filled up; the merged run is, when it is gone on with (--resume)"
+
+_PROBES = 16
+"""Cases of an operator that are tried at a time only to learn what is lacking."""
+
+_MOST = 5000  # cases: of each of a few operators a hundred models, with several cases at most
+
+_TRIES = 2
+"""Cases with a context that are tried to learn whether it is lacking."""
+
+_ROUND = 40
+"""Models after which it is derived again what a target lacks: a case that is refused shows nothing but that."""
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of one operator on a target.
+
+    doubtful
+        (contexts,): with which nothing ran, though that may be for what stood beside them.
+    tried
+        The pooled cases that were tried, with their verdicts.
+    """
+
+    declared: frozenset[int]
+    lacks: Lacking
+    avoided: Lacking
+    doubtful: Mask
+    passes: bool
+    tried: Mapping[str, tuple[Pooled, Verdict]]
+
+    @property
+    def without(self) -> frozenset[tuple[int, ...]]:
+        return self.lacks.places | self.avoided.places
+
+
+class Filling:
+    """What a target's results show so far, operator by operator, and what would show the rest."""
+
+    def __init__(self, run: Run, target: TargetRun) -> None:
+        self._run, self._target = run, target
+        there = {probe.op for probe in run.plan.pinned_of(target.target)}
+        self._ops = [op for op in counted_operators() if op in there]
+        self._unfit: set[str] = set()
+        self._rows: dict[str, tuple[Mask, frozenset[str], bool]] = {}
+
+    def next(self) -> tuple[Probe, ...]:
+        """The cases that are to follow now, which the plan of the run has from now on; none where nothing is owed."""
+        finished = {result.case: result.verdict for result in self._target.results}
+        if any(verdict in UNTRIED for verdict in finished.values()):
+            return ()
+        chosen = [case for op in self._ops for case in self._chosen(op)]
+        probes = tuple(SpecProbe(case.spec, fresh=True) for case in chosen)
+        self._run.plan = with_filled(self._run.plan, self._target.target, probes)
+        due = {probe.id: probe for probe in self._run.plan.probes_of(self._target.target)}
+        return tuple(due[probe.id] for probe in probes)
+
+    def record(self, left_out: str = "") -> CoverageRecord:
+        """How far the cases reach; `left_out` says why none were added, where none were to be."""
+        texts = [probe.text for probe in self._run.plan.filled.get(self._target.target.name, ())]
+        return {
+            "operators": [self._of(op) for op in self._ops],
+            "cases": texts,
+            "digest": digest_of_cases(texts),
+            "left_out": left_out,
+        }
+
+    def _chosen(self, op: str) -> list[Pooled]:
+        known, pool = self._known(op, final=False), pool_of(op)
+        if not known.passes:
+            return []
+        followed = [case for case, _ in known.tried.values() if case not in pool.cases[: pool.pinned]]
+        models = min(MOST_MODELS - _models(followed), _ROUND)
+        if models <= 0 or self._cover(op, known).shares.reached:
+            return []
+        left = [c for c in pool.cases[pool.pinned :] if c.place not in known.tried and c.place not in self._unfit]
+        held = _held(left, len(known.doubtful))
+        there = ~Lacking(known.without).hit(held)
+        probes = _probing(held & known.doubtful & there[:, np.newaxis], _held(followed, held.shape[1]))
+        if probes:
+            chosen = [left[k] for k in probes][:_PROBES]
+        else:
+            known = self._known(op)
+            before = {case.model for case, _ in known.tried.values()}
+            there = ~Lacking(known.without).hit(held) & ~(held & known.doubtful).any(axis=1)
+            sure = [left[k] for k in np.flatnonzero(there).tolist()]
+            chosen = self._cover(op, known).choose(sure, models, before)
+        fit = [case for case in chosen if self._fits(case, known)]
+        self._unfit |= {case.place for case in chosen if case not in fit}
+        return fit if fit or not chosen else self._chosen(op)
+
+    def _fits(self, case: Pooled, known: _Known) -> bool:
+        """Whether a case has none of the features that are avoided, and can be put in the target's wrap."""
+        wrap, features = self._target.target.wrap, features_of(case.spec)
+        if known.lacks.has(features) or known.avoided.has(features):
+            return False
+        return not wrap or can_wrap(case.spec, wrap)
+
+    def _of(self, op: str) -> OperatorCoverage:
+        known, pool = self._known(op), pool_of(op)
+        pinned = {case.place for case in pool.cases[: pool.pinned]}
+        followed = [case for place, (case, _) in known.tried.items() if place not in pinned]
+        before, after = self._cover(op, known, pinned).shares, self._cover(op, known).shares
+        space = space_of(op)
+        return {
+            "operator": op,
+            "lacks": named(space, known.lacks),
+            "declared": [space.contexts[k].id for k in sorted(known.declared)],
+            "avoided": named(space, known.avoided),
+            "before": _shares(before),
+            "after": _shares(after),
+            "models": _models(followed),
+            "cases": len(followed),
+            "reached": known.passes and after.reached,
+        }
+
+    def _cover(self, op: str, known: _Known, among: Iterable[str] | None = None) -> Cover:
+        """What the cases that passed show; those of some places alone, where they are given."""
+        cover, places = Cover(op, known.without), None if among is None else set(among)
+        for place, (case, verdict) in known.tried.items():
+            if verdict is Verdict.PASS and (places is None or place in places):
+                cover.add(case)
+        return cover
+
+    def _known(self, op: str, *, final: bool = True) -> _Known:
+        space = space_of(op)
+        tried: dict[str, tuple[Pooled, Verdict]] = {}
+        rows: list[tuple[Mask, frozenset[str], bool]] = []
+        verdicts: list[Verdict] = []
+        verdict_of = {result.case: result.verdict for result in self._target.results}
+        by_id = self._pooled(op)
+        for probe in self._run.plan.probes_of(self._target.target):
+            spec = _spec_of(probe)
+            if spec is None or spec.op != op or spec.illegal or probe.id not in verdict_of:
+                continue
+            if probe.id not in self._rows:
+                self._rows[probe.id] = (
+                    np.array(space.held(spec).any(axis=0)),
+                    probe.features,
+                    space.measurable(spec),
+                )
+            rows.append(self._rows[probe.id])
+            verdicts.append(verdict_of[probe.id])
+            case = by_id.get(spec.id)
+            if case is not None and case.spec == spec:
+                tried[case.place] = case, verdicts[-1]
+        held = np.array([row[0] for row in rows], bool).reshape(len(rows), len(space.contexts))
+        evidence = Evidence(held, [row[1] for row in rows], np.array([row[2] for row in rows], bool))
+        return _derived(space, evidence, verdicts, tried, self._target.target.lacks, final)
+
+    def _pooled(self, op: str) -> Mapping[str, Pooled]:
+        """The cases of the pool that may have been tried, by id. All of it is drawn only where a run is gone on with
+        in which some followed."""
+        pool = pool_of(op)
+        found = {case.spec.id: case for case in pool.cases[: pool.pinned]}
+        followed = {spec.id for p in self._run.plan.filled.get(self._target.target.name, ()) if (spec := _spec_of(p))}
+        found |= {case.spec.id: case for case in pool.cases[pool.pinned :] if "spec" in vars(case)}
+        if any(f"{op.lower()}-" == id[: len(op) + 1] and id not in found for id in followed):
+            found |= {case.spec.id: case for case in pool.cases}
+        return found
+
+
+def _derived(
+    space: ContextSpace,
+    evidence: Evidence,
+    verdicts: Sequence[Verdict],
+    tried: Mapping[str, tuple[Pooled, Verdict]],
+    declared: Sequence[str],
+    final: bool,
+) -> _Known:
+    """What a target lacks and what is avoided, by the verdicts on legal cases of one operator."""
+    own = frozenset(space.position[id] for id in declared if id in space.position)
+
+    def those(some: Iterable[Verdict]) -> Mask:
+        chosen = frozenset(some)
+        return np.array([verdict in chosen for verdict in verdicts], bool)
+
+    declined, passing, failing = those(DECLINED), those([Verdict.PASS]), those(FAILING)
+    ran = ~declined & ~those(UNTRIED)
+    lacks = lacking(space, evidence, ran, declined, own, final=final)
+    doubtful = np.array(~space.of_half & ~evidence.held[ran].any(axis=0))
+    if not passing.any():
+        return _Known(own, lacks, Lacking(), doubtful, False, tried)
+    avoided = lacking(space, evidence, passing, failing & ~lacks.hit(evidence.held))
+    return _Known(own, lacks, avoided, doubtful, True, tried)
+
+
+def _probing(doubtful: Mask, followed: Mask) -> list[int]:
+    """The cases that tell of each doubtful context whether it is lacking: for each the one with the fewest others.
+
+    doubtful
+        (cases, contexts): which of them each case has that may be run.
+    followed
+        The same of cases that have followed already: where several had a context, no other will tell.
+    """
+    counts = doubtful.sum(axis=1)
+    best = {}
+    for k in np.flatnonzero(doubtful.any(axis=0) & (followed.sum(axis=0) < _TRIES)).tolist():
+        having = np.flatnonzero(doubtful[:, k])
+        best[k] = int(having[counts[having].argmin()])
+    chosen: list[int] = []
+    told = np.zeros(doubtful.shape[1], bool)
+    for k in sorted(best, key=lambda k: (counts[best[k]], k)):  # first what a case tells of one alone
+        if not told[k]:
+            chosen.append(best[k])
+            told |= doubtful[best[k]]
+    return chosen
+
+
+def _held(cases: Sequence[Pooled], contexts: int) -> Mask:
+    """(cases, contexts): what pooled cases have, in one of their directions at least."""
+    bits = [[held >> k & 1 for k in range(contexts)] for case in cases for held in [_either(case)]]
+    return np.array(bits, bool).reshape(len(cases), contexts)
+
+
+def _either(case: Pooled) -> int:
+    out = 0
+    for held in case.held:
+        out |= held
+    return out
+
+
+def _models(cases: Iterable[Pooled]) -> int:
+    """Models that are compiled for cases, companions among them."""
+    most: dict[tuple[str, int], int] = {}
+    for case in cases:
+        most[case.model] = max(most.get(case.model, 0), case.models)
+    return sum(most.values())
+
+
+def _shares(shares: Shares) -> SharesRecord:
+    return {"pairs": [*shares.pairs], "twice": [*shares.twice], "triples": [*shares.triples]}
+
+
+def _spec_of(probe: Probe) -> Any | None:
+    """The case of a probe; None for one of a directory."""
+    if isinstance(probe, WrapProbe):
+        probe = probe.probe
+    return probe.spec if isinstance(probe, SpecProbe) else None
+
+
+def digest_of_cases(texts: Iterable[str]) -> str:
+    """SHA-256 of the lines that rebuild cases, in order."""
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+def with_filled(plan: Plan, target: Target, cases: Iterable[Probe | str]) -> Plan:
+    """The plan with cases more for a target, as probes or as the lines that rebuild them. Raises CaseError for a line
+    that is no case."""
+    given = list(cases)
+    if len(given) > _MOST:
+        raise CaseError(f"{len(given)} cases followed on {target.name}: no run adds more than {_MOST}")
+    for each in given:
+        if isinstance(each, str) and not each.startswith("{"):  # nothing that lies on this machine
+            raise CaseError(f"no case: {each[:60]!a}")
+    probes = [probe for each in given for probe in (portable_probes([each]) if isinstance(each, str) else [each])]
+    there = plan.filled.get(target.name, ())
+    known = {probe.id for probe in there}
+    added = (*there, *(probe for probe in probes if probe.id not in known))
+    return replace(plan, filled={**plan.filled, target.name: added}) if added else plan
+
+
+def lacks_of(targets: Sequence[Target], folder: Path | None = None) -> tuple[str, ...]:
+    """The contexts that some of the targets lack: what their tables declare, and what a run has found of its targets,
+    in operators of which it says something. Raises NoRun for a folder that holds no run, or one that does not say."""
+    lacks = {id for target in targets for id in target.lacks}
+    if folder is not None:
+        info = read_folder(folder).info
+        coverage = [target["coverage"] for target in (info["targets"] if info else ()) if "coverage" in target]
+        if not coverage:
+            raise NoRun(f"{folder}: does not say what its targets lack; whole operators of core or full do")
+        known = [{*each["lacks"]} for one in coverage for each in one["operators"] if each["after"]["pairs"][1]]
+        lacks |= set[str]().union(*known)
+    contexts = {id for op in counted_operators() for id in space_of(op).position}
+    return tuple(sorted(lacks & contexts))  # pairs of contexts, and features, are no part of the space

@@ -1,0 +1,62 @@
+"""What a wider class holds is inaccurate only where it looks like rounding."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from onnxspec.cases import CaseSpec, build_case
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.proof.staged import judge_staged
+from onnxspec.reference import Node, evaluate
+from onnxspec.reference.kernels.kernel import Style, rounded, run_kernel
+
+Outputs = dict[str, NDArray[Any]]
+
+SMALL = CaseSpec("GRU", 14, T=1, N=4, I=3, H=16, outputs=("Y", "Y_h"), initial="h")
+
+
+def right(node: Node, inputs: Any) -> Outputs:
+    return {n: a.astype(inputs["X"].dtype) for n, a in evaluate(node, inputs).items()}
+
+
+def changed(share: float, off: float) -> Judgement:
+    """The verdict on a target of which a share of the units is off by a part of their size, to either side."""
+
+    def implementation(node: Node, inputs: Any) -> Outputs:
+        outputs = right(node, inputs)
+        units = np.arange(outputs["Y"].shape[-1])
+        sign = np.where(units % 2, -1.0, 1.0)
+        factor = np.where(units < share * len(units), 1 + sign * off, 1.0)
+        return {n: (a * factor).astype(np.float32) for n, a in outputs.items()}
+
+    return judge_staged(build_case(SMALL), implementation)
+
+
+def test_coarse_rounding_of_operands_or_of_everything_is_inaccurate() -> None:
+    def stored(node: Node, inputs: Any) -> Outputs:
+        return {n: rounded(a.astype(float), "bfloat16").astype(np.float32) for n, a in right(node, inputs).items()}
+
+    for operands in ("tf32", "bfloat16"):
+        style = Style("s", operands=operands)
+        found = judge_staged(build_case(SMALL), lambda node, inputs, style=style: run_kernel(node, inputs, style))
+        assert found.verdict is Verdict.INACCURATE
+    assert judge_staged(build_case(SMALL), stored).accuracy in ("f16-storage", "bf16-math", "bf16-storage")
+
+
+def test_errors_of_a_few_units_in_the_bound_of_a_half_type_are_wrong() -> None:
+    assert changed(1.0, 2e-3).verdict is Verdict.INACCURATE
+    assert changed(1 / 16, 2e-3).verdict is Verdict.WRONG
+
+
+@pytest.mark.parametrize("data", ["small", "dense"])
+def test_a_wrong_sign_is_wrong_however_wide_the_bound(data: str) -> None:
+    def turned(node: Node, inputs: Any) -> Outputs:
+        return {n: -a for n, a in right(node, inputs).items()}
+
+    for spec in (replace(SMALL, data=data), replace(SMALL, data=data, T=1, N=1, H=1)):
+        assert judge_staged(build_case(spec), turned).verdict is Verdict.WRONG
