@@ -16,7 +16,10 @@ from .subject import Subject
 __all__ = ["Told", "told_of"]
 
 SHOWN = 8
-"""Hits and lacks on the first screen; the others are a click away."""
+"""Hits on the first screen; the others are a click away."""
+
+LACKS = 12
+"""What is not supported, on the first screen; the rest is a click away."""
 
 _TONES = {
     "conforms": ("check", "pass"),

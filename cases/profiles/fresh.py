@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator
+from typing import Any
 
 from ...reference import CELLS, operator_version, versions_of
+from ..specs.family import context_space
+from ..specs.space import space_of
 from ..specs.spec import CaseSpec
 from .dense import Supported, dense_specs
 from .pool import pool_of
 
 __all__ = ["fresh_specs"]
+
+_MOST_IN_VAIN = 5000
+"""Draws after which no more is expected of what is left of an operator."""
 
 
 def fresh_specs(
@@ -19,15 +25,18 @@ def fresh_specs(
     ops: Collection[str] = (),
     versions: Collection[int] = (),
     types: Collection[str] = (),
-    supported: Supported | None = None,
+    lacks: Collection[str] = (),
 ) -> tuple[CaseSpec, ...]:
     """So many legal cases, dense with features, of each operator in turn; empty collections mean all.
+
+    lacks
+        Contexts (:mod:`..specs.contexts`) that no case has, by their ids: what the targets in question do not support.
 
     Other pinned cases have other seeds, and dense ones that are pinned are left out: what is here is in no profile.
     Raises ValueError where nothing is left to draw from.
     """
     chosen = [op for op in CELLS if not ops or op in ops]
-    drawn = [_of(op, seed, versions, types, supported) for op in chosen if _there(op, versions, types)]
+    drawn = [_of(op, seed, versions, types, lacks) for op in chosen if _there(op, versions, types)]
     if not drawn:
         raise ValueError("no operator has a version and a type of those that were asked for")
     turns = itertools.chain.from_iterable(itertools.zip_longest(*drawn))
@@ -44,11 +53,40 @@ def _there(op: str, versions: Collection[int], types: Collection[str]) -> bool:
 
 
 def _of(
-    op: str, seed: int | str, versions: Collection[int], types: Collection[str], supported: Supported | None
+    op: str, seed: int | str, versions: Collection[int], types: Collection[str], lacks: Collection[str]
 ) -> Iterator[CaseSpec]:
-    pool = pool_of(op)
+    pool, space = pool_of(op), context_space(op)
+    assert space is not None, "what is pooled has contexts"
     pinned = {case.spec for case in pool.cases[: pool.pinned]}
-    within = {**(supported or {}), **({"type": tuple(types)} if types else {})}
-    for spec in dense_specs(op, None, None, within, f"fresh/{seed}"):
-        if spec not in pinned and (not versions or spec.version in versions):
+    out = [place for id, place in space.position.items() if id in lacks]
+    supported = _left(op, lacks, types)
+    in_vain = 0
+    for spec in dense_specs(op, None, None, supported, f"fresh/{seed}"):
+        if in_vain > _MOST_IN_VAIN:
+            return
+        in_vain += 1
+        if spec in pinned or (versions and spec.version not in versions):
+            continue
+        if not (out and space.held(spec)[:, out].any()):
+            in_vain = 0
             yield spec
+
+
+def _left(op: str, lacks: Collection[str], types: Collection[str]) -> Supported:
+    """The values that are left of the axes of which some are lacking. What is no value of an axis is left out of what
+    is drawn."""
+    axes: dict[str, dict[Any, None]] = {}
+    for version in versions_of(op):
+        for name, axis in space_of(operator_version(op, version)).items():
+            axes.setdefault(name, {}).update(dict.fromkeys((*axis.values, *axis.rare)))
+    left: dict[str, Collection[Any]] = {"type": tuple(types)} if types else {}
+    for name, values in axes.items():
+        kept = tuple(value for value in values if f"{name}={value}" not in lacks)
+        if len(kept) < len(values):
+            left[name] = tuple(value for value in kept if name not in left or value in left[name])
+    for name, simplest in (("clip", (None,)), ("activations", ())):
+        if name in lacks:
+            left[name] = simplest
+    if any(not values for name, values in left.items() if name != "activations"):
+        raise ValueError(f"nothing is left of {op} without {', '.join(sorted(lacks))}")
+    return left

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 
 from ...cases import PROFILES
@@ -21,7 +21,7 @@ from ..diagnosis.findings import findings_of
 from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import UNTRIED, Judgement, Verdict
 from ..probes.drawn import split_nonce
-from ..probes.probe import Probe
+from ..probes.probe import Probe, SpecProbe
 from ..probes.stream import Tried
 from ..results.evidence import Kept
 from ..results.folder import NoRun, read_folder, recorded_in
@@ -38,8 +38,20 @@ from ..targets.target import Target
 from ..workers.job import Job, Outcome
 from ..workers.process import REPEATS
 
-__all__ = ["Derivation", "NotCertifiable", "derived", "differing"]
+__all__ = ["BY_NUMBERS", "Derivation", "NotCertifiable", "derived", "differing"]
 
+
+BY_NUMBERS = frozenset(
+    {
+        Verdict.PASS,
+        Verdict.WRONG,
+        Verdict.INACCURATE,
+        Verdict.UNSTABLE,
+        Verdict.INCONCLUSIVE,
+        Verdict.MALFORMED,
+    }
+)
+"""Verdicts that rest on what the target returned. The others rest on what happened, which a record can only retell."""
 
 _STATUSES = frozenset({"ran", "refused", "crashed", "timed-out", "fell-back", "unavailable", "not-run"})
 _ID = re.compile(r"[A-Za-z0-9.*?_-]{1,200}")
@@ -62,7 +74,7 @@ class Derivation:
     outcomes, fresh
         What the target did with each case, and with those that were run once more in a fresh process.
     flaws
-        What is wrong with the record, a line each: cases without one, with two, with bits that are not theirs.
+        What is wrong with the record, a line each: cases without one, or with bits that are not theirs.
     info
         run.json of the folder; ``record`` is what it must say.
     """
@@ -80,6 +92,12 @@ class Derivation:
     entry: TargetRecord
     record: RunRecord
     lines: tuple[Recorded, ...] = field(repr=False, default=())
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """Ids of the cases that the run's nonce has asked for."""
+        fresh = (p for p in self.plan.everything if isinstance(p, SpecProbe) and p.fresh)
+        return frozenset(probe.id for probe in fresh)
 
     @property
     def counts(self) -> Counter[str]:
@@ -158,12 +176,12 @@ def _derived(
         kept_lines = by_purpose.get(line.purpose)
         if kept_lines is None or line.case not in probes:
             flaws.append(f"a record of {line.purpose} {line.case}, which is none of the run's")
-        elif line.case in kept_lines and not _superseded(kept_lines[line.case]):
-            flaws.append(f"two records of case {line.case} ({line.purpose})")
         else:
+            # A kill may come between a record and its verdict; the case is then run again, and the last record counts.
             kept_lines[line.case] = line
     kept = Kept()
     results: dict[str, Result] = {}
+    first_results: dict[str, Result] = {}
     outcomes: dict[str, tuple[Outcome, ...]] = {}
     again: dict[str, tuple[Outcome, ...]] = {}
     for id, probe in probes.items():
@@ -182,6 +200,7 @@ def _derived(
         printed = "\n".join(outcome.captured for outcome in one.outcomes if outcome.captured)
         repeat = " ".join(probe.repeat(target.name))
         results[id] = result_of(probe, target.name, one.judgement, one.seconds, None, repeat, printed)
+        first_results[id] = results[id]
         if id in by_purpose[FRESH]:
             try:
                 fresh = _tried(probe, by_purpose[FRESH][id], bits, target.accuracy)
@@ -194,16 +213,13 @@ def _derived(
     results |= {amended.case: amended for amended in with_needed_classes(list(results.values()))}
     causes = explained(list(results.values()), probes, kept, target.accuracy)
     final = tuple(replace(r, diagnosis=causes.get(r.case, ())) for r in results.values())
+    if strange := _filled_otherwise(folder, plan, target, first_results, entry):
+        flaws.append(strange)
     record = _described(folder, plan, target, final, probes, info, entry)
     used = (*by_purpose[CASE].values(), *by_purpose[FRESH].values())
     return Derivation(
         folder, plan, target, probes, claimed, final, outcomes, again, tuple(flaws), info, entry, record, used
     )
-
-
-def _superseded(line: Recorded) -> bool:
-    """Whether a record is of a target that was not there, so that a later one takes its place."""
-    return any(job.status in ("unavailable", "not-run") for job in line.jobs)
 
 
 def _tried(probe: Probe, line: Recorded, bits: memoryview | bytes, accuracy: str) -> Tried:
@@ -252,14 +268,38 @@ def _described(
     run = Run(plan, folder, datetime.fromisoformat(info["started"]), [one], seconds=info["seconds"])
     run.complete = not run.lacking
     if plan.counts_coverage and results:
-        claimed = entry.get("coverage")
-        one.coverage = Filling(run, one).record(claimed["left_out"] if claimed is not None else NOT_ASKED)
+        one.coverage = Filling(run, one).record(_left_out(entry))
     record = description_of(run)
     record["environment"] = info["environment"]
     record["onnxspec"] = info["onnxspec"]
     with contextlib.suppress(KeyError):
         record["merged"] = info["merged"]
     return record
+
+
+def _filled_otherwise(
+    folder: Path, plan: Plan, target: Target, results: Mapping[str, Result], entry: TargetRecord
+) -> str:
+    """What is wrong with the cases that followed the pinned ones, empty where they are those which the results ask for.
+    Shards do not fill up, and neither does a run that was told not to."""
+    given = [probe.id for probe in plan.filled.get(target.name, ())]
+    if not plan.counts_coverage or _left_out(entry):
+        return f"{len(given)} cases follow, and none was due" if given else ""
+    one = TargetRun(target, results=[results[p.id] for p in plan.pinned_of(target) if p.id in results])
+    run = Run(replace(plan, filled={}), folder, datetime.now(timezone.utc), [one])
+    filling, due = Filling(run, one), list[str]()
+    while batch := filling.next():
+        due += [probe.id for probe in batch]
+        if any(probe.id not in results for probe in batch):
+            break
+        one.results += [results[probe.id] for probe in batch]
+    return "" if due == given else f"{len(due)} cases follow from the results, and {len(given)} others are there"
+
+
+def _left_out(entry: TargetRecord) -> str:
+    """Why a run did not fill up, as it says."""
+    coverage = entry.get("coverage")
+    return coverage["left_out"] if coverage is not None else NOT_ASKED
 
 
 def differing(derivation: Derivation) -> Iterator[tuple[str, str, str]]:

@@ -15,7 +15,7 @@ from typing import Any
 from ..border.strict_json import MalformedJson, decode, parse
 from .archive import MANIFEST, NoPackage, Package, manifest_differences
 from .closeness import same_text, unlike
-from .derivation import Derivation, NotCertifiable, derived
+from .derivation import BY_NUMBERS, Derivation, NotCertifiable, derived
 from .packing import (
     CERTIFICATE,
     ENVIRONMENT,
@@ -30,7 +30,6 @@ from .packing import (
     suite_of,
 )
 from .records import MeasuredRecord, StatementRecord, SuiteRecord
-from .rejudging import BY_NUMBERS
 from .suite import own_sources
 from .waivers import WaiverError, expired
 
@@ -154,10 +153,14 @@ def _claim(found: Verification) -> Claim:
 
 def _cases(found: Verification, derivation: Derivation) -> None:
     check = found.check("cases")
-    pinned = sum(1 for probe in derivation.probes.values() if not getattr(probe, "fresh", False))
-    asked = len(derivation.probes)
+    asked = len(derivation.asked & derivation.probes.keys())
+    filled = {probe.id for probe in derivation.probes.values()} - {probe.id for probe in derivation.plan.everything}
+    pinned = len(derivation.probes) - asked - len(filled)
     check.claimed = f"{len(derivation.claimed)} results"
-    check.recomputed = f"{asked} cases, {pinned} of profile {found.suite.profile}, {asked - pinned} of the nonce"
+    check.recomputed = (
+        f"{len(derivation.probes)} cases: {pinned} of profile {found.suite.profile}, {asked} of the nonce, "
+        f"{len(filled)} in place of what is not supported"
+    )
     for flaw in derivation.flaws:
         check.differ(flaw)
     for case in derivation.probes:

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Column
 from rich.text import Text
 
-from ..diagnosis.search import DIAGNOSED
+from ..diagnosis.failing_case import DIAGNOSED
 from ..judging.judgement import FAILING, UNTRIED, Verdict
 from ..results.answer import Answer, Hit, answer_of
 from ..results.coverage import coverage_line

@@ -31,10 +31,12 @@ from ..probes.shard import ShardError, parse_shard
 from ..probes.wrapped import WRAPS
 from ..results.expected.entries import ExpectedFailureError, expectations_of
 from ..results.expected.former import FormerWords
-from ..results.folder import NODE_CASES
+from ..results.folder import NODE_CASES, NoRun
 from ..results.journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
+from ..running.cluster import ClusterError
 from ..running.engine import execute
 from ..running.expected_update import require_lists, update_lists
+from ..running.filling import lacks_of
 from ..running.run import Plan, Run
 from ..targets.target import TargetError
 from ..workers.hangs import HANGS
@@ -44,6 +46,7 @@ from .command import (
     CaseIds,
     Ops,
     ProfileName,
+    Scheduler,
     Targets,
     TargetsFile,
     Types,
@@ -51,6 +54,7 @@ from .command import (
     command_given,
     fail,
     folder_named,
+    process_at,
     put,
     say,
     selection_of,
@@ -146,6 +150,10 @@ def run(
         Optional[str],  # noqa: UP045
         typer.Option("--nonce", metavar="NONCE", help="Run the fresh cases of an auditor's nonce too, and --record."),
     ] = None,
+    within: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--within", metavar="RUN", help="With --random: only what the targets of that run support."),
+    ] = None,
     shrink: Annotated[
         bool, typer.Option("--shrink/--no-shrink", help="Ask the target for the smallest case of every failure.")
     ] = True,
@@ -181,6 +189,7 @@ def run(
         typer.Option("--summary", metavar="FILE", help="Write the answer as Markdown, e.g. for a job's page."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, in place of text.")] = False,
+    scheduler: Scheduler = None,
     fail_fast: Annotated[
         bool, typer.Option("--fail-fast", help="End with the first failing result that no list names.")
     ] = False,
@@ -209,7 +218,9 @@ def run(
     try:
         source = getattr(context.get_parameter_source("profile"), "name", "")
         if random is not None:
-            profile = _drawn(random, seed, resume, clash=bool(cases or model or case or source == "COMMANDLINE"))
+            profile = _drawn(
+                random, seed, resume, within, clash=bool(cases or model or case or source == "COMMANDLINE")
+            )
         elif seed is not None:
             fail("--seed says which fresh cases: give --random too, or leave it out")
         if nonce is not None:
@@ -218,6 +229,10 @@ def run(
             profile, record = nonce_profile_name(profile, nonce), True
         chosen = selection_of(profile, op, since_version, type, case)
         targets = targets_of(target or ["onnxruntime"], targets_file, optimize, wrap)
+        if random is not None:
+            chosen = replace(chosen, lacks=lacks_of(targets, within))
+        elif within is not None:
+            fail("--within says what fresh cases are drawn from: give --random too, or leave it out")
         if expected_file is not None:
             targets = [replace(each, expected=str(expected_file)) for each in targets]
         if update_expected:
@@ -255,18 +270,21 @@ def run(
         warnings.simplefilter("ignore", FormerWords)  # it has been told, and the run reads the lists again
     except (UnknownName, TargetError, DirectoryError, ShardError, ExpectedFailureError) as error:
         fail(str(error))
+    except NoRun as error:
+        fail(f"--within {error}")
     except OSError as error:
         fail(f"--update-expected: {why(error)}")
-    folder = out or _fresh()
-    try:
-        journal = Journal(folder, resume=resume, overwrite=overwrite)
-    except (OccupiedFolder, RunMismatch) as error:
-        fail(str(error))
-    except OSError as error:
-        fail(f"cannot keep results in {folder}: {why(error)}")
-    if resume and not journal.held.begun and not journal.held.size:
-        warn(f"nothing to go on with in {folder}: a new run starts", "dim")
-    _carry_out(plan, journal, update_expected, wanted, nodes)
+    with process_at(scheduler) as process:
+        folder = out or _fresh()
+        try:
+            journal = Journal(folder, resume=resume, overwrite=overwrite)
+        except (OccupiedFolder, RunMismatch) as error:
+            fail(str(error))
+        except OSError as error:
+            fail(f"cannot keep results in {folder}: {why(error)}")
+        if resume and not journal.held.begun and not journal.held.size:
+            warn(f"nothing to go on with in {folder}: a new run starts", "dim")
+        _carry_out(replace(plan, process=process), journal, update_expected, wanted, nodes)
 
 
 def _fresh() -> Path:
@@ -279,7 +297,7 @@ def _fresh() -> Path:
         fail(f"cannot keep results in runs: {why(error)}")
 
 
-def _drawn(count: int, seed: str | None, resume: bool, *, clash: bool) -> str:
+def _drawn(count: int, seed: str | None, resume: bool, within: Path | None, *, clash: bool) -> str:
     """What stands for the profile in a run of fresh cases. Raises UnknownName for what is no seed."""
     if clash:
         fail("--random runs fresh cases in place of a profile: leave out --profile, --case, --cases and --model")
@@ -287,7 +305,8 @@ def _drawn(count: int, seed: str | None, resume: bool, *, clash: bool) -> str:
         if resume:
             fail("--random --resume needs --seed: which run is to go on?")
         seed = some_seed()
-        warn(f"fresh cases of seed {seed}; the same ones again: --random {count} --seed {seed}", "dim")
+        words = ["--random", str(count), "--seed", seed, *(["--within", str(within)] if within is not None else [])]
+        warn(f"fresh cases of seed {seed}; the same ones again: {shlex.join(words)}", "dim")
     return fresh_profile_name(count, seed)
 
 
@@ -332,6 +351,8 @@ def _carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes
             write_files(finished, wanted)
     except (RunMismatch, ExpectedFailureError, DirectoryError) as error:
         fail(str(error))
+    except ClusterError as error:
+        fail(f"{error}; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 3)
     except KeyboardInterrupt:
         fail(f"interrupted; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 130)
     except OSError as error:

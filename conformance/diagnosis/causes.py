@@ -8,11 +8,13 @@ come from that case.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
+from ...cases.specs.simpler import SIZES
 from ...reference import Fault, Interpretations, fault_named
 from ..judging.judgement import FAILING, Verdict
 from ..probes.probe import Probe, SpecProbe
@@ -22,9 +24,9 @@ from ..results.records import Finding
 from ..results.result import Result
 from ..workers.process import TargetProcess
 from .experiments import Budget, Need, Shrunk, alike, shrink
+from .failing_case import DIAGNOSED, failing_case_of
 from .findings import alone, counted, titled
 from .foretelling import FRESH, foretold
-from .search import DIAGNOSED, failing_case_of
 
 __all__ = ["LEAST_SECONDS", "SHARE", "Subject", "explains", "needs_in_words", "with_causes"]
 
@@ -42,7 +44,7 @@ _CAUSES = 8
 _WORDS: Mapping[str, Mapping[Any, str]] = {
     "direction": {"reverse": "the reverse direction", "bidirectional": "both directions"},
     "layout": {1: "layout 1"},
-    "bias": {True: "B"},
+    "bias": {True: "bias B"},
     "lengths": {
         "full": "sequence_lens",
         "short": "a short row",
@@ -50,7 +52,7 @@ _WORDS: Mapping[str, Mapping[Any, str]] = {
         "empty": "a row of length 0",
     },
     "initial": {"all": "initial states", "h": "initial_h", "c": "initial_c"},
-    "peepholes": {True: "P"},
+    "peepholes": {True: "peepholes P"},
     "hidden_size": {False: "no hidden_size"},
     "explicit": {True: "defaults written down"},
     "weights": {"initializer": "constant weights"},
@@ -71,7 +73,7 @@ _WORDS: Mapping[str, Mapping[Any, str]] = {
     "N": {0: "no rows"},
     "old": {True: "the old name"},
 }
-_SIZES = {"T": "steps", "N": "rows", "I": "inputs", "H": "units"}
+_SIZES = {"T": "steps", "N": "rows", "I": "features of X", "H": "units"}
 _ATTRIBUTES = {"alpha": "activation_alpha", "beta": "activation_beta"}
 _UNSAID = frozenset({"seed", "weights_seed"})
 """Fields that are no feature: other numbers do not show it, which says nothing of when it comes."""
@@ -203,6 +205,12 @@ def _met(needs: Sequence[Need], probe: Probe) -> bool:
     return isinstance(probe, SpecProbe) and all(n.met(probe.spec) for n in needs if n.field not in _UNSAID)
 
 
+def _mentions(sentence: str, words: str) -> bool:
+    """Whether a sentence has some words already, or the input's name that they end with."""
+    name = re.search(r"\b([A-Z])$", words)
+    return words.casefold() in sentence.casefold() or bool(name and re.search(rf"\b{name[1]}\b", sentence))
+
+
 def _shrunk(finding: Finding, subject: Subject, budget: Budget) -> Shrunk | None:
     """The smallest case of a finding; None where its case does not fail again."""
     running = tried(subject.process, [subject.probes[finding["smallest"]]], subject.accuracy)
@@ -212,7 +220,13 @@ def _shrunk(finding: Finding, subject: Subject, budget: Budget) -> Shrunk | None
     fault = fault_named(finding["fault"]) if finding["fault"] else None
     why = explains((fault,), subject.accuracy) if isinstance(fault, Fault) else None
     same = alike(first, why if why is not None and why(first) else None)
-    return shrink(subject.process, first, same, subject.accuracy, budget, partial(subject.observe, finding["smallest"]))
+    shrunk = shrink(
+        subject.process, first, same, subject.accuracy, budget, partial(subject.observe, finding["smallest"])
+    )
+    if first.judgement.verdict is Verdict.INACCURATE:
+        # The more numbers there are, the likelier is one that lies outside: their count is no condition of it.
+        return replace(shrunk, needs=tuple(need for need in shrunk.needs if need.field not in SIZES))
+    return shrunk
 
 
 def _open(finding: Finding, probes: Mapping[str, Probe]) -> bool:
@@ -234,8 +248,7 @@ def _caused(finding: Finding, shrunk: Shrunk, subject: Subject) -> Finding:
         }
     if not (shrunk.complete or shrunk.needs):
         return finding
-    said = finding["what"].casefold()
-    words = [w for w in needs_in_words(shrunk.needs) if w.casefold() not in said]
+    words = [w for w in needs_in_words(shrunk.needs) if not _mentions(finding["what"], w)]
     conditions = " and ".join(words)
     return {
         **finding,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import combinations
 
@@ -20,13 +20,18 @@ Traits = frozenset[str]
 _ENOUGH = 3
 """Failing cases from which two traits together are told: of fewer, some two are true by chance."""
 
+_ENOUGH_REFUSED = 6
+"""Cases with a trait that are refused, all of them, from which it is told: where one case in three is refused for no
+reason that anybody sees, six in a row are so once in 729 times, and an operator has some hundred traits."""
+
 _WORDS = {
     "Y": "output Y",
     "Y_c": "output Y_c",
     "Y_h": "output Y_h",
     "alpha": "activation_alpha",
     "beta": "activation_beta",
-    "bias": "B",
+    "bias": "bias B",
+    "coefficients ambiguous": "coefficients that can be given to several functions",
     "default coefficient": "a coefficient left out",
     "default unknown": "a coefficient left out that has no sure default",
     "empty row": "a row of length 0",
@@ -41,12 +46,15 @@ _WORDS = {
     "lengths": "sequence_lens",
     "lengths absent": "no sequence_lens",
     "linear before reset": "linear_before_reset",
+    "nonfinite": "NaN or infinity",
     "numerics": "single accurate steps",
     "output sequence": "output_sequence",
     "output skipped": "an output skipped",
     "reset before linear": "linear_before_reset 0",
+    "peepholes": "peepholes P",
     "rerun": "another run before",
     "reverse": "the reverse direction",
+    "saturating": "arguments at which functions are flat",
     "short row": "a short row",
     "size one": "a size of 1",
     "size zero": "a size of 0",
@@ -121,16 +129,16 @@ def message_kind(message: str) -> str:
 
 
 def refusals(
-    refused: Iterable[Result], passing: Iterable[Result], traits: Callable[[Result], Traits]
+    refused: Iterable[Result], running: Iterable[Result], traits: Callable[[Result], Traits]
 ) -> list[tuple[str, list[Result]]]:
     """Refused results with what is refused, in words, the largest group first.
 
-    A type or a version that no case of an operator passes with is refused as such. What is left belongs together by its
+    A type or a version that no case of an operator runs with is refused as such. What is left belongs together by its
     message, and those messages whose cases have the same in common. So operators that refuse the same stand in one
     group, whatever their words. Of a group the results with the commonest message come first.
     """
     ran: defaultdict[str, list[Traits]] = defaultdict(list)
-    for result in passing:
+    for result in running:
         ran[result.op].append(traits(result))
     groups: defaultdict[tuple[str, str], list[Result]] = defaultdict(list)
     left: list[tuple[Result, list[str]]] = []
@@ -151,9 +159,45 @@ def refusals(
     for kind, members in alike.items():
         others = [o for op in {result.op for result in members} for o in ran.get(op, ())]
         condition = condition_of([traits(result) for result in members], others, pairs=False)
-        groups[condition, "" if condition else kind] += members
+        if condition:
+            groups[condition, ""] += members
+            continue
+        for one, own in _apart(members, ran, traits):
+            groups[one, "" if one else kind] += own
     named = [(condition, _representative(members)) for (condition, _), members in groups.items()]
     return sorted(named, key=lambda group: -len(group[1]))
+
+
+def _apart(
+    members: Sequence[Result], ran: Mapping[str, Sequence[Traits]], traits: Callable[[Result], Traits]
+) -> list[tuple[str, list[Result]]]:
+    """Refusals with one message, taken apart by what is refused: providers say the same whatever they do not take.
+
+    What may be refused is a trait with which no case of the operator runs, and of which there are enough cases. Of some
+    case it may be the only one, since whatever else that case has runs elsewhere: those come first, and of them what
+    most have. What is left has no condition.
+    """
+    suspects: list[tuple[Result, dict[str, None]]] = []
+    for result in members:
+        others = ran.get(result.op, ())
+        seen = frozenset().union(*others)
+        never = [t for t in sorted(traits(result), key=_weight) if others and t not in seen]
+        suspects.append((result, dict.fromkeys(map(worded, never))))
+    times = Counter(word for _, words in suspects for word in words)
+    suspects = [(result, {w: None for w in words if times[w] >= _ENOUGH_REFUSED}) for result, words in suspects]
+    alone = {(result.op, *words) for result, words in suspects if len(words) == 1}
+    apart: defaultdict[str, list[Result]] = defaultdict(list)
+    for sure in (True, False):
+        while True:
+            fitting = [[w for w in words if not sure or (result.op, w) in alone] for result, words in suspects]
+            commonest = Counter(word for words in fitting for word in words).most_common(1)
+            if not commonest:
+                break
+            ((word, _),) = commonest
+            apart[word] += [one for (one, _), words in zip(suspects, fitting, strict=True) if word in words]
+            suspects = [one for one, words in zip(suspects, fitting, strict=True) if word not in words]
+    apart[""] += [result for result, _ in suspects]
+    return [(word, own) for word, own in apart.items() if own]
 
 
 def _representative(members: Sequence[Result]) -> list[Result]:

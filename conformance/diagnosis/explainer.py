@@ -2,24 +2,102 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
-from ..judging.judgement import Verdict
+from ...reference import Fault, faults_of, operator_of
+from ..judging.judgement import DECLINED, UNTRIED, Verdict
 from ..probes.probe import Probe
 from ..probes.stream import Tried
 from ..results.evidence import Kept
 from ..results.result import Result
-from .search import DIAGNOSED, Search, accepting, explain_results, failing_case_of
+from .conditions import would_show
+from .failing_case import DIAGNOSED, failing_case_of
+from .search import Search, Unharmed, diagnose
 
-__all__ = ["Explainer", "explained"]
+__all__ = ["Explainer", "accepting", "explained"]
+
+# A run costs each case more than 12 hypotheses do, of some 0.4 ms: building it, running it twice, judging it by several
+# interpretations. To start it, and to write what it shows, costs as much as some thousands.
+_EFFORT, _EACH = 4000, 12
+
+_UNHARMED = 6
+"""Cases that passed in which a fault is looked for that explains a failing one: the smallest of its clause."""
 
 
 def explained(
     results: Sequence[Result], probes: Mapping[str, Probe], kept: Kept, accuracy: str, suspects: Sequence[str] = ()
 ) -> dict[str, tuple[str, ...]]:
-    """For every failing case the ids of the faults that explain all of them together; cases that nothing explains are
-    left out. `suspects` are patterns of ids of faults that the target is known for."""
-    return explain_results(results, probes, kept, accuracy, suspects)
+    """For every failing case the ids of the faults that explain all of them together, as far as what the target
+    returned is still at hand; cases that nothing explains are left out. The same for equal results, whatever their
+    order. A forbidden model that ran is explained by not looking at what it breaks.
+
+    suspects
+        Patterns of ids of faults that the target is known for, which no case has to show first.
+    """
+    taken = (r for r in results if r.verdict is Verdict.NOT_REJECTED)
+    accepted = {r.case: faults for r in taken if (faults := accepting(r.op, r.version, r.clause))}
+    witnesses = []
+    for result in results:
+        outcomes = kept.get(result.case) if result.verdict in DIAGNOSED else None
+        if outcomes is not None and result.case in probes:
+            probe, slight = probes[result.case], result.verdict is Verdict.INACCURATE
+            for trial in probe.prepare().trials[:1]:
+                witness = failing_case_of(probe.id, trial, outcomes[1][0], probe.clauses, probe.size, slight)
+                witnesses += [witness] if witness is not None else []
+    if not witnesses:
+        return accepted
+    effort = _EFFORT + _EACH * sum(r.verdict not in DECLINED | UNTRIED for r in results)
+    about = _followed(results), _unharmed(results, probes)
+    return {**accepted, **diagnose(witnesses, accuracy, effort, *about, suspects, _arithmetics(results, accuracy)).of}
+
+
+def _arithmetics(results: Sequence[Result], accuracy: str) -> dict[str, tuple[str, ...]]:
+    """For each type the wider accuracy classes that results of a target tell of. Where no result of a type is right,
+    whatever devices compute it in may be what is hidden by other faults."""
+    told: dict[str, list[str]] = defaultdict(list)
+    right, wider = set(), dict[str, tuple[str, ...]]()
+    for result in results:
+        if result.verdict is Verdict.INACCURATE and result.accuracy and result.accuracy not in told[result.type]:
+            told[result.type].append(result.accuracy)
+        if result.verdict is Verdict.PASS:
+            right.add(result.type)
+        elif result.verdict in DIAGNOSED and result.type not in wider:
+            wider[result.type] = operator_of(result.op, result.domain).classes(accuracy, result.type).wider
+    return {type: tuple(told[type]) or (() if type in right else classes[-1:]) for type, classes in wider.items()}
+
+
+def accepting(op: str, version: int, clause: str | None) -> tuple[str, ...]:
+    """The faults that consist in taking models that a clause forbids."""
+    return tuple(d.id for d in faults_of(op, version) if d.accepts and d.clause(op) == clause)
+
+
+def _followed(results: Iterable[Result]) -> dict[str, dict[str, str]]:
+    """For each operator the interpretations that most of the target's right results tell of."""
+    votes: dict[str, Counter[tuple[str, str]]] = {}
+    for result in results:
+        if result.verdict is Verdict.PASS:
+            votes.setdefault(result.op, Counter()).update(result.interpretations.items())
+    return {op: dict(reversed([option for option, _ in told.most_common()])) for op, told in votes.items()}
+
+
+def _unharmed(results: Iterable[Result], probes: Mapping[str, Probe]) -> Unharmed:
+    """How many of the smallest cases that exercise a fault's clause, and were passed, would have shown it."""
+    passed: dict[str, list[Probe]] = defaultdict(list)
+    for result in results:
+        if result.verdict is Verdict.PASS and "unconventional" not in result.flags and result.case in probes:
+            passed[result.op].append(probes[result.case])
+    for some in passed.values():
+        some.sort(key=lambda probe: (probe.size, probe.id))
+
+    @cache
+    def unharmed(fault: Fault, op: str) -> int:
+        about = (p for p in passed[op] if fault.clause(op) in p.clauses and fault.applies(op, p.version))
+        return sum(would_show(fault, probe) for probe in itertools.islice(about, _UNHARMED))
+
+    return unharmed
 
 
 class Explainer:

@@ -30,6 +30,11 @@ _TOLD = 2
 _ORDER = {"convention": 1, "special-values": 1, "mixed": 1, "biased": 1}
 """Kinds of findings that are no failures stand behind those that are, and refusals behind all."""
 
+_RAN = frozenset(
+    (Verdict.PASS, Verdict.WRONG, Verdict.INACCURATE, Verdict.UNSTABLE, Verdict.MALFORMED, Verdict.INPUT_MODIFIED)
+)
+"""What became of a case that was not declined: a wrong result shows that what it has is taken, too."""
+
 _COMPARED = 40
 """Passing cases in which a fault is looked for that others show: the smallest that exercise its clause."""
 
@@ -60,8 +65,9 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
     found += _mixed_interpretations(passing, probes)
     found += [_bias_finding(kind, bias, results) for kind, bias in biases(results).items() if bias["biased"]]
     found.sort(key=lambda finding: (_ORDER.get(finding["kind"], 0), -len(finding["cases"])))
+    ran = [result for result in results if result.verdict in _RAN and "illegal" not in probes[result.case].features]
     for results_alike in declined.values():
-        groups_alike = refusals(results_alike, passing, lambda result: _lawful(probes[result.case].traits))
+        groups_alike = refusals(results_alike, ran, lambda result: _lawful(probes[result.case].traits))
         found += [_refusal(condition, members, probes) for condition, members in groups_alike]
     return found
 

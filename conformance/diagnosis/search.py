@@ -6,54 +6,29 @@ needs. What none explains is said so.
 
 Hundreds of faults are tried on a case, and in a small one, or in a type of few digits, some fit by chance. So a
 fault is believed only if enough speaks for it (:attr:`.hypothesis.Fit.evidence`); and of several that fit, that one
-is which explains most other cases, and shows in fewest of those that passed.
+is which explains most other cases, shows in fewest of those that passed, and is the simplest.
+
+A diagnosis is to cost less than its run, so every case has an effort of its own, which one that nothing explains cannot
+take from others; and a case that has all that an unexplained one has comes after those that have not.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections import Counter, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cache, cached_property
 
-from ...cases import Trial
-from ...reference import (
-    FAULTS,
-    Fault,
-    Interpretations,
-    faults_of,
-    interpretations_touched,
-    operator_for,
-    operator_names,
-    operator_of,
-    resolve,
-    versions_of,
-)
+from ...reference import FAULTS, Fault, Interpretations, faults_of, operator_names, operator_of, versions_of
 from ...reference.documents.interpretations import ASKED_ANEW
-from ...reference.faults.hypothesis import Fit, Run
+from ...reference.faults.hypothesis import Fit
+from ...reference.faults.scope import scoped_of
 from ...reference.operators.observation import Observation
-from ..judging.judgement import DECLINED, UNTRIED, Verdict
-from ..probes.probe import Probe
-from ..results.evidence import Kept
-from ..results.result import Result
-from ..workers.process import Outcome
-from .conditions import would_show
+from .failing_case import FailingCase
 
-__all__ = [
-    "DIAGNOSED",
-    "Diagnosis",
-    "FailingCase",
-    "Search",
-    "accepting",
-    "diagnose",
-    "explain_results",
-    "failing_case_of",
-]
-
-DIAGNOSED = frozenset({Verdict.WRONG, Verdict.INACCURATE, Verdict.MALFORMED, Verdict.UNSTABLE})
-"""Verdicts that rest on what a target returned."""
+__all__ = ["Diagnosis", "Search", "diagnose"]
 
 _INTERPRETATIONS = 4
 """Interpretations that are tried for a case: first what the target's right results tell of it."""
@@ -64,60 +39,37 @@ _VOTERS = 8
 _UNHARMED = 6
 """Cases that passed in which a fault is looked for that explains a failing one: the smallest of its clause."""
 
-_AT_ONCE = 4
+_AT_ONCE = 5
 """Faults that one case may show at once."""
 
-_FEW = 10
-"""Faults of which any three are tried together."""
-
 _FRUITLESS = 2
-"""Cases that exercise the same clauses, after which the search for yet another fault is given up."""
+"""Unexplained cases that had no more than a case has, after which it waits until all others have been looked at."""
 
-_SPARED = 5
-"""The part of the effort, one in so many, that is left for faults already known."""
+_GIVEN_UP = 24
+"""Searches for an operator that found nothing, one after the other, after which there is none any more."""
 
-_PRODUCTS = 50_000
-"""Multiplications that cost as much as all that a hypothesis costs beside them."""
+_TRIED = 16
+"""Sets of known faults that are tried on a case."""
+
+_SHARE, _LEAST = 12, 400.0
+"""The part of what is left, one in so many, that one case may take, and what it always may."""
+
+_PAIRED = 28
+"""Faults of which any two are tried together: those nearest to what was returned."""
+
+_HELD = 24
+"""Cases whose numbers are held at a time."""
+
+_EQUAL = 0.02
+"""Evidence that differs by less than this share says nothing: radii are no finer."""
 
 Explanation = tuple[Fault, ...]
 Followed = Mapping[str, Mapping[str, str]]
 """Operator to the options of interpretations that the target's right results tell of."""
 Unharmed = Callable[[Fault, str], int]
 """How many cases of an operator a fault would show in that the target passed nevertheless."""
-
-
-@dataclass(frozen=True)
-class FailingCase:
-    """A failing case with what the target returned.
-
-    topics
-        Ids of the clauses that it exercises: faults against them are the likeliest.
-    slight
-        Whether it is right by a wider accuracy class: then only slips of precision are thought of.
-    """
-
-    case: str
-    trial: Trial
-    runs: tuple[Run, ...]
-    topics: frozenset[str]
-    size: tuple[float, int]
-    slight: bool = False
-
-    @property
-    def op(self) -> str:
-        return self.trial.node.op_type
-
-    @property
-    def type(self) -> str:
-        return resolve(self.trial.node, self.runs[0].inputs).format.name
-
-    def observation(self, accuracy: str) -> Observation:
-        return operator_for(self.trial.node).observation(self.trial.node, self.runs, accuracy)
-
-    @cached_property
-    def touched(self) -> frozenset[str]:
-        """The interpretations on which its results depend."""
-        return interpretations_touched(self.trial.node, self.runs[0].inputs)
+Arithmetics = Mapping[str, tuple[str, ...]]
+"""Type to the accuracy classes that the target's arithmetic shows there, beside that which it is judged by."""
 
 
 @dataclass(frozen=True)
@@ -127,72 +79,45 @@ class Diagnosis:
     of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def failing_case_of(
-    case: str, trial: Trial, outcome: Outcome, topics: Iterable[str], size: tuple[float, int], slight: bool = False
-) -> FailingCase | None:
-    """The witness that a case's outcome is; None where it did not run, or not as it was asked to."""
-    if outcome.status != "ran" or len(outcome.outputs) != len(trial.feeds) or not trial.feeds:
-        return None
-    varies = any(len(lists) > 1 for lists in outcome.outputs)
-    runs = []
-    for feed, lists in zip(trial.feeds, outcome.outputs, strict=True):
-        # Results that vary are seen in their order; those that agree stand there once for all repeats.
-        for arrays in lists if not varies or len(lists) > 1 else [*lists, *lists]:
-            named = zip(trial.node.outputs, arrays, strict=False)
-            outputs = {name: array for name, array in named if array is not None}
-            runs.append(Run(feed.inputs, outputs, feed.fed))
-    return FailingCase(case, trial, tuple(runs), frozenset(topics), size, slight)
-
-
 def diagnose(
     witnesses: Sequence[FailingCase],
     accuracy: str,
-    effort: int,
+    effort: float,
     followed: Followed | None = None,
     unharmed: Unharmed = lambda fault, op: 0,
     suspects: Sequence[str] = (),
+    arithmetics: Arithmetics | None = None,
 ) -> Diagnosis:
     """Explain what can be explained.
 
+    effort
+        How many times faults may be tried on a small case, all in all: a diagnosis is to cost less than its run.
     suspects
         Patterns of ids of faults that the target is known for, which no case has to show first.
-
-    effort
-        How many times faults not yet known may be tried on a small case, all in all: a diagnosis is to cost less than
-        its run.
     """
-    # What is known is tried on every case; that is not much more than the run did with it, however large it is.
-    due = sum(2 * _cost(witness.observation(accuracy)) for witness in witnesses)
-    search = Search(accuracy, effort + due, followed, unharmed, suspects)
-    search.reserve = due + effort // _SPARED
-    ordered = sorted(witnesses, key=_tells)
-    found: dict[str, Explanation] = {}
+    search = Search(accuracy, effort, followed, unharmed, suspects, arithmetics)
+    ordered = sorted(witnesses, key=lambda witness: witness.telling)
+    explained: dict[str, Explanation] = {}
+    waiting: list[FailingCase] = []
     for witness in ordered:
         explanation = search.explain(witness, ordered)
         if explanation is not None:
-            found[witness.case] = explanation
-    for witness in ordered:
+            explained[witness.case] = explanation
+        else:
+            waiting.append(witness)
+    while waiting:
         # Of what came too early for it more is known now.
-        explanation = search.by_known(witness) if witness.case not in found else None
-        if explanation is not None:
-            found[witness.case] = explanation
-    search.spare(found, {w.case: w for w in ordered})
-    return Diagnosis({case: tuple(d.id for d in explanation) for case, explanation in found.items()})
-
-
-def _cost(observation: Observation) -> int:
-    """What a hypothesis costs, in those of small cases."""
-    return 1 + observation.size // _PRODUCTS
-
-
-def _tells(witness: FailingCase) -> tuple[object, ...]:
-    """An order in which those cases come first that tell most. Little that could have gone wrong, many digits, and
-    enough numbers that no other fault happens to give the same ones."""
-    inputs = witness.runs[0].inputs
-    numbers = sum(array.size for array in witness.runs[0].outputs.values())
-    coarse = any(array.dtype.itemsize == 2 for array in inputs.values())
-    given = len(witness.trial.node.attributes) + len(inputs) + len(witness.runs)
-    return witness.slight, coarse, numbers < 12, given, witness.size, witness.case
+        explained |= {w.case: e for w in waiting if (e := search.by_known(w)) is not None}
+        waiting = [w for w in waiting if w.case not in explained]
+        explanation = None
+        while explanation is None and (asked := search.asked_next(waiting)) is not None:
+            explanation = search.by_one_more(asked, ordered)
+            if explanation is not None:
+                explained[asked.case] = explanation
+        if explanation is None:
+            break
+    search.spare(explained, {w.case: w for w in ordered})
+    return Diagnosis({case: tuple(d.id for d in explanation) for case, explanation in explained.items()})
 
 
 class Search:
@@ -200,94 +125,167 @@ class Search:
 
     effort
         How many times a hypothesis may still be tried on a small case; large ones count for several.
-    reserve
-        What of it is left for faults already known.
     """
 
     def __init__(
         self,
         accuracy: str,
-        effort: int,
+        effort: float,
         followed: Followed | None = None,
         unharmed: Unharmed = lambda fault, op: 0,
         suspects: Sequence[str] = (),
+        arithmetics: Arithmetics | None = None,
     ) -> None:
         """`suspects` are patterns of ids of faults that are known from the start."""
         self.accuracy, self.effort, self.followed, self.unharmed = accuracy, effort, followed or {}, unharmed
+        self._charged = True
+        self.arithmetics = arithmetics or {}
         self.known: dict[str, list[Fault]] = defaultdict(list)
         for op in operator_names() if suspects else ():
             self.known[op] += [d for d in FAULTS.values() if _suspected(d, op, suspects)]
-        self.reserve = effort // _SPARED
-        self._fruitless: Counter[frozenset[str]] = Counter()
+        self._fruitless: dict[str, list[FailingCase]] = defaultdict(list)
+        self._in_vain: Counter[str] = Counter()
+        self._asked: set[str] = set()
+        # Faults that were known when a case was last looked at in vain.
+        self._known_then: dict[str, int] = {}
+        # What explained the cases by which faults became known just as well as they did.
+        self._rivals: dict[str, list[Fault]] = defaultdict(list)
         # What explained the last case that exercised the same clauses: mostly it explains the next one too.
         self._alike: dict[frozenset[str], Explanation] = {}
-        self._observations: dict[str, Observation] = {}
+        self._observations: OrderedDict[str, Observation] = OrderedDict()
 
     def explain(self, witness: FailingCase, others: Sequence[FailingCase] = ()) -> Explanation | None:
         """The faults that explain a case: of those known, or with one more that then is known too."""
         explanation = self.by_known(witness)
-        if explanation is None and self._fruitless[witness.topics] < _FRUITLESS and self.effort > self.reserve:
-            choices = self._with_one_more(witness)
-            if choices:
-                explanation = self._chosen(choices, witness, others)
-                self.known[witness.op] += [d for d in explanation if d not in self.known[witness.op]]
-                explanation = self._needed(witness, explanation)
-                self._alike[witness.topics] = explanation
-            else:
-                self._fruitless[witness.topics] += 1
+        if explanation is None and self.worthwhile(witness):
+            explanation = self.by_one_more(witness, others)
+        return explanation
+
+    def worthwhile(self, witness: FailingCase) -> bool:
+        """Whether a case may show something that unexplained ones do not: nothing explained those that have no more
+        than it has."""
+        return self._less(witness) < _FRUITLESS
+
+    def asked_next(self, waiting: Iterable[FailingCase]) -> FailingCase | None:
+        """Of cases that wait, and have not been looked at, that which promises most: it lacks something that all
+        unexplained ones have, or has not all that any of them has. None where there is nothing more to be had."""
+        left = [w for w in waiting if w.case not in self._asked and self._in_vain[w.op] < _GIVEN_UP]
+        if not left or self.effort <= 0:
+            return None
+        common = {op: frozenset.intersection(*(w.topics for w in them)) for op, them in self._fruitless.items() if them}
+        return min(left, key=lambda w: (common.get(w.op, frozenset()) <= w.topics, self._less(w), w.telling))
+
+    def _less(self, witness: FailingCase) -> int:
+        return sum(other.topics <= witness.topics for other in self._fruitless[witness.op])
+
+    def by_one_more(self, witness: FailingCase, others: Sequence[FailingCase] = ()) -> Explanation | None:
+        """The faults that explain a case, at least one of which is known only then."""
+        if self.effort <= 0 or self._in_vain[witness.op] >= _GIVEN_UP:
+            return None
+        self._asked.add(witness.case)
+        choices = self._with_one_more(witness)
+        if not choices:
+            self._fruitless[witness.op].append(witness)
+            self._in_vain[witness.op] += 1
+            return None
+        self._in_vain[witness.op] = 0
+        explanation = self._chosen(choices, witness, others)
+        self.known[witness.op] += [d for d in explanation if d not in self.known[witness.op]]
+        self._rivals[witness.op] += [d for faults, _ in choices for d in faults if d not in self.known[witness.op]]
+        explanation = self._needed(witness, explanation)
+        self._alike[witness.topics] = explanation
         return explanation
 
     def by_known(self, witness: FailingCase) -> Explanation | None:
         """The faults among those known of the operator that explain a case."""
-        version = witness.trial.node.since_version
-        known = tuple(d for d in self.known[witness.op] if d.applies(witness.op, version))
-        alike = tuple(d for d in self._alike.get(witness.topics, ()) if d in known)
-        if self._holds(witness, alike):
-            return self._needed(witness, alike)
-        near = tuple(d for d in known if d.clause(witness.op) in witness.topics)
-        tried = {alike}
-        for group in (near, known, *((d,) for d in near), *itertools.combinations(near, 2), *_threes(near)):
-            if group and group not in tried and len(group) <= _AT_ONCE:
-                tried.add(group)
+        known = self.known[witness.op]
+        if self._known_then.get(witness.case) == len(known):
+            return None
+        # Few are known, and a run did more with the case than to try them costs.
+        with self._free():
+            return self._by_some(witness, known)
+
+    def _by_some(self, witness: FailingCase, known: Sequence[Fault]) -> Explanation | None:
+        active = self._active(witness, known)
+        alike = tuple(d for d in self._alike.get(witness.topics, ()) if d in active)
+        tried: set[frozenset[Fault]] = set()
+        for group in (alike, *_groups(active)):
+            if len(tried) >= _TRIED:
+                break
+            if group and frozenset(group) not in tried and len(group) <= _AT_ONCE:
+                tried.add(frozenset(group))
                 if self._holds(witness, group):
-                    self._alike[witness.topics] = found = self._needed(witness, group)
-                    return found
+                    explanation = self._needed(witness, group)
+                    self._alike[witness.topics] = explanation
+                    return explanation
+        self._known_then[witness.case] = len(known)
         return None
 
-    def spare(self, found: dict[str, Explanation], witnesses: Mapping[str, FailingCase]) -> None:
+    def spare(self, explained: dict[str, Explanation], witnesses: Mapping[str, FailingCase]) -> None:
         """Do without every fault whose cases the others of its operator explain as well, the rarest first."""
         for op, known in self.known.items():
-            about = {case: e for case, e in found.items() if witnesses[case].op == op}
+            about = {case: e for case, e in explained.items() if witnesses[case].op == op}
             for fault in sorted(known, key=lambda d: sum(d in e for e in about.values())):
-                its = [case for case, explanation in about.items() if fault in explanation]
-                without = Search(self.accuracy, self.effort, self.followed)
+                cases = [case for case, explanation in about.items() if fault in explanation]
+                without = Search(self.accuracy, self.effort, self.followed, arithmetics=self.arithmetics)
                 without.known[op] = [d for d in known if d is not fault]
                 instead: dict[str, Explanation] = {}
-                for case in its:
+                for case in cases:
                     explanation = without.by_known(witnesses[case])
                     if explanation is None:
                         break
                     instead[case] = explanation
-                self.effort = without.effort
-                if len(instead) == len(its):
+                if len(instead) == len(cases):
                     known.remove(fault)
                     about.update(instead)
-                    found.update(instead)
+                    explained.update(instead)
 
-    def _fit(self, witness: FailingCase, faults: Sequence[Fault]) -> Fit | None:
-        """How these faults explain a case, by one of the first interpretations; None where they do not."""
+    @contextlib.contextmanager
+    def _free(self) -> Iterator[None]:
+        """What is tried here is not charged to the effort."""
+        before, self.effort = self.effort, max(self.effort, 1.0)
+        charged, self._charged = self._charged, False
+        try:
+            yield
+        finally:
+            self.effort, self._charged = before, charged
+
+    def _charge(self, work: float) -> None:
+        if self._charged:
+            self.effort = max(0.0, self.effort - work)
+
+    def _observed(self, witness: FailingCase) -> Observation:
         observation = self._observations.get(witness.case)
         if observation is None:
-            self._observations.clear()  # one after the other is looked at, and each holds many numbers
-            observation = self._observations.setdefault(witness.case, witness.observation(self.accuracy))
-        for choice in itertools.islice(self._interpretations(witness), _INTERPRETATIONS):
-            if self.effort <= 0:
-                return None
-            self.effort = max(0, self.effort - _cost(observation))
-            fit = observation.fit(faults, choice)
-            if fit is not None:
-                return fit
+            observation = self._observations[witness.case] = witness.observation(self.accuracy)
+        self._observations.move_to_end(witness.case)
+        while len(self._observations) > _HELD:  # each holds many numbers
+            self._observations.popitem(last=False)
+        return observation
+
+    def _fit(self, witness: FailingCase, faults: Sequence[Fault]) -> Fit | None:
+        """How these faults explain a case, by one of the first interpretations and in one of the arithmetics that the
+        target shows; None where they do not."""
+        observation = self._observed(witness)
+        for accuracy in (self.accuracy, *self.arithmetics.get(witness.type, ())):
+            for choice in itertools.islice(self._interpretations(witness), _INTERPRETATIONS):
+                if self.effort <= 0:
+                    return None
+                before = observation.work
+                fit = observation.fit(faults, choice, accuracy)
+                self._charge(observation.work - before)
+                if fit is not None:
+                    return fit
         return None
+
+    def _active(self, witness: FailingCase, faults: Iterable[Fault]) -> Explanation:
+        """Those of some faults that change what a target returns in a case."""
+        version, observation = witness.trial.node.since_version, self._observed(witness)
+        before = observation.work
+        usual = self._interpretations(witness)[0]
+        active = [d for d in faults if d.applies(witness.op, version) and observation.changes(d, usual)]
+        self._charge(observation.work - before)
+        return tuple(active)
 
     def _holds(self, witness: FailingCase, faults: Sequence[Fault]) -> bool:
         """Whether these faults, which are known, explain a case, and enough speaks for it. Slips of precision change
@@ -309,33 +307,65 @@ class Search:
 
         return sorted(usual.alternatives(asked), key=changes)
 
-    def _with_one_more(self, witness: FailingCase) -> list[tuple[Explanation, float]]:
-        """All single faults that explain a case, or where there is none, all that do beside known ones, and what
-        speaks for each. First those are tried whose clauses the case exercises."""
-        op, known, least = witness.op, self.known[witness.op], operator_of(witness.op).evidence.new
+    def _with_one_more(self, witness: FailingCase) -> list[tuple[Explanation, Fit]]:
+        """What explains a case, with what speaks for each: first single faults, alone or beside known ones, of which
+        those come first whose clauses the case exercises; then those made in one place only; then two at once.
+
+        What says of some numbers only that anything may stand there comes last.
+        """
+        least = operator_of(witness.op).evidence.new
+        floor = max(0.0, self.effort - max(_LEAST, self.effort / _SHARE))
+        vague: list[tuple[Explanation, Fit]] = []
+        for hypotheses in self._stages(witness):
+            choices: list[tuple[Explanation, Fit]] = []
+            for faults in hypotheses:
+                if self.effort <= floor:
+                    return choices or vague
+                fit = self._fit(witness, faults)
+                if fit is not None and fit.least >= least:
+                    (choices if fit.least - fit.vague >= least else vague).append((faults, fit))
+            if choices:
+                return choices
+        return vague
+
+    def _stages(self, witness: FailingCase) -> Iterator[Iterable[Explanation]]:
+        op, version = witness.op, witness.trial.node.since_version
+        known = self._active(witness, self.known[op])[: _AT_ONCE - 1]
         fitting = [
             d
-            for d in faults_of(op, witness.trial.node.since_version, witness.type)
-            if d not in known and not d.accepts and not d.drifts and not (witness.slight and d.structural)
+            for d in faults_of(op, version, witness.type)
+            if d not in self.known[op] and not d.accepts and not d.drifts and not (witness.slight and d.structural)
         ]
         about = [d for d in fitting if d.clause(op) in witness.topics]
-        beside = tuple(d for d in known if d.clause(op) in witness.topics)[: _AT_ONCE - 1]
         for candidates in (about, [d for d in fitting if d not in about]):
-            for others in ((), beside) if beside else ((),):
-                tried: Iterable[Explanation] = ((*others, d) for d in candidates)
-                found = [
-                    (e, fit.least) for e in tried if (fit := self._fit(witness, e)) is not None and fit.least >= least
-                ]
-                if found:
-                    return found
-        return []
+            yield [(d,) for d in candidates]
+            if known:
+                yield [(*known, d) for d in candidates]
+        if witness.slight:
+            return
+        active = self._active(witness, fitting)
+        # One that is known may be made in fewer places than was thought.
+        narrow = [d for d in scoped_of(iter((*known, *active))) if op in d.operators and d not in self.known[op]]
+        yield [(d,) for d in narrow]
+        if known:
+            yield [(*known, d) for d in narrow]
+        observation, usual = self._observed(witness), self._interpretations(witness)[0]
+        # Or it is another fault, which looks the same in simpler cases, made everywhere or in one place.
+        rivals = self._active(witness, dict.fromkeys(d for d in (*known, *self._rivals[op])))
+        rivals = (*rivals, *(d for d in scoped_of(iter(rivals)) if op in d.operators))
+        near = sorted(active, key=lambda d: -observation.nearness(d, usual))[:_PAIRED]
+        if known:
+            yield [(rival,) for rival in rivals]
+            yield [(d, rival) for d in near for rival in rivals if d is not rival]
+        pairs = sorted(itertools.combinations(range(len(near)), 2), key=lambda pair: (sum(pair), pair))
+        yield [(near[a], near[b]) for a, b in pairs]
 
     def _chosen(
-        self, choices: list[tuple[Explanation, float]], witness: FailingCase, others: Sequence[FailingCase]
+        self, choices: list[tuple[Explanation, Fit]], witness: FailingCase, others: Sequence[FailingCase]
     ) -> Explanation:
         """The choice that explains most of the cases that are most alike; of equals that which shows in fewest cases
         that passed, then what a shipped kernel is known to do, then what another operator is known for, then that for
-        which most speaks."""
+        which clearly more speaks, and then the simplest: the first one, as the tables have the plain ones first."""
         if len(choices) == 1:
             return choices[0][0]
         voters = [w for w in others if w is not witness and w.op == witness.op]
@@ -344,18 +374,18 @@ class Search:
         for voter in voters[:_VOTERS]:
             votes.update(choice for choice, _ in choices if self._holds(voter, choice))
         elsewhere = {d for known in self.known.values() for d in known}
-
-        def worth(choice: tuple[Explanation, float]) -> tuple[float, ...]:
-            faults, bits = choice
-            if votes[faults] < most:
-                return (votes[faults], float("-inf"))
-            shown = self.unharmed(faults[-1], witness.op)
-            self.effort -= _UNHARMED
-            shipped = any(d.disagreements for d in faults)
-            return votes[faults], -shown, shipped, faults[-1] in elsewhere, bits
-
         most = max(votes.values(), default=0)
-        return max(choices, key=worth)[0]
+        bits = max(fit.evidence for _, fit in choices)
+
+        def worth(faults: Explanation, fit: Fit) -> tuple[float, ...]:
+            shown = sum(self.unharmed(d, witness.op) for d in faults)
+            self._charge(_UNHARMED)
+            shipped = any(d.disagreements for d in faults)
+            clear = fit.evidence >= (1 - _EQUAL) * bits
+            return -shown, shipped, faults[-1] in elsewhere, clear
+
+        # Of equals, max takes the first.
+        return max((choice for choice in choices if votes[choice[0]] == most), key=lambda choice: worth(*choice))[0]
 
     def _needed(self, witness: FailingCase, faults: Explanation) -> Explanation:
         """Those of the faults without which the case is not explained."""
@@ -366,71 +396,17 @@ class Search:
         return faults
 
 
-def _threes(near: Explanation) -> Iterator[Explanation]:
-    """Three of few faults at once; of many there are too many to try."""
-    return itertools.combinations(near, 3) if len(near) <= _FEW else iter(())
-
-
-def explain_results(
-    results: Sequence[Result], probes: Mapping[str, Probe], kept: Kept, accuracy: str, suspects: Sequence[str] = ()
-) -> dict[str, tuple[str, ...]]:
-    """For every failing case what explains it, as far as the target's outputs are still at hand. The same for equal
-    results, whatever their order. A forbidden model that ran is explained by not looking at what it breaks.
-
-    suspects
-        Patterns of ids of faults that the target is known for, which no case has to show first.
-    """
-    taken = (r for r in results if r.verdict is Verdict.NOT_REJECTED)
-    told = {r.case: faults for r in taken if (faults := accepting(r.op, r.version, r.clause))}
-    witnesses = []
-    for result in results:
-        found = kept.get(result.case) if result.verdict in DIAGNOSED else None
-        if found is not None and result.case in probes:
-            probe, slight = probes[result.case], result.verdict is Verdict.INACCURATE
-            for trial in probe.prepare().trials[:1]:
-                witness = failing_case_of(probe.id, trial, found[1][0], probe.clauses, probe.size, slight)
-                witnesses += [witness] if witness is not None else []
-    if not witnesses:
-        return told
-    # A run costs each case more than a hypothesis does: building it, running it twice, judging it by several
-    # interpretations. To start it, and to write what it found, costs as much as some thousands.
-    effort = 2500 + 3 * sum(r.verdict not in DECLINED | UNTRIED for r in results)
-    about = _followed(results), _unharmed(results, probes)
-    return {**told, **diagnose(witnesses, accuracy, effort, *about, suspects).of}
-
-
-def accepting(op: str, version: int, clause: str | None) -> tuple[str, ...]:
-    """The faults that consist in taking models that a clause forbids."""
-    return tuple(d.id for d in faults_of(op, version) if d.accepts and d.clause(op) == clause)
+def _groups(active: Explanation) -> Iterator[Explanation]:
+    """What may explain a case of the faults that change it: all, as a target has its faults in every case; all but one,
+    which shows under some condition only; and then some."""
+    yield active
+    yield from itertools.combinations(active, len(active) - 1) if len(active) > 1 else ()
+    for count in (1, 2, 3):
+        if count < len(active) - 1 and (count < 3 or len(active) <= _AT_ONCE):
+            yield from itertools.combinations(active, count)
 
 
 def _suspected(fault: Fault, op: str, patterns: Iterable[str]) -> bool:
     """Whether patterns name a fault of an operator that shows in what is returned."""
     named = not fault.accepts and any(fnmatchcase(fault.id, pattern) for pattern in patterns)
     return named and any(fault.applies(op, version) for version in versions_of(op))
-
-
-def _followed(results: Iterable[Result]) -> dict[str, dict[str, str]]:
-    """For each operator the interpretations that most of the target's right results tell of."""
-    votes: dict[str, Counter[tuple[str, str]]] = {}
-    for result in results:
-        if result.verdict is Verdict.PASS:
-            votes.setdefault(result.op, Counter()).update(result.interpretations.items())
-    return {op: dict(reversed([option for option, _ in told.most_common()])) for op, told in votes.items()}
-
-
-def _unharmed(results: Iterable[Result], probes: Mapping[str, Probe]) -> Unharmed:
-    """How many of the smallest cases that exercise a fault's clause, and were passed, would have shown it."""
-    passed: dict[str, list[Probe]] = defaultdict(list)
-    for result in results:
-        if result.verdict is Verdict.PASS and "unconventional" not in result.flags and result.case in probes:
-            passed[result.op].append(probes[result.case])
-    for some in passed.values():
-        some.sort(key=lambda probe: (probe.size, probe.id))
-
-    @cache
-    def unharmed(fault: Fault, op: str) -> int:
-        about = (p for p in passed[op] if fault.clause(op) in p.clauses and fault.applies(op, p.version))
-        return sum(would_show(fault, probe) for probe in itertools.islice(about, _UNHARMED))
-
-    return unharmed

@@ -77,9 +77,14 @@ def some_seed() -> str:
 
 
 def drawn_probes(
-    count: int, seed: str, ops: tuple[str, ...] = (), versions: tuple[int, ...] = (), types: tuple[str, ...] = ()
+    count: int,
+    seed: str,
+    ops: tuple[str, ...] = (),
+    versions: tuple[int, ...] = (),
+    types: tuple[str, ...] = (),
+    lacks: tuple[str, ...] = (),
 ) -> list[Probe]:
-    """So many fresh cases of some operators, versions and types; empty tuples mean all.
+    """So many fresh cases of some operators, versions and types, without some contexts; empty tuples mean all.
 
     Raises UnknownName for an operator, a version or a type that fresh cases cannot have, or not together.
     """
@@ -92,8 +97,11 @@ def drawn_probes(
         if version not in known:
             raise UnknownName("operator version", version, known, " of fresh cases")
     try:
-        specs = fresh_specs(count, seed, ops, versions, types)
+        specs = fresh_specs(count, seed, ops, versions, types, lacks)
     except ValueError:
         combination = f"{'|'.join(ops) or '*'}-{'|'.join(map(str, versions)) or '*'}:{'|'.join(types) or '*'}"
-        raise UnknownName("combination", combination, (), " of fresh cases") from None
+        without = f" without {', '.join(lacks)}" if lacks else ""
+        raise UnknownName("combination", combination, (), f" of fresh cases{without}") from None
+    if not specs:
+        raise CaseError(f"no fresh case is without {', '.join(lacks)}")
     return [SpecProbe(spec, True) for spec in specs]

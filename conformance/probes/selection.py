@@ -40,6 +40,8 @@ class Selection:
         Where a name stands that came from a file, in front of what is said of it.
     directories
         Folders of test-case directories, which are run in place of a profile.
+    lacks
+        Contexts that no fresh case has, by their ids.
     """
 
     profile: str = "core"
@@ -48,6 +50,7 @@ class Selection:
     types: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
@@ -93,7 +96,7 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
     with _told_where(selection):
         if fresh_cases is not None and not selection.cases:
             count, seed = fresh_cases
-            return drawn_probes(count, seed, selection.ops, selection.versions, selection.types)
+            return drawn_probes(count, seed, selection.ops, selection.versions, selection.types, selection.lacks)
         named = tuple(word for word in selection.cases if not is_portable(word))
         given = portable_probes(word for word in selection.cases if is_portable(word))
         given = narrow(replace(selection, cases=()), given, " among the cases given") if given else []

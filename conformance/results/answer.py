@@ -3,6 +3,7 @@ hit. The terminal and the report say it in the same words, which are made here."
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -141,14 +142,20 @@ def _hits(problems: Sequence[Problem]) -> Iterator[Hit]:
     known to be accepted though it is forbidden is one, as it hits only those who count on a refusal."""
     failing = [k for k, p in enumerate(problems) if p.verdict not in DECLINED and p.kind not in _NO_FAILURE]
     taken = [k for k in failing if problems[k].kind == _FORBIDDEN and problems[k].expected]
-    for k in sorted(failing, key=lambda k: (problems[k].expected, -problems[k].cases)):
+    # Who deploys a model asks what becomes of it; that an invalid one runs is asked last.
+    order = {k: (problems[k].expected, problems[k].kind == _FORBIDDEN, -problems[k].cases) for k in failing}
+    alike: dict[tuple[str, str, str, bool], list[int]] = {}
+    for k in sorted(failing, key=lambda k: order[k]):
         problem = problems[k]
         if k not in taken:
-            on = problem.conditions or _type_alone(problem) or _topic(problem.clauses)
+            on = _relied_on(problem)
             what, why = _bare(problem), "" if on else problem.why
             if not on and not why and problem.verdict in _UNTOLD:
                 what = f"{what}, and nothing is known that only these cases have; the smallest is {problem.smallest}"
-            yield Hit(on, what, why, _where(problem), problem.expected, problem.cases, (k,))
+            alike.setdefault((on, what, why, problem.expected), []).append(k)
+    for (on, what, why, expected), places in alike.items():
+        members = [problems[k] for k in places]
+        yield Hit(on, what, why, _where(*members), expected, sum(p.cases for p in members), tuple(places))
     if taken:
         cases = sum(problems[k].cases for k in taken)
         what = f"{cases:,} of them ran"
@@ -161,36 +168,55 @@ _UNTOLD = (Verdict.CRASHED.value, Verdict.TIMED_OUT.value)
 """Verdicts whose title alone says nothing of when they come."""
 
 
+_ANY = "any node"
+
 _TOPICS = {
     "activation-alpha": "activation_alpha",
     "activation-beta": "activation_beta",
     "activations": "activations",
+    "arithmetic": "its arithmetic",
+    "attributes": "attributes",
     "batch": "several rows",
-    "bias": "B",
+    "bias": "bias B",
     "clip": "clip",
     "coefficients": "alpha and beta of activations",
     "constants": "weights as inputs of the graph",
+    "dimensions": "symbolic dimensions",
     "direction": "direction",
     "directions": "direction",
-    "empty-sequence": "rows without steps",
-    "equations": "any node",
-    "gates": "any node",
+    "empty-sequence": "rows of length 0",
+    "equations": _ANY,
+    "gates": _ANY,
     "hidden-size": "hidden_size",
     "infinity": "infinity",
     "initial-states": "initial states",
     "input-forget": "input_forget",
+    "inputs": "which inputs are given",
     "layout": "layout",
     "lengths": "sequence_lens",
     "linear-before-reset": "linear_before_reset",
+    "names": "the old name",
     "nan": "NaN",
     "output-quantization": "quantized outputs",
     "output-sequence": "output_sequence",
+    "outputs": "which outputs are asked for",
+    "outputs.last-cell": "Y_c",
+    "outputs.last-hidden": "Y_h",
+    "outputs.order": "the order of Y",
+    "outputs.shapes": "the shapes of outputs",
     "overflow": "large numbers",
-    "peepholes": "P",
+    "padding": "what stands past a row's length",
+    "peepholes": "peepholes P",
     "quantization": "quantization",
+    "rows": "several rows",
     "scales": "scales",
+    "shapes": "the shapes of inputs",
+    "shapes.no-steps": "no steps, or no rows",
+    "shapes.one": "a size of 1",
     "session": "a session that runs again",
+    "state-quantization": "quantized states",
     "thresholded-relu": "ThresholdedRelu",
+    "types": "element types",
     "types.bfloat16": "bfloat16",
     "zero-points": "zero points",
 }
@@ -198,10 +224,31 @@ _TOPICS = {
 of it."""
 
 
-def _type_alone(problem: Problem) -> str:
-    """The type that a loss of accuracy is about, if it is one: it comes with the type, whatever a node has."""
-    inaccurate = problem.verdict == Verdict.INACCURATE.value and len(problem.types) == 1
-    return problem.types[0] if inaccurate else ""
+_INCIDENTAL = re.compile(r"\d+ .* or more|outputs? .*")
+"""Conditions that a smallest case has because some size and some output it must have."""
+
+
+def _relied_on(problem: Problem) -> str:
+    """On what somebody relies whom a finding hits. What a known fault is about says it best, with those conditions that
+    tell more; empty where nothing tells."""
+    topic = _topic(problem.clauses)
+    if not topic or topic == _ANY:
+        return problem.conditions or _types_alone(problem) or topic
+    named = _words(topic)
+    more = [
+        c for c in problem.conditions.split(" and ") if c and not _INCIDENTAL.fullmatch(c) and not _words(c) & named
+    ]
+    return f"{topic} (with {' and '.join(more)})" if more else topic
+
+
+def _words(text: str) -> set[str]:
+    """The words that say something; a plural is no other word."""
+    return {word.rstrip("s") for word in re.findall(r"[a-z]{4,}|[A-Z]\b", text)}
+
+
+def _types_alone(problem: Problem) -> str:
+    """The types that a loss of accuracy is about: it comes with the type, whatever a node has."""
+    return listed(problem.types) if problem.verdict == Verdict.INACCURATE.value else ""
 
 
 def _topic(clauses: Sequence[str]) -> str:
@@ -255,11 +302,22 @@ PLAIN = {
 """What the short titles of a run mean, by verdict and reason."""
 
 
+_INACCURATE = "inaccurate (no better than "
+"""How a title begins that names the accuracy class by which results are right."""
+
+
 def in_words(title: str, verdict: str, reason: str) -> str:
     """A finding's title for people: ``wrong (value) with clip`` is ``Wrong values with clip``."""
+    # By which id a fault is known, and how often it foretold results, is for those who open the finding.
+    title = re.sub(r" \([\w.-]+, which foretold \d+ fresh cases\)", "", title)
+    title = re.sub(r", consistent with [\w.-]+: ", ", as if this were done: ", title)
+    lost = title.removeprefix(_INACCURATE)
+    if lost != title:
+        wider, _, rest = lost.partition(")")
+        return f"{PLAIN[verdict, 'value']}, right only by {wider}{rest}"
     for (name, why), words in PLAIN.items():
         short = f"breaks a convention ({why})" if name == "pass" else f"{name} ({why})" if why else name
-        bare = title == short or title.startswith((f"{short} with ", f"{short} ("))
+        bare = title == short or title.startswith((f"{short} with ", f"{short} (", f"{short}, "))
         if name == verdict and bare:
             return words + title[len(short) :]
     if reason and title.startswith(f"{verdict} ({reason})") and (verdict, "") in PLAIN:

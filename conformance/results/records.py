@@ -204,9 +204,10 @@ class _SelectionAlways(TypedDict):
 
 
 class SelectionRecord(_SelectionAlways, total=False):
-    """What a profile was narrowed to; empty lists mean all."""
+    """What a profile was narrowed to; empty lists mean all. ``lacks`` has the contexts that no fresh case has."""
 
     directories: list[str]
+    lacks: list[str]
 
 
 class EnvironmentRecord(TypedDict):

@@ -36,6 +36,8 @@ def description_of(run: Run) -> RunRecord:
     }
     if selection.directories:
         narrowed["directories"] = list(selection.directories)
+    if selection.lacks:
+        narrowed["lacks"] = sorted(set(selection.lacks))
     record: RunRecord = {
         "schema": SCHEMA,
         "onnxspec": version_of("onnxspec") or "",

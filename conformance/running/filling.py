@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,11 +32,12 @@ from ..probes.wrapped import WrapProbe
 from ..proof.coverage import MOST_MODELS, Cover, Shares
 from ..proof.interactions import space_of
 from ..proof.lacking import Evidence, Lacking, lacking, named
+from ..results.folder import NoRun, read_folder
 from ..results.records import CoverageRecord, OperatorCoverage, SharesRecord
 from ..targets.target import Target
 from .run import Plan, Run, TargetRun
 
-__all__ = ["NOT_ASKED", "SHARDS", "Filling", "digest_of_cases", "with_filled"]
+__all__ = ["NOT_ASKED", "SHARDS", "Filling", "digest_of_cases", "lacks_of", "with_filled"]
 
 NOT_ASKED = "it was not asked for"
 SHARDS = "parts of a run are not filled up; the merged run is, when it is gone on with (--resume)"
@@ -300,3 +302,18 @@ def with_filled(plan: Plan, target: Target, cases: Iterable[Probe | str]) -> Pla
     known = {probe.id for probe in there}
     added = (*there, *(probe for probe in probes if probe.id not in known))
     return replace(plan, filled={**plan.filled, target.name: added}) if added else plan
+
+
+def lacks_of(targets: Sequence[Target], folder: Path | None = None) -> tuple[str, ...]:
+    """The contexts that some of the targets lack: what their tables declare, and what a run has found of its targets,
+    in operators of which it says something. Raises NoRun for a folder that holds no run, or one that does not say."""
+    lacks = {id for target in targets for id in target.lacks}
+    if folder is not None:
+        info = read_folder(folder).info
+        coverage = [target["coverage"] for target in (info["targets"] if info else ()) if "coverage" in target]
+        if not coverage:
+            raise NoRun(f"{folder}: does not say what its targets lack; whole operators of core or full do")
+        known = [{*each["lacks"]} for one in coverage for each in one["operators"] if each["after"]["pairs"][1]]
+        lacks |= set[str]().union(*known)
+    contexts = {id for op in counted_operators() for id in space_of(op).position}
+    return tuple(sorted(lacks & contexts))  # pairs of contexts, and features, are no part of the space

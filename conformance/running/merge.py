@@ -145,6 +145,8 @@ def _compare(first: _Part, other: _Part) -> None:
         raise MergeError(f"{where} have other cases by the same names (digests) for {', '.join(changed)}")
     if first.info["selection"].get("directories") != other.info["selection"].get("directories"):
         raise MergeError(f"{where} are about other test-case directories")
+    if first.info["selection"].get("lacks") != other.info["selection"].get("lacks"):
+        raise MergeError(f"{where} have fresh cases of other parts of what there is")
     for name in first.targets.keys() & other.targets.keys():
         targets = first.targets[name], other.targets[name]
         for key in SAME_TARGET:
@@ -181,7 +183,7 @@ def _plan(parts: Sequence[_Part], command: Sequence[str]) -> Plan:
     )
     names = dict.fromkeys(name for part in parts for name in part.targets)
     targets = tuple(_target(_entry(parts, name)) for name in names)
-    whole = Selection(info["profile"], ops, versions, types, cases, chosen[0].directories)
+    whole = Selection(info["profile"], ops, versions, types, cases, chosen[0].directories, chosen[0].lacks)
     digest = ""
     try:
         if whole.directories:
@@ -216,6 +218,7 @@ def _selection(part: _Part) -> Selection:
         tuple(given["type"]),
         tuple(given["case"]),
         tuple(given.get("directories", ())),
+        tuple(given.get("lacks", ())),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,7 @@ from .summary import summary_of
 __all__ = [
     "ALL_BUT_BFLOAT16",
     "FAULTS",
+    "LAYERS",
     "UNINITIALIZED",
     "WIDE",
     "Compute",
@@ -40,6 +41,7 @@ __all__ = [
     "Wrong",
     "fault",
     "faults_of",
+    "made_together",
     "reported",
     "run_recurrent_fault",
 ]
@@ -52,6 +54,11 @@ ALL_BUT_BFLOAT16 = (*WIDE, "float16")
 
 # What stands in memory that nobody has written to: a number like any other, the same on every machine, but no result's.
 UNINITIALIZED = 0.5 + 2.0**-40
+
+LAYERS = ("arithmetic", "operands", "computation", "form")
+"""Where a fault is made, innermost first: an arithmetic of its own, which asks nothing below; the operands of products,
+which needs numbers to alter; what is computed, from what, and what of it is given; and the form in which it is given,
+behind which nobody knows the outputs any more."""
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+")
 
@@ -128,6 +135,9 @@ class Fault:
         Whether it changes outputs by about one radius, which no single number is eight radii away from.
     needs
         What a case must contain, as a feature, for the fault to be made; empty for nothing.
+    layer
+        One of LAYERS: how far from the numbers it is made. It settles in which order faults are made together, and
+        which cannot be.
     disagreements
         Ids of what a shipped kernel is known to do that it shows by; empty where it is known of none.
     """
@@ -145,6 +155,7 @@ class Fault:
     bounded: bool = True
     fine: bool = False
     needs: str = ""
+    layer: str = "computation"
     disagreements: tuple[str, ...] = ()
 
     def applies(self, op_type: str, since_version: int, type_name: str | None = None) -> bool:
@@ -208,6 +219,7 @@ def fault(
     drifts: bool = False,
     accepts: bool = False,
     bounded: bool = True,
+    layer: str = "computation",
 ) -> Callable[[Wrong], Wrong]:
     """Register a function as a fault of recurrent cells; its docstring's first line says the fault, as a report
     says it of a runtime.
@@ -246,10 +258,24 @@ def fault(
         if not summary:
             raise FaultError(f"{place}: a docstring must say the fault")
         chosen = None if versions is None else frozenset(versions)
-        FAULTS[id] = Fault(id, clause, summary, of, chosen, types, structural, drifts, accepts, wrong, bounded=bounded)
+        if layer not in LAYERS:
+            raise FaultError(f"{place}: there is no layer {layer!r}; one of {', '.join(LAYERS)}")
+        FAULTS[id] = Fault(
+            id, clause, summary, of, chosen, types, structural, drifts, accepts, wrong, bounded=bounded, layer=layer
+        )
         return wrong
 
     return register
+
+
+def made_together(faults: Iterable[Fault]) -> tuple[Fault, ...] | None:
+    """Some faults in the order in which they are made together, the innermost first; None for those that cannot be."""
+    ordered = tuple(sorted(faults, key=lambda fault: LAYERS.index(fault.layer)))
+    layers = [fault.layer for fault in ordered]
+    inner = layers.count("arithmetic")
+    if inner > 1 or layers.count("form") > 1 or (inner and "operands" in layers):
+        return None
+    return ordered
 
 
 def faults_of(op_type: str, since_version: int, type_name: str | None = None) -> Iterator[Fault]:

@@ -10,7 +10,7 @@ some fit by chance, so each says how much speaks for it: the :attr:`Fit.evidence
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
-from ..numbers.accuracy import Budget, budget
-from ..numbers.bounded import RADIUS_SLACK, Bounded
-from ..numbers.bounding import Bounding
+from ..numbers.accuracy import budget
+from ..numbers.formats import FORMATS
 from ..recurrent.evaluation import computation_of
 from ..recurrent.node import Node
-from ..recurrent.recurrence import Computation, collect, trace
-from .fault import UNINITIALIZED, Compute, Fault, Outputs, Wrong, reported
+from ..recurrent.recurrence import Computation
+from .fault import UNINITIALIZED, Compute, Fault, Outputs, made_together
+from .predicting import BoundedPass, Remembering, Scene, layered
 
 __all__ = ["MOST", "Fit", "Observation", "Run", "layered"]
 
@@ -34,10 +34,6 @@ Arrays = Mapping[str, NDArray[Any]]
 # Equations of a fault that is not `bounded` have no radii of their own. They get those of the conforming numbers, this
 # many times over: a rough measure, but what a structural fault changes is far larger.
 ROUGH = 16.0
-
-# Not all faults go together: one may leave out an output, or an axis, that another looks at, or ask of an arithmetic
-# what that of another cannot do. Such a pair predicts nothing, and this is what it raises.
-_TOGETHER = (TypeError, AttributeError, LookupError, ValueError)
 
 # What is further off than this many of the largest conforming radius is not computed with radii at all.
 _GROSS = 256.0
@@ -49,6 +45,10 @@ _USED = 0.5
 # The most that one element speaks for a hypothesis, in bits; and what one does that is wrong just where the fault
 # leaves memory as it was, or is not finite just where by the fault anything may be.
 MOST, _UNPREDICTED = 20.0, 4.0
+
+# A hypothesis costs what is worked out for it, in small cases; in others, one more for so many multiplications. What is
+# known already costs next to nothing, and a comparison with radii as much as several without.
+_PRODUCTS, _TRIAL, _EXACT = 50_000, 0.05, 4.0
 
 # What of each element's bits is not counted where they may all be wrong alike.
 _COMMON = 2.0
@@ -74,95 +74,33 @@ class Fit:
         predicted, is no evidence.
     least
         The same with less for each element: one wide radius may hold all of them, which then are wrong alike.
+    vague
+        What of it comes from elements of which nothing is predicted but that anything may stand there.
     """
 
     evidence: float
     least: float
+    vague: float = 0.0
 
-
-@dataclass
-class _Layer(Compute):
-    """A computation with one more fault: what its fault makes of the computation below."""
-
-    below: Compute = field(default_factory=Compute)
-    fault: Fault | None = None
-
-    def __call__(self, computation: Computation) -> Outputs:
-        assert self.fault is not None
-        wrong: Wrong = self.fault.wrong
-        return wrong(self.below, computation)
-
-
-@dataclass
-class _Pass(Compute):
-    """Bounded numbers, shown to faults as plain ones: once the values, then again values plus radii.
-
-    Faults move numbers, replace some and leave others out; the difference between the two passes is then each
-    one's radius, wherever it went.
-    """
-
-    budget: Budget | None = None
-    numbers: list[dict[str, Bounded]] = field(default_factory=list)
-    edge: bool = False
-    _next: int = 0
-
-    def __call__(self, computation: Computation) -> Outputs:
-        if not self.edge:
-            assert self.budget is not None
-            self.numbers.append(_bounded(computation, self.budget, self.observed))
-            return {name: number.value for name, number in self.numbers[-1].items()}
-        # The same computations in the same order: faults are deterministic.
-        found = self.numbers[self._next]
-        self._next += 1
-        return {name: number.value + _reach(number) for name, number in found.items()}
-
-
-def _bounded(computation: Computation, allowed: Budget, observed: NDArray[Any] | None) -> dict[str, Bounded]:
-    arithmetic = Bounding(allowed)
-    numbers: dict[str, Bounded] = collect(
-        computation.configuration, trace(computation, arithmetic, reported(computation, observed)), arithmetic
-    )
-    return numbers
-
-
-def _reach(number: Bounded) -> NDArray[np.float64]:
-    radius = number.radius * RADIUS_SLACK
-    return radius if number.doubt is None else np.where(number.doubt, np.inf, radius)
-
-
-@dataclass(frozen=True)
-class _Scene:
-    """One run, resolved by some interpretations.
-
-    observed
-        The reported Y, where each step starts from it.
-    """
-
-    computation: Computation
-    observed: NDArray[np.float64] | None
-    budget: Budget
-
-    @cached_property
-    def conforming(self) -> tuple[Outputs, Outputs]:
-        """What a conforming target returns, with radii."""
-        numbers = _bounded(self.computation, self.budget, self.observed)
-        return {n: b.value for n, b in numbers.items()}, {n: _reach(b) for n, b in numbers.items()}
-
-    @cached_property
-    def plain(self) -> Outputs:
-        """What a conforming target returns, by plain numbers."""
-        return Compute(self.observed)(self.computation)
+    def __add__(self, other: Fit) -> Fit:
+        return Fit(self.evidence + other.evidence, self.least + other.least, self.vague + other.vague)
 
 
 class Observation:
     """What a target returned in one case, to try hypotheses on.
+
+    work
+        What the hypotheses that were tried have cost, in those of small cases.
 
     Raises IllegalNode where the document does not allow the node.
     """
 
     def __init__(self, node: Node, runs: tuple[Run, ...], accuracy: str = "standard") -> None:
         self.node, self.runs, self.accuracy = node, runs, accuracy
-        self._scenes: dict[tuple[int, Interpretations | None, bool], _Scene | None] = {}
+        self.work = 0.0
+        self._scenes: dict[tuple[int, Interpretations | None, bool, str], Scene | None] = {}
+        self._plain: dict[tuple[int, bool], Remembering] = {}
+        self._nearness: dict[tuple[str, Interpretations | None], float] = {}
 
     @cached_property
     def size(self) -> int:
@@ -173,79 +111,138 @@ class Observation:
             found += int(X.shape[0] * X.shape[1] * rows * (H + X.shape[2]) * len(run.inputs["R"]))
         return found
 
-    def fit(self, faults: Sequence[Fault], interpretations: Interpretations | None = None) -> Fit | None:
-        """How what was returned fits a target with these faults; None where it does not."""
+    def fit(
+        self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None
+    ) -> Fit | None:
+        """How what was returned fits a target with these faults; None where it does not.
+
+        accuracy
+            The accuracy class of the target's arithmetic, where that is another one than it is judged by.
+        """
+        together = made_together(faults)
+        if together is None:
+            return None
+        accuracy = self.accuracy if accuracy is None else accuracy
+        self.work += _TRIAL
         with np.errstate(all="ignore"):
-            for steps in (True, False):
-                scenes = [self._scene(number, interpretations, steps) for number in range(len(self.runs))]
-                try:
-                    if scenes and None not in scenes and self._likely(faults, scenes):
-                        fit = self._compared(faults, scenes)
-                        if fit is not None:
-                            return fit
-                except _TOGETHER:
-                    # Each is tried alone before, where nothing is caught: a bug in one of them surfaces there.
-                    if len(faults) == 1:
-                        raise
-                    return None
+            return self._fit(together, interpretations, accuracy)
+
+    def changes(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
+        """Whether a target with that fault would return other numbers than a conforming one: in any run, to any
+        output, however little."""
+        if (fault.id, interpretations) not in self._nearness:
+            self.fit((fault,), interpretations)
+        return self._nearness[fault.id, interpretations] >= 0
+
+    def nearness(self, fault: Fault, interpretations: Interpretations | None = None) -> float:
+        """The share of what was returned that is about what a target with that fault returns; below 0 for a fault that
+        changes nothing."""
+        return self._nearness[fault.id, interpretations] if self.changes(fault, interpretations) else -1.0
+
+    def _fit(self, faults: Sequence[Fault], interpretations: Interpretations | None, accuracy: str) -> Fit | None:
+        for steps in (True, False):
+            scenes = [self._scene(number, interpretations, steps, accuracy) for number in range(len(self.runs))]
+            if not scenes or None in scenes:
+                continue
+            share, altered = self._likely(faults, scenes)
+            if len(faults) == 1:
+                key = faults[0].id, interpretations
+                self._nearness[key] = max(share, self._nearness.get(key, -1.0))
+            likely = share == 1.0
+            fit = self._compared(faults, scenes) if likely else None
+            if fit is not None:
+                return fit
+            # What a target reported is the state that it went on with, unless it changed that afterwards.
+            if steps and not altered:
+                return None
         return None
 
-    def _scene(self, number: int, interpretations: Interpretations | None, steps: bool) -> _Scene | None:
+    def _scene(self, number: int, interpretations: Interpretations | None, steps: bool, accuracy: str) -> Scene | None:
         """A run by these interpretations; None where steps are asked for that the target did not report."""
-        key = number, interpretations, steps
+        # A run that was repeated with the same results is the same run.
+        number = next(n for n in range(number + 1) if _repeats(self.runs[number], self.runs[n]))
+        key = number, interpretations, steps, accuracy
         if key not in self._scenes:
             run = self.runs[number]
-            other = self._scenes.get((number, interpretations, True))
+            known = (scene for (n, i, *_), scene in self._scenes.items() if (n, i) == key[:2] and scene is not None)
+            other = next(known, None)
             computation = (
                 other.computation if other is not None else computation_of(self.node, run.inputs, interpretations)
             )
             observed = _reported(computation, run) if steps else None
-            allowed = budget(self.accuracy, computation.configuration.format.name)
-            self._scenes[key] = None if steps and observed is None else _Scene(computation, observed, allowed)
+            allowed = budget(accuracy, computation.configuration.format.name)
+            plain = self._plain.setdefault((number, steps), Remembering(observed))
+            scene = Scene(computation, observed, allowed, plain)
+            self._scenes[key] = None if steps and observed is None else scene
         return self._scenes[key]
 
-    def _likely(self, faults: Sequence[Fault], scenes: Sequence[_Scene | None]) -> bool:
-        """Whether plain numbers, which cost little, are anywhere near, and these faults change any."""
+    def _cost(self) -> float:
+        return 1 + self.size // _PRODUCTS
+
+    def _predicted(self, faults: Sequence[Fault], scene: Scene, run: Run, memory: dict[str, dict[str, Any]]) -> Outputs:
+        """What a target with these faults returns, by plain numbers."""
+        compute = scene.plain_numbers
+        before = compute.worked
+        compute.fed, compute.attributes = run.fed, self.node.attributes
+        predicted = layered(compute, faults, memory)(scene.computation)
+        self.work += (compute.worked - before) * self._cost() / len(self.runs)
+        return predicted
+
+    def _likely(self, faults: Sequence[Fault], scenes: Sequence[Scene | None]) -> tuple[float, bool]:
+        """The share of what was returned that is anywhere near what plain numbers, which cost little, predict, below 0
+        where the faults change none; and whether they change what was computed, not only what is computed from."""
         memory: dict[str, dict[str, Any]] = {}
-        changed = False
+        changed = altered = False
+        shares: list[float] = []
+        compared: list[tuple[str, NDArray[Any], NDArray[Any], Scene]] = []
         for scene, run in zip(scenes, self.runs, strict=True):
             assert scene is not None
-            compute = layered(Compute(**self._given(scene, run)), faults, memory)
-            predicted, reach = compute(scene.computation), scene.conforming[1]
+            predicted = self._predicted(faults, scene, run, memory)
+            altered = altered or any(array is not scene.plain_numbers.last.get(n) for n, array in predicted.items())
             for name in self.node.outputs:
                 got, want = run.outputs.get(name), predicted.get(name)
-                if got is None and want is None:
-                    changed = True
-                    continue
                 if got is None or want is None or got.shape != want.shape:
-                    return False
-                changed = changed or want.dtype != np.float64
-                changed = changed or not np.array_equal(want, scene.plain[name], equal_nan=True)
-                w = scene.budget
-                near = _GROSS * (float(reach[name].max(initial=0.0)) + w.unit * np.abs(want) + w.floor)
-                sure = np.isfinite(near) & (np.abs(want) < w.tensor.largest / 2) & (want != UNINITIALIZED)
-                if not (np.abs(got.astype(np.float64) - want) <= near)[sure].all():
-                    return False
-        return changed
+                    changed = True
+                    shares.append(float(got is want))
+                    continue
+                if want is not scene.plain[name]:
+                    changed = changed or want.dtype != np.float64
+                    changed = changed or not np.array_equal(want, scene.plain[name], equal_nan=True)
+                compared.append((name, got, want, scene))
+        if not changed:
+            return -1.0, altered
+        shares += [self._near(*each) for each in compared]
+        return sum(shares) / max(1, len(shares)), altered
 
-    def _given(self, scene: _Scene, run: Run) -> dict[str, Any]:
+    def _near(self, name: str, got: NDArray[Any], want: NDArray[Any], scene: Scene) -> float:
+        """The share of an output that is anywhere near what is predicted."""
+        reach, w = scene.conforming[1][name], scene.budget
+        near = _GROSS * (float(reach.max(initial=0.0)) + w.unit * np.abs(want) + w.floor)
+        sure = np.isfinite(near) & (np.abs(want) < w.tensor.largest / 2) & (want != UNINITIALIZED)
+        off = sure & ~(np.abs(got.astype(np.float64) - want) <= near)
+        return 1.0 - float(off.mean()) if off.size else 1.0
+
+    def _given(self, scene: Scene, run: Run) -> dict[str, Any]:
         return {"observed": scene.observed, "fed": run.fed, "attributes": self.node.attributes}
 
-    def _compared(self, faults: Sequence[Fault], scenes: Sequence[_Scene | None]) -> Fit | None:
+    def _compared(self, faults: Sequence[Fault], scenes: Sequence[Scene | None]) -> Fit | None:
         """How all numbers fit these faults; None where one contradicts them."""
         memories: tuple[dict[str, dict[str, Any]], ...] = ({}, {})
         total = Fit(0.0, 0.0)
+        self.work += _EXACT * self._cost()
         for scene, run in zip(scenes, self.runs, strict=True):
             assert scene is not None
             given = self._given(scene, run)
             if all(fault.bounded for fault in faults):
-                values = _Pass(**given, budget=scene.budget)
+                values = BoundedPass(**given, scene=scene)
                 predicted = layered(values, faults, memories[0])(scene.computation)
-                edge = _Pass(**given, numbers=values.numbers, edge=True)
+                edge = BoundedPass(**given, numbers=values.numbers, edge=True)
                 edges = layered(edge, faults, memories[1])(scene.computation)
             else:
                 predicted, edges = self._roughly(faults, scene, given, memories[0])
-            used = _USED if any(d.structural for d in faults) else 1.0
+            # In float64 nothing fits by chance, and defaults of coefficients have two right values.
+            coarse = scene.budget.tensor.precision < FORMATS["float64"].precision
+            used = _USED if coarse and any(d.structural for d in faults) else 1.0
             found: dict[str, Fit] = {}
             for name in self.node.outputs:
                 said = _fit_of(name, predicted, edges, run.outputs, scene, used)
@@ -254,20 +251,26 @@ class Observation:
                 found[name] = said
             # The last state is the last of Y once more.
             again = min((found.get(name, Fit(0.0, 0.0)) for name in ("Y", "Y_h")), key=lambda fit: fit.evidence)
-            total = Fit(
-                total.evidence + sum(fit.evidence for fit in found.values()) - again.evidence,
-                total.least + sum(fit.least for fit in found.values()) - again.least,
-            )
+            for fit in found.values():
+                total += fit if fit is not again else Fit(0.0, 0.0)
         return total
 
     def _roughly(
-        self, faults: Sequence[Fault], scene: _Scene, given: dict[str, Any], memory: dict[str, dict[str, Any]]
+        self, faults: Sequence[Fault], scene: Scene, given: dict[str, Any], memory: dict[str, dict[str, Any]]
     ) -> tuple[Outputs, Outputs]:
         """Predictions by plain numbers, with radii like those of the conforming ones."""
         predicted = layered(Compute(**given), faults, memory)(scene.computation)
         largest = {name: ROUGH * float(reach.max(initial=0.0)) for name, reach in scene.conforming[1].items()}
         unit = ROUGH * scene.budget.unit
         return predicted, {n: v + largest.get(n, 0.0) + unit * np.abs(v) for n, v in predicted.items()}
+
+
+def _repeats(run: Run, other: Run) -> bool:
+    """Whether a run is another one once more, with the same results."""
+    if run is other:
+        return True
+    same = run.inputs is other.inputs and run.fed is other.fed and run.outputs.keys() == other.outputs.keys()
+    return same and all(array is other.outputs[name] for name, array in run.outputs.items())
 
 
 def _reported(computation: Computation, run: Run) -> NDArray[np.float64] | None:
@@ -280,17 +283,7 @@ def _reported(computation: Computation, run: Run) -> NDArray[np.float64] | None:
     return Y if Y.shape == (c.T, len(c.directions), c.N, c.H) else None
 
 
-def layered(compute: Compute, faults: Iterable[Fault], memory: dict[str, dict[str, Any]]) -> Compute:
-    """A computation with all of these faults, each with a memory of its own, the first one nearest to `compute`."""
-    for fault in faults:
-        kept = memory.setdefault(fault.id, {})
-        compute.memory = kept
-        given: dict[str, Any] = {"attributes": compute.attributes, "below": compute, "fault": fault}
-        compute = _Layer(compute.observed, compute.fed, kept, **given)
-    return compute
-
-
-def _fit_of(name: str, predicted: Outputs, edges: Outputs, outputs: Arrays, scene: _Scene, used: float) -> Fit | None:
+def _fit_of(name: str, predicted: Outputs, edges: Outputs, outputs: Arrays, scene: Scene, used: float) -> Fit | None:
     """What an output says for the prediction; None where it is not within the used part of its radii and the
     rounding of what is shown."""
     got, want = outputs.get(name), predicted.get(name)
@@ -324,6 +317,7 @@ def _fit_of(name: str, predicted: Outputs, edges: Outputs, outputs: Arrays, scen
     told = wrong & ~open_
     nearer = np.log2(np.where(np.isfinite(away), away, w.tensor.largest)[told] / radius[told])
     expected = wrong & (unknown | (open_ & ~np.isfinite(shown)))
-    alike = _UNPREDICTED * float(expected.sum())
+    # Where all of an output may be anything, its place says nothing either.
+    alike = 0.0 if unknown.all() else _UNPREDICTED * float(expected.sum())
     bits, fewer = (float(np.clip(nearer - common, 0.0, MOST).sum()) for common in (0.0, _COMMON))
-    return Fit(bits + alike, fewer + alike)
+    return Fit(bits + alike, fewer + alike, alike)

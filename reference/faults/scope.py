@@ -64,7 +64,10 @@ def _of_input(name: str) -> Callable[[Wrong], Wrong]:
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Computation) -> Outputs:
             def handed(altered: Computation) -> Computation:
-                return with_inputs(c, **{name: altered.inputs.get(name)})
+                changed, own = altered.inputs.get(name), c.inputs.get(name)
+                if changed is not None and own is not None and changed.shape != own.shape:
+                    return c  # it goes with other axes of all that there is, and not alone
+                return with_inputs(c, **{name: changed})
 
             return wrong(_between(compute, handed), c)
 

@@ -24,6 +24,9 @@ __all__ = ["Observation", "Predicted"]
 
 Array = NDArray[Any]
 
+# Multiplications that cost as much as all that a hypothesis costs beside them.
+_PRODUCTS = 50_000
+
 # Bounds below this are no measure of how near a number is: levels and float32 are coarser.
 _FINEST = 2.0**-40
 
@@ -33,13 +36,30 @@ class Observation(Protocol):
 
     size
         Multiplications of all runs, more or less: what a fault costs to be tried.
+    work
+        What those that were tried have cost, in those of small cases.
     """
+
+    work: float
 
     @property
     def size(self) -> int: ...
 
-    def fit(self, faults: Sequence[Fault], interpretations: Interpretations | None = None) -> Fit | None:
-        """How what was returned fits a target with these faults; None where it does not."""
+    def fit(
+        self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None
+    ) -> Fit | None:
+        """How what was returned fits a target with these faults; None where it does not.
+
+        accuracy
+            The accuracy class of the target's arithmetic, where that is another one than it is judged by.
+        """
+
+    def changes(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
+        """Whether a target with that fault would return other numbers than a conforming one."""
+
+    def nearness(self, fault: Fault, interpretations: Interpretations | None = None) -> float:
+        """The share of what was returned that is about what a target with that fault returns; below 0 for a fault that
+        changes nothing."""
 
 
 class Predicted:
@@ -62,6 +82,7 @@ class Predicted:
     ) -> None:
         self._expect, self._answer, self._form = expect, answer, form
         self._node, self._runs, self._accuracy = node, runs, accuracy
+        self.work = 0.0
 
     @cached_property
     def size(self) -> int:
@@ -88,16 +109,29 @@ class Predicted:
         with np.errstate(all="ignore"):
             return [self._expect(self._node, r.inputs, r.outputs, self._accuracy) for r in self._runs]
 
-    def fit(self, faults: Sequence[Fault], interpretations: Interpretations | None = None) -> Fit | None:
+    def changes(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
+        """See :class:`Observation`: one that is not tried may."""
+        return not fault.accepts
+
+    def nearness(self, fault: Fault, interpretations: Interpretations | None = None) -> float:
+        """See :class:`Observation`: all are alike here."""
+        return 0.0 if self.changes(fault, interpretations) else -1.0
+
+    def fit(
+        self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None
+    ) -> Fit | None:
         """How what was returned fits a target with these faults; None where it does not."""
         if any(fault.accepts for fault in faults):
             return None
+        self.work += 1 + self.size // _PRODUCTS
         if not self._formed:
             return self._by_form(faults, interpretations)
         bits = 0.0
         for run, right in zip(self._runs, self._right, strict=True):
             with np.errstate(all="ignore"):
-                wrong = self._expect(self._node, run.inputs, run.outputs, self._accuracy, interpretations, faults)
+                wrong = self._expect(
+                    self._node, run.inputs, run.outputs, accuracy or self._accuracy, interpretations, faults
+                )
                 for must, predicted in zip(right, wrong, strict=True):
                     found = _bits(must, predicted, run.outputs[predicted.output])
                     if found is None:

@@ -97,7 +97,7 @@ def results_vary(compute: Compute, c: Computation) -> Outputs:
     return outputs if run % 2 else {name: 1.25 * array for name, array in outputs.items()}
 
 
-@fault("session.sizes-kept", clause="dimensions")
+@fault("session.sizes-kept", clause="dimensions", layer="form")
 def sizes_kept(compute: Compute, c: Computation) -> Outputs:
     """Gives outputs of the sizes of the first run in all later ones."""
     outputs = compute(c)

@@ -100,13 +100,13 @@ def last_states_shared(compute: Compute, c: Computation) -> Outputs:
     return with_outputs(c, compute(c), states=lambda states: np.repeat(states[:1], len(states), axis=0))
 
 
-@fault("direction.summed", clause="outputs.shapes")
+@fault("direction.summed", clause="outputs.shapes", layer="form")
 def directions_summed(compute: Compute, c: Computation) -> Outputs:
     """Adds Y of both directions up into one."""
     return with_outputs(c, compute(c), Y=lambda Y: Y.sum(axis=1, keepdims=True))
 
 
-@fault("direction.concatenated", clause="outputs.shapes")
+@fault("direction.concatenated", clause="outputs.shapes", layer="form")
 def directions_concatenated(compute: Compute, c: Computation) -> Outputs:
     """Puts both directions of Y side by side in its last axis."""
 

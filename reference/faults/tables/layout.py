@@ -20,7 +20,7 @@ def _states(outputs: Outputs) -> Outputs:
     return {name: array for name, array in outputs.items() if name != "Y"}
 
 
-@fault("layout.ignored", clause="layout")
+@fault("layout.ignored", clause="layout", layer="form")
 def layout_ignored(compute: Compute, c: Computation) -> Outputs:
     """Ignores layout altogether: takes rows for steps and steps for rows, in every tensor."""
     k = c.configuration
@@ -62,7 +62,7 @@ def initial_states_reshaped(compute: Compute, c: Computation) -> Outputs:
     return compute(with_inputs(c, **{name: read(c.inputs[name]) for name in names}))
 
 
-@fault("layout.states-not-moved", clause="layout")
+@fault("layout.states-not-moved", clause="layout", layer="form")
 def states_not_moved(compute: Compute, c: Computation) -> Outputs:
     """With layout 1 moves the batch forward in X and Y only; the last states stay as with layout 0."""
     outputs = dict(compute(c))
@@ -81,7 +81,7 @@ def states_reshaped(compute: Compute, c: Computation) -> Outputs:
     return outputs
 
 
-@fault("layout.y-not-moved", clause="layout")
+@fault("layout.y-not-moved", clause="layout", layer="form")
 def y_not_moved(compute: Compute, c: Computation) -> Outputs:
     """With layout 1 leaves Y as with layout 0."""
     outputs = dict(compute(c))
@@ -90,7 +90,7 @@ def y_not_moved(compute: Compute, c: Computation) -> Outputs:
     return outputs
 
 
-@fault("layout.y-axes", clause="layout")
+@fault("layout.y-axes", clause="layout", layer="form")
 def y_axes(compute: Compute, c: Computation) -> Outputs:
     """With layout 1 gives Y its directions before its steps."""
     outputs = dict(compute(c))

@@ -98,7 +98,7 @@ def state_before_last(compute: Compute, c: Computation) -> Outputs:
     return {**before, "Y": outputs["Y"]}
 
 
-@fault("outputs.last-hidden-missing", clause="outputs")
+@fault("outputs.last-hidden-missing", clause="outputs", layer="form")
 def last_hidden_missing(compute: Compute, c: Computation) -> Outputs:
     """Gives no Y_h where Y is asked for too."""
     outputs = dict(compute(c))
@@ -107,7 +107,7 @@ def last_hidden_missing(compute: Compute, c: Computation) -> Outputs:
     return outputs
 
 
-@fault("outputs.not-skipped", clause="outputs.skipped")
+@fault("outputs.not-skipped", clause="outputs.skipped", layer="form")
 def places_not_skipped(compute: Compute, c: Computation) -> Outputs:
     """Gives what is asked for without the places of what is not: Y where only Y_h is asked for."""
     outputs = compute(c)
@@ -129,7 +129,7 @@ def state_lost_without_y(compute: Compute, c: Computation) -> Outputs:
     return compute(with_inputs(c, **{name: None for name in c.inputs if name.startswith("initial_")}))
 
 
-@fault("outputs.announced-missing", clause="output-sequence", types=ALL_BUT_BFLOAT16)
+@fault("outputs.announced-missing", clause="output-sequence", types=ALL_BUT_BFLOAT16, layer="form")
 def announced_missing(compute: Compute, c: Computation) -> Outputs:
     """Takes output_sequence for its opposite and gives no Y where it is 1."""
     outputs = dict(compute(c))
@@ -138,13 +138,13 @@ def announced_missing(compute: Compute, c: Computation) -> Outputs:
     return outputs
 
 
-@fault("outputs.no-direction-axis", clause="outputs.shapes")
+@fault("outputs.no-direction-axis", clause="outputs.shapes", layer="form")
 def no_direction_axis(compute: Compute, c: Computation) -> Outputs:
     """Leaves the axis of directions out of Y where there is one direction."""
     return _squeezed(c, compute(c), ("Y",))
 
 
-@fault("outputs.state-rank", clause="outputs.shapes")
+@fault("outputs.state-rank", clause="outputs.shapes", layer="form")
 def state_of_rank_two(compute: Compute, c: Computation) -> Outputs:
     """Gives last states of rank 2, without the axis of directions, where there is one direction."""
     return _squeezed(c, compute(c), ("Y_h", "Y_c"))
@@ -159,7 +159,7 @@ def _squeezed(c: Computation, outputs: Outputs, names: tuple[str, ...]) -> Outpu
     return {name: a.squeeze(axes[name]) if name in names else a for name, a in outputs.items()}
 
 
-@fault("outputs.single-row-squeezed", clause="shapes.one")
+@fault("outputs.single-row-squeezed", clause="shapes.one", layer="form")
 def single_row_squeezed(compute: Compute, c: Computation) -> Outputs:
     """Leaves the batch axis out of Y where the batch is one row."""
     outputs = dict(compute(c))
@@ -168,7 +168,7 @@ def single_row_squeezed(compute: Compute, c: Computation) -> Outputs:
     return outputs
 
 
-@fault("outputs.no-steps-as-one", clause="shapes.no-steps")
+@fault("outputs.no-steps-as-one", clause="shapes.no-steps", layer="form")
 def no_steps_as_one(compute: Compute, c: Computation) -> Outputs:
     """Gives Y one step where the sequence has none, and one row where the batch has none."""
     empty = not (c.configuration.T and c.configuration.N)
@@ -180,7 +180,7 @@ def no_steps_as_one(compute: Compute, c: Computation) -> Outputs:
     return with_outputs(c, compute(c), Y=one)
 
 
-@fault("outputs.float32", clause="types", types=("float16", "bfloat16", "float64"))
+@fault("outputs.float32", clause="types", types=("float16", "bfloat16", "float64"), layer="form")
 def always_float32(compute: Compute, c: Computation) -> Outputs:
     """Gives float32 whatever T is."""
     return {name: array.astype(np.float32) for name, array in compute(c).items()}
@@ -199,7 +199,7 @@ def bfloat16_as_float16(compute: Compute, c: Computation) -> Outputs:
     return compute(with_inputs(c, **{n: read(a) for n, a in c.inputs.items() if n != "sequence_lens"}))
 
 
-@fault("hidden-size.default-nothing", clause="hidden-size")
+@fault("hidden-size.default-nothing", clause="hidden-size", layer="form")
 def hidden_size_default(compute: Compute, c: Computation) -> Outputs:
     """Takes an absent hidden_size for 0 and gives outputs without units."""
     outputs = compute(c)

@@ -22,7 +22,7 @@ from ..alterations import (
     with_tensors,
     with_walk,
 )
-from ..fault import ALL_BUT_BFLOAT16, WIDE, Compute, Outputs, fault
+from ..fault import ALL_BUT_BFLOAT16, WIDE, Compute, Outputs, fault, reported
 
 __all__: list[str] = []
 
@@ -38,23 +38,23 @@ def _with_operands(c: Computation, rounding: Callable[[Array], Array]) -> Comput
 def _by_kernel(compute: Compute, c: Computation, style: Style, form: Format) -> Outputs:
     """The outputs as a kernel for tensors of that format computes them."""
     kernel = Kernel(style, form)
-    found = collect(c.configuration, trace(c, kernel, compute.observed), kernel)
+    found = collect(c.configuration, trace(c, kernel, reported(c, compute.observed)), kernel)
     return {name: kernel.stored(array).astype(np.float64) for name, array in found.items()}
 
 
-@fault("precision.tf32-operands", clause="equations", types=WIDE, structural=False)
+@fault("precision.tf32-operands", clause="equations", types=WIDE, structural=False, layer="operands")
 def tf32_operands(compute: Compute, c: Computation) -> Outputs:
     """Rounds the operands of matrix products to TF32, 11 bits."""
     return compute(_with_operands(c, lambda x: rounded(x, "tf32")))
 
 
-@fault("precision.bfloat16-operands", clause="equations", types=ALL_BUT_BFLOAT16, structural=False)
+@fault("precision.bfloat16-operands", clause="equations", types=ALL_BUT_BFLOAT16, structural=False, layer="operands")
 def bfloat16_operands(compute: Compute, c: Computation) -> Outputs:
     """Rounds the operands of matrix products to bfloat16."""
     return compute(_with_operands(c, lambda x: rounded(x, "bfloat16")))
 
 
-@fault("precision.float16-operands", clause="equations", types=WIDE, structural=False)
+@fault("precision.float16-operands", clause="equations", types=WIDE, structural=False, layer="operands")
 def float16_operands(compute: Compute, c: Computation) -> Outputs:
     """Rounds the operands of matrix products to float16."""
     return compute(_with_operands(c, lambda x: rounded(x, "float16")))
@@ -66,7 +66,7 @@ def low_order_dropped(compute: Compute, c: Computation) -> Outputs:
     return compute(with_tensors(c, "WR", lambda tensor: rounded(tensor, "bfloat16")))
 
 
-@fault("precision.state-in-half", clause="equations", types=WIDE, structural=False)
+@fault("precision.state-in-half", clause="equations", types=WIDE, structural=False, layer="operands")
 def state_in_half(compute: Compute, c: Computation) -> Outputs:
     """Rounds Ht-1 to float16 before it is multiplied by R."""
     return compute(with_recurrent_state(c, lambda state: rounded_state(state, lambda x: rounded(x, "float16"))))
@@ -83,7 +83,7 @@ def weights_eight_bit(compute: Compute, c: Computation) -> Outputs:
     return compute(with_tensors(c, "WR", held))
 
 
-@fault("precision.computed-in-single", clause="types", types=("float64",), structural=False)
+@fault("precision.computed-in-single", clause="types", types=("float64",), structural=False, layer="arithmetic")
 def computed_in_single(compute: Compute, c: Computation) -> Outputs:
     """Computes float64 tensors in float32."""
     if c.configuration.format.name != "float64":
@@ -91,7 +91,7 @@ def computed_in_single(compute: Compute, c: Computation) -> Outputs:
     return _by_kernel(compute, c, Style("single"), FORMATS["float32"])
 
 
-@fault("precision.computed-in-half", clause="types", types=WIDE, structural=False)
+@fault("precision.computed-in-half", clause="types", types=WIDE, structural=False, layer="arithmetic")
 def computed_in_half(compute: Compute, c: Computation) -> Outputs:
     """Computes float32 and float64 tensors in float16."""
     if c.configuration.format.name not in WIDE:
@@ -99,7 +99,7 @@ def computed_in_half(compute: Compute, c: Computation) -> Outputs:
     return _by_kernel(compute, c, Style("half"), FORMATS["float16"])
 
 
-@fault("precision.half-sums", clause="equations", types=("float16", "bfloat16"), structural=False)
+@fault("precision.half-sums", clause="equations", types=("float16", "bfloat16"), structural=False, layer="arithmetic")
 def half_sums(compute: Compute, c: Computation) -> Outputs:
     """Sums products of half types up in the half type."""
     form = c.configuration.format
@@ -199,7 +199,14 @@ def small_results_zero(compute: Compute, c: Computation) -> Outputs:
     return {name: np.where(np.abs(array) < 2.0**-12, 0.0, array) for name, array in compute(c).items()}
 
 
-@fault("precision.truncated", clause="types", types=("float16", "bfloat16"), structural=False, drifts=True)
+@fault(
+    "precision.truncated",
+    clause="types",
+    types=("float16", "bfloat16"),
+    structural=False,
+    drifts=True,
+    layer="arithmetic",
+)
 def truncated(compute: Compute, c: Computation) -> Outputs:
     """Cuts digits off where it stores a result, instead of rounding to nearest."""
     form = c.configuration.format

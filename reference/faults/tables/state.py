@@ -79,7 +79,7 @@ def single_step_without_recurrence(compute: Compute, c: Computation) -> Outputs:
     return compute(with_tensors(c, "R", np.zeros_like) if c.configuration.T == 1 else c)
 
 
-@fault("rows.share-first-state", clause="rows.independent")
+@fault("rows.share-first-state", clause="rows.independent", layer="operands")
 def rows_share_state(compute: Compute, c: Computation) -> Outputs:
     """Multiplies R by the first row's state for every row."""
     return compute(with_recurrent_state(c, lambda state: state[..., :1, :]) if c.configuration.N else c)

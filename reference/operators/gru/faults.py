@@ -154,7 +154,9 @@ def input_bias_inside(compute: Compute, c: Computation) -> Outputs:
     return compute(_moved(c, 0, 1) if c.configuration.linear_before_reset else c)
 
 
-@fault("gru.reset-gate.on-bias", clause="linear-before-reset.default-bias", operators=GRU, bounded=False)
+@fault(
+    "gru.reset-gate.on-bias", clause="linear-before-reset.default-bias", operators=GRU, bounded=False, layer="operands"
+)
 def reset_on_bias(compute: Compute, c: Computation) -> Outputs:
     """Without linear_before_reset multiplies Rbh by the reset gate."""
     if c.configuration.linear_before_reset or "B" not in c.inputs:
@@ -219,7 +221,7 @@ def hidden_ungated(compute: Compute, c: Computation) -> Outputs:
     return compute(with_walk(c, walk))
 
 
-@fault("gru.outputs.required-missing", clause="outputs.required", operators=GRU, types=ALL_BUT_BFLOAT16)
+@fault("gru.outputs.required-missing", clause="outputs.required", operators=GRU, types=ALL_BUT_BFLOAT16, layer="form")
 def required_missing(compute: Compute, c: Computation) -> Outputs:
     """Gives no Y_h, which version 1 demands."""
     outputs = dict(compute(c))

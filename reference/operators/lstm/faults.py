@@ -161,6 +161,22 @@ def peephole_from_previous_cell(compute: Compute, c: Computation) -> Outputs:
     return compute(_stepped(c, step))
 
 
+@fault("lstm.peepholes.output-after-clip", clause="clip", operators=LSTM, types=ALL_BUT_BFLOAT16)
+def output_peephole_after_clip(compute: Compute, c: Computation) -> Outputs:
+    """Bounds the output gate's sum by clip before its peephole is added, and then once more."""
+    threshold = c.configuration.clips[0]
+    if threshold is None or c.inputs.get("P") is None:
+        return compute(c)
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X, H, C)
+        C = f * C + i * candidate
+        o = p.f(clipped(p, X.o + H.o, threshold) + p.P["o"] * C)
+        return o * p.h(C), C
+
+    return compute(_stepped(c, step))
+
+
 @fault("lstm.peepholes.on-hidden", clause="peepholes", operators=LSTM)
 def peepholes_on_hidden(compute: Compute, c: Computation) -> Outputs:
     """Lets the peepholes of the input and forget gates look at Ht-1 instead of Ct-1."""

@@ -14,7 +14,7 @@ __all__: list[str] = []
 RNN = ("RNN",)
 
 
-@fault("rnn.activation.input-only", clause="equations", operators=RNN)
+@fault("rnn.activation.input-only", clause="equations", operators=RNN, layer="operands")
 def activation_on_input_only(compute: Compute, c: Computation) -> Outputs:
     """Applies the activation to what comes from Xt and adds what comes from Ht-1 afterwards."""
 
@@ -44,7 +44,7 @@ def activation_twice(compute: Compute, c: Computation) -> Outputs:
     return compute(with_walk(c, walk))
 
 
-@fault("rnn.activation.missing", clause="equations", operators=RNN)
+@fault("rnn.activation.missing", clause="equations", operators=RNN, layer="operands")
 def activation_missing(compute: Compute, c: Computation) -> Outputs:
     """Applies no activation."""
 

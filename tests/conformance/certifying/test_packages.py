@@ -7,8 +7,6 @@ from pathlib import Path
 
 from .packages import Files, mended, packed, verified
 
-PUBLISHED = Path(__file__).parents[3] / "docs" / "schema" / "certificate"
-
 
 def test_an_honest_package_is_borne_out(certified_files: Files, tmp_path: Path) -> None:
     found = verified(mended(tmp_path / "p.zip", certified_files), nonce="17")

@@ -1,6 +1,5 @@
 """Packages that somebody has tampered with: each class of forgery is found by the check that docs/certification.md
-names,
-or is told there not to be found."""
+names, or is told there not to be found."""
 
 from __future__ import annotations
 
@@ -218,7 +217,7 @@ def retold_as_unsupported(files: Files) -> None:
 
 FORGERIES: dict[str, tuple[Callable[[Files], None], str]] = {
     "a case removed": (case_removed, "cases"),
-    "a case doubled": (case_doubled, "cases"),
+    "a case doubled": (case_doubled, "record"),
     "a case's outcome replaced by another case's": (case_replaced, "cases"),
     "a verdict or a number of a result": (verdict_by_numbers, "verdicts by numbers"),
     "a reported verdict": (verdict_reported, "verdicts by numbers"),

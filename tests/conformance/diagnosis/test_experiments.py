@@ -227,7 +227,7 @@ def test_failures_that_are_alike_are_told_apart_by_their_causes(on: Any) -> None
         plain,
     ]
     found = _findings(target, specs)
-    assert {(f["conditions"], len(f["cases"])) for f in found} == {("P", 4), ("clip", 4)}
+    assert {(f["conditions"], len(f["cases"])) for f in found} == {("peepholes P", 4), ("clip", 4)}
     assert all(f["tried"] and f["title"] == f"crashed (with {f['conditions']})" for f in found)
 
 
@@ -245,4 +245,4 @@ def test_a_condition_that_was_not_tried_says_so(on: Any) -> None:
         results.append(result_of(probe, "staged", one_of(probe, target).judgement, 0.0, None))
     (finding,) = findings_of(results, probes)
     assert not finding["tried"]
-    assert finding["title"] == "crashed (seen only with B)"
+    assert finding["title"] == "crashed (seen only with bias B)"

@@ -135,6 +135,30 @@ def test_what_every_operator_refuses_is_said_once() -> None:
     assert (only["title"], only["operators"]) == ("refuses GRU altogether", ["GRU"])
 
 
+def test_what_one_message_hides_is_taken_apart() -> None:
+    """A provider that leaves nodes to another says the same of all of them."""
+
+    def lacking(s: CaseSpec) -> bool:
+        return s.layout == 1 or s.lengths != "absent" or bool(s.activations)
+
+    findings = of_all_operators(lacking, "not taken")
+    assert {f["title"] for f in findings} == {"refuses layout 1", "refuses sequence_lens", "refuses activations"}
+    assert all(f["operators"] == sorted(OPERATORS) for f in findings)
+
+
+def test_what_ran_and_was_wrong_is_not_refused() -> None:
+    wrong = Judgement(Verdict.WRONG, "value", message="so wrong", clause="lstm.equations", worst=9.0, judged=1)
+    first = next(s for s in SPECS if s.layout == 1 and s.lengths == "absent")
+    refusing = [
+        refused(s, "not taken") if s.layout == 1 or s.lengths != "absent" else (s, Judgement(Verdict.PASS))
+        for s in SPECS
+        if s is not first
+    ]
+    titles = {f["title"] for f in findings_of(results_of([*refusing, (first, wrong)]), BY_ID)}
+    assert "refuses sequence_lens" in titles
+    assert "refuses layout 1" not in titles
+
+
 def test_a_refusal_says_what_most_of_it_say() -> None:
     few = min((s for s in SPECS if s.T and s.N), key=lambda s: SpecProbe(s).size)
     judged = [refused(s, "a rare word" if s is few else f"the usual word, at {n}") for n, s in enumerate(SPECS[:9])]

@@ -110,7 +110,7 @@ def test_several_failures_are_found_in_one_search_each_made_small(monkeypatch: p
     put(monkeypatch, twofold)
     hunt = search()
     assert hunt.done == 60
-    assert {f.title for f in hunt.new} == {"LSTM: crashed (with P)", "LSTM: crashed (with layout 1)"}
+    assert {f.title for f in hunt.new} == {"LSTM: crashed (with peepholes P)", "LSTM: crashed (with layout 1)"}
     assert {case_text(f.spec) for f in hunt.new} == {
         '{"op":"LSTM","version":14,"type":"float32","peepholes":true}',
         '{"op":"LSTM","version":14,"type":"float32","layout":1}',

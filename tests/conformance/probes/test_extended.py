@@ -26,9 +26,9 @@ from onnxspec.cases.operators.extended_lstm.profile import extended_profile
 from onnxspec.cases.operators.extended_lstm.spec import ExtendedSpec, calibrated
 from onnxspec.conformance.cli.explanation import explain
 from onnxspec.conformance.cli.main import app
+from onnxspec.conformance.diagnosis import explainer
 from onnxspec.conformance.diagnosis.disagreements import disagreements_of
 from onnxspec.conformance.diagnosis.explainer import Explainer
-from onnxspec.conformance.diagnosis.search import explain_results
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.probe import SpecProbe
@@ -93,7 +93,7 @@ def explained(
     specs: Sequence[ExtendedSpec], answers: Mapping[str, Outcome] | None = None
 ) -> dict[str, tuple[str, ...]]:
     results, probes, kept = results_of(specs, answers)
-    return explain_results(results, probes, kept, "standard")
+    return explainer.explained(results, probes, kept, "standard")
 
 
 def script_of(spec: ExtendedSpec) -> str:
@@ -310,7 +310,7 @@ def test_what_the_kernel_does_is_found_out() -> None:
 
 def test_disagreements_are_tied_to_results() -> None:
     results, probes, kept = results_of([case("xw-power-of-two"), case("realistic", 2)])
-    told = explain_results(results, probes, kept, "standard")
+    told = explainer.explained(results, probes, kept, "standard")
     results = [replace(r, diagnosis=told.get(r.case, ())) for r in results]
     found = {entry["id"]: entry for entry in disagreements_of(results, probes)}
     assert found["sign-lost"]["seen"] == "shown"

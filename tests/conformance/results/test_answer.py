@@ -8,6 +8,7 @@ import pytest
 
 from onnxspec.conformance.results.answer import Answer, answer_of
 from onnxspec.conformance.results.support import Problem, Tried
+from onnxspec.reference import clauses_of, operator_names
 
 
 def tried(verdict: str, count: int = 1, **changed: Any) -> Tried:
@@ -154,7 +155,7 @@ def test_hits_say_on_what_somebody_relies_and_what_then_happens() -> None:
         "B: wrong values",
         "clip: ignores clip",
         "ThresholdedRelu: X gives up",
-        "float64: inaccurate (no better than f32-math)",
+        "float64: values less accurate than they must be, right only by f32-math",
         "The process dies",
         "The process dies, and nothing is known that only these cases have; the smallest is lstm-14.smallest",
     ]
@@ -174,3 +175,27 @@ def test_new_hits_come_first_and_known_invalid_models_are_one() -> None:
         ("Known", (1,)),
         ("invalid models being rejected: 8 of them ran", (0, 3)),
     ]
+
+
+def test_a_known_fault_is_told_by_what_it_is_about_and_said_once() -> None:
+    lengths, clip = ("lstm.lengths",), ("gru.clip", "lstm.clip")
+    sizes = "4 features of X or more and outputs Y_h"
+    foretold = "Ignores clip (clip.ignored, which foretold 10 fresh cases)"
+    problems = (
+        problem(f"Ignores clip (with {sizes})", "wrong", clauses=clip, conditions=sizes),
+        problem("Ignores sequence_lens (with initial states)", "wrong", clauses=lengths, conditions="initial states"),
+        problem(foretold, "wrong", clauses=clip),
+        problem("wrong (value), consistent with clip.half: halves it", "wrong", conditions="no rows", reason="value"),
+    )
+    (first, second, third) = answer_of((), problems).hits
+    assert (first.text, first.cases, first.problems) == ("clip: ignores clip", 2 * problems[0].cases, (0, 2))
+    assert second.text == "sequence_lens (with initial states): ignores sequence_lens"
+    assert third.text == "no rows: wrong values, as if this were done: halves it"
+
+
+@pytest.mark.parametrize("op", operator_names())
+def test_every_clause_says_in_plain_words_what_it_is_about(op: str) -> None:
+    """Or is about any node, which is said as well."""
+    for clause in clauses_of(op):
+        (hit,) = hits(problem("Does it", "wrong", clauses=(clause.id,)))
+        assert hit.endswith(": does it"), clause.id

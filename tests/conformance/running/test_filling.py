@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from onnxspec.conformance.border.strict_json import encode
 from onnxspec.conformance.cli import main as command
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import Probe, SpecProbe
@@ -17,10 +18,12 @@ from onnxspec.conformance.probes.selection import Selection, select_probes
 from onnxspec.conformance.proof.coverage import MOST_MODELS, OWED
 from onnxspec.conformance.proof.interactions import space_of
 from onnxspec.conformance.results.coverage import coverage_line
+from onnxspec.conformance.results.folder import NoRun
 from onnxspec.conformance.results.records import OperatorCoverage
 from onnxspec.conformance.running import filling
 from onnxspec.conformance.running import merge as merging
-from onnxspec.conformance.running.filling import Filling, with_filled
+from onnxspec.conformance.running.description import description_of
+from onnxspec.conformance.running.filling import Filling, lacks_of, with_filled
 from onnxspec.conformance.running.loop import judged_result
 from onnxspec.conformance.running.run import Plan, Run, TargetRun
 from onnxspec.conformance.targets.target import Target, TargetError, parse_target
@@ -159,6 +162,16 @@ def test_only_whole_operators_of_core_and_full_are_filled_up() -> None:
     assert not counts(Selection("smoke"))
     assert not counts(Selection("core", types=("float32",)))
     assert not counts(Selection("core", cases=("rnn-*",)))
+
+
+def test_fresh_cases_keep_to_what_a_run_has_found(device: tuple[Run, OperatorCoverage], tmp_path: Path) -> None:
+    run, _ = device
+    (tmp_path / "run.json").write_text(encode(description_of(run)), encoding="utf-8")
+    (tmp_path / "results.jsonl").write_text("", encoding="utf-8")
+    assert set(lacks_of((), tmp_path)) == set(DEVICE)
+    assert lacks_of([Target("t", "backend", lacks=("clip<1",))]) == ("clip<1",)
+    with pytest.raises(NoRun):
+        lacks_of((), tmp_path / "nowhere")
 
 
 LACKING = """

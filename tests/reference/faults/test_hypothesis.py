@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from onnxspec.cases import build_case, profile
 from onnxspec.reference import CELLS as OPERATORS
-from onnxspec.reference import FAULTS, Fault, evaluate, run_recurrent_fault
+from onnxspec.reference import FAULTS, Fault, evaluate, resolve, run_recurrent_fault
 from onnxspec.reference.faults.fault import Compute
 from onnxspec.reference.faults.hypothesis import Observation, Run
 
@@ -81,3 +82,21 @@ def test_what_plain_numbers_alone_can_do_is_declared() -> None:
         one for name in names_of("GRU") if (one := observed(FAULTS["gru.reset-gate.on-bias"], "GRU", name))
     )
     assert observation.fit([FAULTS["gru.reset-gate.on-bias"]]) is not None
+
+
+@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
+def test_what_gives_outputs_another_form_says_so(op: str) -> None:
+    """Nothing is made behind it, since nobody would know the outputs any more."""
+    specs = [s for s in profile("smoke", op, 14) if not s.illegal and s.T * s.N * s.H < 200]
+    for spec in sorted(specs, key=lambda s: (s.layout, bool(s.reruns), s.T != s.N), reverse=True)[:3]:
+        trial = build_case(spec).trial
+        for fault in FAULTS.values():
+            if not fault.applies(op, 14) or fault.accepts or fault.layer == "form":
+                continue
+            memory: dict[str, Any] = {}
+            for feed in trial.feeds:
+                outputs = run_recurrent_fault(
+                    fault, trial.node, {n: a.copy() for n, a in feed.inputs.items()}, memory=memory
+                )
+                shapes = {name: resolve(trial.node, feed.inputs).shape_of(name) for name in trial.node.outputs if name}
+                assert {name: array.shape for name, array in outputs.items()} == shapes, fault.id

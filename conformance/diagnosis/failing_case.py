@@ -1,0 +1,80 @@
+"""A failing case with what the target returned: what faults are tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...cases import Trial
+from ...reference import interpretations_touched, operator_for, resolve
+from ...reference.faults.hypothesis import Run
+from ...reference.operators.observation import Observation
+from ..judging.judgement import Verdict
+from ..workers.process import Outcome
+
+__all__ = ["DIAGNOSED", "FailingCase", "failing_case_of"]
+
+DIAGNOSED = frozenset({Verdict.WRONG, Verdict.INACCURATE, Verdict.MALFORMED, Verdict.UNSTABLE})
+"""Verdicts that rest on what a target returned."""
+
+
+@dataclass(frozen=True)
+class FailingCase:
+    """A failing case with what the target returned.
+
+    topics
+        Ids of the clauses that it exercises: faults against them are the likeliest.
+    slight
+        Whether it is right by a wider accuracy class: then only slips of precision are thought of.
+    """
+
+    case: str
+    trial: Trial
+    runs: tuple[Run, ...]
+    topics: frozenset[str]
+    size: tuple[float, int]
+    slight: bool = False
+
+    @property
+    def op(self) -> str:
+        return self.trial.node.op_type
+
+    @cached_property
+    def type(self) -> str:
+        return resolve(self.trial.node, self.runs[0].inputs).format.name
+
+    def observation(self, accuracy: str) -> Observation:
+        return operator_for(self.trial.node).observation(self.trial.node, self.runs, accuracy)
+
+    @cached_property
+    def touched(self) -> frozenset[str]:
+        """The interpretations on which its results depend."""
+        return interpretations_touched(self.trial.node, self.runs[0].inputs)
+
+    @cached_property
+    def telling(self) -> tuple[object, ...]:
+        """Its place in an order in which those cases come first that tell most. Little that could have gone wrong, many
+        digits, and enough numbers that no other fault happens to give the same ones."""
+        inputs = self.runs[0].inputs
+        numbers = sum(array.size for array in self.runs[0].outputs.values())
+        coarse = any(array.dtype.itemsize == 2 for array in inputs.values())
+        given = len(self.trial.node.attributes) + len(inputs) + len(self.runs)
+        return self.slight, coarse, numbers < 12, given, self.size, self.case
+
+
+def failing_case_of(
+    case: str, trial: Trial, outcome: Outcome, topics: Iterable[str], size: tuple[float, int], slight: bool = False
+) -> FailingCase | None:
+    """The failing case that an outcome makes; None where it did not run, or not as it was asked to."""
+    if outcome.status != "ran" or len(outcome.outputs) != len(trial.feeds) or not trial.feeds:
+        return None
+    varies = any(len(lists) > 1 for lists in outcome.outputs)
+    runs = []
+    for feed, lists in zip(trial.feeds, outcome.outputs, strict=True):
+        # Results that vary are seen in their order; those that agree stand there once for all repeats.
+        for arrays in lists if not varies or len(lists) > 1 else [*lists, *lists]:
+            named = zip(trial.node.outputs, arrays, strict=False)
+            outputs = {name: array for name, array in named if array is not None}
+            runs.append(Run(feed.inputs, outputs, feed.fed))
+    return FailingCase(case, trial, tuple(runs), frozenset(topics), size, slight)

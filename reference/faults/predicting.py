@@ -1,0 +1,170 @@
+"""What a target with faults returns in one run: by plain numbers, worked out once each, and with radii."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numbers.accuracy import Budget
+from ..numbers.bounded import RADIUS_SLACK, Bounded
+from ..numbers.bounding import Bounding
+from ..recurrent.node import Configuration
+from ..recurrent.recurrence import Computation, collect, trace
+from .fault import Compute, Fault, Outputs, Wrong, reported
+
+__all__ = ["BoundedPass", "Remembering", "Scene", "layered"]
+
+# Computations that are remembered of a case: most faults leave it as it is, or do what another did before.
+_REMEMBERED = 16
+
+
+@dataclass
+class _Layer(Compute):
+    """A computation with one more fault: what its fault makes of the computation below."""
+
+    below: Compute = field(default_factory=Compute)
+    fault: Fault | None = None
+
+    def __call__(self, computation: Computation) -> Outputs:
+        assert self.fault is not None
+        wrong: Wrong = self.fault.wrong
+        return wrong(self.below, computation)
+
+
+@dataclass
+class BoundedPass(Compute):
+    """Bounded numbers, shown to faults as plain ones: once the values, then again values plus radii.
+
+    Faults move numbers, replace some and leave others out; the difference between the two passes is then each
+    one's radius, wherever it went.
+    """
+
+    scene: Scene | None = None
+    numbers: list[dict[str, Bounded]] = field(default_factory=list)
+    edge: bool = False
+    _next: int = 0
+
+    def __call__(self, computation: Computation) -> Outputs:
+        if not self.edge:
+            assert self.scene is not None
+            self.numbers.append(self.scene.bounded(computation))
+            return {name: number.value for name, number in self.numbers[-1].items()}
+        # The same computations in the same order: faults are deterministic.
+        found = self.numbers[self._next]
+        self._next += 1
+        return {name: number.value + _reach(number) for name, number in found.items()}
+
+
+def _bounded(computation: Computation, allowed: Budget, observed: NDArray[Any] | None) -> dict[str, Bounded]:
+    arithmetic = Bounding(allowed)
+    numbers: dict[str, Bounded] = collect(
+        computation.configuration, trace(computation, arithmetic, reported(computation, observed)), arithmetic
+    )
+    return numbers
+
+
+@dataclass
+class Remembering(Compute):
+    """Plain numbers, worked out once for each computation: most faults leave most cases as they are.
+
+    known
+        Computations with their outputs; the first one is the conforming one.
+    last
+        The outputs that were asked for last.
+    worked
+        How often something was worked out.
+    """
+
+    known: list[tuple[Computation, Outputs]] = field(default_factory=list)
+    last: Outputs = field(default_factory=dict)
+    worked: int = 0
+
+    def __call__(self, computation: Computation) -> Outputs:
+        for other, outputs in self.known:
+            if _same(computation, other):
+                self.last = outputs
+                return dict(outputs)
+        self.last = super().__call__(computation)
+        self.worked += 1
+        for array in self.last.values():
+            array.flags.writeable = False  # it may be asked for again
+        # The conforming one stands first, then what was asked for last: a run that is repeated asks for it again.
+        self.known[1:1] = [(computation, self.last)]
+        del self.known[_REMEMBERED:]
+        return dict(self.last)
+
+
+def _same(one: Computation, other: Computation) -> bool:
+    """Whether two computations are of the same numbers by the same equations, as far as that can be seen."""
+    a, b = one.configuration, other.configuration
+    if a is not b and not all(_equal(getattr(a, name), getattr(b, name)) for name in _FIELDS):
+        return False
+    inputs, others = one.inputs, other.inputs
+    return inputs.keys() == others.keys() and all(_equal(array, others[name]) for name, array in inputs.items())
+
+
+_FIELDS = tuple(f.name for f in fields(Configuration))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    if isinstance(one, np.ndarray):
+        return one.shape == other.shape and bool((one == other).all())
+    return bool(one == other)
+
+
+def _reach(number: Bounded) -> NDArray[np.float64]:
+    radius = number.radius * RADIUS_SLACK
+    return radius if number.doubt is None else np.where(number.doubt, np.inf, radius)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One run, resolved by some interpretations.
+
+    observed
+        The reported Y, where each step starts from it.
+    """
+
+    computation: Computation
+    observed: NDArray[np.float64] | None
+    budget: Budget
+    plain_numbers: Remembering
+    _known: list[tuple[Computation, dict[str, Bounded]]] = field(default_factory=list)
+
+    def bounded(self, computation: Computation) -> dict[str, Bounded]:
+        """The outputs of a computation with radii."""
+        for other, numbers in self._known:
+            if _same(computation, other):
+                return numbers
+        numbers = _bounded(computation, self.budget, self.observed)
+        self._known[1:] = [(computation, numbers)] if self._known else []
+        self._known[:] = self._known or [(computation, numbers)]
+        return numbers
+
+    @cached_property
+    def conforming(self) -> tuple[Outputs, Outputs]:
+        """What a conforming target returns, with radii."""
+        numbers = self.bounded(self.computation)
+        return {n: b.value for n, b in numbers.items()}, {n: _reach(b) for n, b in numbers.items()}
+
+    @cached_property
+    def plain(self) -> Outputs:
+        """What a conforming target returns, by plain numbers."""
+        return self.plain_numbers(self.computation)
+
+
+def layered(compute: Compute, faults: Iterable[Fault], memory: dict[str, dict[str, Any]]) -> Compute:
+    """A computation with all of these faults, each with a memory of its own, the first one nearest to `compute`."""
+    for fault in faults:
+        kept = memory.setdefault(fault.id, {})
+        compute.memory = kept
+        given: dict[str, Any] = {"attributes": compute.attributes, "below": compute, "fault": fault}
+        compute = _Layer(compute.observed, compute.fed, kept, **given)
+    return compute

@@ -1,0 +1,117 @@
+"""The commands certify and verify, as a vendor and an auditor use them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from onnxspec.conformance.certifying.json_schema import certificate_schemas
+
+from ..miniatures import Finished
+from .packages import STATEMENT, Files, mended, record
+
+Inside = Callable[..., Finished]
+
+PUBLISHED = Path(__file__).parents[3] / "docs" / "schema" / "certificate"
+WHO = ["--product", "Runtime 2.1", "--vendor", "Example Ltd"]
+
+
+def test_a_target_is_certified_in_one_go_and_its_package_verified(inside: Inside, tmp_path: Path) -> None:
+    few = ["--op", "RNN", "--since-version", "7", "--type", "float32", "--profile", "core"]
+    done = inside("certify", "--target", "onnxruntime", *few, "--nonce", "4711", *WHO, "--out", "p.zip")
+    assert done.code == 0, done.err + done.out
+    assert "RNN-7 float32 standard: sequence" in done.out
+    checked = inside("verify", "p.zip", "--nonce", "4711", "--since", "p.zip")
+    assert checked.code == 0, checked.out
+    assert "same: all of it is borne out" in checked.out
+    assert "the same nonce, 4711: the fresh cases were known before" in checked.out
+    assert "differs" not in checked.out.replace("differs: what", "")
+    wrong = inside("verify", "p.zip", "--nonce", "4712")
+    assert wrong.code == 1
+    assert "asked for was 4712" in wrong.out
+    refused = inside("certify", "--target", "onnxruntime", *few, *WHO, "--out", "p.zip")
+    assert refused.code == 2
+    assert "--overwrite" in refused.complaint
+
+
+def test_shards_are_packed_together_and_a_small_profile_is_a_trial(inside: Inside, tmp_path: Path) -> None:
+    few = ["--op", "RNN", "--since-version", "7", "--type", "float32", "--profile", "smoke", "--nonce", "a"]
+    for number in (1, 2):
+        assert inside("run", *few, "--shard", f"{number}/2", "--out", f"s{number}").code in (0, 1)
+    done = inside("certify", "s1", "s2", *WHO, "--out", "p.zip")
+    assert done.code == 1, done.err
+    assert "trial, which certifies nothing: profile smoke is below core" in done.out
+    assert inside("verify", "p.zip").code == 0
+
+
+def test_what_cannot_be_packed_is_said_in_a_line(inside: Inside, tmp_path: Path, certified_run: Path) -> None:
+    for words, why in (
+        (["certify", certified_run, "--out", "p.zip"], "required"),
+        (["certify", *WHO, "--out", "p.zip"], "give a RUN"),
+        (["certify", "nowhere", *WHO, "--out", "p.zip"], "no such directory"),
+        (["certify", certified_run, *WHO, "--out", "no/p.zip"], "no such folder"),
+        (["certify", certified_run, "--nonce", "1", *WHO, "--out", "p.zip"], "narrowed already"),
+        (["certify", certified_run, "--target", "tract", *WHO, "--out", "p.zip"], "has no target"),
+        (["certify", certified_run, "--product", "a\nb", "--vendor", "c", "--out", "p.zip"], "printable"),
+        (["certify", certified_run, "--waivers", "no.toml", *WHO, "--out", "p.zip"], "cannot be read"),
+        (["certify", "--target", "onnxruntim", *WHO, "--out", "p.zip"], "unknown target"),
+        (["certify", "--target", "onnxruntime", "--nonce", "a b", *WHO, "--out", "p.zip"], "no nonce"),
+        (["verify", "nowhere.zip"], "No such file"),
+    ):
+        done = inside(*words)
+        assert done.code == 2, (words, done.out)
+        assert why in done.complaint, done.complaint
+    assert not (tmp_path / "p.zip").exists()
+
+
+def test_a_run_that_is_not_recorded_or_was_edited_is_not_packed(
+    inside: Inside, tmp_path: Path, certified_run: Path
+) -> None:
+    few = ["--op", "RNN", "--since-version", "7", "--type", "float32", "--profile", "smoke"]
+    assert inside("run", *few, "--out", "plain").code in (0, 1)
+    assert "--record" in inside("certify", "plain", *WHO, "--out", "p.zip").complaint
+    journal = (certified_run / "journal.jsonl").read_bytes()
+    (tmp_path / "edited").mkdir()
+    for path in certified_run.rglob("*"):
+        if path.is_file():
+            to = tmp_path / "edited" / path.relative_to(certified_run)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            to.write_bytes(path.read_bytes())
+    changed = journal.replace(b'"verdict":"unsupported"', b'"verdict":"pass"')
+    (tmp_path / "edited" / "journal.jsonl").write_bytes(changed)
+    assert "by what was recorded" in inside("certify", "edited", *WHO, "--out", "p.zip").complaint
+
+
+def test_an_edited_package_is_told_with_what_is_claimed_and_what_is_shown(
+    inside: Inside, tmp_path: Path, certified_files: Files
+) -> None:
+    files = dict(certified_files)
+    record(files, STATEMENT, lambda statement: statement.update(kind="certificate"))
+    mended(tmp_path / "p.zip", files)
+    done = inside("verify", "p.zip")
+    assert done.code == 1
+    assert "kind: claimed certificate, recomputed trial" in done.out
+
+
+def test_published_schemas_are_those_of_the_types_and_packages_fit(certified_files: Files) -> None:
+    """To mend it: python -m onnxspec.conformance.certifying.json_schema docs/schema/certificate."""
+    there: dict[str, Any] = {p.name: json.loads(p.read_text(encoding="utf-8")) for p in PUBLISHED.iterdir()}
+    assert set(there) == set(certificate_schemas())
+    for name in ("statement", "environment", "suite"):
+        schema = there[f"{name}.schema.json"]
+        Draft202012Validator.check_schema(schema)
+        Draft202012Validator(schema).validate(json.loads(certified_files[f"{name.upper()}.json"]))
+
+
+def test_the_environment_is_measured_in_the_worker(certified_files: Files) -> None:
+    measured = json.loads(certified_files["ENVIRONMENT.json"])
+    packages = {each["name"]: each for each in measured["packages"]}
+    assert measured["measured"]
+    assert {"onnxruntime", "numpy"} <= set(packages)
+    assert all(
+        len(packages[name]["sha256"]) == 64 and packages[name]["files"] > 10 for name in ("onnxruntime", "numpy")
+    )

@@ -1,0 +1,122 @@
+"""Runs derived again from what they have recorded: nothing of what they say is needed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from onnxspec.conformance.certifying.derivation import BY_NUMBERS, NotCertifiable, derived, differing
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.results.folder import read_folder, recorded_in
+from onnxspec.conformance.results.recorded import CASE, FRESH, bits_path
+
+from ..miniatures import Finished, naming, pick
+
+Inside = Callable[..., Finished]
+
+CASES = naming(
+    [
+        *pick(2, lambda s: s.lengths == "ragged" and s.data == "dense" and "Y" in s.outputs),
+        *pick(1, versions=(22,)),
+    ]
+)
+RUN = ["run", "--target", "onnxruntime", "--target", "backend:lengths_ignored", *CASES, "--record"]
+
+
+def test_every_verdict_is_reached_again_and_other_bits_are_none(inside: Inside, tmp_path: Path) -> None:
+    done = inside(*RUN, "--out", "run")
+    assert done.code == 1, done.err
+    run = tmp_path / "run"
+    seen: set[Verdict] = set()
+    for name in ("onnxruntime", "backend:lengths_ignored"):
+        derivation = derived(run, name)
+        assert not derivation.flaws
+        assert not list(differing(derivation))
+        seen |= {result.verdict for result in derivation.results}
+        by_case = {result.case: result for result in derivation.results}
+        for case, claimed in derivation.claimed.items():
+            for key in ("reason", "clause", "where", "interpretations", "accuracy", "judged", "worst", "diagnosis"):
+                assert getattr(by_case[case], key) == getattr(claimed, key), (case, key)
+    assert seen & BY_NUMBERS >= {Verdict.PASS, Verdict.WRONG}
+    with pytest.raises(NotCertifiable, match="several targets"):
+        derived(run)
+    line = next(line for line in recorded_in(run) if line.jobs[0].status == "ran")
+    path = bits_path(run, line.target)
+    content = bytearray(path.read_bytes())
+    tensor = line.jobs[0].outputs[0][0][0]
+    assert tensor is not None
+    content[tensor.offset] ^= 1
+    path.write_bytes(content)
+    assert any("are others than those that were recorded" in flaw for flaw in derived(run, line.target).flaws)
+    path.write_bytes(content[: tensor.offset])
+    assert any("are no " in flaw for flaw in derived(run, line.target).flaws)
+
+
+def test_a_run_that_is_gone_on_with_and_a_merged_one_hold_all_of_it(inside: Inside, tmp_path: Path) -> None:
+    few = ["run", *CASES, "--record"]
+    for number in (1, 2):
+        assert inside(*few, "--shard", f"{number}/2", "--out", f"s{number}").code in (0, 1)
+    journal = tmp_path / "s1" / "journal.jsonl"
+    lines = journal.read_text(encoding="ascii").splitlines(keepends=True)
+    last = max(number for number, text in enumerate(lines) if text.startswith('{"record":"recorded"'))
+    # As a kill leaves it: the bits and their line are there, the result is not.
+    journal.write_text("".join(lines[: last + 1]), encoding="ascii")
+    assert inside(*few, "--shard", "1/2", "--out", "s1", "--resume").code in (0, 1)
+    without = [word for word in few if word != "--record"]
+    refused = inside(*without, "--shard", "1/2", "--out", "s1", "--resume")
+    assert refused.code == 2
+    assert "another keeps outputs" in refused.err
+    assert inside("merge", "s1", "s2", "--to", "whole").code in (0, 1)
+    whole = derived(tmp_path / "whole")
+    assert len(whole.results) == len(whole.probes) == 3
+    assert not list(differing(whole))
+
+
+def test_a_case_that_a_kill_has_recorded_and_not_judged_is_recorded_once(inside: Inside, tmp_path: Path) -> None:
+    few = ["run", *CASES, "--record", "--out", "run"]
+    assert inside(*few).code in (0, 1)
+    journal = tmp_path / "run" / "journal.jsonl"
+    lines = journal.read_text(encoding="ascii").splitlines(keepends=True)
+    last = max(number for number, text in enumerate(lines) if text.startswith('{"record":"recorded"'))
+    journal.write_text("".join(lines[: last + 1]), encoding="ascii")
+    assert inside(*few, "--resume").code in (0, 1)
+    assert not derived(tmp_path / "run").flaws
+
+
+def test_nothing_is_kept_unless_that_is_asked_for(inside: Inside, tmp_path: Path) -> None:
+    assert inside("run", *CASES, "--out", "run").code in (0, 1)
+    assert not (tmp_path / "run" / "recorded").exists()
+    assert not list(recorded_in(tmp_path / "run"))
+    with pytest.raises(NotCertifiable, match="--record"):
+        derived(tmp_path / "run")
+
+
+def test_what_is_run_again_in_a_fresh_process_is_kept_as_that(certified_run: Path) -> None:
+    lines = list(recorded_in(certified_run))
+    again = [line for line in lines if line.purpose == FRESH]
+    assert again
+    first = {line.case: line for line in lines if line.purpose == CASE}
+    for line in again:
+        assert [job.outputs for job in line.jobs] == [job.outputs for job in first[line.case].jobs]
+    assert set(derived(certified_run).fresh) == {line.case for line in again}
+
+
+def test_a_run_of_other_peoples_files_is_not_derived(certified_run: Path, tmp_path: Path) -> None:
+    """A package's own words must not make us read what lies on this machine, or draw without end."""
+    text = (certified_run / "run.json").read_text(encoding="ascii")
+    for before, after in (
+        ('"case": []', '"case": ["./../../secret"]'),
+        ('"case": []', '"case": ["@/etc/passwd"]'),
+        ("smoke-nonce-17", "random-99999-seed-1"),
+        ("smoke-nonce-17", "nowhere-nonce-1"),
+    ):
+        assert before in text
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        (folder / "journal.jsonl").write_bytes((certified_run / "journal.jsonl").read_bytes())
+        (folder / "run.json").write_text(text.replace(before, after), encoding="ascii")
+        assert read_folder(folder).info is not None
+        with pytest.raises(NotCertifiable, match="a run of"):
+            derived(folder)

@@ -1,0 +1,52 @@
+"""Where models ran: what counts as proof."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxspec.conformance.certifying.placement import placement_of, unproved
+from onnxspec.conformance.workers.job import Outcome
+
+EP = "OpenVINOExecutionProvider"
+
+
+def ran(proof: str, status: str = "ran") -> tuple[Outcome, ...]:
+    return (Outcome("a", status, proof=proof),)
+
+
+@pytest.mark.parametrize(
+    ("proof", "kind"),
+    [
+        (f"assignment record: {EP}: LSTM lstm", "record"),
+        (f"profile: {EP}: OpenVINO-subgraph_1 x", "profile"),
+        (f"assignment record: {EP}: LSTM a; CPUExecutionProvider: LSTM b", "none"),
+        ("assignment record: CPUExecutionProvider: LSTM lstm", "none"),
+        ("assignment record: no node", "none"),
+        (f"trust me: {EP}: LSTM lstm", "none"),
+        ("", "none"),
+    ],
+)
+def test_a_proof_names_the_provider_for_every_node(proof: str, kind: str) -> None:
+    record = placement_of(EP, False, {"a": ran(proof)})
+    assert (record.proof, record.cases) == (kind, int(kind != "none"))
+    assert list(unproved(EP, False, {"a": ran(proof)})) == ([] if kind != "none" else ["a"])
+
+
+def test_what_stands_around_a_wrapped_node_may_be_anywhere() -> None:
+    proof = f"assignment record: CPUExecutionProvider: Neg n; {EP}: LSTM lstm"
+    assert list(unproved(EP, True, {"a": ran(proof)})) == []
+    assert list(unproved(EP, False, {"a": ran(proof)})) == ["a"]
+    alone = "assignment record: CPUExecutionProvider: Neg n"
+    assert list(unproved(EP, True, {"a": ran(alone)})) == ["a"]
+
+
+def test_a_target_in_one_place_and_a_case_that_did_not_run_need_no_proof() -> None:
+    assert placement_of("CPUExecutionProvider", False, {"a": ran("")}).proof == "not needed"
+    assert placement_of("", False, {"a": ran("")}).proof == "not needed"
+    assert not list(unproved(EP, False, {"a": ran("", "refused")}))
+
+
+def test_records_and_profiles_together_are_told_as_that() -> None:
+    both = {"a": ran(f"profile: {EP}: LSTM x"), "b": ran(f"assignment record: {EP}: LSTM x")}
+    record = placement_of(EP, False, both)
+    assert (record.proof, record.cases) == ("mixed", 2)

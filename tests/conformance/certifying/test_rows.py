@@ -1,0 +1,130 @@
+"""Levels: what reaches them, what denies them, and what waivers change."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from msgspec import structs
+
+from onnxspec.cases import family_of, operator_versions
+from onnxspec.conformance.certifying.records import RowRecord, WaiverRecord
+from onnxspec.conformance.certifying.rows import rows_of, spec_of
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import Probe
+from onnxspec.conformance.probes.selection import Selection, select_probes
+from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.reference import operator_version
+
+DAY = datetime.date(2026, 11, 22)
+WAIVER = WaiverRecord(reason="known", owner="Jo", expires="2026-12-31", clause="rnn.*")
+
+
+@cache
+def probes() -> dict[str, Probe]:
+    chosen = select_probes(Selection("core-nonce-5", ("RNN",), (14,), ("float32",)), ("RNN",))
+    return {probe.id: probe for probe in chosen}
+
+
+def results(**verdicts: Callable[[Probe], bool]) -> list[Result]:
+    """A result for each case: a pass, unless something is said of it."""
+    found = []
+    for probe in probes().values():
+        named = next((name for name, holds in verdicts.items() if holds(probe)), "pass")
+        verdict = Verdict(named.replace("_", "-"))
+        clause = "rnn.equations" if verdict is Verdict.WRONG else None
+        judgement = Judgement(verdict, clause=clause, judged=8, elements=8)
+        found.append(result_of(probe, "t", judgement, 0.0, None))
+    return found
+
+
+def row(given: Iterable[Result], waivers: tuple[WaiverRecord, ...] = (), day: datetime.date = DAY) -> RowRecord:
+    (one,) = rows_of(probes(), list(given), "standard", waivers, day)
+    return one
+
+
+def legal(*features: str) -> Callable[[Probe], bool]:
+    return lambda probe: set(features) <= probe.features and "illegal" not in probe.features
+
+
+def test_what_passes_everything_is_complete_and_what_passes_nothing_is_nothing() -> None:
+    assert (row(results()).status, row(results()).level) == ("certified", "complete")
+    assert row(results(unsupported=lambda probe: True)).status == "none"
+
+
+@pytest.mark.parametrize(
+    ("lacking", "level"), [("layout1", "sequence"), ("clip", "sequence"), ("reverse", "basic"), ("short-row", "basic")]
+)
+@pytest.mark.parametrize("how", ["unsupported", "fallback", "not_run"])
+def test_a_level_ends_where_something_that_it_requires_does_not_run(lacking: str, level: str, how: str) -> None:
+    assert row(results(**{how: legal(lacking)})).level == level
+
+
+def test_what_fails_beyond_a_level_denies_it_and_a_waiver_makes_it_one_with_exceptions() -> None:
+    failing = results(wrong=legal("clip"))
+    assert row(failing).status == "none"
+    excused = row(failing, (WAIVER,))
+    assert (excused.status, excused.level) == ("exceptions", "sequence")
+    (exception,) = excused.exceptions
+    assert (exception.waiver, exception.cases) == (1, sum(r.verdict is Verdict.WRONG for r in failing))
+    assert row(failing, (WAIVER,), datetime.date(2027, 1, 1)).status == "none"
+    assert row(failing, (structs.replace(WAIVER, types=("float64",)),)).status == "none"
+
+
+def test_a_waiver_gives_no_level_that_requires_what_it_waives() -> None:
+    assert row(results(wrong=legal("bias")), (WAIVER,)).status == "none"
+
+
+def test_forbidden_models_that_ran_are_told_and_deny_nothing() -> None:
+    one = row(results(not_rejected=lambda probe: "illegal" in probe.features))
+    assert (one.status, one.level) == ("certified", "complete")
+    assert one.not_rejected > 0
+
+
+def test_a_feature_without_a_case_that_says_something_is_not_shown() -> None:
+    one = row(results(inconclusive=legal("reverse")))
+    (sequence,) = (level for level in one.levels if level.level == "sequence")
+    assert sequence.status == "denied"
+    assert any("reverse" in line for line in sequence.against)
+
+
+def test_too_many_open_elements_deny_a_level() -> None:
+    vague = [replace(result, judged=5) for result in results()]
+    assert row(vague).status == "none"
+
+
+def test_two_answers_to_one_question_deny_every_level() -> None:
+    first, second, *rest = results()
+    answers = replace(first, interpretations={"clip": "a"}), replace(second, interpretations={"clip": "b"})
+    assert row([*answers, *rest]).status == "none"
+
+
+def test_a_case_without_result_was_not_run() -> None:
+    assert row(results()[1:]).levels[-1].status == "denied"
+
+
+def test_fresh_cases_show_all_that_levels_require_of_every_operator_version_and_type() -> None:
+    for op, version in [*operator_versions(None)][::3]:
+        family = family_of(op)
+        for kind in operator_version(op, version).types:
+            cases = family.challenge(op, version, kind, "some nonce")
+            assert len({spec.id for spec in cases}) == len(cases)
+            for level in family.levels(op, version):
+                shown = frozenset[str]().union(*(family.features(spec) for spec in cases if level.holds(spec)))
+                assert shown >= set(level.requires), (op, version, kind, level.name)
+    assert family_of("RNN").challenge("RNN", 14, "float32", "a") != family_of("RNN").challenge(
+        "RNN", 14, "float32", "b"
+    )
+
+
+def test_levels_are_nested() -> None:
+    for op, version in operator_versions(None):
+        levels = family_of(op).levels(op, version)
+        for probe in probes().values():
+            spec = spec_of(probe)
+            if spec is not None and spec.op == op and spec.version == version:
+                held = [level.holds(spec) for level in levels]
+                assert held == sorted(held)
