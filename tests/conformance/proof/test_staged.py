@@ -58,7 +58,8 @@ def kernel(style: Style, interpretations: Interpretations | None = None) -> Impl
 
 @pytest.mark.parametrize(("position", "style"), list(enumerate(STYLES.values())), ids=list(STYLES))
 def test_conforming_variants_are_not_accused(position: int, style: Style) -> None:
-    for case in cases(every=5, first=position % 5):
+    # Every case of core meets one of them; `onnxspec prove` has each meet all.
+    for case in cases(every=15, first=position % 15):
         found = judge_staged(case, kernel(style))
         assert found.verdict in NOT_ACCUSED, found.message
         assert found.worst <= 1
@@ -78,7 +79,7 @@ def test_every_case_of_core_is_judged() -> None:
 
 
 def test_flushing_kernels_pass_by_their_class() -> None:
-    for case in cases(every=6):
+    for case in cases(every=20):
         found = judge_staged(case, kernel(replace(STYLES["stored-sums"], flushes=True)), "flushing")
         assert found.verdict in NOT_ACCUSED, found.message
 
