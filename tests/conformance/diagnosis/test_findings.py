@@ -320,7 +320,7 @@ def test_roundings_average_out_and_a_drift_does_not() -> None:
 def test_a_handful_of_elements_or_a_large_scatter_is_no_bias() -> None:
     def found(sums: tuple[float, ...], judged: int) -> bool:
         spec = next(spec for spec in SPECS if spec.data == "numerics")
-        judgement = Judgement(Verdict.PASS, error_sums=sums, judged=judged)
+        judgement = Judgement(Verdict.PASS, error_sums=sums, elements=judged)
         return bool(biases(results_of([(spec, judgement)]))["float32"]["biased"])
 
     assert found((1.0, 0.0, 1e-6, 1.0), 1000)
