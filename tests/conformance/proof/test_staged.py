@@ -55,7 +55,8 @@ def kernel(style: Style, interpretations: Interpretations | None = None) -> Impl
 
 @pytest.mark.parametrize(("position", "style"), list(enumerate(STYLES.values())), ids=list(STYLES))
 def test_conforming_variants_are_not_accused(position: int, style: Style) -> None:
-    for case in cases(every=29, first=position):
+    # Every case of core meets one of them; `onnxspec prove` has each meet all.
+    for case in cases(every=15, first=position % 15):
         found = judge_staged(case, kernel(style))
         assert found.verdict in NOT_ACCUSED, found.message
         assert found.worst <= 1
