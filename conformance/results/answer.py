@@ -61,6 +61,8 @@ class Answer:
     lacks: tuple[Lack, ...]
     hits: tuple[Hit, ...]
     coverage: str = ""
+    follows: str = ""
+    shown: str = ""
 
     @property
     def supported(self) -> str:
@@ -80,6 +82,8 @@ def answer_of(
     stale: int = 0,
     lists_used: bool = True,
     coverage: str = "",
+    follows: str = "",
+    shown: str = "",
 ) -> Answer:
     """The answer that the results and findings of one target give.
 
@@ -87,6 +91,9 @@ def answer_of(
         How many entries of the target's list of known failures nothing needs any more.
     lists_used
         Whether lists of known failures were used at all.
+    follows, shown
+        Which interpretations it follows against a letter, and how much its bounds show
+        (:mod:`.interpreted`), in a line each.
     coverage
         How far the cases reach, in a line (:func:`.coverage.coverage_line`).
     """
@@ -112,7 +119,7 @@ def answer_of(
         badge = f"Fails {failed:,} of {judged:,} ({_percent(failed, judged)}){remark}"
         conforms = f"no ({failed:,} of {judged:,} judged{f', {left_out:,} were not run' if left_out else ''})"
     since = _since(new, known, stale) if lists_used else "not compared, lists of known failures were left out"
-    return Answer(state, badge, conforms, since, supports, lacks, tuple(_hits(problems)), coverage)
+    return Answer(state, badge, conforms, since, supports, lacks, tuple(_hits(problems)), coverage, follows, shown)
 
 
 def _percent(part: int, whole: int) -> str:

@@ -38,7 +38,7 @@ def biases(results: Iterable[Result]) -> dict[str, Bias]:
         if result.error_sums and result.verdict in (Verdict.PASS, Verdict.INACCURATE, Verdict.WRONG):
             total = sums.setdefault(result.type, [0.0] * 4)
             sums[result.type] = [a + b for a, b in zip(total, result.error_sums, strict=True)]
-            counts[result.type] += result.judged
+            counts[result.type] += result.elements
     found: dict[str, Bias] = {}
     for kind, (shift, scale, square, size) in sums.items():
         if not size or not all(map(math.isfinite, (shift, scale, square))):
