@@ -275,7 +275,12 @@ def _report(count: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         run.mkdir()
-        info = {"schema": 2, "complete": True, "profile": "made up", "targets": [{"name": "onnxruntime"}]}
+        info = {
+            "schema": 2,
+            "complete": True,
+            "profile": "made up",
+            "targets": [{"name": "onnxruntime", "adapter": "onnxruntime"}],
+        }
         (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
         dump = dumped(rows, run / "results.jsonl")
         return reported(run, Path(folder) / "report")[0] / dump
