@@ -68,11 +68,11 @@ def main() -> None:
     for name, (op, options) in OPERATORS.items():
         for position, (size, (T, N, I, H)) in enumerate(SIZES.items()):
             spec = CaseSpec(op, 14, T=T, N=N, I=I, H=H, bias=True, **options)
-            found = measure(spec, ROUNDS[size])
+            times = measure(spec, ROUNDS[size])
             ratios = [
-                found["value"] / found["evaluator"],
-                found["value and radius"] / found["evaluator"],
-                found["value"] / found["products"],
+                times["value"] / times["evaluator"],
+                times["value and radius"] / times["evaluator"],
+                times["value"] / times["products"],
             ]
             goals = [GOALS[goal][position] for goal in ("value", "value and radius", "value / products")]
             cells = [f"{r:5.2f} [{g if g is not None else '-'}]" for r, g in zip(ratios, goals, strict=True)]

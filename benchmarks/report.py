@@ -27,15 +27,15 @@ def results(count: int) -> list[dict[str, Any]]:
     faults."""
     draw = random.Random(1)
     specs = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
-    about = [(s, [clause.id for clause in clauses_exercised(s)], list(group_of(s))) for s in specs]
-    found = []
+    subjects = [(s, [clause.id for clause in clauses_exercised(s)], list(group_of(s))) for s in specs]
+    rows = []
     for number in range(count):
-        spec, clauses, features = about[number % len(about)]
+        spec, clauses, features = subjects[number % len(subjects)]
         verdict = draw.choice(VERDICTS)
         failing = verdict in ("wrong", "inaccurate")
         case = f"{spec.id.rpartition('.')[0]}.{draw.getrandbits(24):06x}"
         place, got = [draw.randrange(5) for _ in range(4)], draw.random()
-        found.append(
+        rows.append(
             {
                 "case": case,
                 "op": spec.op,
@@ -65,7 +65,7 @@ def results(count: int) -> list[dict[str, Any]]:
                 "strict": None,
             }
         )
-    return found
+    return rows
 
 
 def dumped(rows: list[dict[str, Any]], path: Path) -> float:

@@ -103,13 +103,13 @@ def main() -> None:
         theirs = {d.id for d in faults if any(c.finds(d) for c in cases if c.node.op_type == op)}
         table.append((op, len(faults), len(theirs), sum((d.id, op) in ours for d in faults)))
     everywhere = {(d.id, op) for d in FAULTS.values() for op in d.operators}
-    found = {(d.id, c.node.op_type) for c in cases for d in FAULTS.values() if c.finds(d)}
+    caught = {(d.id, c.node.op_type) for c in cases for d in FAULTS.values() if c.finds(d)}
     print(f"{len(cases)} cases of ONNX, rtol {cases[0].rtol:g}, atol {cases[0].atol:g}; core of onnxspec\n")
     print("| | faults | found by ONNX's node cases | found by `core` |\n| --- | --- | --- | --- |")
     for op, total, theirs_count, ours_count in table:
         print(f"| {op} | {total} | {share(theirs_count, total)} | {share(ours_count, total)} |")
     total = len(everywhere)
-    print(f"| all | {total} | {share(len(found), total)} | {share(len(ours & everywhere), total)} |")
+    print(f"| all | {total} | {share(len(caught), total)} | {share(len(ours & everywhere), total)} |")
 
 
 def share(count: int, total: int) -> str:

@@ -49,10 +49,10 @@ def main() -> None:
     for _ in range(ROUNDS):
         for name, strategy in subjects.items():
             times[name].append(gap(strategy))
-    found = {name: min(each) for name, each in times.items()}
-    plain = next(iter(found.values()))
+    fastest = {name: min(each) for name, each in times.items()}
+    plain = next(iter(fastest.values()))
     print(f"{'':28} {'ms a draw':>10} {'/ integers':>10}   (goal: about {GOAL:g} ms)")
-    for name, milliseconds in found.items():
+    for name, milliseconds in fastest.items():
         print(f"{name:28} {milliseconds:10.2f} {milliseconds / plain:10.2f}")
 
 

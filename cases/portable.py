@@ -79,8 +79,8 @@ def _spec_of(value: dict[str, Any]) -> Spec:
         if name not in (*names, "op", "version"):
             raise CaseTextError(f"a case of {op} has no field {_short(name)}; it has {', '.join(names)}")
     try:
-        found: Spec = msgspec.convert({n: v for n, v in value.items() if n in names}, type=kind)
-        return found
+        spec: Spec = msgspec.convert({n: v for n, v in value.items() if n in names}, type=kind)
+        return spec
     except msgspec.ValidationError as error:
         raise CaseTextError(str(error)) from None
 

@@ -93,17 +93,17 @@ def operator_cases(
     sizes = (min_steps, max_steps, min_rows, max_rows, max_inputs, max_size)
     bounds = Bounds(*sizes, types, activations, only or {})
     chosen = operator_names("") if operators is None else listed("operators", operators)
-    found, reasons = [], []
+    drawn, reasons = [], []
     for op in chosen:
         # The newest version first: that is what a failure of all of them shrinks to.
         for version in reversed(versions_of(op)):
             try:
-                found.append(_drawn(op, version, bounds))
+                drawn.append(_drawn(op, version, bounds))
             except ValueError as error:
                 reasons.append(error)
-    if not found:
+    if not drawn:
         raise reasons[0] if reasons else ValueError("operators is empty; it names at least one operator")
-    return st.one_of(found)
+    return st.one_of(drawn)
 
 
 def _drawn(op: str, version: int, bounds: Bounds) -> SearchStrategy[Any]:

@@ -68,14 +68,14 @@ def pages_of(
 ) -> Mapping[str, bytes]:
     """The pages of a package, by their paths in it; `folder` holds its run. Raises OSError."""
     text = render_certificate(certificate_of(statement, suite, measured))
-    found = {CERTIFICATE: text.encode("utf-8", errors="backslashreplace")}
+    pages = {CERTIFICATE: text.encode("utf-8", errors="backslashreplace")}
     with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
         out = Path(temporary)
         write_report([folder], out, warn=lambda line: None)
         for path in sorted(out.rglob("*")):
             if path.is_file() and not path.name.startswith("."):
-                found[f"{REPORT}/{path.relative_to(out).as_posix()}"] = path.read_bytes()
-    return found
+                pages[f"{REPORT}/{path.relative_to(out).as_posix()}"] = path.read_bytes()
+    return pages
 
 
 def certificate_of(statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord) -> Certificate:

@@ -218,7 +218,7 @@ def _warnings(old: Run, new: Run, pairs: Iterable[tuple[Subject, Subject]]) -> I
 def _changes(old: Subject, new: Subject, findings: Sequence[Finding]) -> Changes:
     rows = [_rows(subject) for subject in (old, new)]
     titles = [_titles(subject, findings) for subject in (old, new)]
-    found: dict[str, list[tuple[str, Change]]] = {kind: [] for kind in HEADINGS}
+    by_kind: dict[str, list[tuple[str, Change]]] = {kind: [] for kind in HEADINGS}
     same = 0
     for case, row in rows[1].items():
         if case not in rows[0]:
@@ -240,13 +240,13 @@ def _changes(old: Subject, new: Subject, findings: Sequence[Finding]) -> Changes
             note.message if note else "",
             where.run.results.repeat(place),
         )
-        found[kind].append((title.get(case, ""), change))
+        by_kind[kind].append((title.get(case, ""), change))
     return Changes(
         new.name,
         old,
         new,
         same,
-        {kind: _grouped(changes) for kind, changes in found.items()},
+        {kind: _grouped(changes) for kind, changes in by_kind.items()},
         tuple(case for case in rows[0] if case not in rows[1]),
         tuple(case for case in rows[1] if case not in rows[0]),
         tuple(_moves(old, new)),

@@ -90,15 +90,15 @@ class Page:
 
 def disagreements_of(subjects: Sequence[Subject]) -> list[Page]:
     """Return the list of each subject whose run holds one."""
-    found = []
+    pages = []
     for subject in subjects:
         entries = fields.items(subject.info.get("disagreements"))
         members = [(fields.text(entry.get("kind"), limit=40), _one(entry, subject.run)) for entry in entries[:200]]
         kinds = list(dict.fromkeys([*KINDS, *(kind for kind, _ in members)]))
         parts = [Part(kind, KINDS.get(kind, kind), tuple(m for k, m in members if k == kind)) for kind in kinds]
         if members:
-            found.append(Page(subject, tuple(part for part in parts if part.members)))
-    return found
+            pages.append(Page(subject, tuple(part for part in parts if part.members)))
+    return pages
 
 
 def _one(entry: Mapping[str, Any], run: Run) -> Disagreement:

@@ -168,11 +168,11 @@ def _exhibit(folder: Path, content: Mapping[str, Any]) -> Exhibit:
 
 def _files(folder: Path) -> Iterator[str]:
     """The files to take away, in the order in which a reader wants them."""
-    found = ["script.py", "model.onnx"]
+    names = ["script.py", "model.onnx"]
     for place in sorted(folder.glob("test_data_set_*")):
         if not place.is_symlink() and place.is_dir():
-            found += sorted(path.relative_to(folder).as_posix() for path in place.iterdir())
-    for name in [*found, "evidence.json"][:MOST_FILES]:
+            names += sorted(path.relative_to(folder).as_posix() for path in place.iterdir())
+    for name in [*names, "evidence.json"][:MOST_FILES]:
         path = folder / name
         if _FILES.fullmatch(name) and not path.is_symlink() and path.is_file() and path.stat().st_size <= LARGEST_FILE:
             yield name
@@ -290,5 +290,5 @@ def _across(item: Mapping[str, Any]) -> Grid | None:
 
 
 def _integers(value: object) -> tuple[int, ...]:
-    found = [fields.integer(part) for part in _list(value)[:MOST_CELLS]]
-    return tuple(number for number in found if number is not None)
+    numbers = [fields.integer(part) for part in _list(value)[:MOST_CELLS]]
+    return tuple(number for number in numbers if number is not None)

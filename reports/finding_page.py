@@ -69,12 +69,12 @@ def means(finding: Finding) -> str:
     """Return what the verdict of a finding means, and whether it is one that decides, in a few sentences."""
     if finding.section == ASIDE:
         return f"{_ASIDES.get(finding.kind, finding.word.meaning)} That is worth knowing, and no failure."
-    said = finding.word.meaning
+    meaning = finding.word.meaning
     if finding.section == REFUSED:
-        return f"{said} A model with such a node cannot be run there as it is."
+        return f"{meaning} A model with such a node cannot be run there as it is."
     if finding.section == KNOWN:
-        return f"{said} It is listed among the known faults of this target, so it does not fail the run."
-    return f"{said} No list of known faults names it, so it fails the run."
+        return f"{meaning} It is listed among the known faults of this target, so it does not fail the run."
+    return f"{meaning} No list of known faults names it, so it fails the run."
 
 
 _ASIDES = {
@@ -89,11 +89,11 @@ _ASIDES = {
 
 def sized_files(exhibit: Exhibit) -> list[tuple[str, str, str]]:
     """Return (path, size, what it is) of each file of a case."""
-    found = []
+    files = []
     for name in exhibit.files:
         size = (exhibit.folder / name).stat().st_size
-        found.append((name, f"{size:,} bytes" if size < 10_000 else f"{size / 1000:,.0f} kB", _WHAT.get(name, "")))
-    return found
+        files.append((name, f"{size:,} bytes" if size < 10_000 else f"{size / 1000:,.0f} kB", _WHAT.get(name, "")))
+    return files
 
 
 _WHAT = {

@@ -81,10 +81,10 @@ class Member:
 
     def beside(self, fault: str) -> list[tuple[str, int]]:
         """The other faults that its results show too, and how many do."""
-        found: Counter[str] = Counter()
+        others: Counter[str] = Counter()
         for ids, count in self.diagnoses:
-            found.update({id: count for id in ids if id != fault})
-        return found.most_common()
+            others.update({id: count for id in ids if id != fault})
+        return others.most_common()
 
     @property
     def unexplained(self) -> int:
@@ -133,10 +133,10 @@ class Finding:
     @property
     def statements(self) -> list[tuple[tuple[Clause, ...], Clause]]:
         """The clauses by what they say, in order: (those that say the same of several operators, the first)."""
-        found: dict[tuple[str, str], list[Clause]] = {}
+        by_text: dict[tuple[str, str], list[Clause]] = {}
         for clause in self.clauses:
-            found.setdefault((clause.text or clause.id, clause.status), []).append(clause)
-        return [(tuple(clauses), clauses[0]) for clauses in found.values()]
+            by_text.setdefault((clause.text or clause.id, clause.status), []).append(clause)
+        return [(tuple(clauses), clauses[0]) for clauses in by_text.values()]
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -157,18 +157,18 @@ def findings_of(subjects: Sequence[Subject]) -> list[Finding]:
 
     A failing result that no finding names is in one all the same, so that no failure hides in the table.
     """
-    found: dict[tuple[Any, ...], list[Member]] = {}
+    grouped: dict[tuple[Any, ...], list[Member]] = {}
     for subject in subjects:
         seen: Counter[tuple[Any, ...]] = Counter()
-        for about, member in _findings(subject):
+        for key, member in _findings(subject):
             # Two findings of one target that are called alike stay two.
-            seen[about] += 1
-            found.setdefault((*about, seen[about]), []).append(member)
-    order = sorted(found, key=lambda about: (NEW, KNOWN, ASIDE, REFUSED).index(about[0]))
+            seen[key] += 1
+            grouped.setdefault((*key, seen[key]), []).append(member)
+    order = sorted(grouped, key=lambda key: (NEW, KNOWN, ASIDE, REFUSED).index(key[0]))
     numbered = []
-    for number, about in enumerate(order, 1):
-        section, title, kind, verdict, clauses, fault, conditions, tried, _ = about
-        members = tuple(found[about])
+    for number, key in enumerate(order, 1):
+        section, title, kind, verdict, clauses, fault, conditions, tried, _ = key
+        members = tuple(grouped[key])
         numbered.append(Finding(number, section, title, kind, verdict, clauses, fault, conditions, tried, members))
     return numbered
 
@@ -184,13 +184,13 @@ def _findings(subject: Subject) -> list[tuple[tuple[Any, ...], Member]]:
     row_of = {
         case: row for row, case in enumerate(results.case) if case in wanted and results.kind_of[row] in subject.kinds
     }
-    found = []
+    findings = []
     covered: set[int] = set()
     for entry, cases in zip(entries, named, strict=True):
         rows = tuple(sorted(row_of[case] for case in cases if case in row_of))
         covered.update(rows)
-        found.append(_finding(subject, entry, rows, tuple(cases), row_of))
-    return found + _unnamed(subject, covered)
+        findings.append(_finding(subject, entry, rows, tuple(cases), row_of))
+    return findings + _unnamed(subject, covered)
 
 
 def _finding(
@@ -211,8 +211,8 @@ def _finding(
     conditions = fields.text(entry.get("conditions"), limit=400)
     section = _section(kind, entry.get("expected") is True)
     tried = entry.get("tried") is True
-    about = (section, in_words(title, verdict, reason), kind, verdict, clauses, fault, conditions, tried)
-    return about, Member(
+    key = (section, in_words(title, verdict, reason), kind, verdict, clauses, fault, conditions, tried)
+    return key, Member(
         subject,
         fields.texts(entry.get("types")) or tuple(sorted({kind.type for kind in kinds})),
         tuple(dict.fromkeys(kind.op for kind in kinds)) or fields.texts(entry.get("operators")),

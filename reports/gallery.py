@@ -49,14 +49,14 @@ def entries_of(runs: Sequence[Run]) -> list[Entry]:
     """All findings of the runs that rest on a case, target by target; what is unsupported is no entry."""
     subjects = subjects_of(runs)
     findings = [finding for finding in findings_of(subjects) if finding.section in (NEW, KNOWN, ASIDE)]
-    found = [
+    entries = [
         Entry(subject, finding, member)
         for subject in subjects
         for finding in findings
         for member in finding.members
         if member.subject is subject
     ]
-    return [entry for entry in found if entry.verdict and entry.member.smallest]
+    return [entry for entry in entries if entry.verdict and entry.member.smallest]
 
 
 def gallery_markdown(
@@ -157,8 +157,8 @@ def _paragraph(entry: Entry) -> Iterator[str]:
         yield f"The smallest says: {plain(message if len(message) <= 300 else message[:300] + ' ...')}."
     if member.why:
         yield plain(member.why.rstrip(".")) + "."
-    for clauses, said in finding.statements[:2]:
-        status = f" ({plain(said.status)})" if said.status else ""
-        text = f": {plain(said.text)}" if said.text else ""
+    for clauses, first in finding.statements[:2]:
+        status = f" ({plain(first.status)})" if first.status else ""
+        text = f": {plain(first.text)}" if first.text else ""
         yield f"Clause {', '.join(code(clause.id) for clause in clauses)}{status}{text}"
     yield f"Smallest case: {code(member.smallest)}."

@@ -41,14 +41,14 @@ def summary_markdown(runs: Sequence[Run], problems: Sequence[str] = ()) -> str:
     findings = findings_of(subjects)
     lines = ["# Conformance", ""]
     lines += [f"> {plain(problem)}  " for problem in problems] + [""] * bool(problems)
-    told = [told_of(subject, findings) for subject in subjects]
+    answers = [told_of(subject, findings) for subject in subjects]
     if len(subjects) > 1:
         lines += [
             "| target | conforms | pass | fail | unsupported | fallback | other |",
             "|---|---|--:|--:|--:|--:|--:|",
         ]
-        lines += [_row(subject, of) for subject, of in zip(subjects, told, strict=True)] + [""]
-    for subject, of in zip(subjects, told, strict=True):
+        lines += [_row(subject, of) for subject, of in zip(subjects, answers, strict=True)] + [""]
+    for subject, of in zip(subjects, answers, strict=True):
         lines += _target(subject, of)
     return "\n".join(lines).rstrip() + "\n"
 

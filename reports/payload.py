@@ -49,8 +49,8 @@ def payload(runs: Sequence[Run], subjects: Sequence[Subject], findings: Sequence
 
 def _run(run: Run, number_of: dict[tuple[int, str], int], findings: Sequence[Finding]) -> str:
     results = run.results
-    clauses = _places(name for about in results.abouts for name in about.clauses)
-    groups = _places(name for about in results.abouts for name in about.groups)
+    clauses = _places(name for labels in results.abouts for name in labels.clauses)
+    groups = _places(name for labels in results.abouts for name in labels.groups)
     rows = list(results.notes)
     cut = NOTE_BUDGET // max(1, len(rows))
     if sum(len(note.message) for note in results.notes.values()) <= NOTE_BUDGET:
@@ -83,8 +83,8 @@ def _rows(finding: Finding, run: Run) -> list[int]:
 
 def _kind(kind: Kind, subject: int) -> list[object]:
     usual = default_repeat(kind)
-    said = [kind.reason, *kind.flags, *kind.diagnosis]
-    return [kind.operator, kind.type, subject, kind.verdict, int(kind.expected), [s for s in said if s], usual]
+    words = [kind.reason, *kind.flags, *kind.diagnosis]
+    return [kind.operator, kind.type, subject, kind.verdict, int(kind.expected), [s for s in words if s], usual]
 
 
 def _usual(results: Results) -> bool:

@@ -119,12 +119,12 @@ def _summary(grid: Grid, row_word: str) -> str:
     within = [line[:end] for line, end in zip(grid.values, grid.ends, strict=True)]
     cells = [(column, row) for row, line in enumerate(within) for column, ratio in enumerate(line) if _outside(ratio)]
     judged = sum(ratio is not None for line in within for ratio in line)
-    said = f"{len(cells)} of {judged} judged tiles are outside the radius"
+    sentence = f"{len(cells)} of {judged} judged tiles are outside the radius"
     if cells:
         column, row = min(cells)
-        said += f", the first at step {grid.columns[column]}, {row_word} {grid.rows[row]}"
+        sentence += f", the first at step {grid.columns[column]}, {row_word} {grid.rows[row]}"
     padding = sum(_outside(r) for line, end in zip(grid.values, grid.ends, strict=True) for r in line[end:])
-    return said + (f"; {padding} more in the padding." if padding else ".")
+    return sentence + (f"; {padding} more in the padding." if padding else ".")
 
 
 def _outside(ratio: float | None) -> bool:
@@ -171,14 +171,14 @@ _WIDTH, _HEIGHT, _EDGE, _UNDER = 200, 96, 8, 18
 def panels(numbers: Numbers) -> tuple[Panel, ...]:
     """Return a panel for each gate and state, and one for Y beside what was reported."""
     lines = numbers.lines
-    found = [
+    drawn = [
         _panel(name, GATES.get(name, "state"), numbers, [line.values[place] for line in lines], [None] * len(lines))
         for place, name in enumerate(numbers.gates)
     ]
     if any(line.y.got is not None for line in lines):
         must, got = [line.y.must for line in lines], [line.y.got for line in lines]
-        found.append(_panel("Y", "output", numbers, must, got))
-    return tuple(found)
+        drawn.append(_panel("Y", "output", numbers, must, got))
+    return tuple(drawn)
 
 
 def _panel(
@@ -209,7 +209,7 @@ def _panel(
         if value is not None and math.isfinite(value)
     )
     parting = next((x(k) for k, line in enumerate(lines) if line.step == numbers.parting_step), None)
-    told = [f"step {line.step}: {short(v, 4)}" for line, v in zip(lines, values, strict=True) if v is not None]
+    steps = [f"step {line.step}: {short(v, 4)}" for line, v in zip(lines, values, strict=True) if v is not None]
     return Panel(
         name,
         word,
@@ -224,5 +224,5 @@ def _panel(
         short(high, 3) if span else "",
         str(lines[0].step) if lines else "",
         str(lines[-1].step) if len(lines) > 1 else "",
-        "; ".join(told[:16]) + ("; ..." if len(told) > 16 else ""),
+        "; ".join(steps[:16]) + ("; ..." if len(steps) > 16 else ""),
     )

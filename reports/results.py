@@ -100,17 +100,17 @@ class Results:
         if not len(self):
             return []
         number: dict[str, int] = {}
-        groups = [[number.setdefault(name, len(number)) for name in about.groups] for about in self.abouts]
+        groups = [[number.setdefault(name, len(number)) for name in labels.groups] for labels in self.abouts]
         # In arrays, since a run may have as many pairs of kind and about as results, each with several groups.
         pairs = np.asarray(self.kind_of, np.int64) * len(self.abouts) + np.asarray(self.about_of, np.int64)
         pair, times = np.unique(pairs, return_counts=True)
-        kind, about = np.divmod(pair, len(self.abouts))
+        kind, labels = np.divmod(pair, len(self.abouts))
         size = np.asarray([len(row) for row in groups], np.int64)
         start = np.cumsum(size) - size
         flat = np.asarray([place for row in groups for place in row], np.int64)
-        repeated = size[about]
+        repeated = size[labels]
         inside = np.arange(repeated.sum()) - np.repeat(np.cumsum(repeated) - repeated, repeated)
-        keys = np.repeat(kind, repeated) * max(1, len(number)) + flat[np.repeat(start[about], repeated) + inside]
+        keys = np.repeat(kind, repeated) * max(1, len(number)) + flat[np.repeat(start[labels], repeated) + inside]
         key, place = np.unique(keys, return_inverse=True)
         totals = np.bincount(place.ravel(), weights=np.repeat(times, repeated), minlength=len(key))
         names = list(number)
@@ -157,7 +157,7 @@ def columns_of(results: Sequence[Result]) -> Results:
         kind_of,
         kinds,
         about_of,
-        [About(fields.texts(about.clauses), fields.texts(about.features)) for about in abouts],
+        [About(fields.texts(labels.clauses), fields.texts(labels.features)) for labels in abouts],
         [NO_NUMBER if result.worst is None else result.worst for result in results],
         [result.seconds for result in results],
         {

@@ -38,8 +38,8 @@ def read_run(path: Path) -> Run:
         problems.append(f"{path}: the run did not finish; it has {count:,} results of {asked:,} cases.")
     elif not count:
         problems.append(f"{path}: there is no result in it.")
-    told = tuple(fields.text(problem, limit=1000) for problem in problems)
-    return Run(name, path, folder.info or {}, columns_of(folder.results), told, True)
+    messages = tuple(fields.text(problem, limit=1000) for problem in problems)
+    return Run(name, path, folder.info or {}, columns_of(folder.results), messages, True)
 
 
 def read_runs(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:

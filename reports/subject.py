@@ -100,8 +100,8 @@ class Subject:
     @property
     def operators(self) -> list[str]:
         """The operator versions that were run, lower versions first."""
-        found = {(kind.domain, kind.op, kind.version or 0, kind.operator) for kind, _ in self.counts}
-        return [name for *_, name in sorted(found)]
+        operators = {(kind.domain, kind.op, kind.version or 0, kind.operator) for kind, _ in self.counts}
+        return [name for *_, name in sorted(operators)]
 
     @property
     def version(self) -> str:
@@ -121,10 +121,10 @@ class Subject:
         results = f"failing result{'' if explained + left == 1 else 's'} with numbers to look at"
         if not explained:
             return f"No known fault explains the {left:,} {results}."
-        said = f"{len(ids)} known {'fault explains' if len(ids) == 1 else 'faults together explain'}"
+        opening = f"{len(ids)} known {'fault explains' if len(ids) == 1 else 'faults together explain'}"
         if not left:
-            return f"{said} all {explained:,} {results}."
-        return f"{said} {explained:,} of the {explained + left:,} {results}; nothing explains the other {left:,}."
+            return f"{opening} all {explained:,} {results}."
+        return f"{opening} {explained:,} of the {explained + left:,} {results}; nothing explains the other {left:,}."
 
     @cached_property
     def holding(self) -> tuple[list[str], list[tuple[str, int, int]]]:
@@ -139,15 +139,15 @@ class Subject:
 
 def subjects_of(runs: Sequence[Run]) -> list[Subject]:
     """Return every target of every run; its label names the run where two runs have a target of that name."""
-    found: list[tuple[Run, str, Mapping[str, Any]]] = []
+    targets: list[tuple[Run, str, Mapping[str, Any]]] = []
     for run in runs:
         described = {fields.text(info.get("name"), "unnamed target", 200): info for info in _targets(run)}
         names = dict.fromkeys([*described, *(kind.target for kind in run.results.kinds)])
-        found += [(run, name, described.get(name, {})) for name in names]
-    twice = {name for name, n in Counter(name for _, name, _ in found).items() if n > 1}
+        targets += [(run, name, described.get(name, {})) for name in names]
+    twice = {name for name, n in Counter(name for _, name, _ in targets).items() if n > 1}
     return [
         Subject(number, name, f"{name} in {run.name}" if name in twice else name, run, info)
-        for number, (run, name, info) in enumerate(found)
+        for number, (run, name, info) in enumerate(targets)
     ]
 
 

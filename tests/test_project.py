@@ -113,7 +113,7 @@ def imports_of(path: Path) -> tuple[tuple[str, bool], ...]:
     package = ["onnxspec", *path.parts[:-1]]
     module = ast.parse(text_of(str(path)))
     later = {id(n) for f in ast.walk(module) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)}
-    found = []
+    imports = []
     for node in ast.walk(module):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -123,8 +123,8 @@ def imports_of(path: Path) -> tuple[tuple[str, bool], ...]:
             names = [".".join([*base, *filter(None, [node.module]), alias.name]) for alias in node.names]
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("importlib.import_module", "__import__"):
             names = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-        found += [(name, id(node) not in later) for name in names]
-    return tuple(found)
+        imports += [(name, id(node) not in later) for name in names]
+    return tuple(imports)
 
 
 def modules(package: str) -> list[Path]:
@@ -263,8 +263,8 @@ def test_a_wheel_holds_every_file_of_the_rooms_and_nothing_else(tmp_path: Path) 
 
 def requirements(listed: list[str]) -> dict[str, str]:
     """Distribution to its lowest version."""
-    found = (re.match(r"([\w.-]+)>=([\w.]+)", line) for line in listed)
-    return {m[1].lower(): m[2] for m in found if m is not None}
+    matches = (re.match(r"([\w.-]+)>=([\w.]+)", line) for line in listed)
+    return {m[1].lower(): m[2] for m in matches if m is not None}
 
 
 DEPENDENCIES = requirements(PROJECT["project"]["dependencies"])

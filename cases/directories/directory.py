@@ -136,10 +136,10 @@ def _found(folder: Path, seen: set[Path], depth: int) -> Iterator[Path]:
     seen.add(real)
     try:
         below = sorted((p for p in _entries(folder) if p.is_dir() and not p.name.startswith(".")), key=_numbered)
-        found = bool(_models(folder)) or any(_DATA_SET.fullmatch(p.name) for p in below)
+        is_case = bool(_models(folder)) or any(_DATA_SET.fullmatch(p.name) for p in below)
     except DirectoryError:  # reading it will say why
-        found, below = True, []
-    if found or not below or not depth:
+        is_case, below = True, []
+    if is_case or not below or not depth:
         yield folder
         return
     for inner in below:
@@ -258,7 +258,7 @@ def _tensors(
     for value in values:
         if not value.type.HasField("tensor_type"):
             raise DirectoryError(f"{_shown(folder)}: {kind} {_line(value.name)} of the model is no tensor")
-    found = []
+    arrays = []
     for number in sorted(numbers):
         path = place / f"{kind}_{number}.pb"
         if not path.is_file():  # a pipe would never end
@@ -266,7 +266,7 @@ def _tensors(
         tensor = _parsed(folder, path, _read(folder, path, room), TensorProto())
         try:
             take_in(tensor, place, folder, room)
-            found.append((tensor.name, array_of(tensor)))
+            arrays.append((tensor.name, array_of(tensor)))
         except OutsideData as error:
             raise OutsideFile(f"{_shown(path, folder)}: {_line(error)}") from None
         except TooLarge as error:
@@ -275,7 +275,7 @@ def _tensors(
             raise BrokenFile(f"{_shown(path, folder)}: {_line(error)}") from None
         except TypeError as error:
             raise DirectoryError(f"{_shown(path, folder)}: {_line(error)}") from None
-    return found
+    return arrays
 
 
 def _parsed(folder: Path, path: Path, content: bytes, proto: Proto) -> Proto:

@@ -29,16 +29,16 @@ def take_in(proto: ModelProto | TensorProto, base: Path, folder: Path, room: Roo
     Raises OutsideData, TooLarge, or ValueError where a file is missing, no file, or shorter than what it must hold.
     """
     tensors = [proto] if isinstance(proto, TensorProto) else _of_model(proto)
-    found = False
+    replaced = False
     for tensor in tensors:
         room.fit(tensor.dims, _width(tensor), f"tensor {tensor.name!r}")
         if tensor.data_location == TensorProto.EXTERNAL:
-            found = True
+            replaced = True
             content = content_of(tensor, base, folder, room)
             del tensor.external_data[:]
             tensor.data_location = TensorProto.DEFAULT
             tensor.raw_data = content
-    return found
+    return replaced
 
 
 def content_of(tensor: TensorProto, base: Path, folder: Path, room: Room) -> bytes:

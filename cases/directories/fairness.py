@@ -63,12 +63,12 @@ class Fairness:
 
 def data_sets_of(trial: Trial) -> list[DataSet]:
     """What each run is fed, with the outputs of the reference, each number rounded once to the type of the tensors."""
-    found = []
+    data_sets = []
     for feed in trial.feeds:
         form = FORMATS[feed.inputs["X"].dtype.name]
         outputs = evaluate(trial.node, feed.inputs)
-        found.append(DataSet(feed.fed, {name: form.nearest(number) for name, number in outputs.items()}))
-    return found
+        data_sets.append(DataSet(feed.fed, {name: form.nearest(number) for name, number in outputs.items()}))
+    return data_sets
 
 
 def fairness_of(case: Case, data_sets: Sequence[DataSet], accuracy: str = "standard") -> Fairness:
@@ -97,8 +97,8 @@ def _share(expectation: Expectation, given: NDArray[Any]) -> tuple[float, int]:
     known = np.isfinite(shown) & (np.abs(number.value) + number.radius < number.budget.tensor.largest)
     if number.doubt is not None:
         known &= ~number.doubt
-    about = np.ones(shown.shape, bool) if expectation.about is None else expectation.about
+    mask = np.ones(shown.shape, bool) if expectation.about is None else expectation.about
     with np.errstate(invalid="ignore", over="ignore"):
         share = number.radius * RADIUS_SLACK + np.abs(shown - number.value)
         share /= ATOL + RTOL * np.abs(shown)
-    return float(share[about & known].max(initial=0.0)), int((about & ~known).sum())
+    return float(share[mask & known].max(initial=0.0)), int((mask & ~known).sum())

@@ -139,20 +139,20 @@ def _write(folder: Path, specs: Iterable[Spec], origin: Origin, everything: bool
     for spec in specs:
         if spec.illegal:
             reason = "the document forbids the model: there are no outputs to expect"
-            about = {"case": spec.id, "op": spec.op, "version": spec.version, "type": spec.type}
-            left_out.append({**about, "reason": reason})
+            identity = {"case": spec.id, "op": spec.op, "version": spec.version, "type": spec.type}
+            left_out.append({**identity, "reason": reason})
             continue
         case = build_case(spec)
         data_sets = data_sets_of(case.trial)
         fairness = fairness_of(case, data_sets, ACCURACY)
-        about = {"case": spec.id, "op": spec.op, "version": spec.version, "type": spec.type}
+        identity = {"case": spec.id, "op": spec.op, "version": spec.version, "type": spec.type}
         if fairness.reason and not everything:
-            left_out.append({**about, "reason": fairness.reason})
+            left_out.append({**identity, "reason": fairness.reason})
             continue
         name = folder_name(spec)
         paths = write_directory(folder / name, case.trial.model, data_sets)
         files = {path.relative_to(folder).as_posix(): _digest(path) for path in paths}
-        written.append({**about, "folder": name, **_described(spec, fairness), "files": files})
+        written.append({**identity, "folder": name, **_described(spec, fairness), "files": files})
     manifest = {
         "schema": SCHEMA,
         "licence": LICENCE,
@@ -207,18 +207,18 @@ def verify(folder: Path) -> list[Problem]:
     """
     manifest = _read(folder)
     listed = _files(manifest)
-    found = [Problem("changed", MANIFEST)] if _own_digest(manifest) != manifest.get("sha256") else []
+    problems = [Problem("changed", MANIFEST)] if _own_digest(manifest) != manifest.get("sha256") else []
     for path, digest in listed.items():
         file = folder / path
         try:
             if not os.path.lexists(file):
-                found.append(Problem("missing", path))
+                problems.append(Problem("missing", path))
             elif not _is_own(folder, file) or _digest(file) != digest:
-                found.append(Problem("changed", path))
+                problems.append(Problem("changed", path))
         except OSError:  # what cannot be read is not what was generated
-            found.append(Problem("changed", path))
-    found += [Problem("extra", path) for path in _present(folder) if path not in listed and path != MANIFEST]
-    return sorted(found, key=lambda problem: problem.path)
+            problems.append(Problem("changed", path))
+    problems += [Problem("extra", path) for path in _present(folder) if path not in listed and path != MANIFEST]
+    return sorted(problems, key=lambda problem: problem.path)
 
 
 def _is_own(folder: Path, file: Path) -> bool:

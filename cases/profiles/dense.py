@@ -266,12 +266,12 @@ def _activations(
         names += own
     if choose.below(12) == 0:
         names = [name.lower() for name in names]
-    found: dict[str, Any] = {"activations": tuple(names)}
+    attributes: dict[str, Any] = {"activations": tuple(names)}
     for name in ("alpha", "beta"):
         if choose.below(5) < 3 and supported.get(name, (None, 1)) != (None,):
             count = 1 + choose.below(len(names))
-            found[name] = tuple(_COEFFICIENTS[choose.below(len(_COEFFICIENTS))] for _ in range(count))
-    return found
+            attributes[name] = tuple(_COEFFICIENTS[choose.below(len(_COEFFICIENTS))] for _ in range(count))
+    return attributes
 
 
 def sibling(spec: CaseSpec, number: int) -> CaseSpec:

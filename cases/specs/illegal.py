@@ -38,10 +38,10 @@ def illegal_cases(op: str, version: int, main_version: int | None = None) -> Ite
     main_version
         With it, other versions have only what that one cannot have.
     """
-    told = set()
+    covered = set()
     if main_version is not None and main_version != version:
-        told = {violation.id for violation in violations_of(op, main_version)}
-    return (_case(op, version, violation) for violation in violations_of(op, version) if violation.id not in told)
+        covered = {violation.id for violation in violations_of(op, main_version)}
+    return (_case(op, version, violation) for violation in violations_of(op, version) if violation.id not in covered)
 
 
 def _case(op: str, version: int, violation: Violation) -> CaseSpec:

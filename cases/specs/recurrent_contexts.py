@@ -75,11 +75,11 @@ def _versions(op: str) -> list[OperatorVersion]:
 
 def _axis(op: str, name: str) -> tuple[Any, ...]:
     """All values of an axis, over the operator's versions."""
-    found: dict[Any, None] = {}
+    values: dict[Any, None] = {}
     for operator in _versions(op):
         axis = space_of(operator).get(name)
-        found |= dict.fromkeys((*axis.values, *axis.rare) if axis is not None else ())
-    return tuple(found)
+        values |= dict.fromkeys((*axis.values, *axis.rare) if axis is not None else ())
+    return tuple(values)
 
 
 @cache

@@ -54,12 +54,12 @@ def simpler_cases(spec: Any, only: str | None = None) -> list[Simpler]:
     only
         The one field that may be changed.
     """
-    found: dict[Any, Simpler] = {}
+    by_case: dict[Any, Simpler] = {}
     for field in fields(spec):
         for changed in _changes(spec, field) if only in (None, field.name) else ():
-            if changed is not None and changed != spec and changed not in found and _settled(changed):
-                found[changed] = Simpler(field.name, changed)
-    return list(found.values())
+            if changed is not None and changed != spec and changed not in by_case and _settled(changed):
+                by_case[changed] = Simpler(field.name, changed)
+    return list(by_case.values())
 
 
 def _changes(spec: Any, field: Field[Any]) -> Iterator[Any]:

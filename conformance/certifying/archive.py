@@ -147,11 +147,11 @@ def _require_plain(path: Path, file: IO[bytes], archive: zipfile.ZipFile, entrie
     for entry in entries:
         name = entry.filename.encode()
         sizes = entry.CRC, entry.compress_size, entry.file_size
-        told = (_VERSION, 0, entry.compress_type, 0, _FIRST_DAY, *sizes, len(name), 0)
+        common = (_VERSION, 0, entry.compress_type, 0, _FIRST_DAY, *sizes, len(name), 0)
         file.seek(place)
-        if entry.header_offset != place or file.read(_LOCAL.size + len(name)) != _LOCAL.pack(b"PK\3\4", *told) + name:
+        if entry.header_offset != place or file.read(_LOCAL.size + len(name)) != _LOCAL.pack(b"PK\3\4", *common) + name:
             raise NoPackage(f"{path}: something stands before {entry.filename}, or it is not where the directory says")
-        directory += _CENTRAL.pack(b"PK\1\2", _MADE_BY, *told, 0, 0, 0, _PLAIN_FILE, place) + name
+        directory += _CENTRAL.pack(b"PK\1\2", _MADE_BY, *common, 0, 0, 0, _PLAIN_FILE, place) + name
         place += _LOCAL.size + len(name) + entry.compress_size
     count = len(entries)
     end = _END.pack(b"PK\5\6", 0, 0, count, count, len(directory), place, 0)
@@ -189,11 +189,11 @@ def manifest_differences(package: Package) -> list[tuple[str, str, str]]:
         if name != MANIFEST:
             content = package.content(name)
             there[name] = f"{len(content)} bytes, {hashlib.sha256(content).hexdigest()}"
-    found = [
+    differences = [
         (name, listed.get(name, "not listed"), there.get(name, "missing"))
         for name in sorted(listed.keys() | there.keys())
         if listed.get(name) != there.get(name)
     ]
     if [file.path for file in manifest.files] != sorted(listed):
-        found.append((MANIFEST, "sorted, each file once", "another order, or a file twice"))
-    return found
+        differences.append((MANIFEST, "sorted, each file once", "another order, or a file twice"))
+    return differences

@@ -43,9 +43,9 @@ def changes_since(old: Package, new: Package) -> Iterator[str]:
 
 
 def _levels(rows: tuple[RowRecord, ...]) -> dict[str, str]:
-    told = {"certified": "{}", "exceptions": "{} with exceptions", "none": "no level"}
+    forms = {"certified": "{}", "exceptions": "{} with exceptions", "none": "no level"}
     return {
-        f"{row.op}-{row.version} {row.type} {row.accuracy}": told.get(row.status, "{}").format(row.level)
+        f"{row.op}-{row.version} {row.type} {row.accuracy}": forms.get(row.status, "{}").format(row.level)
         for row in rows
     }
 

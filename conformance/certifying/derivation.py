@@ -287,13 +287,13 @@ def _filled_otherwise(
         return f"{len(given)} cases follow, and none was due" if given else ""
     one = TargetRun(target, results=[results[p.id] for p in plan.pinned_of(target) if p.id in results])
     run = Run(replace(plan, filled={}), folder, datetime.now(timezone.utc), [one])
-    filling, due = Filling(run, one), list[str]()
+    filling, ids = Filling(run, one), list[str]()
     while batch := filling.next():
-        due += [probe.id for probe in batch]
+        ids += [probe.id for probe in batch]
         if any(probe.id not in results for probe in batch):
             break
         one.results += [results[probe.id] for probe in batch]
-    return "" if due == given else f"{len(due)} cases follow from the results, and {len(given)} others are there"
+    return "" if ids == given else f"{len(ids)} cases follow from the results, and {len(given)} others are there"
 
 
 def _left_out(entry: TargetRecord) -> str:

@@ -81,7 +81,7 @@ def files_of(derivation: Derivation, claim: Claim, pages: Pages) -> dict[str, by
     measured = measured_of(derivation)
     suite = suite_of(derivation)
     statement = statement_of(derivation, claim, waivers)
-    found = {
+    files = {
         STATEMENT: _json(statement),
         ENVIRONMENT: _json(measured),
         SUITE: _json(suite),
@@ -92,9 +92,9 @@ def files_of(derivation: Derivation, claim: Claim, pages: Pages) -> dict[str, by
         write_run(derivation, folder)
         for path in sorted(folder.rglob("*")):
             if path.is_file():
-                found[f"{RUN_FOLDER}/{path.relative_to(folder).as_posix()}"] = path.read_bytes()
-        found.update(pages(folder, statement, suite, measured))
-    return found
+                files[f"{RUN_FOLDER}/{path.relative_to(folder).as_posix()}"] = path.read_bytes()
+        files.update(pages(folder, statement, suite, measured))
+    return files
 
 
 def _json(record: msgspec.Struct) -> bytes:
@@ -227,21 +227,21 @@ def _granting_nothing(row: RowRecord) -> RowRecord:
 
 def _trial(derivation: Derivation, profile: str, nonce: str, provider: str) -> list[str]:
     """Why a package grants nothing."""
-    found = []
+    reasons = []
     if profile in BELOW_CORE:
-        found.append(f"profile {profile} is below core")
+        reasons.append(f"profile {profile} is below core")
     if not nonce:
-        found.append("there is no block of fresh cases: run it with --nonce")
+        reasons.append("there is no block of fresh cases: run it with --nonce")
     if derivation.plan.selection.cases:
-        found.append("the run was narrowed to single cases")
+        reasons.append("the run was narrowed to single cases")
     there = {result.case for result in derivation.results if result.verdict not in UNTRIED}
     if missing := len(derivation.probes.keys() - there):
-        found.append(f"{missing} of {len(derivation.probes)} cases were not run")
+        reasons.append(f"{missing} of {len(derivation.probes)} cases were not run")
     if open_cases := list(unproved(provider, bool(derivation.target.wrap), derivation.outcomes)):
-        found.append(f"{len(open_cases)} cases ran without proof of where, such as {open_cases[0]}")
+        reasons.append(f"{len(open_cases)} cases ran without proof of where, such as {open_cases[0]}")
     if not derivation.fresh and len(derivation.probes) >= 8:
-        found.append("no case was run once more in a fresh process")
-    return found
+        reasons.append("no case was run once more in a fresh process")
+    return reasons
 
 
 def names_of(target: str) -> tuple[str, ...]:

@@ -41,6 +41,6 @@ def _source(proof: str, provider: str, wrapped: bool) -> str:
     kind, _, nodes = proof.partition(": ")
     if kind not in _SOURCES:
         return ""
-    told = [match for node in nodes.split("; ") if (match := _NODE.match(node)) is not None]
-    counting = [match[1] for match in told if not (wrapped and match[2] in _SURROUNDINGS)]
+    matches = [match for node in nodes.split("; ") if (match := _NODE.match(node)) is not None]
+    counting = [match[1] for match in matches if not (wrapped and match[2] in _SURROUNDINGS)]
     return _SOURCES[kind] if counting and all(where == provider for where in counting) else ""

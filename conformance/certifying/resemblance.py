@@ -37,15 +37,15 @@ def resemblances(derivation: Derivation) -> list[str]:
     chosen = list(_chosen(derivation))
     if len(chosen) < 4:
         return []
-    found = []
+    lines = []
     others = {"our own reference": _by_reference(chosen), **({} if own else {"onnxruntime's CPU": _by_runtime(chosen)})}
     for name, same in others.items():
         if same >= _SHARE * len(chosen):
-            found.append(
+            lines.append(
                 f"in {same} of {len(chosen)} cases the outputs are those of {name}, bit for bit: did the target "
                 "compute them itself?"
             )
-    return found
+    return lines
 
 
 def _chosen(derivation: Derivation) -> Iterator[tuple[Probe, Prepared, Outcome]]:

@@ -93,24 +93,24 @@ def verify(package: Package, pages: Pages, today: datetime.date, nonce: str = ""
     statement = _record(package, STATEMENT, StatementRecord)
     suite = _record(package, SUITE, SuiteRecord)
     measured = _record(package, ENVIRONMENT, MeasuredRecord)
-    found = Verification(package, statement, suite, measured)
-    _files(found)
-    if not _suite(found):
-        return found
+    verification = Verification(package, statement, suite, measured)
+    _files(verification)
+    if not _suite(verification):
+        return verification
     try:
-        derivation = found.derivation = derived(package.folder / RUN_FOLDER)
-        claim = _claim(found)
+        derivation = verification.derivation = derived(package.folder / RUN_FOLDER)
+        claim = _claim(verification)
         files = files_of(derivation, claim, pages)
     except (NotCertifiable, WaiverError, MalformedJson) as error:
         text = str(error).replace(f"{package.folder}/", "")
-        found.check("record").differ(text)
-        return found
-    _cases(found, derivation)
-    _outcomes(found, derivation)
-    _contents(found, files)
-    _waivers(found, today)
-    _nonce(found, nonce)
-    return found
+        verification.check("record").differ(text)
+        return verification
+    _cases(verification, derivation)
+    _outcomes(verification, derivation)
+    _contents(verification, files)
+    _waivers(verification, today)
+    _nonce(verification, nonce)
+    return verification
 
 
 def _record(package: Package, name: str, kind: Any) -> Any:
@@ -228,14 +228,14 @@ def _told(found: Verification) -> None:
     """What the checks of files are about, in a few words."""
     statement, measured, derivation = found.statement, found.measured, found.derivation
     assert derivation is not None
-    told = {
+    claims = {
         "levels and statement": f"{statement.kind}, {_rows(statement)}",
         "findings": f"{len(statement.findings)} findings",
         "environment": f"{statement.runtime} {statement.runtime_version}, {len(measured.packages)} packages measured",
         "record": f"{len(derivation.outcomes)} cases, {len(derivation.fresh)} in a fresh process",
         "placement": f"{statement.placement.proof} {statement.placement.provider}".strip(),
     }
-    for name, text in told.items():
+    for name, text in claims.items():
         found.check(name).claimed = text
     found.check("environment").mark = "reported"
 

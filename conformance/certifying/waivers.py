@@ -53,15 +53,15 @@ def read_waivers(content: bytes, place: str) -> tuple[WaiverRecord, ...]:
     rows = tables.pop("waiver", [])
     if tables or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows) or len(rows) > MOST:
         raise WaiverError(f"{place}: holds tables [[waiver]], {MOST} at most, and nothing else")
-    found = []
+    waivers = []
     for number, row in enumerate(rows):
         try:
-            found.append(_waiver(row))
+            waivers.append(_waiver(row))
         except ValueError as error:
             line = line_of(text, ("waiver", number))
             where = place if line is None else f"{place}:{line}"
             raise WaiverError(f"{where}: waiver {number + 1}: {error}") from None
-    return tuple(found)
+    return tuple(waivers)
 
 
 def _waiver(row: dict[str, object]) -> WaiverRecord:

@@ -52,9 +52,9 @@ class Measured:
 
     def notes(self, node: Configuration) -> Iterator[str]:
         """What was measured of nodes like this one, a line for each target."""
-        told: set[str] = set()
+        noted: set[str] = set()
         for target, results in self.results.get(node, {}).items():
-            told.add(target)
+            noted.add(target)
             bad = [result for result in results if _bad(result)]
             if bad:
                 yield f"{target}: of {len(results)} recorded cases configured like this node {_in_words(bad)}"
@@ -62,8 +62,8 @@ class Measured:
         parts = [c for c in self.results if _part(c, node)]
         for configuration in sorted(parts, key=lambda c: (len(c.columns), sorted(c.columns))):
             for target, results in self.results[configuration].items():
-                if target not in told and len(results) >= _FEW and all(map(_bad, results)):
-                    told.add(target)
+                if target not in noted and len(results) >= _FEW and all(map(_bad, results)):
+                    noted.add(target)
                     have = ", ".join(sorted(configuration.columns)) or "nothing more than the operator"
                     yield f"{target}: all {len(results)} recorded cases with a part of it ({have}) {_in_words(results)}"
 
@@ -80,13 +80,13 @@ def _bad(result: Result) -> bool:
 def _in_words(bad: Sequence[Result]) -> str:
     counts = Counter(result.verdict.value for result in bad)
     smallest = min(bad, key=lambda result: (len(result.case), result.case))
-    said = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-    return f"came out so: {said}; {smallest.case}: {smallest.message}"
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    return f"came out so: {verdicts}; {smallest.case}: {smallest.message}"
 
 
 def read_measured(folders: Sequence[Path]) -> Measured:
     """The results of runs. Raises MeasuredError."""
-    found: dict[Configuration, dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
+    grouped: dict[Configuration, dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
     for folder in folders:
         try:
             results = read_folder(folder).results
@@ -98,5 +98,5 @@ def read_measured(folders: Sequence[Path]) -> Measured:
             columns = frozenset(result.features)
             if not columns & _OF_DATA and result.verdict not in UNTRIED:
                 key = Configuration(result.domain, result.op, result.version, result.type, columns)
-                found[key][result.target].append(result)
-    return Measured(found)
+                grouped[key][result.target].append(result)
+    return Measured(grouped)

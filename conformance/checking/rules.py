@@ -68,8 +68,8 @@ def rules() -> Mapping[str, Rule]:
                 table[clause.id] = _of_clause(judged, clause)
     for topic in (BATCH_FIXED, TIME_FROZEN, SIZES_CLAIMED, MEASURED):
         level = Level.NOTE if topic == MEASURED else Level.WARNING
-        about = _advice()[topic]
-        table[f"model.{topic}"] = Rule(f"model.{topic}", level, None, about["text"], about["do"])
+        advice = _advice()[topic]
+        table[f"model.{topic}"] = Rule(f"model.{topic}", level, None, advice["text"], advice["do"])
     return table
 
 
@@ -86,12 +86,12 @@ def _open(judged: Judged, clause: Clause) -> bool:
 
 def _of_clause(judged: Judged, clause: Clause) -> Rule:
     topic = clause.id.removeprefix(f"{judged.prefix}.")
-    about = _advice()[topic]
-    runtimes = about.get("runtimes", "") or "; ".join(clause.implementers)
+    advice = _advice()[topic]
+    runtimes = advice.get("runtimes", "") or "; ".join(clause.implementers)
     level = Level.ERROR if clause.may_fail else Level.WARNING
     topics = {topic, *(f.removeprefix(ILLEGAL) for f in clause.needs | clause.or_needs if f.startswith(ILLEGAL))}
     examples = [e for t in sorted(topics) for e in judged.broken.get(f"{judged.prefix}.{t}", ())]
-    return Rule(clause.id, level, clause, clause.text, about["do"], runtimes, tuple(dict.fromkeys(examples)))
+    return Rule(clause.id, level, clause, clause.text, advice["do"], runtimes, tuple(dict.fromkeys(examples)))
 
 
 @cache

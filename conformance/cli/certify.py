@@ -213,10 +213,10 @@ def verify_package(
     try:
         with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
             unpacked = read_package(package, Path(temporary))
-            found = verify(unpacked, pages_of, today, nonce)
-            if found.derivation is not None and not found.differs:
-                found.remarks += resemblances(found.derivation)
-            _tell(found)
+            verification = verify(unpacked, pages_of, today, nonce)
+            if verification.derivation is not None and not verification.differs:
+                verification.remarks += resemblances(verification.derivation)
+            _tell(verification)
             if since is not None:
                 with tempfile.TemporaryDirectory(prefix="onnxspec-") as other:
                     for line in changes_since(read_package(since, Path(other)), unpacked):
@@ -225,7 +225,7 @@ def verify_package(
         fail(str(error))
     except OSError as error:
         fail(f"{error.filename or package}: {error.strerror or error}")
-    raise typer.Exit(int(found.differs))
+    raise typer.Exit(int(verification.differs))
 
 
 def _tell(found: Verification) -> None:

@@ -52,17 +52,17 @@ def clauses(
                 raise UnknownName("status", text, STATUSES)
     except UnknownName as error:
         fail(str(error))
-    found = [c for op, version in chosen for c in clauses_of(op, version) if not status or c.status in status]
+    selected = [c for op, version in chosen for c in clauses_of(op, version) if not status or c.status in status]
     console = console_on(sys.stdout)
     if as_json:
-        put("".join(f"{json.dumps(_plain(clause), ensure_ascii=False)}\n" for clause in found))
+        put("".join(f"{json.dumps(_plain(clause), ensure_ascii=False)}\n" for clause in selected))
     elif console.is_terminal:
-        for part in _paragraphs(found):
+        for part in _paragraphs(selected):
             console.print(part)
     else:
-        put("".join("\t".join(map(str, _columns(clause))) + "\n" for clause in found))
-    counts = Counter(clause.status for clause in found)
-    warn(f"{len(found)} clauses: {', '.join(f'{counts[s]} {s}' for s in STATUSES if counts[s]) or 'none'}", "dim")
+        put("".join("\t".join(map(str, _columns(clause))) + "\n" for clause in selected))
+    counts = Counter(clause.status for clause in selected)
+    warn(f"{len(selected)} clauses: {', '.join(f'{counts[s]} {s}' for s in STATUSES if counts[s]) or 'none'}", "dim")
 
 
 def _chosen(text: str | None) -> list[tuple[str, int | None]]:

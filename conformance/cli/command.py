@@ -181,11 +181,11 @@ def targets_of(names: Iterable[str], file: Path | None, optimize: bool = False, 
     """The targets of these names, each once. A name may ask for a lane itself, as results name it."""
     if file is None and Path("targets.toml").is_file():
         file = Path("targets.toml")
-    found = {}
+    by_name = {}
     for name in names:
         target = named_target(name, file, optimize, wrap)
-        found[target.name] = target
-    return list(found.values())
+        by_name[target.name] = target
+    return list(by_name.values())
 
 
 @contextlib.contextmanager

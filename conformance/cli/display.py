@@ -259,17 +259,17 @@ def _refusal(finding: Finding, console: Console) -> Text:
     nothing is known of what is refused but these words, they stand for it."""
     extent = f" ({cases_counted(len(finding['cases']))}, {_extent(finding)})"
     if finding["message"] and not finding["conditions"]:
-        said = Text(finding["message"])
+        message = Text(finding["message"])
         if console.file.isatty():
-            said.truncate(max(console.width - _MARGIN - len(extent), _LEGIBLE), overflow="ellipsis")
-        return said.append(extent)
+            message.truncate(max(console.width - _MARGIN - len(extent), _LEGIBLE), overflow="ellipsis")
+        return message.append(extent)
     line = Text(f"{finding['title'].removeprefix('refuses ').removeprefix('leaves to another provider ')}{extent}")
     room = console.width - _MARGIN - len(line) - 2
     if finding["message"] and (not console.file.isatty() or room >= _LEGIBLE):
-        said = Text(f": {finding['message']}", "dim")
+        message = Text(f": {finding['message']}", "dim")
         if console.file.isatty():
-            said.truncate(room + 2, overflow="ellipsis")
-        line.append(said)
+            message.truncate(room + 2, overflow="ellipsis")
+        line.append(message)
     return line
 
 

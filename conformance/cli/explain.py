@@ -103,19 +103,19 @@ def _probe_of(case: str) -> Probe:
         (given, *more), origins = expanded([case])
     except (UnknownName, ValueError) as error:
         fail(str(error) if isinstance(error, UnknownName) else f"{case[1:]} names no case")
-    about = [op for op in everything if given.startswith(f"{op.lower()}-")] or everything
+    operators = [op for op in everything if given.startswith(f"{op.lower()}-")] or everything
     beginning = () if is_portable(given) else (f"{given}*",)
     for name in (*beginning, given):
         try:
-            found = select_probes(Selection(cases=(name, *more), origins=origins), about)
+            probes = select_probes(Selection(cases=(name, *more), origins=origins), operators)
             break
         except UnknownName as unknown:  # the last one names the case as it was given
             complaint = str(unknown)
     else:
         fail(complaint)
-    if len(found) > 1:
-        ambiguous(case, [probe.id for probe in found])
-    return found[0]
+    if len(probes) > 1:
+        ambiguous(case, [probe.id for probe in probes])
+    return probes[0]
 
 
 def ambiguous(case: str, ids: Sequence[str]) -> NoReturn:

@@ -67,8 +67,8 @@ def explanation(
     yield from _verdict(outcomes[0] if outcomes else None, judgement)
     for id in diagnosis:
         fault = fault_named(id)
-        said = fault.summary if fault is not None else ""
-        yield Text.assemble(("explained by  ", "dim"), (id, "bold"), f": {said}" if said else "")
+        summary = fault.summary if fault is not None else ""
+        yield Text.assemble(("explained by  ", "dim"), (id, "bold"), f": {summary}" if summary else "")
     yield from _node(prepared)
     yield from _clauses(probe, judgement)
     if prepared.forbidden:
@@ -169,8 +169,8 @@ def _interpretations(probe: Probe, prepared: Prepared, chosen: Interpretations) 
     yield _heading("Open questions that it touches")
     for name in touched:
         options = " or ".join(OPTIONS[name])
-        about = ", ".join(id for id in probe.clauses if clause_named(id).interpretation == name)
-        yield Text(f"  {name}: {options}; here: {getattr(chosen, name)}" + (f" ({about})" if about else ""))
+        clauses = ", ".join(id for id in probe.clauses if clause_named(id).interpretation == name)
+        yield Text(f"  {name}: {options}; here: {getattr(chosen, name)}" + (f" ({clauses})" if clauses else ""))
 
 
 def _shape(shape: tuple[int, ...]) -> str:

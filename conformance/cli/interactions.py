@@ -43,18 +43,18 @@ def interaction_complaints(measured: Measured) -> list[str]:
     """What falls short of what must be shown, and what is shown though it is held to be impossible, in a line each."""
     complaints = []
     for op, cases in _by_operator(measured).items():
-        found, faults = tally(op, cases), faults_of(op)
-        score = found.score(faults)
+        tallied, faults = tally(op, cases), faults_of(op)
+        score = tallied.score(faults)
         for name, least in LEAST.items():
             shown, there = getattr(score, name)
             if shown < least * there:
                 complaints.append(f"{op}: {_share(shown, there)} of {name} are shown, at least {least:.1%} must be")
-        left = found.surviving(faults)
+        left = tallied.surviving(faults)
         if left and score.pairs[0] < LEAST["pairs"] * score.pairs[1]:
             named = "; ".join(f"{part} when {context}" for part, context in left[:_NAMED])
             more = f"; and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
             complaints.append(f"{op}: no case shows {named}{more}")
-        wrong = [" when ".join((fault[0], " and ".join(fault[1:]))) for fault in found.contradicting(faults)]
+        wrong = [" when ".join((fault[0], " and ".join(fault[1:]))) for fault in tallied.contradicting(faults)]
         complaints += [f"{op}: shown, though it is held to be impossible: {fault}" for fault in wrong]
     return complaints
 

@@ -250,8 +250,8 @@ def run(
         if cases:
             plan = _with_directories(plan, cases, case_size << 20)
         else:
-            about = dict.fromkeys(op for each in targets for op in each.operators)
-            plan = replace(plan, everything=tuple(select_probes(chosen, tuple(about))))
+            operators = dict.fromkeys(op for each in targets for op in each.operators)
+            plan = replace(plan, everything=tuple(select_probes(chosen, tuple(operators))))
             if any(isinstance(probe, DirectoryProbe) for probe in plan.everything):
                 plan = replace(plan, digest=digest_of_directories(plan.everything))
         _require_cases(plan)
@@ -324,14 +324,14 @@ def _require_cases(plan: Plan) -> None:
 def _with_directories(plan: Plan, roots: Sequence[Path], most: int) -> Plan:
     """The plan with what is at or below folders. What cannot be run is said in a line each."""
     skipped: list[str] = []
-    found = probe_directories(roots, skipped.append, most)
+    directories = probe_directories(roots, skipped.append, most)
     for line in skipped:
         warn(f"skipped: {line}", "yellow")
-    if not found:
+    if not directories:
         fail(f"no test case that can be run in {', '.join(map(str, roots))}")
     chosen = replace(plan.selection, profile="directories", directories=tuple(map(str, roots)))
-    probes = tuple(narrow(chosen, found))
-    digest = digest_of_directories(found)
+    probes = tuple(narrow(chosen, directories))
+    digest = digest_of_directories(directories)
     return replace(plan, selection=chosen, everything=probes, digest=digest, skipped=tuple(skipped))
 
 
@@ -419,15 +419,15 @@ def _required(texts: Sequence[str], probes: Iterable[Probe]) -> frozenset[tuple[
     """Operator versions with types. Raises UnknownName for one that does not exist or that no case is about: what is
     required and never tried would pass in silence."""
     there = {f"{probe.op}-{probe.version}:{probe.type}" for probe in probes}
-    found = set()
+    required = set()
     for text in texts:
         if text not in operator_types():
             raise UnknownName("requirement", text, operator_types())
         if text not in there:
             raise UnknownName("requirement", text, sorted(there), " among the selected cases")
         operator, _, kind = text.partition(":")
-        found.add((operator, kind))
-    return frozenset(found)
+        required.add((operator, kind))
+    return frozenset(required)
 
 
 @app.command(name="list")

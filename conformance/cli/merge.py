@@ -67,9 +67,9 @@ def _missing(run: Run) -> Iterator[str]:
     if not run.targets:
         yield "no run has a target, so there is no result at all"
     for of in run.targets:
-        due = len(run.plan.probes_of(of.target))
-        if len(of.results) < due:
-            yield f"{of.target.name} lacks {due - len(of.results)} of {due} cases"
+        planned = len(run.plan.probes_of(of.target))
+        if len(of.results) < planned:
+            yield f"{of.target.name} lacks {planned - len(of.results)} of {planned} cases"
     if run.targets and not run.complete:
         plan = run.plan
         words = [word for target in plan.targets for word in ("--target", target.name)]

@@ -154,15 +154,15 @@ def _require_place(path: Path) -> None:
 
 def _complaints(proof: Proof, *, whole: bool) -> list[str]:
     """What does not hold, in a line each."""
-    said = [
+    complaints = [
         f"{row.fault} survives in {row.op} {row.type}: {row.well} cases catch it with {ENOUGH:g} or more"
         for row in proof.survivors
     ]
-    said += [f"conforming variant {a.style} is accused by {a.case}: {a.message}" for a in proof.accusations]
+    complaints += [f"conforming variant {a.style} is accused by {a.case}: {a.message}" for a in proof.accusations]
     if whole:
-        said += [f"no fault breaks {clause.id}" for clause in proof.without_fault]
-        said += [f"no case exercises {clause.id}" for clause in proof.without_case]
-    return said
+        complaints += [f"no fault breaks {clause.id}" for clause in proof.without_fault]
+        complaints += [f"no case exercises {clause.id}" for clause in proof.without_case]
+    return complaints
 
 
 def _table(rows: Sequence[Row]) -> Table:
@@ -173,10 +173,10 @@ def _table(rows: Sequence[Row]) -> Table:
     kinds = [kind for kind in FORMATS if any(row.type == kind for row in rows)]
     for kind in kinds:
         table.add_column(kind, justify="right", no_wrap=True)
-    found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    by_fault: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        found[row.fault][row.type].append(row)
-    for id, by_type in found.items():
+        by_fault[row.fault][row.type].append(row)
+    for id, by_type in by_fault.items():
         one = fault_named(id)
         table.add_row(id, one.topic if one is not None else "", *(_cell(by_type.get(kind, ())) for kind in kinds))
     return table

@@ -107,15 +107,15 @@ def quantize_command(
 def _run(q: Quantized, model: bytes, target: Target, required: bool) -> NDArray[Any] | None:
     """Y of the target; None where it is not there and was not asked for by name."""
     try:
-        found = run_rows(q, model, target)
+        result = run_rows(q, model, target)
     except TargetUnavailable as error:
         if required:
             fail(f"{target.name} {could_not_start(target, str(error))}", 3)
         warn(f"no target quark ({error}): the model of the shipped kernel is used instead", "yellow")
         return None
-    if isinstance(found, Outcome):
-        fail(f"{target.name} does not run the ExtendedLSTM: {found.status}: {found.message}", 1)
-    return found
+    if isinstance(result, Outcome):
+        fail(f"{target.name} does not run the ExtendedLSTM: {result.status}: {result.message}", 1)
+    return result
 
 
 def _table(forms: Sequence[Form], unit: float) -> Table:

@@ -40,19 +40,19 @@ def targets_command(
     if targets_file is None and Path("targets.toml").is_file():
         targets_file = Path("targets.toml")
     try:
-        found = survey(targets_file, commands=all)
+        findings = survey(targets_file, commands=all)
     except TargetError as error:
         fail(str(error))
     for kind, heading in _HEADINGS.items():
-        its = [finding for finding in found if finding.kind == kind]
-        if its:
+        of_kind = [finding for finding in findings if finding.kind == kind]
+        if of_kind:
             say(heading.format(file=targets_file))
-            for finding in its:
+            for finding in of_kind:
                 say(*_lines(finding))
             say("")
     say("in other forms")
-    for form, said in _FORMS:
-        say(f"  {form}", f"    {said}")
+    for form, meaning in _FORMS:
+        say(f"  {form}", f"    {meaning}")
     say(f'  adapter = "{EXTERNAL}" in targets.toml', "    any program that speaks docs/worker-protocol.md")
 
 

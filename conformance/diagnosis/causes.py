@@ -151,12 +151,12 @@ def with_causes(findings: Sequence[Finding], subject: Subject, budget: Budget) -
     # What nobody knows yet comes first.
     order = sorted(findings, key=lambda f: bool(f["expected"]))
     asked = [f for f in order if _open(f, subject.probes)]
-    found: dict[int, list[Finding]] = {}
+    by_finding: dict[int, list[Finding]] = {}
     for number, finding in enumerate(asked):
         # Twice its part: what the others leave over is theirs.
         part = budget.part(min(1.0, 2 / (len(asked) - number)))
-        found[id(finding)] = _apart(finding, subject, part)
-    return [each for finding in findings for each in found.get(id(finding), [finding])]
+        by_finding[id(finding)] = _apart(finding, subject, part)
+    return [each for finding in findings for each in by_finding.get(id(finding), [finding])]
 
 
 def _apart(finding: Finding, subject: Subject, budget: Budget) -> list[Finding]:

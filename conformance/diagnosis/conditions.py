@@ -148,11 +148,11 @@ def refusals(
             groups[f"{result.op} altogether", ""].append(result)
         else:
             left.append((result, [t for t in traits(result) if ran and _identity(t) and t not in seen[result.op]]))
-    commonest = Counter(trait for _, its in left for trait in its)
+    commonest = Counter(trait for _, unseen in left for trait in unseen)
     alike: defaultdict[str, list[Result]] = defaultdict(list)
-    for result, its in left:
-        if its:
-            groups[max(its, key=lambda trait: (commonest[trait], trait)), ""].append(result)
+    for result, unseen in left:
+        if unseen:
+            groups[max(unseen, key=lambda trait: (commonest[trait], trait)), ""].append(result)
         else:
             alike[message_kind(result.message)].append(result)
     for kind, members in alike.items():

@@ -157,11 +157,11 @@ def shrink(
                     results[one.probe.id] = one
                     if budget.left <= 0:
                         break
-        found = [(change, results[p.id]) for change, p in zip(changes, probes, strict=True) if p.id in results]
-        for change, one in found:
+        outcomes = [(change, results[p.id]) for change, p in zip(changes, probes, strict=True) if p.id in results]
+        for change, one in outcomes:
             observe(one, change.field)
-        tries += len(found)
-        return found
+        tries += len(outcomes)
+        return outcomes
 
     # First as much as can be at once: where a failure costs a new process, or the wait for a hang, tries are to be few.
     blocked: set[str] = set()

@@ -50,23 +50,26 @@ def explained(
     if not witnesses:
         return accepted
     effort = _EFFORT + _EACH * sum(r.verdict not in DECLINED | UNTRIED for r in results)
-    about = _followed(results), _unharmed(results, probes)
-    return {**accepted, **diagnose(witnesses, accuracy, effort, *about, suspects, _arithmetics(results, accuracy)).of}
+    evidence = _followed(results), _unharmed(results, probes)
+    return {
+        **accepted,
+        **diagnose(witnesses, accuracy, effort, *evidence, suspects, _arithmetics(results, accuracy)).of,
+    }
 
 
 def _arithmetics(results: Sequence[Result], accuracy: str) -> dict[str, tuple[str, ...]]:
     """For each type the wider accuracy classes that results of a target tell of. Where no result of a type is right,
     whatever devices compute it in may be what is hidden by other faults."""
-    told: dict[str, list[str]] = defaultdict(list)
+    by_type: dict[str, list[str]] = defaultdict(list)
     right, wider = set(), dict[str, tuple[str, ...]]()
     for result in results:
-        if result.verdict is Verdict.INACCURATE and result.accuracy and result.accuracy not in told[result.type]:
-            told[result.type].append(result.accuracy)
+        if result.verdict is Verdict.INACCURATE and result.accuracy and result.accuracy not in by_type[result.type]:
+            by_type[result.type].append(result.accuracy)
         if result.verdict is Verdict.PASS:
             right.add(result.type)
         elif result.verdict in DIAGNOSED and result.type not in wider:
             wider[result.type] = operator_of(result.op, result.domain).classes(accuracy, result.type).wider
-    return {type: tuple(told[type]) or (() if type in right else classes[-1:]) for type, classes in wider.items()}
+    return {type: tuple(by_type[type]) or (() if type in right else classes[-1:]) for type, classes in wider.items()}
 
 
 def accepting(op: str, version: int, clause: str | None) -> tuple[str, ...]:
@@ -80,7 +83,7 @@ def _followed(results: Iterable[Result]) -> dict[str, dict[str, str]]:
     for result in results:
         if result.verdict is Verdict.PASS:
             votes.setdefault(result.op, Counter()).update(result.interpretations.items())
-    return {op: dict(reversed([option for option, _ in told.most_common()])) for op, told in votes.items()}
+    return {op: dict(reversed([option for option, _ in options.most_common()])) for op, options in votes.items()}
 
 
 def _unharmed(results: Iterable[Result], probes: Mapping[str, Probe]) -> Unharmed:
@@ -94,8 +97,8 @@ def _unharmed(results: Iterable[Result], probes: Mapping[str, Probe]) -> Unharme
 
     @cache
     def unharmed(fault: Fault, op: str) -> int:
-        about = (p for p in passed[op] if fault.clause(op) in p.clauses and fault.applies(op, p.version))
-        return sum(would_show(fault, probe) for probe in itertools.islice(about, _UNHARMED))
+        exercising = (p for p in passed[op] if fault.clause(op) in p.clauses and fault.applies(op, p.version))
+        return sum(would_show(fault, probe) for probe in itertools.islice(exercising, _UNHARMED))
 
     return unharmed
 
@@ -117,5 +120,5 @@ class Explainer:
             return ()
         trial, slight = one.prepared.trials[0], judgement.verdict is Verdict.INACCURATE
         witness = failing_case_of(probe.id, trial, one.outcomes[0], probe.clauses, probe.size, slight)
-        found = self._search.explain(witness) if witness is not None else None
-        return tuple(fault.id for fault in found or ())
+        faults = self._search.explain(witness) if witness is not None else None
+        return tuple(fault.id for fault in faults or ())

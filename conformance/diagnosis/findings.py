@@ -59,17 +59,17 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
             groups[kind, result.verdict, reason, topic, result.why].append(result)
         elif result.verdict in DECLINED:
             declined[result.verdict].append(result)
-    found = [_fault(id, members, passing, probes) for id, members in explained.items()]
-    found += [_finding(kind, members, passing, probes) for (kind, *_), members in groups.items()]
-    found += _special_values(results, probes)
-    found += _mixed_interpretations(passing, probes)
-    found += [_bias_finding(kind, bias, results) for kind, bias in biases(results).items() if bias["biased"]]
-    found.sort(key=lambda finding: (_ORDER.get(finding["kind"], 0), -len(finding["cases"])))
+    findings = [_fault(id, members, passing, probes) for id, members in explained.items()]
+    findings += [_finding(kind, members, passing, probes) for (kind, *_), members in groups.items()]
+    findings += _special_values(results, probes)
+    findings += _mixed_interpretations(passing, probes)
+    findings += [_bias_finding(kind, bias, results) for kind, bias in biases(results).items() if bias["biased"]]
+    findings.sort(key=lambda finding: (_ORDER.get(finding["kind"], 0), -len(finding["cases"])))
     ran = [result for result in results if result.verdict in _RAN and "illegal" not in probes[result.case].features]
     for results_alike in declined.values():
         groups_alike = refusals(results_alike, ran, lambda result: _lawful(probes[result.case].traits))
-        found += [_refusal(condition, members, probes) for condition, members in groups_alike]
-    return found
+        findings += [_refusal(condition, members, probes) for condition, members in groups_alike]
+    return findings
 
 
 def _lawful(traits: frozenset[str]) -> frozenset[str]:
@@ -161,8 +161,8 @@ def _fault(id: str, members: list[Result], passing: Iterable[Result], probes: Ma
     conditions = ""
     if fault is not None:
         ops = {r.op for r in members}
-        about = {fault.clause(op) for op in ops}
-        unharmed = [r.case for r in passing if r.op in ops and about & set(r.clauses)]
+        clauses = {fault.clause(op) for op in ops}
+        unharmed = [r.case for r in passing if r.op in ops and clauses & set(r.clauses)]
         unharmed = sorted(unharmed, key=lambda case: (probes[case].size, case))[:_COMPARED]
         others = [probes[case].traits for case in unharmed if would_show(fault, probes[case])]
         conditions = condition_of([probes[r.case].traits for r in members], others)
@@ -283,9 +283,9 @@ def _mixed_interpretations(passing: Iterable[Result], probes: Mapping[str, Probe
             first = _smallest(members, probes)
             usually = [probes[r.case].traits for r in majority]
             condition = condition_of([probes[r.case].traits for r in members], usually)
-            about = clauses[0] if clauses else interpretation
+            subject = clauses[0] if clauses else interpretation
             yield _entry(
-                f"follows two interpretations of {about}: {option}, {usual} elsewhere",
+                f"follows two interpretations of {subject}: {option}, {usual} elsewhere",
                 "mixed",
                 clauses,
                 members,

@@ -224,9 +224,9 @@ class Search:
     def spare(self, explained: dict[str, Explanation], witnesses: Mapping[str, FailingCase]) -> None:
         """Do without every fault whose cases the others of its operator explain as well, the rarest first."""
         for op, known in self.known.items():
-            about = {case: e for case, e in explained.items() if witnesses[case].op == op}
-            for fault in sorted(known, key=lambda d: sum(d in e for e in about.values())):
-                cases = [case for case, explanation in about.items() if fault in explanation]
+            of_operator = {case: e for case, e in explained.items() if witnesses[case].op == op}
+            for fault in sorted(known, key=lambda d: sum(d in e for e in of_operator.values())):
+                cases = [case for case, explanation in of_operator.items() if fault in explanation]
                 without = Search(self.accuracy, self.effort, self.followed, arithmetics=self.arithmetics)
                 without.known[op] = [d for d in known if d is not fault]
                 instead: dict[str, Explanation] = {}
@@ -237,7 +237,7 @@ class Search:
                     instead[case] = explanation
                 if len(instead) == len(cases):
                     known.remove(fault)
-                    about.update(instead)
+                    of_operator.update(instead)
                     explained.update(instead)
 
     @contextlib.contextmanager
@@ -298,9 +298,9 @@ class Search:
     def _interpretations(self, witness: FailingCase) -> list[Interpretations]:
         """Interpretations that a target may follow in a case: what its right results tell of, and of the others first
         those that differ least from the reference's own."""
-        told = self.followed.get(witness.op, {})
-        usual = Interpretations(**told)
-        asked = [name for name in witness.touched if name not in told or name in ASKED_ANEW]
+        followed = self.followed.get(witness.op, {})
+        usual = Interpretations(**followed)
+        asked = [name for name in witness.touched if name not in followed or name in ASKED_ANEW]
 
         def changes(other: Interpretations) -> int:
             return sum(getattr(other, name) != getattr(usual, name) for name in asked)
@@ -336,8 +336,8 @@ class Search:
             for d in faults_of(op, version, witness.type)
             if d not in self.known[op] and not d.accepts and not d.drifts and not (witness.slight and d.structural)
         ]
-        about = [d for d in fitting if d.clause(op) in witness.topics]
-        for candidates in (about, [d for d in fitting if d not in about]):
+        on_topic = [d for d in fitting if d.clause(op) in witness.topics]
+        for candidates in (on_topic, [d for d in fitting if d not in on_topic]):
             yield [(d,) for d in candidates]
             if known:
                 yield [(*known, d) for d in candidates]

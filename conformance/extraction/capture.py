@@ -117,13 +117,13 @@ def _whole(content: ModelContent) -> ModelProto:
 def _ask_for_all(whole: ModelProto) -> None:
     """Have every call of a function ask for all of its outputs: onnxruntime wants the new ones named everywhere."""
     counts = {(f.domain, f.name, getattr(f, "overload", "")): len(f.output) for f in whole.functions}
-    due = [*whole.graph.node, *(node for function in whole.functions for node in function.node)]
+    nodes = [*whole.graph.node, *(node for function in whole.functions for node in function.node)]
     number = 0
-    while due:
-        node = due.pop()
+    while nodes:
+        node = nodes.pop()
         for attribute in node.attribute:
             for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-                due += graph.node
+                nodes += graph.node
         wanted = counts.get((node.domain, node.op_type, getattr(node, "overload", "")), 0)
         while len(node.output) < wanted:
             node.output.append(f"onnxspec/unused/{number}")

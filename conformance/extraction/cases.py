@@ -61,24 +61,24 @@ def cases_of_model(file: Path, folder: Path, fed: Mapping[str, Array] | None = N
     Raises ModelError, CaptureError, OccupiedFolder, OSError.
     """
     content = read_content(file)
-    found: list[tuple[str, str, PortableNode | str]] = []
+    entries: list[tuple[str, str, PortableNode | str]] = []
     try:
         for located in recurrent_nodes(main_scope(content)):
             try:
                 node = portable(located)
-                found.append((located.path, node.operator.name, node))
+                entries.append((located.path, node.operator.name, node))
             except NotPortable as error:
-                found.append((located.path, located.node.op_type, str(error)))
+                entries.append((located.path, located.node.op_type, str(error)))
     except RecursionError:
         raise ModelError("holds graphs or names that lead in a circle, or too deep into one another") from None
-    nodes = [node for _, _, node in found if isinstance(node, PortableNode)]
+    nodes = [node for _, _, node in entries if isinstance(node, PortableNode)]
     if not nodes:
-        return [NodeCase(path, operator, why=str(why)) for path, operator, why in found]
+        return [NodeCase(path, operator, why=str(why)) for path, operator, why in entries]
     captures = dict(zip((n.path for n in nodes), capture(content, nodes, fed), strict=True)) if fed else {}
     _clear(folder)
     written: list[NodeCase] = []
     taken: set[str] = set()
-    for path, operator, each in found:
+    for path, operator, each in entries:
         if isinstance(each, str):
             written.append(NodeCase(path, operator, why=each))
             continue

@@ -111,9 +111,9 @@ def _element(subject: Subject, constants: Mapping[str, Array]) -> str:
     """The type of all tensors of numbers."""
     for name, given in subject.inputs.items():
         if name != "sequence_lens":
-            found = constants[name].dtype.name if name in constants else given.element
-            if found is not None:
-                return found
+            element = constants[name].dtype.name if name in constants else given.element
+            if element is not None:
+                return element
     raise NotPortable("has inputs of unknown type")
 
 

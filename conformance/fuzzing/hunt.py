@@ -138,9 +138,9 @@ class Hunt:
 
     def knowledge(self) -> Database:
         """What the next search begins with."""
-        found = [Known(f.title, case_text(f.spec), f.one.judgement.verdict.value) for f in self.failures]
+        known = [Known(f.title, case_text(f.spec), f.one.judgement.verdict.value) for f in self.failures]
         near = tuple(case_text(spec) for _, spec in self.near)
-        return Database(self.database.format, self.database.target, tuple(found), near)
+        return Database(self.database.format, self.database.target, tuple(known), near)
 
     def _next(self) -> CaseSpec:
         if self.illegal and self._random.random() < _STEERED:

@@ -58,11 +58,13 @@ def bug_report(failure: Failure, hunt: Hunt, description: dict[str, Any], place:
     """A failure as text to be pasted into a tracker: versions, the model, what came back and what must, the clause,
     what is known of the cause, and a script that needs only onnx, NumPy and the runtime."""
     judgement, prepared = failure.one.judgement, failure.one.prepared
-    told = [f"{key} {description[key]}" for key in ("runtime", "version", "provider", "device") if description.get(key)]
+    facts = [
+        f"{key} {description[key]}" for key in ("runtime", "version", "provider", "device") if description.get(key)
+    ]
     lines = [
         f"# {failure.title}",
         "",
-        f"**Runtime**: {', '.join(told) or hunt.target.name}; onnx {onnx.__version__}",
+        f"**Runtime**: {', '.join(facts) or hunt.target.name}; onnx {onnx.__version__}",
         "",
         f"**Got**: {judgement.verdict.value}: {judgement.message}",
         "",

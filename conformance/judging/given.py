@@ -35,22 +35,22 @@ def judge_given(outcome: Outcome, given: Sequence[Given], names: Sequence[str], 
     if outcome.malformed:
         return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)
     pairs = [(wanted, outputs) for wanted, lists in zip(given, outcome.outputs, strict=True) for outputs in lists]
-    found = [_compared(wanted, outputs, names, rtol, atol) for wanted, outputs in pairs if wanted]
-    malformed = next((one for one in found if one.verdict is Verdict.MALFORMED), None)
+    judgements = [_compared(wanted, outputs, names, rtol, atol) for wanted, outputs in pairs if wanted]
+    malformed = next((one for one in judgements if one.verdict is Verdict.MALFORMED), None)
     if malformed is not None:
         return malformed
     if outcome.changed:
         changed = ", ".join(outcome.changed)
         return Judgement(Verdict.INPUT_MODIFIED, "inputs-changed", message=f"the run changed its inputs: {changed}")
     flags = ("nondeterministic",) if any(len(lists) > 1 for lists in outcome.outputs) else ()
-    judged = sum(one.judged for one in found)
+    judged = sum(one.judged for one in judgements)
     if not judged and any(array is not None and array.size for _, outputs in pairs for array in outputs):
         return Judgement(
             Verdict.INCONCLUSIVE, "inconclusive", message="no outputs are given to compare with", flags=flags
         )
-    worst = max(found, key=lambda one: one.worst, default=Judgement(Verdict.PASS))
+    worst = max(judgements, key=lambda one: one.worst, default=Judgement(Verdict.PASS))
     verdict = worst.verdict
-    if flags and verdict is Verdict.WRONG and any(one.verdict is Verdict.PASS for one in found):
+    if flags and verdict is Verdict.WRONG and any(one.verdict is Verdict.PASS for one in judgements):
         verdict = Verdict.UNSTABLE
     return replace(worst, verdict=verdict, flags=flags, judged=judged, elements=judged)
 
@@ -74,10 +74,10 @@ def _compared(
         if got.dtype != must.dtype:
             wrong = f"{name} is {got.dtype.name}, must be {must.dtype.name}"
             return Judgement(Verdict.MALFORMED, "type", where, wrong)
-        found = _output(name, got, must, rtol, atol)
-        judged += found.judged
-        if found.worst > worst.worst:
-            worst = found
+        judgement = _output(name, got, must, rtol, atol)
+        judged += judgement.judged
+        if judgement.worst > worst.worst:
+            worst = judgement
     return replace(worst, judged=judged)
 
 

@@ -28,14 +28,14 @@ def with_special_values(judgement: Judgement, runs: Sequence[tuple[Node, Run]], 
     interpretations = Interpretations(**dict(judgement.interpretations or {}))
     for node, run in runs:
         present = {name: array for name, array in run.outputs.items() if array is not None}
-        found = operator_for(node).departures(node, run.inputs, present, accuracy, interpretations)
-        if not found:
+        departures = operator_for(node).departures(node, run.inputs, present, accuracy, interpretations)
+        if not departures:
             continue
-        flags = (*judgement.flags, *dict.fromkeys(each.flag for each in found))
+        flags = (*judgement.flags, *dict.fromkeys(each.flag for each in departures))
         if judgement.verdict in FAILING or judgement.clause is not None:  # a broken convention has its own words
             return replace(judgement, flags=flags)
-        first = found[0]
-        where, message = _first_of(node, run, [each for each in found if each.flag == first.flag])
+        first = departures[0]
+        where, message = _first_of(node, run, [each for each in departures if each.flag == first.flag])
         reason = "nan" if first.flag == LOSES_NAN else "overflow"
         if judgement.verdict is not Verdict.PASS:
             reason = judgement.reason or reason

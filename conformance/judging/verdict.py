@@ -81,21 +81,21 @@ def judge(
     if not same:
         flags.append("outputs-differ-from-twin")
     classes = _classes(trial, accuracy, wider)
-    found = _by_values(sessions, touched, classes)
-    if trial.graded and (found.verdict is Verdict.PASS or found.reason == "wide"):
-        interpretations = Interpretations(**dict(found.interpretations or {}))
-        found = replace(found, strict=_attempt(sessions, "strict", interpretations, touched).holds)
-    if found.verdict in (Verdict.WRONG, Verdict.INACCURATE) and "nondeterministic" in flags:
+    judgement = _by_values(sessions, touched, classes)
+    if trial.graded and (judgement.verdict is Verdict.PASS or judgement.reason == "wide"):
+        interpretations = Interpretations(**dict(judgement.interpretations or {}))
+        judgement = replace(judgement, strict=_attempt(sessions, "strict", interpretations, touched).holds)
+    if judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE) and "nondeterministic" in flags:
         alone = [_by_values([s], touched, Classes(classes.right)).verdict for s in sessions]
         if any(v not in (Verdict.WRONG, Verdict.INACCURATE) for v in alone):
-            message = f"repeated runs differ; one of them: {found.message}"
-            found = replace(found, verdict=Verdict.UNSTABLE, message=message)
+            message = f"repeated runs differ; one of them: {judgement.message}"
+            judgement = replace(judgement, verdict=Verdict.UNSTABLE, message=message)
     returned = [Run(s.inputs, s.outputs) for s in sessions]
-    answered = found.interpretations if found.verdict is Verdict.PASS else None
+    answered = judgement.interpretations if judgement.verdict is Verdict.PASS else None
     remarks = operator_for(trial.node).remarks(trial.node, returned, answered or {})
-    found = replace(found, flags=(*flags, *remarks, *found.flags))
+    judgement = replace(judgement, flags=(*flags, *remarks, *judgement.flags))
     return with_special_values(
-        found, [(session.node, run) for session, run in zip(sessions, returned, strict=True)], accuracy
+        judgement, [(session.node, run) for session, run in zip(sessions, returned, strict=True)], accuracy
     )
 
 
@@ -148,11 +148,11 @@ def _twin_outputs(twin_trial: Trial | None, twin: Outcome | None, feeds: int) ->
     """For each feed the outputs of the twin, which has Y, as far as it ran and they are well formed."""
     if twin_trial is None or twin is None or twin.status != "ran" or twin.malformed:
         return [[] for _ in range(feeds)]
-    found = []
+    outputs = []
     for feed, lists in zip(twin_trial.feeds, twin.outputs, strict=True):
         named = list(_named(twin_trial.node, lists))
-        found.append([o for o in named if _malformed(twin_trial.node, feed.inputs, o, frozenset()) is None])
-    return found
+        outputs.append([o for o in named if _malformed(twin_trial.node, feed.inputs, o, frozenset()) is None])
+    return outputs
 
 
 def _joined(outputs: Outputs, twins: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -210,9 +210,9 @@ class _Unmet:
     def first(self) -> Divergence:
         """Where the run departs from them first."""
         configuration = resolve(self.session.node, self.session.inputs, self.interpretations)
-        found = first_divergence(configuration, self.expectations, self.session.outputs)
-        assert found is not None
-        return found
+        divergence = first_divergence(configuration, self.expectations, self.session.outputs)
+        assert divergence is not None
+        return divergence
 
 
 @dataclass(frozen=True)
@@ -301,21 +301,21 @@ def _answered(
 ) -> dict[str, str]:
     """The interpretations without which the numbers would not hold: what they tell of the target. Where another option
     holds as well, they tell nothing."""
-    found = {}
+    answered = {}
     for name in sorted(touched):
         option = getattr(interpretations, name)
         others = [replace(interpretations, **{name: other}) for other in OPTIONS[name] if other != option]
         if not any(_attempt(sessions, accuracy, other, touched).holds for other in others):
-            found[name] = option
-    return found
+            answered[name] = option
+    return answered
 
 
 def _inaccurate(attempt: _Attempt, name: str, best: _Attempt) -> Judgement:
     """That only a wider arithmetic holds what came back."""
-    found = _refuted(best, Verdict.INACCURATE)
+    judgement = _refuted(best, Verdict.INACCURATE)
     # A radius that has outgrown the signal everywhere agrees with anything.
     words = "right by" if attempt.telling or not attempt.vague else "cannot be told from"
-    return replace(found, accuracy=name, message=f"{found.message}; {words} the wider class {name}")
+    return replace(judgement, accuracy=name, message=f"{judgement.message}; {words} the wider class {name}")
 
 
 _FEWEST_TELLING = 0.1
@@ -334,7 +334,7 @@ def _accepted(attempt: _Attempt, name: str, classes: Classes, best: _Attempt | N
     elif name != classes.right[0] and best is not None and attempt.judged < best.judged:
         # What only a second arithmetic makes right, by a radius that says nothing, is neither right nor wrong.
         verdict, reason, message = Verdict.INCONCLUSIVE, "inconclusive", f"cannot be told from {name} arithmetic"
-    found = Judgement(
+    judgement = Judgement(
         verdict,
         reason,
         attempt.measured or None,
@@ -347,10 +347,10 @@ def _accepted(attempt: _Attempt, name: str, classes: Classes, best: _Attempt | N
         error_sums=attempt.sums,
     )
     if attempt.unconventional is None:
-        return found
+        return judgement
     first = attempt.unconventional.first
     return replace(
-        found,
+        judgement,
         reason="padding",
         where=first.where,
         message=f"{first}: only a convention says so",

@@ -101,14 +101,14 @@ class _Folder:
                 raise NotConstant(f"comes through more than {_DEEPEST} operators")
             self.kept[key] = NotConstant("goes in a circle")
             try:
-                found = self._value(home, name, depth)
+                array = self._value(home, name, depth)
             except NotConstant as error:
                 self.kept[key] = error
                 raise
-            if found.nbytes > _KEPT:
+            if array.nbytes > _KEPT:
                 del self.kept[key]
-                return found
-            self.kept[key] = found
+                return array
+            self.kept[key] = array
         known = self.kept[key]
         if isinstance(known, NotConstant):
             raise known

@@ -56,8 +56,8 @@ class Call:
         return self.inputs[place] if place < len(self.inputs) else None
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        found = next((a for a in self.node.attribute if a.name == name), None)
-        return default if found is None else helper.get_attribute_value(found)
+        attribute = next((a for a in self.node.attribute if a.name == name), None)
+        return default if attribute is None else helper.get_attribute_value(attribute)
 
     def numbers(self, name: str, place: int) -> list[int] | None:
         """Whole numbers that are an attribute or, in later versions, an input; None where they are neither."""

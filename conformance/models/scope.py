@@ -180,13 +180,13 @@ class Scope:
         if name in home.bindings:
             binding = home.bindings[name]
             return binding.scope.type_of(binding.name)
-        found = home.types.get(name, UNKNOWN)
+        known = home.types.get(name, UNKNOWN)
         claimed = type_from(home.claims[name], False) if name in home.claims else UNKNOWN
-        if found.element is None:
+        if known.element is None:
             return claimed
-        if found.shape is None and claimed.shape is not None and claimed.element in (None, found.element):
-            return Type(found.element, claimed.shape, False)
-        return found
+        if known.shape is None and claimed.shape is not None and claimed.element in (None, known.element):
+            return Type(known.element, claimed.shape, False)
+        return known
 
     def attribute(self, number: int, name: str) -> AttributeProto | None:
         """An attribute of a node, by name."""

@@ -66,19 +66,19 @@ def _functions_holding(scope: Scope, wanted: Callable[[str, str], bool]) -> froz
                 calls.setdefault(f"{called.domain}::{called.name}", set()).add(name)
             elif wanted(domain_of(node.domain), node.op_type):
                 holding.add(name)
-    due = list(holding)
-    while due:
-        for caller in calls.get(due.pop(), ()):
+    pending = list(holding)
+    while pending:
+        for caller in calls.get(pending.pop(), ()):
             if caller not in holding:
                 holding.add(caller)
-                due.append(caller)
+                pending.append(caller)
     return frozenset(holding)
 
 
-def _all_nodes(due: list[NodeProto]) -> Iterator[NodeProto]:
-    while due:
-        node = due.pop()
+def _all_nodes(nodes: list[NodeProto]) -> Iterator[NodeProto]:
+    while nodes:
+        node = nodes.pop()
         yield node
         for attribute in node.attribute:
             for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-                due += graph.node
+                nodes += graph.node

@@ -103,12 +103,12 @@ def _by_document(key: str, read: CaseDirectory) -> Prepared:
     given = [data.outputs for data in read.data_sets]
 
     def judgement(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
-        found = judge(trials, outcomes, accuracy)
+        judged = judge(trials, outcomes, accuracy)
         # The given outputs decide nothing here, but whoever has them wants to know where they say otherwise.
         by_given = judge_given(outcomes[0], given, read.shown, read.rtol, read.atol)
-        if by_given.verdict in FAILING and found.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE):
-            found = replace(found, flags=(*found.flags, "differs-from-given"))
-        return found
+        if by_given.verdict in FAILING and judged.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE):
+            judged = replace(judged, flags=(*judged.flags, "differs-from-given"))
+        return judged
 
     return Prepared(tuple(map(job_of, trials)), judgement, trials)
 
@@ -125,7 +125,7 @@ def probe_directories(
 
     Raises NoTestCase where a root is no folder.
     """
-    found: list[DirectoryProbe] = []
+    probes: list[DirectoryProbe] = []
     taken: set[str] = set()
     for root in roots:
         for folder in find_directories(root):
@@ -145,8 +145,8 @@ def probe_directories(
                 number = next(k for k in range(2, len(taken) + 3) if f"{probe.id}-{k}" not in taken)
                 probe = replace(probe, id=f"{probe.id}-{number}")
             taken.add(probe.id)
-            found.append(probe)
-    return found
+            probes.append(probe)
+    return probes
 
 
 def digest_of_directories(probes: Iterable[Probe]) -> str:

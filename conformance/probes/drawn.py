@@ -34,8 +34,8 @@ def nonce_profile_name(profile: str, nonce: str) -> str:
 
 def split_nonce(name: str) -> tuple[str, str]:
     """A profile's name, and the nonce that stands behind it; the latter empty where there is none."""
-    found = _WITH_NONCE.fullmatch(name)
-    return (found[1], found[2]) if found is not None else (name, "")
+    match = _WITH_NONCE.fullmatch(name)
+    return (match[1], match[2]) if match is not None else (name, "")
 
 
 def challenge_probes(
@@ -67,8 +67,8 @@ def fresh_profile_name(count: int, seed: str) -> str:
 
 def fresh_profile(name: str) -> tuple[int, str] | None:
     """The count and the seed that such a name stands for; None for any other name."""
-    found = _NAME.fullmatch(name)
-    return (int(found[1]), found[2]) if found is not None and int(found[1]) <= MOST else None
+    match = _NAME.fullmatch(name)
+    return (int(match[1]), match[2]) if match is not None and int(match[1]) <= MOST else None
 
 
 def some_seed() -> str:

@@ -104,12 +104,12 @@ def _lines(path: Path) -> Sequence[str]:
 
 def portable_probes(words: Iterable[str]) -> list[Probe]:
     """The probes of several, each once. Raises CaseError, also for two that have the same id and are not the same."""
-    found: dict[str, Probe] = {}
+    by_id: dict[str, Probe] = {}
     for word in dict.fromkeys(words):
         probe = _of_text(word) if word.startswith("{") else _of_directory(word)
-        if found.setdefault(probe.id, probe) != probe:
+        if by_id.setdefault(probe.id, probe) != probe:
             raise CaseError(f"two cases that differ have the id {probe.id}: run them apart", word)
-    return list(found.values())
+    return list(by_id.values())
 
 
 def _of_text(text: str) -> Probe:

@@ -151,18 +151,18 @@ def select(selection: Selection, about: Sequence[str] | None = None) -> list[Spe
     if not selection.cases:
         return _selected(selection, own)
     others = () if selection.ops else tuple(op for op in operator_names() if op not in own)
-    found: dict[str, Spec] = {}
+    by_id: dict[str, Spec] = {}
     left = selection.cases
     for op in selection.ops or (*own, *others):
         # What begins with an operator's name is looked for among that operator's cases alone.
         named = tuple(word for word in left if word.startswith(f"{op.lower()}-"))
         if named:
-            found.update((spec.id, spec) for spec in _selected(replace(selection, cases=named), (op,)))
+            by_id.update((spec.id, spec) for spec in _selected(replace(selection, cases=named), (op,)))
             left = tuple(word for word in left if word not in named)
     if left:
         rest = _of_any(replace(selection, cases=left), own, others)
-        found.update((spec.id, spec) for spec in rest)
-    return sorted(found.values(), key=lambda spec: spec.spoils)
+        by_id.update((spec.id, spec) for spec in rest)
+    return sorted(by_id.values(), key=lambda spec: spec.spoils)
 
 
 def _of_any(selection: Selection, own: Sequence[str], others: Sequence[str]) -> list[Spec]:
@@ -246,7 +246,7 @@ def _narrowed(name: str, selection: Selection, ops: Sequence[str]) -> list[Spec]
 def _named(selection: Selection, ops: Sequence[str]) -> list[Spec]:
     """The cases that patterns name, looked for in the profile first and then in all profiles; and among those of the
     operator version that an id begins with, since making all of them takes seconds."""
-    found: dict[str, Spec] = {}
+    by_id: dict[str, Spec] = {}
     for pattern in selection.cases:
         own = _version_named(pattern, selection, ops)
         chosen, of = (replace(selection, versions=(own[1],)), own[:1]) if own else (selection, ops)
@@ -261,8 +261,8 @@ def _named(selection: Selection, ops: Sequence[str]) -> list[Spec]:
         if not hits:
             among = f" among {selection.narrowed}" if selection.narrowed else ""
             raise UnknownName("case", pattern, [spec.id for spec in specs], among)
-        found.update((spec.id, spec) for spec in hits)
-    return list(found.values())
+        by_id.update((spec.id, spec) for spec in hits)
+    return list(by_id.values())
 
 
 _WILD = frozenset("*?[")

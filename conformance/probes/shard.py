@@ -35,8 +35,8 @@ class Shard:
 
 def parse_shard(text: str) -> Shard:
     """The shard of a text like ``2/8``. Raises ShardError."""
-    found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
-    shard = Shard(int(found[1]), int(found[2])) if found else Shard(0, 0)
+    match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    shard = Shard(int(match[1]), int(match[2])) if match else Shard(0, 0)
     if not 1 <= shard.number <= shard.count <= _MOST:
         raise ShardError(f"no shard {text[:40]!r}: it is K/N with K from 1 to N, like 2/8")
     return shard

@@ -126,8 +126,8 @@ def _judged(prepared: Prepared, outcomes: Sequence[Outcome], accuracy: str) -> J
     if not again:
         return judgement
     message = f"{judgement.message}; " if judgement.message else ""
-    said = f"{message}run a second time, since the first time {again}"
-    return replace(judgement, message=said, flags=(*judgement.flags, "second-try"))
+    full_text = f"{message}run a second time, since the first time {again}"
+    return replace(judgement, message=full_text, flags=(*judgement.flags, "second-try"))
 
 
 def _unjudgeable(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:

@@ -220,20 +220,20 @@ class Tally:
 
 def tally(op: str, cases: Iterable[Sequence[Run]]) -> Tally:
     """What several cases show together, by what the runs of each show."""
-    found = Tally(op)
+    total = Tally(op)
     for runs in cases:
-        found.add(*runs)
-    return found
+        total.add(*runs)
+    return total
 
 
 def shown_by(case: Pooled, parts: Sequence[str]) -> dict[str, Shown]:
     """What a case of the pool shows, as it was measured when the pool was made."""
-    found = {}
+    by_part = {}
     for k, id in enumerate(parts):
         shown = Shown(bool(case.whole >> k & 1), tuple(bool(half >> k & 1) for half in case.halves))
         if shown.whole or any(shown.halves):
-            found[id] = shown
-    return found
+            by_part[id] = shown
+    return by_part
 
 
 def pool_tally(op: str, cases: Iterable[Pooled]) -> Tally:

@@ -41,13 +41,13 @@ class Power:
 
 def power_of(specs: Sequence[Spec]) -> Iterator[int | list[Power]]:
     """Measure cases; gives the number of those done so far, and at last the powers, in the order of the cases."""
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    least_of: dict[tuple[str, str], list[float]] = defaultdict(list)
     for done, spec in enumerate(specs, 1):
         least = least_rejected(spec)
         if least is not None:
-            found[spec.op, spec.type].append(least)
+            least_of[spec.op, spec.type].append(least)
         yield done
-    yield [Power(op, kind, statistics.median_high(each), len(each)) for (op, kind), each in found.items()]
+    yield [Power(op, kind, statistics.median_high(each), len(each)) for (op, kind), each in least_of.items()]
 
 
 def least_rejected(spec: Spec) -> float | None:

@@ -202,18 +202,18 @@ def _try(
             # What returns the same as a right implementation is not caught, and most faults do in most cases.
             if all(map(_same, outcomes, right)):
                 continue
-            found = _judged(case, outcomes)
+            judgement = _judged(case, outcomes)
             if fault.drifts:
-                drifts.append(Drift(fault.id, spec, found))
-            elif found.verdict in FAILING or "unconventional" in found.flags:
-                strength = _strength(found, fault)
+                drifts.append(Drift(fault.id, spec, judgement))
+            elif judgement.verdict in FAILING or "unconventional" in judgement.flags:
+                strength = _strength(judgement, fault)
                 catches.append(Catch(fault.id, spec.id, spec.op, spec.version, spec.type, strength))
         conforming = operator_for(case.trial.node).conforming
         for style in conforming if styles is None else styles:
             one = conforming[style]
-            found = _judged(case, [staged_outcome(trial, one.run) for trial in trials], one.accuracy)
-            if found.verdict in FAILING or LOSES_NAN in found.flags:
-                accusations.append(Accusation(style, spec.id, f"{found.verdict.value}: {found.message}"))
+            judgement = _judged(case, [staged_outcome(trial, one.run) for trial in trials], one.accuracy)
+            if judgement.verdict in FAILING or LOSES_NAN in judgement.flags:
+                accusations.append(Accusation(style, spec.id, f"{judgement.verdict.value}: {judgement.message}"))
     return catches, accusations, drifts
 
 

@@ -66,13 +66,13 @@ def _session(trial: Trial, chosen: Fault) -> Outcome:
     seen: list[list[Lists]] = [[] for _ in trial.feeds]
     changed: set[str] = set()
     for _ in range(REPEATS):
-        for found, feed in zip(seen, trial.feeds, strict=True):
+        for distinct, feed in zip(seen, trial.feeds, strict=True):
             fed = {name: array.copy() for name, array in feed.fed.items()}
             result = run_fault(chosen, trial.node, feed.inputs, fed=fed, memory=memory)
             changed.update(name for name, array in fed.items() if not _equal(array, feed.fed[name]))
             outputs = tuple(result.get(name) for name in trial.node.outputs)
-            if not any(all(map(_equal, outputs, others)) for others in found):
-                found.append(outputs)
+            if not any(all(map(_equal, outputs, others)) for others in distinct):
+                distinct.append(outputs)
         if not memory:
             break
     return Outcome(trial.key, "ran", "run", tuple(map(tuple, seen)), changed=tuple(sorted(changed)))

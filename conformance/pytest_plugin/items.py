@@ -101,8 +101,8 @@ class Suite(pytest.Directory):
             for target in targets:
                 entries = own if own is not None else expectations_of(target) if asked.expects else ()
                 suite: TargetSuite = TargetSuite.from_parent(self, name=target.name)
-                due = list(meant_for(target.operators, selection, probes))
-                suite.hold(Pipeline(target, entries, asked.targets_file), due, selection, fills=asked.fills)
+                planned = list(meant_for(target.operators, selection, probes))
+                suite.hold(Pipeline(target, entries, asked.targets_file), planned, selection, fills=asked.fills)
                 suites.append(suite)
         except (UnknownName, TargetError, ExpectedFailureError, ModelError) as error:
             raise self.CollectError(f"onnxspec: {error}") from None
@@ -237,10 +237,10 @@ class Group(_TargetItem, pytest.Function):
                 self.suite.results[judged.result.case] = judged.result
                 self.user_properties += _properties(judged.result)
                 failure = self._failure(judged)
-                told = self._tell(judged.result.case, _error(judged.result, failure))
+                reported = self._tell(judged.result.case, _error(judged.result, failure))
                 if failure:
                     failures[judged.result.case] = failure
-                    untold += [] if told else [f"{judged.result.case}\n{failure}"]
+                    untold += [] if reported else [f"{judged.result.case}\n{failure}"]
                 if self.session.shouldfail:
                     break
         except TargetUnavailable as error:

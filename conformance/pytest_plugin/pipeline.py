@@ -160,9 +160,9 @@ class Pipeline:
         diagnosis = self._explainer.explain(one)
         if not diagnosis:
             return result
-        said = replace(result, diagnosis=diagnosis)
-        entry = matching(applying(self.entries, self.description), one.probe, said)
-        return replace(said, expected=entry is not None, why=entry.reason if entry else "")
+        explained = replace(result, diagnosis=diagnosis)
+        entry = matching(applying(self.entries, self.description), one.probe, explained)
+        return replace(explained, expected=entry is not None, why=entry.reason if entry else "")
 
     def _repeat(self, probe: Probe) -> str:
         """The command that shows a case on the target."""

@@ -122,12 +122,12 @@ def write_evidence(
                 try:
                     if not (place / case / EXHIBIT).is_file():
                         prepared = probes[case].prepare()
-                        found = kept.get(case)
-                        if found is None:
+                        judged = kept.get(case)
+                        if judged is None:
                             process = process or stack.enter_context(start(target, hangs=hangs))
                             outcomes = tuple(process.run(prepared.jobs))
-                            found = prepared.judge(outcomes, target.accuracy), outcomes
-                        _write(place, probes[case], prepared, target, *found, by_case.get(case))
+                            judged = prepared.judge(outcomes, target.accuracy), outcomes
+                        _write(place, probes[case], prepared, target, *judged, by_case.get(case))
                     written[case] = (place / case).relative_to(folder).as_posix()
                 except Exception as error:  # evidence of one case must not cost that of another
                     missing[case] = one_line(f"{type(error).__name__}: {error}", 300)

@@ -23,13 +23,13 @@ _SHOWING = frozenset({Verdict.PASS, Verdict.INCONCLUSIVE})
 
 def shown_elements(results: Iterable[Result]) -> dict[str, ShownRecord]:
     """For each type the elements of results that agree or are inconclusive, and how many of them show something."""
-    found: dict[str, ShownRecord] = {}
+    by_type: dict[str, ShownRecord] = {}
     for result in results:
         if result.verdict in _SHOWING and result.elements:
-            record = found.setdefault(result.type, {"elements": 0, "judged": 0})
+            record = by_type.setdefault(result.type, {"elements": 0, "judged": 0})
             record["elements"] += result.elements
             record["judged"] += result.judged
-    return found
+    return by_type
 
 
 def shown_line(shown: Mapping[str, ShownRecord]) -> str:

@@ -42,20 +42,20 @@ def biases(results: Iterable[Result]) -> dict[str, Bias]:
             total = sums.setdefault(result.type, [0.0] * 4)
             sums[result.type] = [a + b for a, b in zip(total, result.error_sums, strict=True)]
             counts[result.type] += result.elements
-    found: dict[str, Bias] = {}
+    by_type: dict[str, Bias] = {}
     for kind, (shift, scale, square, size) in sums.items():
         if not size or not all(map(math.isfinite, (shift, scale, square))):
             continue
         shift, scale, error = shift / size, scale / size, math.sqrt(square) / size
         largest = max(abs(shift), abs(scale))
-        found[kind] = {
+        by_type[kind] = {
             "shift": round(shift, 6),
             "scale": round(scale, 6),
             "error": round(error, 6),
             "elements": counts[kind],
             "biased": largest > max(BIAS_UNITS, BIAS_ERRORS * error) and counts[kind] >= BIAS_ELEMENTS,
         }
-    return found
+    return by_type
 
 
 def grades(results: Sequence[Result], declared: str) -> dict[str, str]:
@@ -67,15 +67,15 @@ def grades(results: Sequence[Result], declared: str) -> dict[str, str]:
 def passing_grades(results: Iterable[Result], declared: str) -> dict[str, str]:
     """For each type the tightest class that all cases of a target meet but those with wrong results: how accurate it is
     where it is right."""
-    found: dict[str, set[str]] = defaultdict(set)
+    classes: dict[str, set[str]] = defaultdict(set)
     for result in results:
         if result.verdict is Verdict.INACCURATE:
-            found[result.type].add(result.accuracy or "")
+            classes[result.type].add(result.accuracy or "")
         elif result.verdict is not Verdict.WRONG and result.strict is not None:
-            found[result.type].add("strict" if result.strict else declared)
+            classes[result.type].add("strict" if result.strict else declared)
     order = list(ACCURACY_CLASSES)
     return {
         kind: max(names, key=lambda n: order.index(n) if n in order else len(order))
-        for kind, names in sorted(found.items())
+        for kind, names in sorted(classes.items())
         if "" not in names
     }

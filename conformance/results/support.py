@@ -79,8 +79,8 @@ def support_of(tried: Iterable[Tried], problems: Sequence[Problem]) -> tuple[tup
     types = {t: _operators(t, alive, ran, places, "type") for t in _by_width(place.type for place in places)}
     versions = {v: _operators(v, alive, ran, places, "version") for v in sorted({place.version for place in places})}
     lacks = [(op, op) for op in without]
-    lacks += [(t, _narrowed(t, *found)) for t, found in types.items() if found[1]]
-    lacks += [(f"version {v}", _narrowed(f"version {v}", *found)) for v, found in versions.items() if found[1]]
+    lacks += [(t, _narrowed(t, *split)) for t, split in types.items() if split[1]]
+    lacks += [(f"version {v}", _narrowed(f"version {v}", *split)) for v, split in versions.items() if split[1]]
     parts = (
         listed(alive),
         ", ".join(t for t, (running, _) in types.items() if running),
@@ -133,7 +133,7 @@ def _others(problems: Sequence[Problem], named: set[str], running: set[str], ali
 
     ``named`` has what is said to be lacking already, ``running`` the types and versions that do run.
     """
-    rest, places, told = 0, [], set()
+    rest, places, lacks = 0, [], set()
     for place, problem in enumerate(problems):
         if problem.verdict not in DECLINED or problem.conditions.removesuffix(" altogether") in named:
             continue
@@ -141,8 +141,8 @@ def _others(problems: Sequence[Problem], named: set[str], running: set[str], ali
             some = "some " if problem.conditions in running else ""
             others = [op for op in alive if op not in problem.operators]
             what = some + _narrowed(problem.conditions, others, problem.operators)
-            if what not in told:  # refused here and left to another provider there is one lack
-                told.add(what)
+            if what not in lacks:  # refused here and left to another provider there is one lack
+                lacks.add(what)
                 yield Lack(what, place)
         elif not (set(problem.types) <= named or set(problem.operators) <= named):
             rest += problem.cases

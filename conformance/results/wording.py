@@ -26,8 +26,8 @@ _NAMES_SHOWN = 6
 def headline(judgement: Judgement) -> str:
     """The verdict in one line."""
     reason = f" ({judgement.reason})" if judgement.reason else ""
-    said = f": {one_line(judgement.message)}" if judgement.message else ""
-    return f"{judgement.verdict.value}{reason}{said}"
+    message = f": {one_line(judgement.message)}" if judgement.message else ""
+    return f"{judgement.verdict.value}{reason}{message}"
 
 
 def failure_text(
@@ -52,26 +52,26 @@ def failure_text(
     diagnosis
         Ids of faults that explain it.
     """
-    said: list[tuple[str, str]] = []
+    rows: list[tuple[str, str]] = []
     if judgement.verdict in _BY_NUMBERS:
         # `worst` is infinite where no radius allows what is there.
         ratio = f"|error| / radius is {ratio_text(judgement.worst)} at worst, by class {accuracy}"
-        said.append(("radius", f"{ratio}; {judgement.judged} of {judgement.elements} elements judged"))
+        rows.append(("radius", f"{ratio}; {judgement.judged} of {judgement.elements} elements judged"))
     if judgement.clause is not None:
         clause = clause_named(judgement.clause)
-        said.append(("clause", f"{clause.id} ({clause.status}, {clause.source}): {clause.text}"))
+        rows.append(("clause", f"{clause.id} ({clause.status}, {clause.source}): {clause.text}"))
     elif clauses:
         more = f", and {len(clauses) - _NAMES_SHOWN} more" if len(clauses) > _NAMES_SHOWN else ""
-        said.append(("clauses", ", ".join(clauses[:_NAMES_SHOWN]) + more))
+        rows.append(("clauses", ", ".join(clauses[:_NAMES_SHOWN]) + more))
     for id in diagnosis:
         fault = fault_named(id)
-        said.append(("diagnosis", id if fault is None else f"{id}: {fault.summary}"))
-    said.append(("node", node_text(prepared)))
-    said.append(("flags", ", ".join(judgement.flags)))
-    said.append(("signal", f"the worker ended by {outcomes[0].signal}" if outcomes[0].signal else ""))
-    said += (("printed", line) for line in _last_lines(outcomes[0].captured))
-    said.append(("repeat", repeat))
-    return "\n".join([headline(judgement), *(f"  {name:<9} {text}" for name, text in said if text)])
+        rows.append(("diagnosis", id if fault is None else f"{id}: {fault.summary}"))
+    rows.append(("node", node_text(prepared)))
+    rows.append(("flags", ", ".join(judgement.flags)))
+    rows.append(("signal", f"the worker ended by {outcomes[0].signal}" if outcomes[0].signal else ""))
+    rows += (("printed", line) for line in _last_lines(outcomes[0].captured))
+    rows.append(("repeat", repeat))
+    return "\n".join([headline(judgement), *(f"  {name:<9} {text}" for name, text in rows if text)])
 
 
 def _last_lines(captured: str) -> list[str]:

@@ -378,9 +378,9 @@ class ClusterProcess(TargetProcess):
         first = self._description = self._description or answer.description
         for key in SAME_RUNTIME:
             if first.get(key) != answer.description.get(key):
-                said = f"{key} {first.get(key)!r} and {answer.description.get(key)!r}"
+                contrast = f"{key} {first.get(key)!r} and {answer.description.get(key)!r}"
                 raise ClusterError(
-                    f"the machines of the cluster have different runtimes for {self._target.name}: {said}"
+                    f"the machines of the cluster have different runtimes for {self._target.name}: {contrast}"
                 )
 
     def _submit(self, batch: Batch) -> Any:
@@ -552,8 +552,8 @@ def _reached(address: str) -> str:
     try:
         socket.create_connection((host, port), _CONNECT_SECONDS).close()
     except (OSError, UnicodeError) as error:
-        said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise ClusterError(f"no scheduler answers at {address}: {said}") from None
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise ClusterError(f"no scheduler answers at {address}: {reason}") from None
     return f"{scheme}://{parts[2]}:{port}"
 
 
@@ -562,8 +562,8 @@ def _connected(distributed: Any, address: str) -> Any:
         security = distributed.Security(require_encryption=True) if address.startswith("tls:") else None
         return distributed.Client(address, security=security, timeout=_CONNECT_SECONDS)
     except (OSError, ValueError, TypeError, distributed.TimeoutError) as error:
-        said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise ClusterError(f"no scheduler answers at {address}: {said}") from None
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise ClusterError(f"no scheduler answers at {address}: {reason}") from None
 
 
 def _is_here(host: str) -> bool:

@@ -23,9 +23,9 @@ def verdicts_now(target: Target, ids: Sequence[str]) -> dict[str, Verdict]:
     probes: Sequence[Probe] = tuple(select_probes(Selection(cases=tuple(ids)), target.operators))
     if target.wrap:
         probes = wrapped_probes(probes, target.wrap)
-    found: dict[str, Verdict] = {}
+    verdicts: dict[str, Verdict] = {}
     for probe in probes:
         with TargetProcess(target) as process:
             process.start()
-            found |= {one.probe.id: one.judgement.verdict for one in tried(process, [probe], target.accuracy)}
-    return found
+            verdicts |= {one.probe.id: one.judgement.verdict for one in tried(process, [probe], target.accuracy)}
+    return verdicts

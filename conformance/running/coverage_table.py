@@ -55,10 +55,10 @@ def on_made_up(op: str, lacks: Collection[str]) -> OperatorCoverage:
         refused = spec is not None and not spec.illegal and space.held(spec)[:, places].any()
         return Judgement(Verdict.UNSUPPORTED if refused else Verdict.PASS)
 
-    due: Sequence[Probe] = core
-    while due:
-        run.targets[0].results += [judged_result(p, target, judged(p), (), lambda p: "") for p in due]
-        due = filling.next()
+    batch: Sequence[Probe] = core
+    while batch:
+        run.targets[0].results += [judged_result(p, target, judged(p), (), lambda p: "") for p in batch]
+        batch = filling.next()
     (coverage,) = filling.record()["operators"]
     return coverage
 

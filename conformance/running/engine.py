@@ -328,10 +328,10 @@ def no_longer_needed(plan: Plan, listed: Iterable[Entry], run: TargetRun) -> lis
         return []
     own = {probe.id: probe for probe in plan.probes}
     ran = [(own[r.case], r) for r in run.results if r.case in own]
-    found = stale(applying(listed, run.description), ran)
-    if not found:
+    entries = stale(applying(listed, run.description), ran)
+    if not entries:
         return []
-    return decidable(found, {result.case for _, result in ran}, plan.selection.profile)
+    return decidable(entries, {result.case for _, result in ran}, plan.selection.profile)
 
 
 def _same_runtime(description: dict[str, Any], run: TargetRun) -> dict[str, Any]:

@@ -44,11 +44,11 @@ def require_lists(targets: Iterable[Target]) -> None:
     files: dict[str, str] = {}
     for target in targets:
         if not target.expected:
-            told = f"target {target.name!r} has no list of its own; name one with --expected-file"
-            raise ExpectedFailureError(f"--update-expected: {told}")
+            problem = f"target {target.name!r} has no list of its own; name one with --expected-file"
+            raise ExpectedFailureError(f"--update-expected: {problem}")
         if (other := files.setdefault(target.expected, target.name)) != target.name:
-            told = f"targets {other!r} and {target.name!r} have one list; give each its own"
-            raise ExpectedFailureError(f"--update-expected: {told}")
+            problem = f"targets {other!r} and {target.name!r} have one list; give each its own"
+            raise ExpectedFailureError(f"--update-expected: {problem}")
         Path(target.expected).touch()
 
 

@@ -97,8 +97,8 @@ class Filling:
         chosen = [case for op in self._ops for case in self._chosen(op)]
         probes = tuple(SpecProbe(case.spec, fresh=True) for case in chosen)
         self._run.plan = with_filled(self._run.plan, self._target.target, probes)
-        due = {probe.id: probe for probe in self._run.plan.probes_of(self._target.target)}
-        return tuple(due[probe.id] for probe in probes)
+        planned = {probe.id: probe for probe in self._run.plan.probes_of(self._target.target)}
+        return tuple(planned[probe.id] for probe in probes)
 
     def record(self, left_out: str = "") -> CoverageRecord:
         """How far the cases reach; `left_out` says why none were added, where none were to be."""
@@ -197,12 +197,12 @@ class Filling:
         """The cases of the pool that may have been tried, by id. All of it is drawn only where a run is gone on with
         in which some followed."""
         pool = pool_of(op)
-        found = {case.spec.id: case for case in pool.cases[: pool.pinned]}
+        by_id = {case.spec.id: case for case in pool.cases[: pool.pinned]}
         followed = {spec.id for p in self._run.plan.filled.get(self._target.target.name, ()) if (spec := _spec_of(p))}
-        found |= {case.spec.id: case for case in pool.cases[pool.pinned :] if "spec" in vars(case)}
-        if any(f"{op.lower()}-" == id[: len(op) + 1] and id not in found for id in followed):
-            found |= {case.spec.id: case for case in pool.cases}
-        return found
+        by_id |= {case.spec.id: case for case in pool.cases[pool.pinned :] if "spec" in vars(case)}
+        if any(f"{op.lower()}-" == id[: len(op) + 1] and id not in by_id for id in followed):
+            by_id |= {case.spec.id: case for case in pool.cases}
+        return by_id
 
 
 def _derived(
@@ -244,11 +244,11 @@ def _probing(doubtful: Mask, followed: Mask) -> list[int]:
         having = np.flatnonzero(doubtful[:, k])
         best[k] = int(having[counts[having].argmin()])
     chosen: list[int] = []
-    told = np.zeros(doubtful.shape[1], bool)
+    decided = np.zeros(doubtful.shape[1], bool)
     for k in sorted(best, key=lambda k: (counts[best[k]], k)):  # first what a case tells of one alone
-        if not told[k]:
+        if not decided[k]:
             chosen.append(best[k])
-            told |= doubtful[best[k]]
+            decided |= doubtful[best[k]]
     return chosen
 
 

@@ -94,14 +94,14 @@ def amended_by_fresh(result: Result, again: Judgement) -> Result:
     flags = tuple(dict.fromkeys((*result.flags, "nondeterministic")))
     if result.failing == (again.verdict in FAILING):
         return replace(result, flags=flags)
-    said = "another result in a fresh process than after other cases"
+    message = "another result in a fresh process than after other cases"
     worse = again.message if again.verdict in FAILING else result.message
     reason = again.reason if again.verdict in FAILING else result.reason
     return replace(
         result,
         verdict=Verdict.UNSTABLE,
         reason=reason,
-        message=f"{said}; one of them: {worse}",
+        message=f"{message}; one of them: {worse}",
         clause=result.clause or again.clause,
         where=result.where or place_of(again.where),
         flags=flags,
@@ -116,7 +116,7 @@ def _digest(outcomes: Sequence[Outcome]) -> str:
         for lists in outcome.outputs:
             for outputs in lists:
                 for array in outputs:
-                    told = "none" if array is None else f"{array.dtype.name}{array.shape}"
-                    digest.update(told.encode() + (b"" if array is None else array.tobytes()))
+                    form = "none" if array is None else f"{array.dtype.name}{array.shape}"
+                    digest.update(form.encode() + (b"" if array is None else array.tobytes()))
                 digest.update(b"|")
     return digest.hexdigest()

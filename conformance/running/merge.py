@@ -161,17 +161,17 @@ def _compare(first: _Part, other: _Part) -> None:
 
 def _joined(parts: Sequence[_Part]) -> dict[tuple[str, str], Result]:
     """The one result of every target and case."""
-    found: dict[tuple[str, str], tuple[Result, _Part]] = {}
+    joined: dict[tuple[str, str], tuple[Result, _Part]] = {}
     for part in parts:
         for result in part.results:
             key = result.target, result.case
-            there = found.setdefault(key, (result, part))
+            there = joined.setdefault(key, (result, part))
             if there[0].verdict in UNTRIED:
-                found[key] = result, part
+                joined[key] = result, part
             elif result.verdict not in UNTRIED and gist(there[0]) != gist(result):
                 both = f"{there[0].verdict.value} in {there[1].folder}, {result.verdict.value} in {part.folder}"
                 raise MergeError(f"case {result.case} on {result.target} has two results that differ: {both}")
-    return {key: result for key, (result, _) in found.items()}
+    return {key: result for key, (result, _) in joined.items()}
 
 
 def _plan(parts: Sequence[_Part], command: Sequence[str]) -> Plan:
@@ -191,8 +191,8 @@ def _plan(parts: Sequence[_Part], command: Sequence[str]) -> Plan:
             digest = digest_of_directories(there)
             probes = narrow(whole, there)
         else:
-            about = tuple(dict.fromkeys(op for target in targets for op in target.operators))
-            several = (select_probes(each, about) for each in dict.fromkeys(chosen))
+            operators = tuple(dict.fromkeys(op for target in targets for op in target.operators))
+            several = (select_probes(each, operators) for each in dict.fromkeys(chosen))
             probes = list({probe.id: probe for some in several for probe in some}.values())
     except (UnknownName, OSError, ValueError) as error:
         raise MergeError(f"{parts[0].folder}: its cases cannot be had again: {error}") from None

@@ -191,6 +191,6 @@ def measure(q: Quantized, name: str, Y: Array) -> Form:
     error = np.abs(Y.astype(np.float64) - q.exact)
     node, radii = _lstm(int(q.attributes["hidden_size"])), {}
     for accuracy in ("standard", *WIDER_PRESETS["float32"]):
-        found = [compare(e, Y) for e in expect(node, q.inputs, {"Y": Y}, accuracy) if e.output == "Y"]
-        radii[accuracy] = max((agreement.worst for agreement in found), default=0.0)
+        agreements = [compare(e, Y) for e in expect(node, q.inputs, {"Y": Y}, accuracy) if e.output == "Y"]
+        radii[accuracy] = max((agreement.worst for agreement in agreements), default=0.0)
     return Form(name, Y, float(error.max()), float(error.mean()), float(np.sqrt((error**2).mean())), radii)

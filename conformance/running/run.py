@@ -103,8 +103,8 @@ class Plan:
         """What is run on a target: what is meant for it and what follows; in the lane of a wrap what can be wrapped."""
         known = self.pinned_of(target)
         ids = {probe.id for probe in known} if self.filled else set()
-        due = (*known, *(probe for probe in self.filled.get(target.name, ()) if probe.id not in ids))
-        return wrapped_probes(due, target.wrap) if target.wrap else due
+        probes = (*known, *(probe for probe in self.filled.get(target.name, ()) if probe.id not in ids))
+        return wrapped_probes(probes, target.wrap) if target.wrap else probes
 
 
 def stranger_among(results: Iterable[Result], plan: Plan) -> str:

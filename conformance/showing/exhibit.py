@@ -57,7 +57,7 @@ def exhibit_of(
         Ids of the faults that explain it.
     """
     outcome = outcomes[0]
-    found: dict[str, Any] = {
+    exhibit: dict[str, Any] = {
         "schema": SCHEMA,
         "verdict": judgement.verdict.value,
         "reason": judgement.reason,
@@ -77,8 +77,8 @@ def exhibit_of(
     }
     if trials and trials[0].violation is None and outcome.status == "ran" and not outcome.malformed:
         interpretations = Interpretations(**dict(judgement.interpretations or {}))
-        found["numbers"] = _numbers(comparison_of(trials, outcomes, accuracy, interpretations))
-    return found
+        exhibit["numbers"] = _numbers(comparison_of(trials, outcomes, accuracy, interpretations))
+    return exhibit
 
 
 def _short(text: str) -> str:
@@ -109,12 +109,12 @@ def _inputs(model: bytes, feeds: Sequence[Mapping[str, Array]], trials: Sequence
         return [_input(name, array, "graph input") for name, array in feeds[-1].items()]
     trial = trials[0]
     constants = {tensor.name for tensor in onnx.load_model_from_string(model).graph.initializer}
-    found = []
+    inputs = []
     for name in dict.fromkeys([*trial.node.operator.inputs, *trial.feeds[-1].inputs]):
         array = trial.feeds[-1].inputs.get(name)
         how = "initializer" if name in constants else "graph input"
-        found.append({"name": name, "given": "absent"} if array is None else _input(name, array, how))
-    return found
+        inputs.append({"name": name, "given": "absent"} if array is None else _input(name, array, how))
+    return inputs
 
 
 def _input(name: str, array: Array, given: str) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _numbers(comparison: Comparison) -> dict[str, Any]:
     parting = parting_of(comparison)
     direction, row, unit = parting[1][-3:] if parting is not None else focus_of(comparison)
     place = direction, row, unit
-    found: dict[str, Any] = {
+    numbers: dict[str, Any] = {
         "title": comparison.run.title,
         "from_reported": "Y" in comparison.outputs,
         "direction": c.directions[direction],
@@ -148,16 +148,16 @@ def _numbers(comparison: Comparison) -> dict[str, Any]:
     }
     if c.T and c.N and c.H:
         view = _View(comparison, place)
-        found["gates"] = view.gates()
+        numbers["gates"] = view.gates()
         if "Y" in comparison.outputs:
-            found["plane"], found["rows"] = view.plane(), view.rows()
+            numbers["plane"], numbers["rows"] = view.plane(), view.rows()
     if c.N and c.H:
-        found["states"] = [
+        numbers["states"] = [
             {"name": name, "place": place_of(c, name, place), **_checked(check(comparison, name, place), c.format.name)}
             for name in comparison.run.node.outputs
             if name != "Y"
         ]
-    return found
+    return numbers
 
 
 def _parting(comparison: Comparison, e: Expectation, index: tuple[int, ...]) -> dict[str, Any]:
@@ -289,10 +289,10 @@ def _output(comparison: Comparison, name: str) -> dict[str, Any]:
     judged = np.zeros(got.shape, bool)
     for e in comparison.expectations:
         if e.output == name:
-            about = np.ones(got.shape, bool) if e.about is None else e.about
-            expected = np.where(about, e.number.value, expected)
-            radius = np.where(about, e.number.radius, radius)
-            judged |= about if e.number.doubt is None else about & ~e.number.doubt
+            mask = np.ones(got.shape, bool) if e.about is None else e.about
+            expected = np.where(mask, e.number.value, expected)
+            radius = np.where(mask, e.number.radius, radius)
+            judged |= mask if e.number.doubt is None else mask & ~e.number.doubt
     axes = ((2, 0, 1, 3) if name == "Y" else (1, 0, 2)) if c.layout == 1 else tuple(range(got.ndim))
     shape = list(got.transpose(axes).shape)
     entry: dict[str, Any] = {"name": name, "shape": shape, "inconclusive": int((~judged).sum())}

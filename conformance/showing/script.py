@@ -308,7 +308,7 @@ def _numbers_of(
     case: Case, inputs: Mapping[str, NDArray[Any]], accuracy: str, interpretations: Interpretations
 ) -> dict[str, NDArray[np.float64]]:
     """Value and radius of each output, stacked."""
-    found: dict[str, NDArray[np.float64]] = {}
+    by_output: dict[str, NDArray[np.float64]] = {}
     for e in expect(case.trial.node, inputs, {}, accuracy, interpretations):
         value, radius = e.number.value, np.broadcast_to(e.number.radius, e.number.value.shape) * RADIUS_SLACK
         if e.number.doubt is not None:
@@ -317,12 +317,12 @@ def _numbers_of(
             radius = np.full_like(radius, np.inf)
         number = np.stack([value, radius])
         # What a later expectation is about replaces what was there.
-        found[e.output] = (
+        by_output[e.output] = (
             number
-            if e.output not in found
-            else np.where(e.about if e.about is not None else True, number, found[e.output])
+            if e.output not in by_output
+            else np.where(e.about if e.about is not None else True, number, by_output[e.output])
         )
-    return found
+    return by_output
 
 
 def _pair(number: NDArray[np.float64]) -> str:

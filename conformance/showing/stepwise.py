@@ -201,22 +201,22 @@ def _part(e: Expectation, index: Any) -> Expectation:
         radius=np.broadcast_to(e.number.radius, e.number.value.shape)[index],
         doubt=None if e.number.doubt is None else np.broadcast_to(e.number.doubt, e.number.value.shape)[index],
     )
-    about, weak = (None if mask is None else mask[index] for mask in (e.about, e.weak))
-    return replace(e, number=number, about=about, weak=weak)
+    elements, weak = (None if mask is None else mask[index] for mask in (e.about, e.weak))
+    return replace(e, number=number, about=elements, weak=weak)
 
 
 def _first_outside(e: Expectation, got: NDArray[Any]) -> tuple[int, ...] | None:
     """Index of the first element outside its radius, axis by axis."""
     if compare(e, got).worst <= 1:
         return None
-    found: tuple[int, ...] = ()
+    index: tuple[int, ...] = ()
     for axis in range(got.ndim):
         for k in range(got.shape[axis]):
             one = (slice(None),) * axis + (slice(k, k + 1),)
             if compare(_part(e, one), got[one]).worst > 1:
-                e, got, found = _part(e, one), got[one], (*found, k)
+                e, got, index = _part(e, one), got[one], (*index, k)
                 break
-    return found
+    return index
 
 
 def parting_of(comparison: Comparison) -> tuple[Expectation, tuple[int, ...]] | None:
@@ -229,15 +229,15 @@ def parting_of(comparison: Comparison) -> tuple[Expectation, tuple[int, ...]] | 
         if got is None or compare(e, got).worst <= 1:
             continue
         if e.output != "Y":
-            found = _first_outside(e, got)
-            return (e, found) if found is not None else None
+            index = _first_outside(e, got)
+            return (e, index) if index is not None else None
         rows = np.arange(comparison.configuration.N)
         for step in range(comparison.configuration.T):
             for direction, steps in enumerate(comparison.steps):
                 at = (steps.positions[step], direction, rows)
-                found = _first_outside(_part(e, at), got[at])
-                if found is not None:
-                    row, unit = found
+                index = _first_outside(_part(e, at), got[at])
+                if index is not None:
+                    row, unit = index
                     return e, (int(steps.positions[step, row]), direction, row, unit)
     return None
 
@@ -285,7 +285,7 @@ def _steps_table(
     checked = [check(comparison, "Y", (int(steps.positions[s, row]), *place)) for s in range(c.T)]
     here = parting is not None and parting[0].output == "Y" and parting[1][1:] == place
     first = step_of(comparison, parting[1]) if parting is not None and here else None
-    outside = [s for s, found in enumerate(checked) if found.outside]
+    outside = [s for s, result in enumerate(checked) if result.outside]
     # The worst step, and where this element leaves its radius, which others may have done before.
     worst = max(range(c.T), key=lambda s: checked[s].ratio or 0.0, default=0)
     interesting = {worst, *outside[:1], *([first] if first is not None else [])}
@@ -301,11 +301,11 @@ def _steps_table(
         if s != before + 1:
             table.add_row("", "...")
         before = s
-        found = checked[s]
+        result = checked[s]
         gates = [f"{float(numbers[s, row, unit]):.4g}" if s < length else "" for numbers in steps.numbers.values()]
         cells = [">" if s == first else "", str(s) if s < length else "padding", str(steps.positions[s, row]), *gates]
-        cells += found.cells if has_target else found.cells[:2]
-        style = "bold red reverse" if s == first else "red" if found.outside else "dim" if s >= length else None
+        cells += result.cells if has_target else result.cells[:2]
+        style = "bold red reverse" if s == first else "red" if result.outside else "dim" if s >= length else None
         table.add_row(*cells, style=style)
     return table
 
@@ -320,9 +320,9 @@ def _states_table(comparison: Comparison, place: tuple[int, int, int]) -> Table:
     for name in comparison.run.node.outputs:
         if name == "Y":
             continue
-        found = check(comparison, name, place)
-        cells = found.cells if name in comparison.outputs else found.cells[:2]
-        table.add_row(Text(place_of(c, name, place)), *cells, style="red" if found.outside else None)
+        checked = check(comparison, name, place)
+        cells = checked.cells if name in comparison.outputs else checked.cells[:2]
+        table.add_row(Text(place_of(c, name, place)), *cells, style="red" if checked.outside else None)
     return table
 
 

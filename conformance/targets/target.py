@@ -132,7 +132,7 @@ class Target:
 
 def usual_target(domain: str) -> Target:
     """The target that is meant for the operators of a domain where none is named."""
-    name = next((adapter for adapter, about in _ABOUT.items() if about == domain), "onnxruntime")
+    name = next((adapter for adapter, own_domain in _ABOUT.items() if own_domain == domain), "onnxruntime")
     return Target(name, name)
 
 
@@ -264,8 +264,8 @@ class _Table:
             text = self._path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):  # gone since it was read
             return str(self._path)
-        found = (line_of(text, path[:length]) for length in range(len(path), 0, -1))
-        line = next((number for number in found if number is not None), None)
+        lines = (line_of(text, path[:length]) for length in range(len(path), 0, -1))
+        line = next((number for number in lines if number is not None), None)
         return f"{self._path}:{line}" if line is not None else str(self._path)
 
     def _text(self, key: str) -> str | None:

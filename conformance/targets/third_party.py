@@ -37,13 +37,13 @@ class ThirdParty:
 
 def third_party() -> dict[str, tuple[ThirdParty, ...]]:
     """What is promised, by name; more than one for a name that several distributions claim."""
-    found: dict[str, dict[ThirdParty, None]] = defaultdict(dict)
+    by_name: dict[str, dict[ThirdParty, None]] = defaultdict(dict)
     for entry in metadata.entry_points(group=GROUP):
         owner = entry.dist
         version = owner.version if owner is not None else ""
         name = str(owner.name) if owner is not None else ""
-        found[entry.name][ThirdParty(entry.name, entry.module, entry.attr or "Adapter", name, version)] = None
-    return {name: tuple(its) for name, its in sorted(found.items())}
+        by_name[entry.name][ThirdParty(entry.name, entry.module, entry.attr or "Adapter", name, version)] = None
+    return {name: tuple(adapters) for name, adapters in sorted(by_name.items())}
 
 
 def source_of(name: str) -> str:
@@ -52,11 +52,11 @@ def source_of(name: str) -> str:
     Raises `KeyError` where no package brings one of this name, `ThirdPartyError` where several do or where its source
     is not to be found.
     """
-    found = third_party()[name]
-    if len(found) > 1:
-        both = ", ".join(f"{each.distribution} {each.version}" for each in found)
+    adapters = third_party()[name]
+    if len(adapters) > 1:
+        both = ", ".join(f"{each.distribution} {each.version}" for each in adapters)
         raise ThirdPartyError(f"several packages bring an adapter {name!r}: {both}; uninstall all but one")
-    (adapter,) = found
+    (adapter,) = adapters
     who = f"adapter {name!r} of {adapter.distribution} {adapter.version}"
     spec = _found(adapter.module)
     if spec is None:

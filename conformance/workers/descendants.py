@@ -23,10 +23,10 @@ def end_marked(mark: str) -> None:
         return
     deadline = time.monotonic() + _LIMIT
     while time.monotonic() < deadline:
-        found = [pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if _is_marked(pid, mark)]
-        if not found:
+        pids = [pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if _is_marked(pid, mark)]
+        if not pids:
             return
-        for pid in found:
+        for pid in pids:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)

@@ -38,14 +38,14 @@ def measured() -> dict[str, Any]:
 def _packages() -> tuple[list[dict[str, Any]], list[str]]:
     """The distributions of which something is loaded, and the paths of their files."""
     loaded = {name.partition(".")[0] for name in list(sys.modules)}
-    found: dict[str, dict[str, Any]] = {}
+    by_name: dict[str, dict[str, Any]] = {}
     owned: list[str] = []
     for distribution in metadata.distributions():
         with contextlib.suppress(Exception):
             name = distribution.metadata["Name"]
             files = sorted(distribution.files or (), key=str)
             tops = {_top(str(path)) for path in files} & loaded
-            if not tops or name in found:
+            if not tops or name in by_name:
                 continue
             digest, count = hashlib.sha256(), 0
             for path in files:
@@ -54,13 +54,13 @@ def _packages() -> tuple[list[dict[str, Any]], list[str]]:
                 if _counts(str(path)) and os.path.isfile(place):
                     digest.update(f"{path}\0{_digest(place)}\n".encode("utf-8", "backslashreplace"))
                     count += 1
-            found[name] = {
+            by_name[name] = {
                 "name": name,
                 "version": distribution.version,
                 "files": count,
                 "sha256": digest.hexdigest() if count else "",
             }
-    return [found[name] for name in sorted(found, key=str.lower)], owned
+    return [by_name[name] for name in sorted(by_name, key=str.lower)], owned
 
 
 def _top(path: str) -> str:
@@ -88,7 +88,7 @@ def _digest(path: str) -> str:
 def _libraries(owned: list[str]) -> list[dict[str, Any]]:
     """Shared libraries that are loaded and belong to none of the packages, where the system tells."""
     known = set(owned)
-    found: dict[str, dict[str, Any]] = {}
+    by_path: dict[str, dict[str, Any]] = {}
     with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
         paths = sorted({line.split(None, 5)[5].strip() for line in maps if line.count("/")})
         for path in paths:
@@ -96,8 +96,8 @@ def _libraries(owned: list[str]) -> list[dict[str, Any]]:
             own = "/lib-dynload/" in path  # the interpreter, whose version is told
             if ".so" in name and not own and os.path.realpath(path) not in known:
                 with contextlib.suppress(OSError):
-                    found[path] = {"name": name, "size": os.path.getsize(path), "sha256": _digest(path)}
-    return sorted(found.values(), key=lambda each: (each["name"], each["sha256"]))
+                    by_path[path] = {"name": name, "size": os.path.getsize(path), "sha256": _digest(path)}
+    return sorted(by_path.values(), key=lambda each: (each["name"], each["sha256"]))
 
 
 def _processor() -> str:

@@ -146,8 +146,8 @@ def outcome_of(job: Job, repeats: int, report: Report, body: bytes) -> Outcome:
 
 
 def _arrays(report: Report, body: bytes) -> list[Array]:
-    found = worker.unpack_arrays({"arrays": report.arrays}, body)
-    return [array.view(ml_dtypes.bfloat16) if element == "bfloat16" else array for element, array in found]
+    unpacked = worker.unpack_arrays({"arrays": report.arrays}, body)
+    return [array.view(ml_dtypes.bfloat16) if element == "bfloat16" else array for element, array in unpacked]
 
 
 def _outputs(indices: Sequence[int | None], arrays: Sequence[Array]) -> tuple[Array | None, ...]:

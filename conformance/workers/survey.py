@@ -70,11 +70,11 @@ class Finding:
 def facts_of(source: str) -> Facts:
     """What the docstring of an adapter's source says behind ``Package:`` and ``Tested:``."""
     try:
-        told = ast.get_docstring(ast.parse(source)) or ""
+        docstring = ast.get_docstring(ast.parse(source)) or ""
     except SyntaxError:
         return Facts()
-    package = re.search(r"\bPackage:\s+([\w-]+)", told)
-    tested = re.search(r"^Tested:\s+(.+?)(?=\n\n|\Z)", told, re.MULTILINE | re.DOTALL)
+    package = re.search(r"\bPackage:\s+([\w-]+)", docstring)
+    tested = re.search(r"^Tested:\s+(.+?)(?=\n\n|\Z)", docstring, re.MULTILINE | re.DOTALL)
     return Facts(package[1] if package else "", " ".join(tested[1].split()).rstrip(".") if tested else "")
 
 
@@ -86,12 +86,12 @@ def survey(targets_file: Path | None = None, *, commands: bool = False) -> list[
 
     Raises TargetError for a file that cannot be read.
     """
-    found = [_known(name, "adapter") for name in ADAPTERS if name != "backend"]
-    found += [_known(name, "package") for name in third_party() if name not in ADAPTERS]
+    findings = [_known(name, "adapter") for name in ADAPTERS if name != "backend"]
+    findings += [_known(name, "package") for name in third_party() if name not in ADAPTERS]
     if targets_file is not None:
-        found += [_table(name, targets_file) for name in table_names(targets_file)]
+        findings += [_table(name, targets_file) for name in table_names(targets_file)]
     with ThreadPoolExecutor(_TOGETHER) as pool:
-        return list(pool.map(lambda each: _started(each, commands), found))
+        return list(pool.map(lambda each: _started(each, commands), findings))
 
 
 def _known(name: str, kind: str) -> Finding:

@@ -243,10 +243,10 @@ class WorkerProcess:
             self.kill()
             captured = printed_lines(lost.captured or self.printed())
             greeting = worker.one_line(self._frames.greeting.decode("utf-8", "backslashreplace"), 200)
-            said = _telling_line(captured) or greeting
-            if said.startswith("cannot start "):  # the words of the watcher, of a program that is not there
-                raise TargetUnavailable(said, captured) from None
-            more = f": {said}" if not str(lost).endswith(said) else ""
+            reason = _telling_line(captured) or greeting
+            if reason.startswith("cannot start "):  # the words of the watcher, of a program that is not there
+                raise TargetUnavailable(reason, captured) from None
+            more = f": {reason}" if not str(lost).endswith(reason) else ""
             raise TargetUnavailable(f"the worker did not start: {lost}{more}", captured) from None
         if isinstance(message, Ready):
             if self._remote:  # what ssh, a login or an interactive interpreter had to say
@@ -268,8 +268,8 @@ class WorkerProcess:
         by = -code if code < 0 else code - 128  # a shell's way to say that what it ran died of a signal
         if by in signal.valid_signals():
             return _how_it_died(Died(signal=worker.signal_name(by)))
-        said = _telling_line(self.printed()) if self._remote else ""
-        ended = f"the process ended by itself with exit code {code}{': ' + said if said else ''}"
+        reason = _telling_line(self.printed()) if self._remote else ""
+        ended = f"the process ended by itself with exit code {code}{': ' + reason if reason else ''}"
         # A worker's watcher would have said how it died: who did not hear of it has lost the connection. A program has
         # no watcher there, so its end is its own, unless it is ssh that says otherwise.
         return WorkerLost("crashed", ended, doubtful=self._remote and (not self._external or code == _CONNECTION))

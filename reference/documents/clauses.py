@@ -97,13 +97,13 @@ def parse_clauses(text: str, op_type: str, place: str) -> tuple[Clause, ...]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ClauseError(f"{place}: every clause is a [[clause]]")
     lines = _Lines(text, place)
-    found: dict[str, Clause] = {}
+    by_id: dict[str, Clause] = {}
     for number, row in enumerate(rows):
         clause = _clause(row, op_type, partial(lines.error, number, row))
-        if clause.id in found:
+        if clause.id in by_id:
             raise lines.error(number, row, "id", "stands there twice")
-        found[clause.id] = clause
-    return tuple(found.values())
+        by_id[clause.id] = clause
+    return tuple(by_id.values())
 
 
 def _clause(row: dict[str, Any], op_type: str, wrong: Callable[[str, str], ClauseError]) -> Clause:

@@ -58,12 +58,12 @@ class Disagreement:
 def read_disagreements(path: Path) -> tuple[Disagreement, ...]:
     """The table. Raises ValueError for a row that repeats an id or has a kind that there is not, KeyError for a clause
     that there is not, TypeError for a key that there is not."""
-    found: dict[str, Disagreement] = {}
+    by_id: dict[str, Disagreement] = {}
     for row in tomllib.loads(path.read_text(encoding="utf-8"))["disagreement"]:
         fields: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in row.items()}
         one = Disagreement(**fields)
-        if one.id in found or one.kind not in DISAGREEMENT_KINDS:
+        if one.id in by_id or one.kind not in DISAGREEMENT_KINDS:
             raise ValueError(f"{path.name}: {one.id}: stands there twice, or is of no known kind")
         clause_named(one.clause)
-        found[one.id] = one
-    return tuple(found.values())
+        by_id[one.id] = one
+    return tuple(by_id.values())

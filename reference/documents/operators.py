@@ -145,12 +145,12 @@ def versions_of(op_type: str, domain: str = "") -> tuple[int, ...]:
     document = document_of(op_type, domain)
     if document.versions is not None:
         return tuple(sorted(document.versions))
-    found = {
+    versions = {
         schema.since_version
         for schema in onnx.defs.get_all_schemas_with_history()
         if schema.name == op_type and schema.domain == document.domain
     }
-    return tuple(sorted(found))
+    return tuple(sorted(versions))
 
 
 @cache
@@ -183,15 +183,15 @@ def operator_version(op_type: str, since_version: int, domain: str = "") -> Oper
 
 def _defaults(schema: onnx.defs.OpSchema) -> dict[str, Default]:
     """The default values of a schema's attributes, errata corrected."""
-    found = {}
+    defaults = {}
     for name, attribute in schema.attributes.items():
         given = attribute.default_value
         registered = _plain(onnx.helper.get_attribute_value(given) if given.type else None)
         if registered is not None:
             value = corrected(schema.name, schema.since_version, name, registered)
             if value is not None:
-                found[name] = value
-    return found
+                defaults[name] = value
+    return defaults
 
 
 def _plain(value: Any) -> Default | None:

@@ -315,6 +315,6 @@ def run_recurrent_fault(
     handed = inputs if fed is None else fed
     compute = Compute(Y, handed, {} if memory is None else memory, attributes=node.attributes)
     with np.errstate(all="ignore"):
-        found = chosen.wrong(compute, computation)
-        outputs = {name: found[name] for name in node.outputs if name in found}
+        computed = chosen.wrong(compute, computation)
+        outputs = {name: computed[name] for name in node.outputs if name in computed}
         return {name: a.astype(dtype) if a.dtype == np.float64 else a for name, a in outputs.items()}

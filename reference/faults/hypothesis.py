@@ -105,11 +105,11 @@ class Observation:
     @cached_property
     def size(self) -> int:
         """Multiplications of all runs, more or less."""
-        found = 0
+        total = 0
         for run in self.runs:
             (_, rows, H), X = run.inputs["R"].shape, run.inputs["X"]
-            found += int(X.shape[0] * X.shape[1] * rows * (H + X.shape[2]) * len(run.inputs["R"]))
-        return found
+            total += int(X.shape[0] * X.shape[1] * rows * (H + X.shape[2]) * len(run.inputs["R"]))
+        return total
 
     def fit(
         self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None
@@ -243,15 +243,15 @@ class Observation:
             # In float64 nothing fits by chance, and defaults of coefficients have two right values.
             coarse = scene.budget.tensor.precision < FORMATS["float64"].precision
             used = _USED if coarse and any(d.structural for d in faults) else 1.0
-            found: dict[str, Fit] = {}
+            fits: dict[str, Fit] = {}
             for name in self.node.outputs:
-                said = _fit_of(name, predicted, edges, run.outputs, scene, used)
-                if said is None:
+                output_fit = _fit_of(name, predicted, edges, run.outputs, scene, used)
+                if output_fit is None:
                     return None
-                found[name] = said
+                fits[name] = output_fit
             # The last state is the last of Y once more.
-            again = min((found.get(name, Fit(0.0, 0.0)) for name in ("Y", "Y_h")), key=lambda fit: fit.evidence)
-            for fit in found.values():
+            again = min((fits.get(name, Fit(0.0, 0.0)) for name in ("Y", "Y_h")), key=lambda fit: fit.evidence)
+            for fit in fits.values():
                 total += fit if fit is not again else Fit(0.0, 0.0)
         return total
 
@@ -314,8 +314,8 @@ def _fit_of(name: str, predicted: Outputs, edges: Outputs, outputs: Arrays, scen
         return Fit(MOST, MOST)
     away = np.abs(shown - right)
     wrong = np.isfinite(reach) & ~(away <= reach + 2 * (w.unit * np.abs(right) + w.floor)) & (shown != right)
-    told = wrong & ~open_
-    nearer = np.log2(np.where(np.isfinite(away), away, w.tensor.largest)[told] / radius[told])
+    decided = wrong & ~open_
+    nearer = np.log2(np.where(np.isfinite(away), away, w.tensor.largest)[decided] / radius[decided])
     expected = wrong & (unknown | (open_ & ~np.isfinite(shown)))
     # Where all of an output may be anything, its place says nothing either.
     alike = 0.0 if unknown.all() else _UNPREDICTED * float(expected.sum())

@@ -55,9 +55,9 @@ class BoundedPass(Compute):
             self.numbers.append(self.scene.bounded(computation))
             return {name: number.value for name, number in self.numbers[-1].items()}
         # The same computations in the same order: faults are deterministic.
-        found = self.numbers[self._next]
+        numbers = self.numbers[self._next]
         self._next += 1
-        return {name: number.value + _reach(number) for name, number in found.items()}
+        return {name: number.value + _reach(number) for name, number in numbers.items()}
 
 
 def _bounded(computation: Computation, allowed: Budget, observed: NDArray[Any] | None) -> dict[str, Bounded]:

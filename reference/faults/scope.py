@@ -104,9 +104,9 @@ def _of_output(output: str) -> Callable[[Wrong], Wrong]:
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Computation) -> Outputs:
             outputs = dict(compute(c))
-            found = wrong(compute, c)
-            if output in found:
-                outputs[output] = found[output]
+            faulty = wrong(compute, c)
+            if output in faulty:
+                outputs[output] = faulty[output]
             return outputs
 
         return only
@@ -180,9 +180,9 @@ def scoped_of(faults: Iterator[Fault]) -> Iterator[Fault]:
     for fault in faults:
         for place, scope in SCOPES.items():
             if _goes(fault, scope):
-                found = scoped_named(f"{fault.id}{_MARK}{place}")
-                if found is not None and found.operators:
-                    yield found
+                narrowed = scoped_named(f"{fault.id}{_MARK}{place}")
+                if narrowed is not None and narrowed.operators:
+                    yield narrowed
 
 
 def _goes(fault: Fault, scope: Scope) -> bool:

@@ -87,11 +87,11 @@ class Predicted:
     @cached_property
     def size(self) -> int:
         """Elements of the weights times steps and rows."""
-        found = 0
+        total = 0
         for run in self._runs:
             X, *weights = (array for array in run.inputs.values() if array.ndim)
-            found += int(np.prod(X.shape[:-1])) * sum(w.size for w in weights)
-        return found
+            total += int(np.prod(X.shape[:-1])) * sum(w.size for w in weights)
+        return total
 
     @cached_property
     def _formed(self) -> bool:
@@ -133,10 +133,10 @@ class Predicted:
                     self._node, run.inputs, run.outputs, accuracy or self._accuracy, interpretations, faults
                 )
                 for must, predicted in zip(right, wrong, strict=True):
-                    found = _bits(must, predicted, run.outputs[predicted.output])
-                    if found is None:
+                    evidence = _bits(must, predicted, run.outputs[predicted.output])
+                    if evidence is None:
                         return None
-                    bits += found
+                    bits += evidence
         return Fit(bits, bits)
 
     def _by_form(self, faults: Sequence[Fault], interpretations: Interpretations | None) -> Fit | None:

@@ -109,8 +109,8 @@ class RecurrentOperator(Operator):
         dtype = computation.configuration.format.dtype
         compute = Compute(None, inputs if fed is None else fed, attributes=node.attributes)
         with np.errstate(all="ignore"):
-            found = layered(compute, faults, {} if memory is None else memory)(computation)
-            outputs = {name: found[name] for name in node.outputs if name in found}
+            computed = layered(compute, faults, {} if memory is None else memory)(computation)
+            outputs = {name: computed[name] for name in node.outputs if name in computed}
             return {name: a.astype(dtype) if a.dtype == np.float64 else a for name, a in outputs.items()}
 
     def parts(self) -> tuple[Part, ...]:

@@ -148,38 +148,38 @@ def _expect(computation: Computation, observed: Mapping[str, NDArray[Any]], accu
     if arithmetic.budget.exact_possible and provable(c.activations, c.T * c.N * (c.I + c.H) * len(c.cell.gates) * c.H):
         numbers = _proved_exact(computation, numbers)
     prefix = c.cell.op_type.lower()
-    found = []
+    expectations = []
     valid = valid_elements(c) if c.ragged else None
     for name in c.outputs:
         number = numbers[name]
         if name == "Y":
-            found.append(Expectation("Y", number, f"{prefix}.equations", valid, _too_wide(number)))
+            expectations.append(Expectation("Y", number, f"{prefix}.equations", valid, _too_wide(number)))
             if valid is not None:
                 zero = Bounded(np.zeros_like(number.value), np.zeros_like(number.value), number.budget)
-                found.append(Expectation("Y", zero, f"{prefix}.padding.zero", ~valid))
+                expectations.append(Expectation("Y", zero, f"{prefix}.padding.zero", ~valid))
             continue
         if name == "Y_h" and Y is not None and c.T:
             # Judged as the last of Y: what is wrong with that step shows there.
             last, some = _last_reported(c, Y, arithmetic)
-            found.append(Expectation("Y_h", last, f"{prefix}.outputs.last-hidden", some))
+            expectations.append(Expectation("Y_h", last, f"{prefix}.outputs.last-hidden", some))
             if not some.all():
-                found.append(Expectation("Y_h", number, f"{prefix}.empty-sequence", ~some))
+                expectations.append(Expectation("Y_h", number, f"{prefix}.empty-sequence", ~some))
             continue
-        found.append(Expectation(name, number, f"{prefix}.equations", weak=_too_wide(number)))
-    return found
+        expectations.append(Expectation(name, number, f"{prefix}.equations", weak=_too_wide(number)))
+    return expectations
 
 
 def _proved_exact(computation: Computation, numbers: dict[str, Bounded]) -> dict[str, Bounded]:
     """The numbers with radius zero wherever it is proved that no conforming implementation rounds."""
     proving = Proving(computation.configuration.format)
     proofs = collect(computation.configuration, trace(computation, proving), proving)
-    found = {}
+    proved = {}
     for name, number in numbers.items():
         proof = proofs[name].settled()
         exact = proof.exact if number.doubt is None else proof.exact & ~number.doubt
         value = np.where(exact, proof.value, number.value)
-        found[name] = replace(number, value=value, radius=np.where(exact, 0.0, number.radius))
-    return found
+        proved[name] = replace(number, value=value, radius=np.where(exact, 0.0, number.radius))
+    return proved
 
 
 def valid_elements(c: Configuration) -> NDArray[np.bool_]:
@@ -230,8 +230,8 @@ class _Weighed:
 
 
 def _weighed(expectation: Expectation, got: NDArray[np.float64]) -> _Weighed:
-    number, about = expectation.number, expectation.about
-    judged = np.ones(got.shape, bool) if about is None else about
+    number, mask = expectation.number, expectation.about
+    judged = np.ones(got.shape, bool) if mask is None else mask
     elements = int(judged.sum())
     if number.doubt is not None:
         judged = judged & ~number.doubt

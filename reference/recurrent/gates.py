@@ -97,10 +97,10 @@ def overflowing_arguments(computation: Computation, Y: Array | None = None) -> A
     watched = replace(computation, configuration=replace(c, cell=watch.over(c.cell)))
     with np.errstate(over="ignore", invalid="ignore"):
         traces = trace(watched, watch, Y)
-    found = watch.largest((len(c.directions), c.T, c.N, c.H))
-    if found is None:
+    largest = watch.largest((len(c.directions), c.T, c.N, c.H))
+    if largest is None:
         return None
-    return np.stack([ordered(found[d], run.positions) for d, run in enumerate(traces)], axis=1)
+    return np.stack([ordered(largest[d], run.positions) for d, run in enumerate(traces)], axis=1)
 
 
 def _positions(run: Trace, T: int, N: int) -> NDArray[np.int64]:
@@ -204,5 +204,5 @@ class _Steep(_Watch):
         joined = [np.concatenate([part.reshape(-1, N, H) for part in parts]) for parts in self._arguments.values()]
         # A direction without such a function has noted nothing: only what all directions have can be put in place.
         whole = [values.reshape(shape) for values in joined if values.size == np.prod(shape)]
-        found: Array = np.maximum.reduce(whole) if whole else np.full(shape, max(float(v.max()) for v in joined))
-        return found
+        largest: Array = np.maximum.reduce(whole) if whole else np.full(shape, max(float(v.max()) for v in joined))
+        return largest

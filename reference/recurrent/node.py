@@ -251,10 +251,10 @@ def interpretations_touched(node: Node, inputs: Mapping[str, NDArray[Any]]) -> f
     known: frozenset[str] = frozenset()
     while True:
         branching = Interpretations().alternatives(known & _BRANCHING)
-        found = known.union(*(configure(node, inputs, r).touched for r in branching))
-        if found == known:
+        touched = known.union(*(configure(node, inputs, r).touched for r in branching))
+        if touched == known:
             return known
-        known = found
+        known = touched
 
 
 _BRANCHING = frozenset({"coefficients", "zero_clip"})

@@ -87,8 +87,8 @@ def departures(
         return []
     with np.errstate(over="ignore", invalid="ignore"):
         computation = computation_of(node, inputs, interpretations)
-        found = _lost_nan(computation, observed) if spoilt else []
-        return found + (_overflown(computation, observed, accuracy) if steep else [])
+        lost = _lost_nan(computation, observed) if spoilt else []
+        return lost + (_overflown(computation, observed, accuracy) if steep else [])
 
 
 def _overflows(name: Any) -> bool:
@@ -123,7 +123,7 @@ def _lost_nan(computation: Computation, observed: Mapping[str, Array]) -> list[D
     c = computation.configuration
     arithmetic = _Spreading()
     numbers = collect(c, trace(computation, arithmetic), arithmetic)
-    found = []
+    losses = []
     for name in c.outputs:
         if name not in observed or observed[name].shape != c.shape_of(name):
             continue
@@ -132,8 +132,8 @@ def _lost_nan(computation: Computation, observed: Mapping[str, Array]) -> list[D
         if lost.any():
             clause = f"{c.cell.op_type.lower()}.nan.kept"
             values = np.where(must, np.nan, 0.0)
-            found.append(Departure(LOSES_NAN, name, clause, lost, int(must.sum()), values, _entry(computation)))
-    return found
+            losses.append(Departure(LOSES_NAN, name, clause, lost, int(must.sum()), values, _entry(computation)))
+    return losses
 
 
 def _certain(c: Configuration, output: str) -> Bools:
@@ -173,36 +173,36 @@ def _overflown(computation: Computation, observed: Mapping[str, Array], accuracy
         collect(c, trace(computation, arithmetic, Y), arithmetic)
         for arithmetic in (Bounding(w), Bounding(w, formulas=False))
     )
-    found = []
+    overflows = []
     for name in c.outputs:
         doubt, number = by_formula[name].doubt, careful[name]
         if doubt is None or name not in observed or (name == "Y_h" and Y is not None):
             continue
-        about = doubt & _certain(c, name) & (True if number.doubt is None else ~number.doubt)
-        expectation = Expectation(name, number, f"{c.cell.op_type.lower()}.overflow", about)
+        mask = doubt & _certain(c, name) & (True if number.doubt is None else ~number.doubt)
+        expectation = Expectation(name, number, f"{c.cell.op_type.lower()}.overflow", mask)
         if compare(expectation, observed[name]).worst <= 1:
             continue
         lost = np.nan_to_num(ratios(expectation, observed[name]), nan=0.0) > 1
         value = np.broadcast_to(number.value, lost.shape)
-        found.append(
+        overflows.append(
             Departure(
                 OVERFLOWS,
                 name,
                 expectation.clause,
                 lost,
-                int(about.sum()),
+                int(mask.sum()),
                 value,
                 argument=_smallest(c, name, lost, arguments, limit),
             )
         )
-    return found
+    return overflows
 
 
 def _smallest(c: Configuration, output: str, lost: Bools, arguments: NDArray[np.float64], limit: float) -> float:
     """The smallest argument among lost elements. A state's is the largest of its row's steps, and where an element's
     own functions stay in range, another unit's gate has spoilt it."""
-    found = arguments if output == "Y" else arguments.max(axis=0, keepdims=True)
-    own = found.transpose(2, 0, 1, 3) if c.layout == 1 else found
+    of_output = arguments if output == "Y" else arguments.max(axis=0, keepdims=True)
+    own = of_output.transpose(2, 0, 1, 3) if c.layout == 1 else of_output
     own = own.reshape(lost.shape)
     own = np.where(own >= limit, own, own.max(axis=-1, keepdims=True))
     return float(own[lost].min())

@@ -24,15 +24,15 @@ fixed = settings(derandomize=True, database=None, deadline=None)
 
 def drawn(strategy: SearchStrategy[CaseSpec], count: int) -> list[CaseSpec]:
     """So many draws, the same ones every time."""
-    found: list[CaseSpec] = []
+    specs: list[CaseSpec] = []
 
     @settings(fixed, max_examples=count, phases=[Phase.generate])
     @given(strategy)
     def collect(spec: CaseSpec) -> None:
-        found.append(spec)
+        specs.append(spec)
 
     collect()
-    return found
+    return specs
 
 
 def smallest(strategy: SearchStrategy[CaseSpec], condition: Callable[[CaseSpec], Any]) -> CaseSpec:
@@ -64,24 +64,24 @@ def test_every_draw_is_a_legal_model_that_the_reference_computes() -> None:
 @pytest.mark.parametrize(("op", "version"), [("LSTM", 1), ("LSTM", 22), ("GRU", 3), ("RNN", 14)], ids=str)
 def test_every_value_of_every_axis_is_drawn(op: str, version: int) -> None:
     operator = operator_version(op, version)
-    found = drawn(cases(op, version, min_steps=0, min_rows=0), 400)
-    found += drawn(cases(op, version, only={"data": space_of(operator)["data"].rare}), 200)  # of which few are drawn
+    specs = drawn(cases(op, version, min_steps=0, min_rows=0), 400)
+    specs += drawn(cases(op, version, only={"data": space_of(operator)["data"].rare}), 200)  # of which few are drawn
     for name, axis in space_of(operator).items():
         if name not in ("size", "activations", "outputs"):
-            seen = {getattr(spec, name) for spec in found}
+            seen = {getattr(spec, name) for spec in specs}
             assert seen >= {*axis.values, *axis.rare} - {"numerics"}, name  # which takes other values along
             if axis.between is not None:
                 numbers = {n for value in seen for n in (value if isinstance(value, tuple) else (value,)) if n}
                 assert len(numbers) > 20
                 assert all(axis.holds(number) for number in numbers)
-    assert {spec.outputs for spec in found} == set(output_subsets(operator))
-    listed = [spec.activations for spec in found if spec.activations]
+    assert {spec.outputs for spec in specs} == set(output_subsets(operator))
+    listed = [spec.activations for spec in specs if spec.activations]
     assert {name for names in listed for name in names} == set(functions_of(operator))
-    assert {spec.T for spec in found} == set(range(7))
-    assert {spec.N for spec in found} == set(range(5))
-    assert {spec.I for spec in found} == {spec.H for spec in found} == set(range(1, 9))
+    assert {spec.T for spec in specs} == set(range(7))
+    assert {spec.N for spec in specs} == set(range(5))
+    assert {spec.I for spec in specs} == {spec.H for spec in specs} == set(range(1, 9))
     given = {"activations-absent", "alpha", "beta", "default-coefficient", "coefficients-ambiguous"}
-    assert given <= {feature for spec in found for feature in features_of(spec)}
+    assert given <= {feature for spec in specs for feature in features_of(spec)}
 
 
 @every_version
@@ -170,7 +170,7 @@ def test_bounds_hold() -> None:
         activations=["Relu", "Tanh"],
         only={"layout": [1], "lengths": ["absent", "ragged"], "clip": [None, 0.25], "reruns": ["none"]},
     )
-    found = drawn(strategy, 200)
+    specs = drawn(strategy, 200)
     for name, values in {
         "type": {"float64", "bfloat16"},
         "T": {2, 3},
@@ -182,8 +182,8 @@ def test_bounds_hold() -> None:
         "clip": {None, 0.25},
         "reruns": {"none"},
     }.items():
-        assert {getattr(spec, name) for spec in found} == values, name
-    assert {n for spec in found for n in spec.activations or ()} == {"Relu", "Tanh"}
+        assert {getattr(spec, name) for spec in specs} == values, name
+    assert {n for spec in specs for n in spec.activations or ()} == {"Relu", "Tanh"}
 
 
 def test_no_activations_means_that_no_node_lists_any() -> None:
@@ -200,8 +200,8 @@ def test_values_that_go_with_others_only_bring_those_along() -> None:
 
 
 def test_versions_that_lack_what_is_asked_for_are_left_out() -> None:
-    found = drawn(operator_cases(["LSTM", "RNN"], only={"layout": [1]}), 100)
-    assert {(spec.op, spec.version) for spec in found} == {(o, v) for o in ("LSTM", "RNN") for v in (14, 22)}
+    specs = drawn(operator_cases(["LSTM", "RNN"], only={"layout": [1]}), 100)
+    assert {(spec.op, spec.version) for spec in specs} == {(o, v) for o in ("LSTM", "RNN") for v in (14, 22)}
     assert {spec.version for spec in drawn(operator_cases(types="bfloat16"), 50)} == {22}
 
 

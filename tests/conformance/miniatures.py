@@ -236,9 +236,9 @@ def read_results(folder: Path) -> list[dict[str, Any]]:
 def pick(count: int, wanted: Callable[[CaseSpec], bool] = lambda spec: True, **selection: Sequence[Any]) -> list[str]:
     """Ids of `count` cases of LSTM-14 in float32 (unless told otherwise) that satisfy `wanted`."""
     chosen = Selection(**{"ops": ("LSTM",), "versions": (14,), "types": ("float32",), **selection})  # type: ignore[arg-type]
-    found = [spec.id for spec in select(chosen) if wanted(spec)]
-    assert len(found) >= count
-    return found[:count]
+    ids = [spec.id for spec in select(chosen) if wanted(spec)]
+    assert len(ids) >= count
+    return ids[:count]
 
 
 def naming(ids: Sequence[str]) -> list[str]:

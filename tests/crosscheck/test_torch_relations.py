@@ -85,12 +85,12 @@ def computed(spec: CaseSpec, inputs: Arrays) -> dict[str, NDArray[Any]]:
         y, last = module(x, tuple(states) if len(states) > 1 else states[0])
         if lengths is not None:
             y, _ = torch.nn.utils.rnn.pad_packed_sequence(y, total_length=T)
-    found = {"Y": y.numpy().reshape(T, N, D, H).swapaxes(1, 2)}
+    outputs = {"Y": y.numpy().reshape(T, N, D, H).swapaxes(1, 2)}
     for name, state in zip(names, last if len(states) > 1 else [last], strict=True):
-        found[f"Y_{name}"] = state.numpy()
+        outputs[f"Y_{name}"] = state.numpy()
     if reverse:
-        found = {n: a[:, 1:] if n == "Y" else a[1:] for n, a in found.items()}
-    return found
+        outputs = {n: a[:, 1:] if n == "Y" else a[1:] for n, a in outputs.items()}
+    return outputs
 
 
 @pytest.mark.parametrize("op", sorted(BY_OPERATOR))

@@ -118,9 +118,9 @@ def test_what_is_exported_today(tmp_path: Path, exporter: str, kind: str, option
     if not result.nodes:
         assert (exporter, kind) == ("dynamo", "RNN")  # which is taken apart
         return
-    nodes, found = verdicts(model, tmp_path / "cases")
+    nodes, by_case = verdicts(model, tmp_path / "cases")
     assert len(nodes) == options.get("num_layers", 1)
-    assert set(found.values()) == {"pass"}
+    assert set(by_case.values()) == {"pass"}
 
 
 def test_a_projection_is_exported_against_the_document(tmp_path: Path) -> None:
@@ -144,9 +144,9 @@ def test_quantized_models(downloaded: dict[str, Path], tmp_path: Path) -> None:
     quantize_dynamic(plain, tmp_path / "dynamic.onnx")
     quantize_static(plain, tmp_path / "static.onnx", _Noise(), quant_format=QuantFormat.QDQ)
     for name in ("dynamic", "static"):
-        nodes, found = verdicts(tmp_path / f"{name}.onnx", tmp_path / name)
+        nodes, by_case = verdicts(tmp_path / f"{name}.onnx", tmp_path / name)
         assert len(nodes) == 2
-        assert set(found.values()) == {"pass"}
+        assert set(by_case.values()) == {"pass"}
     quantize_dynamic(exported("LSTM", "torchscript", tmp_path), tmp_path / "lstm.onnx", op_types_to_quantize=["LSTM"])
     result = check_model(tmp_path / "lstm.onnx")
     assert [operator for _, operator in result.inconclusive] == ["com.microsoft::DynamicQuantizeLSTM"]

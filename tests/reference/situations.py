@@ -104,19 +104,19 @@ def agreements(
 
 def worst_ratio(node: Node, inputs: Arrays, outputs: Arrays, accuracy: str = "standard") -> float:
     """The largest |error|/radius under the interpretation that explains the outputs best; infinity for other shapes."""
-    found = []
+    worst = []
     for interpretations in Interpretations().alternatives(configure(node, inputs).touched):
         expectations = expect(node, inputs, outputs, accuracy, interpretations)
         if any(outputs[e.output].shape != e.number.value.shape for e in expectations):
             return np.inf
         ratios = [a.worst for a in agreements(node, inputs, outputs, accuracy, interpretations)]
-        found.append(max(ratios, default=0.0))
-        if found[-1] <= 1:
+        worst.append(max(ratios, default=0.0))
+        if worst[-1] <= 1:
             break
-    return min(found)
+    return min(worst)
 
 
 def judged_share(node: Node, inputs: Arrays, outputs: Arrays, accuracy: str = "standard") -> float:
     """The part of all elements that could be judged, by bounds however wide."""
-    found = agreements(node, inputs, outputs, accuracy)
-    return sum(a.judged + a.vague for a in found) / sum(a.elements for a in found)
+    compared = agreements(node, inputs, outputs, accuracy)
+    return sum(a.judged + a.vague for a in compared) / sum(a.elements for a in compared)

@@ -124,8 +124,8 @@ class Browser:
                 (length,) = struct.unpack(">Q", self._bytes(8))
             data += self._bytes(length)
             if first & 128:
-                found: dict[str, Any] = json.loads(data)
-                return found
+                message: dict[str, Any] = json.loads(data)
+                return message
 
     def command(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Give one command and return its answer; events meanwhile are kept. Raises PageError where it is refused."""
@@ -142,13 +142,13 @@ class Browser:
         whole = int.from_bytes(data, "big") ^ int.from_bytes((mask * (len(data) // 4 + 1))[: len(data)], "big")
         self._socket.sendall(b"\x81" + length + mask + whole.to_bytes(len(data), "big"))
         while True:
-            found = self._message()
-            if found.get("id") == self._number:
-                if "error" in found:
-                    raise PageError(f"{method}: {found['error'].get('message')}")
-                answer: dict[str, Any] = found["result"]
+            message = self._message()
+            if message.get("id") == self._number:
+                if "error" in message:
+                    raise PageError(f"{method}: {message['error'].get('message')}")
+                answer: dict[str, Any] = message["result"]
                 return answer
-            self.events.append(found)
+            self.events.append(message)
 
     def js(self, expression: str) -> Any:
         """The value of an expression in the page, awaited. Raises PageError with what it threw."""
@@ -224,16 +224,16 @@ class Browser:
     def complaints(self) -> list[str]:
         """What was thrown or written on the console since the page was opened."""
         self.js("0")  # whatever is under way comes before the answer
-        found = []
+        lines = []
         for event in self.events:
             parameters = event.get("params", {})
             if event["method"] == "Runtime.exceptionThrown":
-                found.append(str(parameters["exceptionDetails"].get("exception", {}).get("description")))
+                lines.append(str(parameters["exceptionDetails"].get("exception", {}).get("description")))
             elif event["method"] == "Log.entryAdded":
-                found.append(str(parameters["entry"]["text"]))
+                lines.append(str(parameters["entry"]["text"]))
             elif event["method"] == "Runtime.consoleAPICalled":
-                found.append(" ".join(str(a.get("value")) for a in parameters["args"]))
-        return found
+                lines.append(" ".join(str(a.get("value")) for a in parameters["args"]))
+        return lines
 
     def requests(self) -> Sequence[str]:
         """The addresses asked for since the page was opened."""

@@ -21,14 +21,14 @@ def test_each_bad_directory_costs_one_line(sample: Path, tmp_path: Path) -> None
     (tmp_path / "file").write_text("x")
     other = write_run(tmp_path / "other", [result("a")], {"schema": 1, "onnxspec": "0.2.0"})
     bad = [tmp_path / "missing", tmp_path / "empty", tmp_path / "file", other]
-    page, said = report(tmp_path / "report", *bad, sample)
-    assert [line.split(": ", 1)[1] for line in said] == [
+    page, lines = report(tmp_path / "report", *bad, sample)
+    assert [line.split(": ", 1)[1] for line in lines] == [
         "no such directory; left out.",
         "holds none of journal.jsonl, results.jsonl and run.json, so it is no run; left out.",
         "not a directory; left out.",
         "holds a run of onnxspec '0.2.0' in form 1, this version reads and writes form 2; left out.",
     ]
-    assert all(" ".join(line.split()) in " ".join(page.whole.split()) for line in said)
+    assert all(" ".join(line.split()) in " ".join(page.whole.split()) for line in lines)
     assert "no (39 of 240 judged)" in page.text("answer")
 
 
@@ -45,8 +45,8 @@ def test_a_killed_run_shows_what_it_has(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", rows, sample_info(rows) | {"complete": False, "cases": 900})
     with (run / "results.jsonl").open("a") as journal:
         journal.write(json.dumps(result("c"))[:40])
-    page, said = report(tmp_path / "report", run)
-    assert [line.split(": ", 1)[1] for line in said] == [
+    page, lines = report(tmp_path / "report", run)
+    assert [line.split(": ", 1)[1] for line in lines] == [
         "results.jsonl:3: no JSON: Expecting ',' delimiter at column 41.",
         "the run did not finish; it has 2 results of 900 cases.",
     ]
@@ -57,19 +57,19 @@ def test_a_last_line_without_its_newline_is_read(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [result("a"), result("b")], None)
     journal = run / "results.jsonl"
     journal.write_text(journal.read_text().rstrip("\n"))
-    page, said = report(tmp_path / "report", run)
+    page, lines = report(tmp_path / "report", run)
     assert unpacked(page.data["runs"][0]) == ["a", "b"]
-    assert said == [f"{run}: run.json is missing, so findings and environment are unknown."]
+    assert lines == [f"{run}: run.json is missing, so findings and environment are unknown."]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[1]", "[" * 100_000, '{"schema": 1', "\x00"])
 def test_a_broken_summary_leaves_the_results(tmp_path: Path, content: str) -> None:
     run = write_run(tmp_path / "run", [result("a", verdict="wrong")], None)
     (run / "run.json").write_text(content)
-    page, said = report(tmp_path / "report", run)
-    assert len(said) == 1
-    assert "run.json cannot be read" in said[0]
-    assert "\n" not in said[0]
+    page, lines = report(tmp_path / "report", run)
+    assert len(lines) == 1
+    assert "run.json cannot be read" in lines[0]
+    assert "\n" not in lines[0]
     assert "Results that are wrong and that no finding names" in page.text("finding-1")
 
 
@@ -77,8 +77,8 @@ def test_results_missing_or_empty(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [], sample_info([]))
     assert report(tmp_path / "report", run)[1] == [f"{run}: there is no result in it."]
     (run / "results.jsonl").unlink()
-    page, said = report(tmp_path / "report", run)
-    assert said == [f"{run}: results.jsonl is missing, so there are no results.", f"{run}: there is no result in it."]
+    page, lines = report(tmp_path / "report", run)
+    assert lines == [f"{run}: results.jsonl is missing, so there are no results.", f"{run}: there is no result in it."]
     assert "There is no result for this target." in page.text("answer")
 
 
@@ -132,9 +132,9 @@ def test_a_value_of_any_type_in_any_field_costs_its_line_or_its_file(tmp_path: P
     whole = result("a", verdict="wrong")
     rows = [whole | {name: value} for name in whole] + [{name: value} for name in whole] + [whole]
     run = write_run(tmp_path / "run", rows, None)
-    page, said = report(tmp_path / "report", run)
+    page, lines = report(tmp_path / "report", run)
     assert "a" in unpacked(page.data["runs"][0])
-    assert any("results.jsonl:" in line for line in said)
+    assert any("results.jsonl:" in line for line in lines)
     info = sample_info([whole])
     entry = info["targets"][0]
     changed = [info | {name: value} for name in info]
@@ -156,9 +156,9 @@ def test_lines_that_are_no_results_are_named(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [result("a"), result("b")], None)
     with (run / "results.jsonl").open("ab") as journal:
         journal.write(b'\n[1]\n\xff\xfe\n{"case": "c"}\n{"case": "c"},{"case": "d"}\nnull\n')
-    page, said = report(tmp_path / "report", run)
+    page, lines = report(tmp_path / "report", run)
     assert unpacked(page.data["runs"][0]) == ["a", "b"]
-    named = [line.removeprefix(f"{run}: results.jsonl:").partition(":")[0] for line in said[1:]]
+    named = [line.removeprefix(f"{run}: results.jsonl:").partition(":")[0] for line in lines[1:]]
     assert named == ["3", "4", "5", "6", "7", "8"]
 
 

@@ -106,10 +106,10 @@ def choose(browser: Browser, name: str, value: str) -> None:
 
 def column(browser: Browser, name: str) -> list[str]:
     """What stands in a column of the rows that are drawn."""
-    found: list[str] = browser.js(
+    cells: list[str] = browser.js(
         f"[...document.querySelectorAll('#grid tbody tr:not(.space) .{name}')].map((cell) => cell.textContent)"
     )
-    return found
+    return cells
 
 
 def test_every_page_opens_from_its_file_and_asks_for_nothing_else(browser: Browser, folder: Path) -> None:
@@ -373,11 +373,11 @@ def test_an_accessibility_checker_finds_nothing(
         browser.open(address)
         browser.js("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
         browser.js(source + "; 0")
-        found: list[dict[str, Any]] = browser.js(
+        violations: list[dict[str, Any]] = browser.js(
             "axe.run(document).then((r) => r.violations.map((v) => ({id: v.id, impact: v.impact,"
             " nodes: v.nodes.slice(0, 3).map((n) => n.html.slice(0, 200) + ' | ' + n.failureSummary)})))"
         )
-        assert found == [], json.dumps(found, indent=1)
+        assert violations == [], json.dumps(violations, indent=1)
 
 
 def test_what_a_runtime_said_never_runs(browser: Browser, tmp_path: Path) -> None:
@@ -423,12 +423,12 @@ def test_a_hundred_thousand_results_do_not_stall(browser: Browser, tmp_path: Pat
 
     def took(action: str) -> float:
         """Milliseconds until what an action changes is drawn."""
-        found: float = browser.js(
+        elapsed: float = browser.js(
             f"(async () => {{ const start = performance.now(); {action};"
             " await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));"
             " return performance.now() - start; }})()".replace("}})()", "})()")
         )
-        return found
+        return elapsed
 
     field = "document.querySelector('#filters [name=q]')"
     assert took("document.getElementById('grid').scrollTop = 1e6") < 500

@@ -146,10 +146,10 @@ def test_every_form_tells_the_same(pair: tuple[str, str], tmp_path: Path) -> Non
     assert RUNNER.invoke(app, ["diff", *pair, "-f", "html", "--out", str(page)]).exit_code == 1
     assert "Worse: 1 broke, 1 mended." in page.read_text(encoding="utf-8")
     plain = RUNNER.invoke(app, ["diff", *pair, "-f", "json"])
-    found = json.loads(plain.stdout)
-    assert found["worse"] is True
-    assert [change["case"] for change in found["targets"][0]["broke"]] == ["a"]
-    assert [change["case"] for change in found["targets"][0]["mended"]] == ["b"]
+    content = json.loads(plain.stdout)
+    assert content["worse"] is True
+    assert [change["case"] for change in content["targets"][0]["broke"]] == ["a"]
+    assert [change["case"] for change in content["targets"][0]["mended"]] == ["b"]
 
 
 def test_nothing_worse_ends_with_0_and_what_cannot_be_read_with_2(pair: tuple[str, str], tmp_path: Path) -> None:

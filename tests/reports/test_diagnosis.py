@@ -36,7 +36,7 @@ def diagnosed(tmp_path: Path) -> Path:
     lengths, clip = "lengths.ignored", "clip.ignored"
     rows = [wrong(f"{op}-a", lengths, op=op, features=["lengths"]) for op in OPERATORS]
     rows += [wrong("both", lengths, clip), wrong("c", clip), wrong("odd"), result("fine")]
-    said = {"status": "implied", "text": "A row of length L has L steps.", "source": "s"}
+    clause = {"status": "implied", "text": "A row of length L has L steps.", "source": "s"}
     own = {"status": "arithmetic", "text": "NaN stays NaN.", "source": "s"}
     ids = [f"{op.lower()}.lengths" for op in OPERATORS]
     named = [f"{op}-a" for op in OPERATORS]
@@ -45,7 +45,7 @@ def diagnosed(tmp_path: Path) -> Path:
         finding("Ignores clip", "wrong", ["c", "both"], fault=clip, clauses=["lstm.clip.gates"]),
         finding("wrong (value)", "wrong", ["odd"], clauses=["lstm.nan"]),
     ]
-    return run_with(tmp_path / "run", rows, findings, **dict.fromkeys(ids, said), **{"lstm.nan": own})
+    return run_with(tmp_path / "run", rows, findings, **dict.fromkeys(ids, clause), **{"lstm.nan": own})
 
 
 def test_a_fault_is_told_with_its_id_its_clause_and_its_condition(diagnosed: Path, tmp_path: Path) -> None:
@@ -67,8 +67,8 @@ def test_what_nothing_explains_is_said_to_be_so(diagnosed: Path, tmp_path: Path)
     third = page.text("finding-3")
     assert "No known fault" in third
     assert "arithmetic: it follows from the format of numbers, and from no document" in third
-    told = "2 known faults together explain 5 of the 6 failing results with numbers to look at"
-    assert f"{told}; nothing explains the other 1." in page.text("answer")
+    sentence = "2 known faults together explain 5 of the 6 failing results with numbers to look at"
+    assert f"{sentence}; nothing explains the other 1." in page.text("answer")
 
 
 def test_a_crash_has_nothing_that_could_be_explained(tmp_path: Path) -> None:

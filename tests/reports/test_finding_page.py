@@ -79,12 +79,12 @@ def test_its_files_travel_with_the_report(shown: Path, tmp_path: Path) -> None:
 
 def test_the_first_page_leads_to_every_finding_and_back(shown: Path, tmp_path: Path) -> None:
     out = tmp_path / "report"
-    found = pages(out, shown)
+    opened = pages(out, shown)
     first = Page(out / "index.html")
     links = {str(a["href"]) for a in first.all("a") if str(a["href"]).startswith("findings/")}
     assert links == {f"findings/{path.name}" for path in (out / "findings").glob("*.html")}
     ids = {str(attrs.get("id")) for _, attrs in first.elements}
-    for number, page in enumerate(found, 1):
+    for number, page in enumerate(opened, 1):
         back = [str(attrs["href"]) for attrs in page.all("a")]
         assert f"../index.html#finding-{number}" in back
         assert f"finding-{number}" in ids
@@ -121,10 +121,10 @@ def test_a_larger_case_stands_beside_a_tiny_one(sample: Path, tmp_path: Path) ->
 def test_the_same_finding_on_two_targets_has_one_page(shown: Path, tmp_path: Path) -> None:
     second = tmp_path / "second"
     shutil.copytree(shown, second)
-    found = pages(tmp_path / "report", shown, second)
-    assert len(found) == 4
-    assert "The smallest case on onnxruntime in run" in found[0].whole
-    assert "The smallest case on onnxruntime in second" in found[0].whole
+    opened = pages(tmp_path / "report", shown, second)
+    assert len(opened) == 4
+    assert "The smallest case on onnxruntime in run" in opened[0].whole
+    assert "The smallest case on onnxruntime in second" in opened[0].whole
     assert (tmp_path / "report" / "findings" / "files" / "01-2" / "script.py").is_file()
 
 

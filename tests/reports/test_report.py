@@ -72,13 +72,13 @@ def unpacked(run: dict[str, Any]) -> list[str]:
 
 
 def report(out: Path, *runs: Path) -> tuple[Page, list[str]]:
-    said: list[str] = []
-    return Page(write_report(runs, out, warn=said.append)), said
+    messages: list[str] = []
+    return Page(write_report(runs, out, warn=messages.append)), messages
 
 
 def test_a_stranger_reads_what_was_tested_and_what_does_not_hold(sample: Path, tmp_path: Path) -> None:
-    page, said = report(tmp_path / "report", sample)
-    assert said == []
+    page, messages = report(tmp_path / "report", sample)
+    assert messages == []
     answer = page.text("answer")
     assert "onnxruntime 1.31.1 on LSTM" in answer
     assert "Fails 39 of 240 (16 %), 3 new" in answer
@@ -201,8 +201,8 @@ def test_without_feature_groups_the_clauses_give_them(tmp_path: Path) -> None:
 def test_several_runs_stand_side_by_side(sample: Path, tmp_path: Path) -> None:
     other = sample_results("onnx-reference")
     second = write_run(tmp_path / "second", other, sample_info(other, "onnx-reference"))
-    page, said = report(tmp_path / "report", sample, second)
-    assert said == []
+    page, messages = report(tmp_path / "report", sample, second)
+    assert messages == []
     assert page.data["subjects"] == ["onnxruntime", "onnx-reference"]
     assert "onnxruntime 1.31.1 and onnx-reference 1.31.1 on LSTM" in page.text("title")
     features = [attrs for attrs in page.all("th") if attrs.get("scope") == "rowgroup"]
@@ -221,8 +221,8 @@ def test_runs_of_other_cases_are_said_not_to_compare(sample: Path, tmp_path: Pat
     rows = [result("a")]
     smoke = write_run(tmp_path / "smoke", rows, sample_info(rows) | {"profile": "smoke"})
     changed = write_run(tmp_path / "changed", rows, sample_info(rows) | {"digests": {"LSTM-14": "0" * 64}})
-    _, said = report(tmp_path / "report", sample, smoke, changed)
-    assert said == [
+    _, messages = report(tmp_path / "report", sample, smoke, changed)
+    assert messages == [
         "smoke: profile smoke, but run has core; their counts do not compare.",
         "changed: its cases for LSTM-14 are not those of run; their counts do not compare.",
     ]

@@ -29,7 +29,7 @@ def test_columns_hold_what_the_results_say() -> None:
     columns = columns_of(read(rows))
     assert len(columns) == len(rows)
     for place, row in enumerate(rows):
-        kind, about = columns.kinds[columns.kind_of[place]], columns.abouts[columns.about_of[place]]
+        kind, labels = columns.kinds[columns.kind_of[place]], columns.abouts[columns.about_of[place]]
         for name in ("op", "domain", "version", "type", "target", "verdict", "expected"):
             assert getattr(kind, name) == row[name], name
         assert (kind.reason, list(kind.flags), list(kind.diagnosis)) == (
@@ -37,7 +37,7 @@ def test_columns_hold_what_the_results_say() -> None:
             row["flags"],
             row["diagnosis"],
         )
-        assert (list(about.clauses), list(about.features)) == (row["clauses"], row["features"])
+        assert (list(labels.clauses), list(labels.features)) == (row["clauses"], row["features"])
         assert columns.case[place] == row["case"]
         assert columns.worst[place] == (-1 if row["worst"] is None else row["worst"])
         assert columns.seconds[place] == row["seconds"]

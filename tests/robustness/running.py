@@ -12,15 +12,15 @@ _LONG = 60.0  # seconds in which a machine under any load ends a process that wa
 
 def processes_with(mark: str) -> list[int]:
     """Ids of processes in whose command or environment a text stands, and that have not ended."""
-    found = []
+    ids = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
             command = (place / "cmdline").read_bytes()
             if command and mark.encode() in command + b"\0" + (place / "environ").read_bytes():
-                found.append(int(place.name))
+                ids.append(int(place.name))
         except OSError:
             continue
-    return found
+    return ids
 
 
 def gone(mark: str) -> bool:

@@ -225,9 +225,9 @@ class Adapter:
 
 def test_folders_below_the_deepest_are_told_once(tmp_path: Path) -> None:
     deep(tmp_path / "d")
-    told: list[str] = []
-    assert probe_directories([tmp_path], told.append) == []
-    assert told == [f"d: lies {DEPTH} folders deep, and nothing is looked for below"]
+    messages: list[str] = []
+    assert probe_directories([tmp_path], messages.append) == []
+    assert messages == [f"d: lies {DEPTH} folders deep, and nothing is looked for below"]
 
 
 @given(st.integers(0, 1 << 66), st.lists(st.integers(0, 1 << 40), max_size=5))
@@ -266,10 +266,10 @@ def test_a_directory_of_mutated_bytes_is_read_or_refused(tmp_path: Path, data: s
         at = data.draw(st.integers(0, len(content)))
         content[at : at + data.draw(st.integers(0, 4))] = data.draw(st.binary(max_size=12))
     path.write_bytes(content)
-    told: list[str] = []
-    probes = probe_directories([folder], told.append)
-    assert len(probes) + len(told) == 1
-    assert all(line.isprintable() for line in told)
+    messages: list[str] = []
+    probes = probe_directories([folder], messages.append)
+    assert len(probes) + len(messages) == 1
+    assert all(line.isprintable() for line in messages)
     if probes:
         assert read_directory(folder).model
 

@@ -67,12 +67,12 @@ def test_options_of_the_interpreter(
 
 def test_faults_have_their_words_without_docstrings(tmp_path: Path, kin: dict[str, str]) -> None:
     script = "from onnxspec.reference import FAULTS; print(sum(map(len, (d.summary for d in FAULTS.values()))))"
-    found = [
+    runs = [
         subprocess.run([sys.executable, *options, "-c", script], env=kin, capture_output=True, text=True, check=True)
         for options in ((), ("-OO",))
     ]
-    assert found[0].stdout == found[1].stdout
-    assert int(found[0].stdout) > 1000
+    assert runs[0].stdout == runs[1].stdout
+    assert int(runs[0].stdout) > 1000
 
 
 ENVIRONMENTS: dict[str, Mapping[str, str | None]] = {

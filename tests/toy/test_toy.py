@@ -62,9 +62,9 @@ def test_it_is_listed_run_judged_diagnosed_and_reported(targets: Path, tmp_path:
     out = tmp_path / "run"
     both = ("--target", "right", "--target", "wrong", "--targets-file", targets)
     command("run", "--op", "Leaky", *both, "--out", out, code=1)
-    found = results(out)
+    rows = results(out)
     forbidden = next(id for id in ids if "illegal" in id)
-    for (target, case), row in found.items():
+    for (target, case), row in rows.items():
         assert (row["domain"], row["op"], row["version"]) == ("toy.example", "Leaky", 1)
         if case == forbidden:
             assert (row["verdict"], row["diagnosis"]) == ("not-rejected", ["leaky.accepts.decay"])
@@ -73,7 +73,7 @@ def test_it_is_listed_run_judged_diagnosed_and_reported(targets: Path, tmp_path:
         else:
             assert (row["verdict"], row["diagnosis"]) == ("wrong", ["leaky.start.one"])
             assert row["clause"] == "leaky.equations"
-    assert len(found) == 10
+    assert len(rows) == 10
     assert "Starts from one" in (out / "report" / "index.html").read_text(encoding="utf-8")
     shown = command("explain", ids[2], "--target", "wrong", "--targets-file", targets)
     assert "leaky.start.one: Starts from one." in shown
@@ -82,9 +82,9 @@ def test_it_is_listed_run_judged_diagnosed_and_reported(targets: Path, tmp_path:
 
 
 def test_it_is_proved(tmp_path: Path) -> None:
-    told = command("prove", "--op", "Leaky", "-j", "1", "--out", tmp_path / "proof.csv", code=1)
+    printed = command("prove", "--op", "Leaky", "-j", "1", "--out", tmp_path / "proof.csv", code=1)
     # One forbidden model catches what takes it, where two are asked for; all else is caught.
-    assert "leaky.start.one" in told
+    assert "leaky.start.one" in printed
     rows = (tmp_path / "proof.csv").read_text().splitlines()[1:]
     assert {row.split(",")[0]: int(row.split(",")[5]) >= 1 for row in rows} == dict.fromkeys(
         ("leaky.start.one", "leaky.decay.ignored", "leaky.accepts.decay"), True

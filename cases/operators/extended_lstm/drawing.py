@@ -113,6 +113,6 @@ def _affine(name: str) -> SearchStrategy[Affine | None]:
     exponents = st.one_of(st.just(-15), st.integers(*_USUAL), st.integers(*_RARE))
     scales = st.builds(lambda m, e: float(np.float32(m * 2.0**e)), few | any_, exponents)
     zero_points = st.sampled_from(_ZERO_POINTS) | st.integers(0, HIGHEST)
-    found: SearchStrategy[Affine | None] = st.just(_PLAIN) | st.tuples(scales, zero_points)
+    affines: SearchStrategy[Affine | None] = st.just(_PLAIN) | st.tuples(scales, zero_points)
     # Most runtimes take a quantized Y only.
-    return st.none() | st.just(_PLAIN) | st.tuples(scales, zero_points) if name == "y" else found
+    return st.none() | st.just(_PLAIN) | st.tuples(scales, zero_points) if name == "y" else affines

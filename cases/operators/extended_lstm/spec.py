@@ -149,14 +149,14 @@ class ExtendedSpec:
     @cached_property
     def attributes(self) -> Mapping[str, Any]:
         """The node's, as they are written down; of a forbidden model, before its violation."""
-        found: dict[str, Any] = {"direction": "bidirectional"}
-        found |= {"hidden_size": self.H} if self.hidden_size else {}
-        found |= {"input_forget": 0, "layout": 0} if self.explicit else {}
+        attributes: dict[str, Any] = {"direction": "bidirectional"}
+        attributes |= {"hidden_size": self.H} if self.hidden_size else {}
+        attributes |= {"input_forget": 0, "layout": 0} if self.explicit else {}
         for name in "xwrby":
             affine = getattr(self, name)
             if affine is not None:
-                found |= {f"{name}_scale": affine[0], f"{name}_zero_point": affine[1]}
-        return MappingProxyType(found)
+                attributes |= {f"{name}_scale": affine[0], f"{name}_zero_point": affine[1]}
+        return MappingProxyType(attributes)
 
     def inputs(self, run: int = 0) -> dict[str, Array]:
         """The inputs by formal name, float32. `run` is 0 for the case's own, others for what runs before."""
@@ -257,24 +257,24 @@ class ExtendedSpec:
     @cached_property
     def features(self) -> frozenset[str]:
         """What the case contains, as the clause table and files of expected failures name it."""
-        found = {f"about-{self.about}", self.weights, "quantized-output" if self.y is not None else "float-output"}
+        features = {f"about-{self.about}", self.weights, "quantized-output" if self.y is not None else "float-output"}
         sizes = (self.T, self.N, self.I, self.H)
-        found |= {"size-one"} if 1 in (self.T, self.I, self.H) else set()
-        found |= {"size-zero"} if 0 in sizes else set()
-        found |= {"several-rows"} if self.N > 1 else set()
-        found |= {"rerun"} if self.reruns != "none" else set()
-        found |= {"old-domain"} if self.old else set()
-        found |= set() if self.bias else {"bias-absent"}
-        found |= set() if self.hidden_size else {"hidden-size-absent"}
-        found |= {"near-tie"} if self.data == "ties" else set()
-        found |= {"nonfinite"} if self.data in ("inf", "nan") else set()
+        features |= {"size-one"} if 1 in (self.T, self.I, self.H) else set()
+        features |= {"size-zero"} if 0 in sizes else set()
+        features |= {"several-rows"} if self.N > 1 else set()
+        features |= {"rerun"} if self.reruns != "none" else set()
+        features |= {"old-domain"} if self.old else set()
+        features |= set() if self.bias else {"bias-absent"}
+        features |= set() if self.hidden_size else {"hidden-size-absent"}
+        features |= {"near-tie"} if self.data == "ties" else set()
+        features |= {"nonfinite"} if self.data in ("inf", "nan") else set()
         if self.data in ("inf", "far") or any(f > 1 and n != "Y" for n, f in self.fill):
-            found.add("saturating-input")
+            features.add("saturating-input")
         if self.y is not None and min(self.y[1], HIGHEST - self.y[1]) * self.y[0] < 0.999:
-            found.add("saturating-output")
+            features.add("saturating-output")
         if self.illegal:
-            found |= {"illegal", f"illegal:{extended_violation(self.illegal).feature}"}
-        return frozenset(found)
+            features |= {"illegal", f"illegal:{extended_violation(self.illegal).feature}"}
+        return frozenset(features)
 
     @property
     def spoils(self) -> bool:
@@ -287,8 +287,8 @@ class ExtendedSpec:
     def id(self) -> str:
         """A stable, readable name that is a safe file name."""
         shape = f"T{self.T}N{self.N}I{self.I}H{self.H}"
-        about = f"illegal-{self.illegal}" if self.illegal else self.about
-        return f"extendedlstm-{VERSION}.float32.{about}.{shape}.{self.digest[:6]}"
+        subject = f"illegal-{self.illegal}" if self.illegal else self.about
+        return f"extendedlstm-{VERSION}.float32.{subject}.{shape}.{self.digest[:6]}"
 
     @cached_property
     def digest(self) -> str:

@@ -119,7 +119,7 @@ class Entry:
             and (not self.clauses or any(fnmatchcase(failure.clause or "", pattern) for pattern in self.clauses))
             and (
                 not self.faults
-                or any(fnmatchcase(found, pattern) for found in failure.diagnosis for pattern in self.faults)
+                or any(fnmatchcase(fault, pattern) for fault in failure.diagnosis for pattern in self.faults)
             )
             and self.covers(probe)
         )
@@ -178,8 +178,8 @@ def _parse(text: str, place: str, *, own: bool = False) -> tuple[dict[str, str],
             line = line_of(text, ("expected", number, key)) or line_of(text, ("expected", number))
             where = place if line is None else f"{place}:{line}"
             raise ExpectedFailureError(f"{where}: entry {number + 1}: {complaint}") from None
-        about = {"program": header.get("program", ""), "runtime": entry.runtime or header.get("runtime", "")}
-        entries.append(replace(entry, **about))
+        software = {"program": header.get("program", ""), "runtime": entry.runtime or header.get("runtime", "")}
+        entries.append(replace(entry, **software))
     if former:
         warnings.warn(f"{place} has words of onnxspec 0.2, read: {'; '.join(former)}", FormerWords, stacklevel=2)
     return header, tuple(entries)
@@ -226,8 +226,8 @@ def _require_names(row: Mapping[str, Any]) -> None:
 def _features(op: str) -> tuple[str, ...]:
     """All that a case of an operator can have: of a profile, wrapped, or a directory."""
     wrapped = {"wrapped", *(f"wrapped-{name}" for name in WRAPS)}
-    found = frozenset(wrapped).union(*(family_of(op).all_features(op, version) for version in versions_of(op)))
-    return tuple(sorted(found))
+    features = frozenset(wrapped).union(*(family_of(op).all_features(op, version) for version in versions_of(op)))
+    return tuple(sorted(features))
 
 
 @cache
@@ -290,7 +290,7 @@ def matching(entries: Iterable[Entry], probe: Probe, said: Judgement | Result | 
 
 def stale(entries: Iterable[Entry], outcomes: Iterable[tuple[Probe, Verdict | Result | Failure]]) -> list[Entry]:
     """Entries that cover cases that ran, none of which fails as expected any more. What was refused says nothing."""
-    seen = ((probe, Failure.of(said)) for probe, said in outcomes)
+    seen = ((probe, Failure.of(outcome)) for probe, outcome in outcomes)
     ran = [(probe, f) for probe, f in seen if f.verdict not in DECLINED | UNTRIED]
     return [
         entry

@@ -117,8 +117,8 @@ def _settled(options: dict[str, Any]) -> dict[str, Any]:
 def _reason(text: str) -> str:
     """What OpenVINO says without the places in its sources and without the nodes that it has made of the model's:
     both differ from case to case, and the reason stands behind them."""
-    told = re.sub(r"END: node: .*? CALLBACK HAS THROWN:\s*", "", text, flags=re.DOTALL)
-    lines = [line.strip() for line in told.splitlines()]
+    message = re.sub(r"END: node: .*? CALLBACK HAS THROWN:\s*", "", text, flags=re.DOTALL)
+    lines = [line.strip() for line in message.splitlines()]
     return " ".join(line for line in lines if line and not line.startswith("Exception from ")) or text
 
 

@@ -30,8 +30,8 @@ class Adapter:
     def __init__(self, options: dict[str, Any]) -> None:
         settings = runtime.settled(options, {**OWN, **runtime.DEFAULTS})
         if settings["provider"] != runtime.CPU:
-            told = "AMD Quark's kernels for the CPU are what this target runs, not those of {}"
-            raise ValueError(told.format(settings["provider"]))
+            message = "AMD Quark's kernels for the CPU are what this target runs, not those of {}"
+            raise ValueError(message.format(settings["provider"]))
         self.library = quark_library.quark_library(**{key: settings.pop(key) for key in OWN})
         settings["custom_op_libraries"] = [*settings["custom_op_libraries"], self.library.path]
         self._runtime = runtime.Adapter(settings)

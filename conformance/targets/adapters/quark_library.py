@@ -95,21 +95,21 @@ def quark_library(library: str = "", package: str = "", compiler: str = "", cach
         path = Path(library).expanduser()
         if not path.is_file():
             raise NoLibrary(f"there is no file {path}: option library names AMD Quark's custom-op library")
-        found = Library(str(path.resolve()), "given", "", "")
-        _try(found, cache, 0)
-        return found
+        chosen = Library(str(path.resolve()), "given", "", "")
+        _try(chosen, cache, 0)
+        return chosen
     folder = _package_folder(package or os.environ.get("ONNXSPEC_QUARK_PACKAGE", ""))
     version = _version_of(folder)
     api = _api_of(folder / _FOLDER)
     shipped = _shipped(folder / _FOLDER)
     if shipped is not None:
-        found = Library(str(shipped), "shipped", version, "")
-        _try(found, cache, api)
-        return found
+        chosen = Library(str(shipped), "shipped", version, "")
+        _try(chosen, cache, api)
+        return chosen
     _refuse_older(_onnxruntime_version(), api)
-    found = _built(folder / _FOLDER, version, compiler, _cache_folder(cache))
-    _try(found, cache, api)
-    return found
+    chosen = _built(folder / _FOLDER, version, compiler, _cache_folder(cache))
+    _try(chosen, cache, api)
+    return chosen
 
 
 def _package_folder(package: str) -> Path:
@@ -134,8 +134,8 @@ def _version_of(folder: Path) -> str:
         text = (folder / "version.py").read_text(encoding="utf-8")
     except OSError:
         return ""
-    found = re.search(r"__version__\s*=\s*['\"]([^'\"]+)", text)
-    return found.group(1) if found else ""
+    match = re.search(r"__version__\s*=\s*['\"]([^'\"]+)", text)
+    return match.group(1) if match else ""
 
 
 def _shipped(folder: Path) -> Path | None:
@@ -148,32 +148,32 @@ def _shipped(folder: Path) -> Path | None:
 
 def _headers(folder: Path) -> list[Path]:
     """Folders of headers, in the order in which they are searched."""
-    found = [folder / "include", folder / "src"]
+    folders = [folder / "include", folder / "src"]
     for runtime in sorted((folder / "include").glob("onnxruntime-*")):
-        found += [runtime / "onnxruntime", runtime / "onnxruntime" / "core" / "session"]
-    return found + sorted((folder / "include").glob("gsl-*"))
+        folders += [runtime / "onnxruntime", runtime / "onnxruntime" / "core" / "session"]
+    return folders + sorted((folder / "include").glob("gsl-*"))
 
 
 def _api_of(folder: Path) -> int:
     """The version of onnxruntime's C interface that the sources ask for; 0 where that cannot be read."""
     for header in sorted((folder / "include").glob("onnxruntime-*/**/onnxruntime_c_api.h")):
-        found = re.search(r"#define ORT_API_VERSION (\d+)", header.read_text(encoding="utf-8", errors="replace"))
-        if found:
-            return int(found.group(1))
+        match = re.search(r"#define ORT_API_VERSION (\d+)", header.read_text(encoding="utf-8", errors="replace"))
+        if match:
+            return int(match.group(1))
     return 0
 
 
 def _built(folder: Path, version: str, compiler: str, cache: Path) -> Library:
     missing = [name for name in _SOURCES if not (folder / name).is_file()]
     if missing:
-        said = f"{PACKAGE} {version}".strip()
-        raise NoLibrary(f"{said} in {folder} has no {missing[0]}; tested with {TESTED}: {_INSTALL}")
+        identity = f"{PACKAGE} {version}".strip()
+        raise NoLibrary(f"{identity} in {folder} has no {missing[0]}; tested with {TESTED}: {_INSTALL}")
     command = _compiler(compiler)
-    said = _said_of_itself(command)
-    path = cache / f"custom_ops-{version or 'unknown'}-{_digest(folder, command, said)[:16]}{_SUFFIX}"
+    identity = _said_of_itself(command)
+    path = cache / f"custom_ops-{version or 'unknown'}-{_digest(folder, command, identity)[:16]}{_SUFFIX}"
     if not path.is_file():
         _compile(folder, command, path)
-    return Library(str(path), "built", version, said)
+    return Library(str(path), "built", version, identity)
 
 
 def _compiler(wanted: str) -> list[str]:
@@ -195,10 +195,10 @@ def _compiler(wanted: str) -> list[str]:
 
 def _said_of_itself(command: list[str]) -> str:
     try:
-        said = subprocess.run([*command, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        done = subprocess.run([*command, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:
         raise NoLibrary(f"the compiler {shlex.join(command)} does not run: {error}") from None
-    return said.stdout.decode("utf-8", "replace").partition("\n")[0].strip()
+    return done.stdout.decode("utf-8", "replace").partition("\n")[0].strip()
 
 
 def _digest(folder: Path, command: list[str], said: str) -> str:
@@ -265,8 +265,8 @@ def _onnxruntime_version() -> str:
 
 def _refuse_older(version: str, api: int) -> None:
     """onnxruntime gives older libraries their interface, but not newer ones, which then crash at registration."""
-    found = re.match(r"1\.(\d+)", version)
-    if found and int(found.group(1)) < api:
+    match = re.match(r"1\.(\d+)", version)
+    if match and int(match.group(1)) < api:
         raise NoLibrary(
             f"AMD Quark's library needs onnxruntime 1.{api} or newer, and {sys.executable} has {version}, in which it "
             f"crashes at registration: pip install 'onnxruntime>=1.{api}'"
@@ -297,15 +297,15 @@ def _try(found: Library, cache: str, api: int) -> None:
                 pass  # then it is tried again next time
         return
     version = lines[0] if lines else ""
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    errors = done.stderr.decode("utf-8", "replace").strip().splitlines()
     if not version:
-        raise NoLibrary(f"onnxruntime cannot be imported by {sys.executable}: {said[-1] if said else 'it crashed'}")
+        raise NoLibrary(f"onnxruntime cannot be imported by {sys.executable}: {errors[-1] if errors else 'it crashed'}")
     _refuse_older(version, api)
-    asked = re.search(r"requested API version \[(\d+)\]", " ".join(said))
+    asked = re.search(r"requested API version \[(\d+)\]", " ".join(errors))
     if asked:
         _refuse_older(version, int(asked.group(1)))
     how = f"crashes at registration (signal {-done.returncode})" if done.returncode < 0 else "cannot be registered"
-    reason = f": {said[-1][:300]}" if said else ""
+    reason = f": {errors[-1][:300]}" if errors else ""
     fix = (
         "build it again for this onnxruntime"
         if found.origin == "given"

@@ -65,8 +65,8 @@ def last_position(compute: Compute, c: Computation) -> Outputs:
     lengths = c.configuration.lengths
 
     def last(states: Array) -> Array:
-        found = Y[np.maximum(lengths - 1, 0), :, np.arange(len(lengths))].swapaxes(0, 1)
-        return np.where((lengths > 0)[:, np.newaxis], found, states)
+        final = Y[np.maximum(lengths - 1, 0), :, np.arange(len(lengths))].swapaxes(0, 1)
+        return np.where((lengths > 0)[:, np.newaxis], final, states)
 
     return with_outputs(c, outputs, states=last, names=("Y_h",))
 

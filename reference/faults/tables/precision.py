@@ -38,8 +38,8 @@ def _with_operands(c: Computation, rounding: Callable[[Array], Array]) -> Comput
 def _by_kernel(compute: Compute, c: Computation, style: Style, form: Format) -> Outputs:
     """The outputs as a kernel for tensors of that format computes them."""
     kernel = Kernel(style, form)
-    found = collect(c.configuration, trace(c, kernel, reported(c, compute.observed)), kernel)
-    return {name: kernel.stored(array).astype(np.float64) for name, array in found.items()}
+    outputs = collect(c.configuration, trace(c, kernel, reported(c, compute.observed)), kernel)
+    return {name: kernel.stored(array).astype(np.float64) for name, array in outputs.items()}
 
 
 @fault("precision.tf32-operands", clause="equations", types=WIDE, structural=False, layer="operands")

@@ -279,8 +279,8 @@ def expect_extended(
     judge = Judge(node, arithmetic, state, stages)
     with np.errstate(over="ignore", invalid="ignore"):
         seen = stages.seen(observed.astype(np.float64))
-        found = judge.bounding.concatenate([judge.direction(d, seen[:, d])[:, np.newaxis] for d in range(2)], 1)
-    return stages.placed(found)
+        bounded = judge.bounding.concatenate([judge.direction(d, seen[:, d])[:, np.newaxis] for d in range(2)], 1)
+    return stages.placed(bounded)
 
 
 class Judge:
@@ -328,10 +328,10 @@ class Judge:
     def input_sums(self, d: int, order: slice) -> Any:
         """Xt*(W^T) + Wb of every step, in processing order: (T, N, 4H)."""
         t, own, rows = self.tensors, self.stages.weights[d], 4 * self.node.H
-        found: Any = self._product(t["X"][order], t["W"][own])
+        sums: Any = self._product(t["X"][order], t["W"][own])
         if "B" in t:
-            return found + self._bias(replace(t["B"][own][:rows], value=self._biases(d)[0]))
-        return found + self.exact(self._biases(d)[0]) if self.stages.absent_bias else found
+            return sums + self._bias(replace(t["B"][own][:rows], value=self._biases(d)[0]))
+        return sums + self.exact(self._biases(d)[0]) if self.stages.absent_bias else sums
 
     def hidden_sums(self, d: int, before: Operand, unsure: Any = 0.0) -> Any:
         """Ht-1*(R^T) + Rb of the states before each step.
@@ -340,10 +340,10 @@ class Judge:
             What the product may be off by beside what it costs for the levels of these states.
         """
         t, own, rows = self.tensors, self.stages.weights[d], 4 * self.node.H
-        found: Any = self._product(before, t["R"][own])
+        sums: Any = self._product(before, t["R"][own])
         if self.fixed:
-            found = replace(found, error=found.error + unsure)
-        return found + self._bias(replace(t["B"][own][rows:], value=self._biases(d)[1])) if "B" in t else found
+            sums = replace(sums, error=sums.error + unsure)
+        return sums + self._bias(replace(t["B"][own][rows:], value=self._biases(d)[1])) if "B" in t else sums
 
     def walk(self, input_sums: Any, hidden_sums: Any, cell: Bounded) -> tuple[Any, ...]:
         """Ht and Ct after every step, from the sums and the cell state before the first."""

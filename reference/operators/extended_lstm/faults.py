@@ -67,11 +67,11 @@ def _infinity_lowest(stages: Stages) -> Stages:
     below = stages.quantized
 
     def quantized(name: str, affine: Affine, array: NDArray[Any]) -> Operand:
-        found = below(name, affine, array)
+        operand = below(name, affine, array)
         far = ~(np.abs(array.astype(np.float64) / affine.scale) < 2.0**63)
         least = Operand.from_levels(affine, np.zeros(array.shape))
-        parts = {n: np.where(far, getattr(least, n), getattr(found, n)) for n in ("value", "centred", "radius")}
-        return replace(found, **parts)
+        parts = {n: np.where(far, getattr(least, n), getattr(operand, n)) for n in ("value", "centred", "radius")}
+        return replace(operand, **parts)
 
     return replace(stages, quantized=quantized)
 
@@ -82,8 +82,8 @@ def _zero_point_ignored(stages: Stages) -> Stages:
     below = stages.quantized
 
     def quantized(name: str, affine: Affine, array: NDArray[Any]) -> Operand:
-        found = below(name, affine, array)
-        return replace(found, value=found.centred * affine.scale, centre=0)
+        operand = below(name, affine, array)
+        return replace(operand, value=operand.centred * affine.scale, centre=0)
 
     return replace(stages, quantized=quantized)
 
@@ -94,8 +94,8 @@ def _signed(stages: Stages) -> Stages:
     below = stages.quantized
 
     def quantized(name: str, affine: Affine, array: NDArray[Any]) -> Operand:
-        found = below(name, affine, array)
-        return Operand.from_levels(affine, np.minimum(found.centred + 32768, 32767), found.radius)
+        operand = below(name, affine, array)
+        return Operand.from_levels(affine, np.minimum(operand.centred + 32768, 32767), operand.radius)
 
     return replace(stages, quantized=quantized)
 
@@ -106,8 +106,8 @@ def _bytes(stages: Stages) -> Stages:
     below = stages.quantized
 
     def quantized(name: str, affine: Affine, array: NDArray[Any]) -> Operand:
-        found = below(name, affine, array)
-        return Operand.from_levels(affine, np.floor((found.centred + 32768) / 256) * 256)
+        operand = below(name, affine, array)
+        return Operand.from_levels(affine, np.floor((operand.centred + 32768) / 256) * 256)
 
     return replace(stages, quantized=quantized)
 
@@ -184,14 +184,14 @@ def _by_factors(sums: Sums, kind: str) -> Array:
         factor = Factor.of(unit)
         if _kind(factor, terms) == kind:
             levels = np.rint(products).astype(np.int64)
-            found = factor.times(shifted(levels.copy(), terms, _INT32), terms)
-            total += found / _ONE - products * exact
+            scaled = factor.times(shifted(levels.copy(), terms, _INT32), terms)
+            total += scaled / _ONE - products * exact
         if w.centre:
             slope = Factor.of(unit * w.centre)
             # Of a negative number the lost sign is the right one.
             if _kind(slope) == kind and not (kind == "sign" and w.centre < 0):
-                found = slope.times(np.rint(tilt / -w.centre).astype(np.int64))
-                total += -found / _ONE - tilt * exact
+                scaled = slope.times(np.rint(tilt / -w.centre).astype(np.int64))
+                total += -scaled / _ONE - tilt * exact
     return total
 
 

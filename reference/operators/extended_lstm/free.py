@@ -38,7 +38,7 @@ def _direction(judge: Judge, d: int) -> Bounded:
     input_sums = judge.input_sums(d, order)
     zeros = np.zeros((node.N, node.H))
     before, cell = _operand(judge, judge.exact(zeros), judge.exact(zeros)), judge.exact(zeros)
-    found = []
+    states = []
     doubt = np.zeros((node.N, 1), bool)
     for step in range(node.T):
         here = slice(step, step + 1)
@@ -46,10 +46,10 @@ def _direction(judge: Judge, d: int) -> Bounded:
         hidden, cells = judge.walk(input_sums[here], hidden_sums, cell)
         shown = judge.shown(hidden)
         doubt = doubt | (np.zeros_like(doubt) if shown.doubt is None else shown.doubt[0].any(-1, keepdims=True))
-        found.append(replace(shown, doubt=np.broadcast_to(doubt, shown.value.shape)))
+        states.append(replace(shown, doubt=np.broadcast_to(doubt, shown.value.shape)))
         cell = cells[0]
         before = _operand(judge, hidden[0], shown[0])
-    whole: Bounded = judge.bounding.concatenate(found, 0)
+    whole: Bounded = judge.bounding.concatenate(states, 0)
     return whole[order]
 
 

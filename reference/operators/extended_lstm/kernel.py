@@ -278,11 +278,11 @@ def foundations(
     always rests on the C library's tanhf, and on multiplication and addition not being fused (x86-64 without FMA).
     """
     _check_shapes(X, W, R, B, parameters.hidden_size)
-    found = set()
+    undefined = set()
     with np.errstate(all="ignore"):
         for name, array in zip("xwrb", (X, W, R, B), strict=True):
             if not (np.abs(array / parameters.scales[name]) < 2.0**63).all():
-                found.add("conversion")
+                undefined.add("conversion")
     work = _Work.of(X, W, R, B, parameters)
     plan = work.plan
     for factor, terms in (
@@ -292,17 +292,17 @@ def foundations(
         (plan.hidden_tilt, 0),
     ):
         if factor.power == NO_POWER and factor != ZERO:
-            found.add("conversion")
+            undefined.add("conversion")
         elif factor != ZERO and not 0 <= factor.power - terms <= factor.power <= 30:
-            found.add("shift")
+            undefined.add("shift")
     if plan.out_power == NO_POWER:
-        found.add("conversion")
+        undefined.add("conversion")
     elif not (-FRACTION_BITS <= plan.out_power <= 31 - FRACTION_BITS):
-        found.add("shift")
+        undefined.add("shift")
     sums = work.pre_activations(work.walk(tanhf))
     if sums.size and (sums.min() < _INT32[0] or sums.max() > _INT32[1]):
-        found.add("overflow")
-    return frozenset(found)
+        undefined.add("overflow")
+    return frozenset(undefined)
 
 
 def _check_shapes(X: Any, W: Any, R: Any, B: Any, H: int) -> None:

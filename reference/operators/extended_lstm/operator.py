@@ -140,7 +140,7 @@ class _ExtendedLSTM(Operator):
         observed = {} if reported is None else {"Y": reported}
         (must,) = self.expect(node, inputs, observed, interpretations=interpretations)
         forward = np.broadcast_to(np.arange(resolved.T)[:, np.newaxis], (resolved.T, resolved.N))
-        found = []
+        steps = []
         for d, direction in enumerate(resolved.directions):
             positions = forward[::-1] if d else forward
             expected = must.number.value[positions[:, :1], d, np.arange(resolved.N)] / unit
@@ -148,8 +148,8 @@ class _ExtendedLSTM(Operator):
             if reported is not None:
                 got = reported.astype(np.float64)[positions[:, :1], d, np.arange(resolved.N)] / unit
                 values = {"got_levels": got, **values, "off_by": got - expected}
-            found.append(Steps(direction, positions, np.full(resolved.N, resolved.T), values))
-        return tuple(found)
+            steps.append(Steps(direction, positions, np.full(resolved.N, resolved.T), values))
+        return tuple(steps)
 
     def remarks(self, node: Node, runs: Sequence[Run], interpretations: Mapping[str, str]) -> tuple[str, ...]:
         """Whether all is what the shipped kernel gives, and whether states are fed back as they were computed."""

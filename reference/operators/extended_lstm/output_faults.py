@@ -53,13 +53,13 @@ def _one_up(stages: Stages) -> Stages:
         return below(Affine(y.scale, y.zero_point + 1), hidden) + y.scale
 
     def state(h: Operand) -> Operand:
-        found = before(h)
-        if found.centre >= 0 or not len(found.value):
-            return found
-        value, centred = found.value.copy(), found.centred.copy()
-        value[0] += found.scale
+        operand = before(h)
+        if operand.centre >= 0 or not len(operand.value):
+            return operand
+        value, centred = operand.value.copy(), operand.centred.copy()
+        value[0] += operand.scale
         centred[0] += 1
-        return replace(found, value=value, centred=centred)
+        return replace(operand, value=value, centred=centred)
 
     return replace(stages, shown=shown, state=state)
 

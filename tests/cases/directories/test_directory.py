@@ -257,9 +257,9 @@ def test_external_data_that_does_not_hold_the_tensor(entries: Any, complaint: st
 
 def broken(folder: Path, kind: type[DirectoryError] = DirectoryError) -> str:
     """The one line that interpretation a directory comes to."""
-    with pytest.raises(kind) as found:
+    with pytest.raises(kind) as caught:
         read_directory(folder)
-    text = str(found.value)
+    text = str(caught.value)
     assert text.isprintable()
     assert folder.name in text
     return text
@@ -365,8 +365,8 @@ def test_directories_are_found_in_trees(tmp_path: Path) -> None:
     if os.name == "posix":
         (tmp_path / "node" / "loop").symlink_to(tmp_path)
         (tmp_path / "zoo" / "v2").symlink_to(tmp_path / "zoo" / "v1")
-    found = [p.relative_to(tmp_path).as_posix() for p in find_directories(tmp_path)]
-    assert found == ["node/test_9", "node/test_10", "real/test_download", "zoo/v1/resnet"]
+    folders = [p.relative_to(tmp_path).as_posix() for p in find_directories(tmp_path)]
+    assert folders == ["node/test_9", "node/test_10", "real/test_download", "zoo/v1/resnet"]
     assert list(find_directories(tmp_path / "node" / "test_9")) == [tmp_path / "node" / "test_9"]
     with pytest.raises(NoTestCase):
         list(find_directories(tmp_path / "nowhere"))

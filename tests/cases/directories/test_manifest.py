@@ -214,10 +214,10 @@ def test_extra_files_and_folders_are_found(small: Path) -> None:
     shutil.copytree(folder, small / "test_other")
     (small / "notes.txt").write_text("")
     (small / "test_link").symlink_to(folder)
-    found = verify(small)
-    assert {problem.kind for problem in found} == {"extra"}
-    assert {"notes.txt", "test_link", "test_other/model.onnx"} <= {problem.path for problem in found}
-    assert len(found) == 2 + len(bytes_of(folder))
+    problems = verify(small)
+    assert {problem.kind for problem in problems} == {"extra"}
+    assert {"notes.txt", "test_link", "test_other/model.onnx"} <= {problem.path for problem in problems}
+    assert len(problems) == 2 + len(bytes_of(folder))
 
 
 def test_a_whole_case_that_is_gone(small: Path) -> None:

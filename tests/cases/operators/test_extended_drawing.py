@@ -27,15 +27,15 @@ SIMPLEST: dict[str, Any] = {"T": 1, "N": 1, "I": 1, "H": 1, "bias": False} | dic
 
 def drawn(strategy: Any, count: int) -> list[ExtendedSpec]:
     """So many draws, the same ones every time."""
-    found: list[ExtendedSpec] = []
+    specs: list[ExtendedSpec] = []
 
     @settings(fixed, max_examples=count, phases=[Phase.generate])
     @given(strategy)
     def collect(spec: ExtendedSpec) -> None:
-        found.append(spec)
+        specs.append(spec)
 
     collect()
-    return found
+    return specs
 
 
 def documented(model: bytes, inputs: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
@@ -66,7 +66,7 @@ def test_the_negative_of_it_does_not() -> None:
 
 
 def test_every_value_is_drawn() -> None:
-    found = drawn(cases("ExtendedLSTM", 1, min_steps=0, min_rows=0), 500)
+    specs = drawn(cases("ExtendedLSTM", 1, min_steps=0, min_rows=0), 500)
     for name, values in {
         "T": range(7),
         "N": range(5),
@@ -77,14 +77,14 @@ def test_every_value_is_drawn() -> None:
         "reruns": ("none", "data", "sizes"),
         **dict.fromkeys(("bias", "hidden_size", "old", "explicit"), (False, True)),
     }.items():
-        assert {getattr(spec, name) for spec in found} == set(values), name
+        assert {getattr(spec, name) for spec in specs} == set(values), name
     for name in "xwrby":
-        pairs = [pair for spec in found if (pair := getattr(spec, name))]
+        pairs = [pair for spec in specs if (pair := getattr(spec, name))]
         assert {zero_point for _, zero_point in pairs} >= {0, 32767, 32768, 65535}
         assert min(scale for scale, _ in pairs) < 2.0**-24
         assert max(scale for scale, _ in pairs) > 2.0**-9
-    assert any(spec.y is None for spec in found)
-    assert {pair for spec in found for pair in spec.fill} == {(n, f) for n in "XWRB" for f in (0.25, 1.5)}
+    assert any(spec.y is None for spec in specs)
+    assert {pair for spec in specs for pair in spec.fill} == {(n, f) for n in "XWRB" for f in (0.25, 1.5)}
 
 
 @pytest.mark.parametrize(
@@ -107,14 +107,14 @@ def test_what_a_failure_does_not_need_goes(condition: Callable[[ExtendedSpec], b
 
 def test_bounds_hold() -> None:
     only: dict[str, Collection[Any]] = {"reruns": ["none"], "y": [None, (0.5, 7)], "data": ["nan", "dense"]}
-    found = drawn(operator_cases("ExtendedLSTM", max_steps=2, max_rows=1, max_inputs=3, max_size=2, only=only), 200)
-    assert {spec.T for spec in found} == {1, 2}
-    assert {spec.N for spec in found} == {1}
-    assert {spec.I for spec in found} == {1, 2, 3}
-    assert {spec.H for spec in found} == {1, 2}
-    assert {spec.reruns for spec in found} == {"none"}
-    assert {spec.y for spec in found} == {None, (0.5, 7)}
-    assert {spec.data for spec in found} == {"dense", "nan"}
+    specs = drawn(operator_cases("ExtendedLSTM", max_steps=2, max_rows=1, max_inputs=3, max_size=2, only=only), 200)
+    assert {spec.T for spec in specs} == {1, 2}
+    assert {spec.N for spec in specs} == {1}
+    assert {spec.I for spec in specs} == {1, 2, 3}
+    assert {spec.H for spec in specs} == {1, 2}
+    assert {spec.reruns for spec in specs} == {"none"}
+    assert {spec.y for spec in specs} == {None, (0.5, 7)}
+    assert {spec.data for spec in specs} == {"dense", "nan"}
 
 
 @pytest.mark.parametrize(

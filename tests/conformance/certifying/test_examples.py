@@ -26,9 +26,9 @@ os.execv({sys.executable!r}, [{sys.executable!r}, *words[place + 1 :]])
 
 def told(name: str, command: str) -> list[str]:
     """The words of a command in a file's comments."""
-    found = re.findall(rf"^#\s+(onnxspec {command} .*)$", (EXAMPLES / name).read_text(encoding="utf-8"), re.MULTILINE)
-    assert found, f"{name} does not say how to {command}"
-    return shlex.split(found[0])[1:]
+    words = re.findall(rf"^#\s+(onnxspec {command} .*)$", (EXAMPLES / name).read_text(encoding="utf-8"), re.MULTILINE)
+    assert words, f"{name} does not say how to {command}"
+    return shlex.split(words[0])[1:]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="stands in for docker and ssh by scripts")

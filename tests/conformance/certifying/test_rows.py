@@ -32,14 +32,14 @@ def probes() -> dict[str, Probe]:
 
 def results(**verdicts: Callable[[Probe], bool]) -> list[Result]:
     """A result for each case: a pass, unless something is said of it."""
-    found = []
+    by_case = []
     for probe in probes().values():
         named = next((name for name, holds in verdicts.items() if holds(probe)), "pass")
         verdict = Verdict(named.replace("_", "-"))
         clause = "rnn.equations" if verdict is Verdict.WRONG else None
         judgement = Judgement(verdict, clause=clause, judged=8, elements=8)
-        found.append(result_of(probe, "t", judgement, 0.0, None))
-    return found
+        by_case.append(result_of(probe, "t", judgement, 0.0, None))
+    return by_case
 
 
 def row(given: Iterable[Result], waivers: tuple[WaiverRecord, ...] = (), day: datetime.date = DAY) -> RowRecord:

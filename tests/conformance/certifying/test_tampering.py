@@ -254,10 +254,10 @@ def test_a_forgery_is_found_though_the_manifest_was_mended(name: str, certified_
 def test_the_document_names_every_class_of_forgery_and_its_check() -> None:
     below = DOCUMENT.read_text(encoding="utf-8").split("| forged, with the manifest mended after it |", 1)[1]
     rows = re.findall(r"^\| (.+?) \| (yes|no) \| (.*?) \|$", below, re.MULTILINE)
-    assert {name: check.strip("`") for name, found, check in rows if found == "yes"} == {
+    assert {name: check.strip("`") for name, verified, check in rows if verified == "yes"} == {
         name: check for name, (_, check) in FORGERIES.items()
     }
-    assert len([name for name, found, _ in rows if found == "no"]) >= 3
+    assert len([name for name, verified, _ in rows if verified == "no"]) >= 3
 
 
 def test_what_cannot_be_found_is_not_found(certified_run: Path, certified_files: Files, tmp_path: Path) -> None:

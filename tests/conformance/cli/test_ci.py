@@ -74,13 +74,13 @@ def test_each_wrong_case_counts_once_and_everything_agrees(tmp_path: Path) -> No
     xml, page = tmp_path / "junit.xml", tmp_path / "summary.md"
     done = run(tmp_path / "run", *FAILING, "--junit", str(xml), "--summary", str(page), "--json")
     assert done.exit_code == 1
-    told = json.loads(done.stdout)
+    summary = json.loads(done.stdout)
     lines = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text("utf-8").splitlines()]
     failing = {line["case"] for line in lines if line["verdict"] in ("wrong", "not-rejected")}
     assert failing
-    assert {new["case"] for new in told["targets"][0]["new"]} == failing
-    assert told["exit_code"] == 1
-    assert told["targets"][0]["counts"] == Counter(line["verdict"] for line in lines)
+    assert {new["case"] for new in summary["targets"][0]["new"]} == failing
+    assert summary["exit_code"] == 1
+    assert summary["targets"][0]["counts"] == Counter(line["verdict"] for line in lines)
     (suite,) = ElementTree.parse(xml).getroot()
     assert [case.get("name") for case in suite] == [line["case"] for line in lines]
     assert {case.get("name") for case in suite if case.find("failure") is not None} == failing
@@ -88,7 +88,7 @@ def test_each_wrong_case_counts_once_and_everything_agrees(tmp_path: Path) -> No
     failed = next(case for case in suite if case.find("failure") is not None)
     assert "repeat: onnxspec explain" in (failed.findtext("failure") or "")
     text = page.read_text("utf-8")
-    assert f"**Conforms:** {told['targets'][0]['conforms'].replace('(', '(')}" in text
+    assert f"**Conforms:** {summary['targets'][0]['conforms'].replace('(', '(')}" in text
     assert "onnxspec explain" in text
 
 

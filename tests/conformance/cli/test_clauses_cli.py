@@ -20,13 +20,13 @@ Inside = Callable[..., Finished]
 def test_one_version_is_listed_a_clause_a_line(inside: Inside) -> None:
     done = inside("clauses", "gru-3")
     rows = [line.split("\t") for line in done.out.splitlines()]
-    found = clauses_of("GRU", 3)
-    assert [row[0] for row in rows] == [clause.id for clause in found]
+    expected = clauses_of("GRU", 3)
+    assert [row[0] for row in rows] == [clause.id for clause in expected]
     by_id = {row[0]: row[1:] for row in rows}
     assert by_id["gru.linear-before-reset"][:2] == ["stated", "3, 7, 14, 22"]
     assert by_id["gru.padding.zero"][2].startswith("Past a row's length Y is zero. [onnxruntime")
     assert by_id["gru.clip.zero"][2].endswith("[interpretation zero_clip]")
-    assert (done.code, done.err.split(":")[0]) == (0, f"{len(found)} clauses")
+    assert (done.code, done.err.split(":")[0]) == (0, f"{len(expected)} clauses")
 
 
 def test_without_an_operator_all_are_listed(inside: Inside) -> None:
@@ -48,16 +48,16 @@ def test_as_json_every_field_is_there(inside: Inside) -> None:
 @pytest.mark.parametrize("width", [40, 80])
 def test_on_a_terminal_nothing_of_a_clause_is_cut(width: int) -> None:
     console = Console(width=width, record=True, file=io.StringIO())
-    found = clauses_of("GRU", 3)
-    for part in clauses_cli._paragraphs(found):
+    expected = clauses_of("GRU", 3)
+    for part in clauses_cli._paragraphs(expected):
         console.print(part)
     lines = console.export_text().splitlines()
     assert max(map(len, lines)) <= width
-    assert [line.split()[0] for line in lines if line.startswith("gru.")] == [clause.id for clause in found]
-    said = " ".join(" ".join(lines).split())
-    for clause in found:
-        assert " ".join(clause.text.split()) in said
-        assert clause.source in said
+    assert [line.split()[0] for line in lines if line.startswith("gru.")] == [clause.id for clause in expected]
+    text = " ".join(" ".join(lines).split())
+    for clause in expected:
+        assert " ".join(clause.text.split()) in text
+        assert clause.source in text
 
 
 @pytest.mark.parametrize(

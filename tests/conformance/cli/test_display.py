@@ -52,9 +52,9 @@ def lines(
     plan = Plan(Selection(), probes, (target.target,))
     run = Run(plan, Path("run"), datetime.now(timezone.utc), [target])
     summarize(run, Console(file=stream, width=60, highlight=False, color_system=None))
-    said = stream.getvalue().splitlines()[1:]
-    last = next((k for k, line in enumerate(said) if line.startswith("  It hits you if you rely on:")), 0)
-    return said[:1] + said[last + 1 :]
+    shown = stream.getvalue().splitlines()[1:]
+    last = next((k for k, line in enumerate(shown) if line.startswith("  It hits you if you rely on:")), 0)
+    return shown[:1] + shown[last + 1 :]
 
 
 def refusing_layout(message: str = LONG) -> list[tuple[CaseSpec, Judgement, str | None, tuple[str, ...]]]:
@@ -65,18 +65,18 @@ def refusing_layout(message: str = LONG) -> list[tuple[CaseSpec, Judgement, str 
 def test_a_refusal_takes_one_line_and_stands_last() -> None:
     judged = refusing_layout()
     clipped = {s for s in SPECS if s.clip and not s.layout}
-    said = lines([(s, WRONG if s in clipped else j, *rest) for s, j, *rest in judged])
-    assert said[1].startswith("  NEW         clip: wrong values (")
-    assert said[-1].startswith("  unsupported layout 1 (")
-    assert "GRU, LSTM, float32" in said[-1]
-    assert said[-1].endswith(LONG)
-    assert sum("unsupported " in line for line in said) == 1
+    shown = lines([(s, WRONG if s in clipped else j, *rest) for s, j, *rest in judged])
+    assert shown[1].startswith("  NEW         clip: wrong values (")
+    assert shown[-1].startswith("  unsupported layout 1 (")
+    assert "GRU, LSTM, float32" in shown[-1]
+    assert shown[-1].endswith(LONG)
+    assert sum("unsupported " in line for line in shown) == 1
 
 
 def test_on_a_terminal_a_refusal_is_cut_to_its_line() -> None:
-    said = lines(refusing_layout(), Terminal())
-    assert all(len(line) <= 60 for line in said)
-    assert not any("anywhere at all" in line for line in said)
+    shown = lines(refusing_layout(), Terminal())
+    assert all(len(line) <= 60 for line in shown)
+    assert not any("anywhere at all" in line for line in shown)
 
 
 def test_refusals_with_nothing_in_common_are_named_by_their_message() -> None:
@@ -112,9 +112,9 @@ def test_the_numbers_of_a_deployment_are_never_cut(width: int) -> None:
 
 def test_what_nothing_explains_is_said_to_be_so() -> None:
     spec = next(s for s in SPECS if s.clip)
-    (found, said, command) = lines([(spec, WRONG, None, ())])[1:]
-    assert "no known fault explains it" in found
-    assert said.strip() == "Y is so wrong"
+    (headline, message, command) = lines([(spec, WRONG, None, ())])[1:]
+    assert "no known fault explains it" in headline
+    assert message.strip() == "Y is so wrong"
     assert command.strip() == f"onnxspec explain {spec.id}"
     explained = lines([(spec, WRONG, None, ("clip.ignored",))])[1]
     assert explained.startswith("  NEW         clip: ignores clip")

@@ -83,8 +83,8 @@ def test_the_older_ways_to_say_where_still_work(inside: Inside) -> None:
 
 
 def test_an_opset_is_told_its_operator_version(inside: Inside) -> None:
-    said = inside("list", "--since-version", "13").complaint
-    assert said.endswith("; a model of opset 13 holds LSTM-7, GRU-7, RNN-7")
+    complaint = inside("list", "--since-version", "13").complaint
+    assert complaint.endswith("; a model of opset 13 holds LSTM-7, GRU-7, RNN-7")
     assert inside("list", "--since-version", "4", "--op", "GRU").complaint.endswith("; a model of opset 4 holds GRU-3")
 
 

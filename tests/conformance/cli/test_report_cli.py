@@ -48,8 +48,8 @@ def test_what_cannot_be_reported_is_said_in_a_line_and_the_rest_is_reported(
     given = [tmp_path / "missing", tmp_path / "empty", half, other, smoke]
     done = inside("report", runs[0], *given, "--out", tmp_path / "all")
     assert done.code == 1
-    said = [line.removeprefix(f"warning: {tmp_path}/") for line in done.err.splitlines()]
-    assert said == [
+    messages = [line.removeprefix(f"warning: {tmp_path}/") for line in done.err.splitlines()]
+    assert messages == [
         "missing: no such directory; left out.",
         "empty: holds none of journal.jsonl, results.jsonl and run.json, so it is no run; left out.",
         "half: journal.jsonl: ends in an incomplete line of 100 bytes, which is left out.",

@@ -57,9 +57,9 @@ def test_a_file_that_cannot_be_read_is_told(inside: Callable[..., Finished]) -> 
 
 @pytest.mark.parametrize("name", [name for name in ADAPTERS if name != "backend"])
 def test_every_shipped_adapter_says_what_pip_installs_and_what_was_tested(name: str) -> None:
-    (found,) = [finding for finding in survey() if finding.name == name]
-    assert found.facts.package
-    assert any(character.isdigit() for character in found.facts.tested)
+    (adapter,) = [finding for finding in survey() if finding.name == name]
+    assert adapter.facts.package
+    assert any(character.isdigit() for character in adapter.facts.tested)
 
 
 def test_facts_are_taken_from_the_docstring() -> None:

@@ -142,15 +142,15 @@ def test_a_worker_that_is_killed_and_one_that_comes_cost_nothing(ran: Ran, addre
 def test_a_target_that_one_machine_has_is_run_there(ran: Ran, address: str) -> None:
     with worker(address, "--resources", "mine=1", ONLY_THERE="1"), distributed.Client(address) as client:
         client.wait_for_workers(3, timeout=30)
-        found = ran(Target("mine", "backend", {"module": "only_there"}))
-    assert set(verdicts(found).values()) == {"pass"}
-    assert len(found) == len(SPECS)
+        outcome = ran(Target("mine", "backend", {"module": "only_there"}))
+    assert set(verdicts(outcome).values()) == {"pass"}
+    assert len(outcome) == len(SPECS)
 
 
 def test_a_case_that_kills_every_worker_is_found_and_the_others_are_judged(ran: Ran) -> None:
-    found = verdicts(ran(Target("poisoned", "backend", {"module": "killer"})))
-    assert list(found) == [spec.id for spec in SPECS]
-    assert {case: verdict for case, verdict in found.items() if verdict != "pass"} == {POISON.id: "crashed"}
+    outcome = verdicts(ran(Target("poisoned", "backend", {"module": "killer"})))
+    assert list(outcome) == [spec.id for spec in SPECS]
+    assert {case: verdict for case, verdict in outcome.items() if verdict != "pass"} == {POISON.id: "crashed"}
 
 
 def test_what_is_interrupted_goes_on(address: str, kin: dict[str, str], tmp_path: Path) -> None:
@@ -165,16 +165,16 @@ def test_what_is_interrupted_goes_on(address: str, kin: dict[str, str], tmp_path
         assert run.poll() is None
         time.sleep(0.01)
     run.send_signal(signal.SIGINT)
-    _, said = run.communicate(timeout=60)
+    _, message = run.communicate(timeout=60)
     assert run.returncode == 130
-    assert said.decode().startswith("onnxspec: interrupted; what was obtained is in")
+    assert message.decode().startswith("onnxspec: interrupted; what was obtained is in")
     again = subprocess.run(command_line(*words, "--resume", "--quiet"), env=kin, timeout=100, capture_output=True)
     assert again.returncode == 1, again.stderr
     subprocess.run(
         command_line(*plain, "--out", str(tmp_path / "here"), "--quiet"), env=kin, timeout=100, capture_output=True
     )
-    found, here = read_results(tmp_path / "run"), read_results(tmp_path / "here")
-    assert {row["case"]: row["verdict"] for row in found} == {row["case"]: row["verdict"] for row in here}
+    outcome, here = read_results(tmp_path / "run"), read_results(tmp_path / "here")
+    assert {row["case"]: row["verdict"] for row in outcome} == {row["case"]: row["verdict"] for row in here}
 
 
 def test_a_cluster_of_this_machine_s_processors() -> None:

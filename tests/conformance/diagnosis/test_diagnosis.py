@@ -83,12 +83,15 @@ def failing(target: Target, specs: list[CaseSpec] = SPECS) -> tuple[list[Failing
 )
 def test_faults_made_at_once_are_all_found_and_no_others(ids: tuple[str, ...]) -> None:
     witnesses, _ = failing(target_with(*ids))
-    found = diagnose(witnesses, "standard", 20_000).of
-    assert {w.case for w in witnesses} == set(found)
+    explained = diagnose(witnesses, "standard", 20_000).of
+    assert {w.case for w in witnesses} == set(explained)
     # An operator that has one state only has no other place for what goes wrong with states.
     made = {d: d if witness.op == "LSTM" else d.partition("@")[0] for witness in witnesses for d in ids}
-    assert {made.get(fault, fault) for explanation in found.values() for fault in explanation} <= {*ids, *made.values()}
-    assert {fault for w in witnesses if w.op == "LSTM" for fault in found[w.case]} == {
+    assert {made.get(fault, fault) for explanation in explained.values() for fault in explanation} <= {
+        *ids,
+        *made.values(),
+    }
+    assert {fault for w in witnesses if w.op == "LSTM" for fault in explained[w.case]} == {
         d for d in ids if not d.startswith("gru")
     }
 
@@ -122,15 +125,15 @@ def test_a_finding_says_where_a_fault_shows() -> None:
 
     specs = [s for s in SPECS if s.op == "LSTM"]
     witnesses, results = failing(target, specs)
-    found = diagnose(witnesses, "standard", 20_000).of
-    results = [Result(**{**vars(r), "diagnosis": found.get(r.case, ())}) for r in results]
+    explained = diagnose(witnesses, "standard", 20_000).of
+    results = [Result(**{**vars(r), "diagnosis": explained.get(r.case, ())}) for r in results]
     (finding,) = [f for f in findings_of(results, {s.id: SpecProbe(s) for s in specs}) if f["fault"]]
     assert finding["fault"] == "lengths.ignored"
     assert finding["clauses"] == ["lstm.lengths"]
     assert finding["statuses"] == ["implied"]
     assert "layout 1" in finding["conditions"]
     assert finding["conditions"] in finding["title"]
-    assert set(finding["cases"]) == set(found)
+    assert set(finding["cases"]) == set(explained)
 
 
 def test_two_interpretations_of_one_clause_are_a_finding() -> None:
@@ -170,8 +173,8 @@ def _slightly_off(node: Node, inputs: Arrays) -> Arrays:
 
     computation = computation_of(node, inputs)
     near = replace(tanh, value=value, slope=None)
-    found = Compute()(with_functions(computation, lambda f, *_: replace(f, kind=near) if f.kind is tanh else f))
-    return {name: found[name].astype(inputs["X"].dtype) for name in node.outputs}
+    outputs = Compute()(with_functions(computation, lambda f, *_: replace(f, kind=near) if f.kind is tanh else f))
+    return {name: outputs[name].astype(inputs["X"].dtype) for name in node.outputs}
 
 
 def _half_the_sum(node: Node, inputs: Arrays) -> Arrays:
@@ -227,9 +230,9 @@ def test_of_two_faults_that_explain_all_that_is_told_which_passing_cases_do_not_
         judgement = judge(build_case(spec).trials, [outcome])
         kept.offer(Tried(probes[spec.id], probes[spec.id].prepare(), (outcome,), judgement))
         results.append(result_of(SpecProbe(spec), "staged", judgement, 0.0, None))
-    found = explained(results, probes, kept, "standard")
-    assert found
-    assert set(found.values()) == {("coefficients.default-thresholded-relu",)}
+    diagnosis = explained(results, probes, kept, "standard")
+    assert diagnosis
+    assert set(diagnosis.values()) == {("coefficients.default-thresholded-relu",)}
 
 
 def test_interpretations_that_no_right_result_tells_of_are_tried() -> None:
@@ -243,9 +246,9 @@ def test_interpretations_that_no_right_result_tells_of_are_tried() -> None:
 
     specs = [s for s in SPECS_OF_ALL_SEEDS if s.op == "RNN" and "ThresholdedRelu" in (s.activations or ())]
     witnesses, _ = failing(target, [s for s in specs if not s.alpha])
-    found = diagnose(witnesses, "standard", 20_000, None, lambda fault, op: fault.id.endswith("zero")).of
+    explained = diagnose(witnesses, "standard", 20_000, None, lambda fault, op: fault.id.endswith("zero")).of
     assert witnesses
-    assert set(found.values()) == {("coefficients.default-thresholded-relu",)}
+    assert set(explained.values()) == {("coefficients.default-thresholded-relu",)}
 
 
 def test_faults_that_do_not_go_together_explain_nothing() -> None:

@@ -94,12 +94,12 @@ def mirroring(node: Node, inputs: Arrays) -> Arrays:
 
 def test_what_remains_is_what_it_takes(on: Any) -> None:
     on(mirroring)
-    found = shrunk(mirroring)
-    assert found.complete
-    assert found.one.probe.spec == CaseSpec("LSTM", 14, direction="reverse", T=2, lengths="short")  # type: ignore[attr-defined]
-    assert {n.field for n in found.needs} == {"direction", "lengths"}
-    assert needs_in_words(found.needs) == ["the reverse direction", "a short row"]
-    assert all(n.verdict is Verdict.PASS for n in found.needs)
+    result = shrunk(mirroring)
+    assert result.complete
+    assert result.one.probe.spec == CaseSpec("LSTM", 14, direction="reverse", T=2, lengths="short")  # type: ignore[attr-defined]
+    assert {n.field for n in result.needs} == {"direction", "lengths"}
+    assert needs_in_words(result.needs) == ["the reverse direction", "a short row"]
+    assert all(n.verdict is Verdict.PASS for n in result.needs)
 
 
 def test_crashes_are_shrunk_like_wrong_numbers(on: Any) -> None:
@@ -109,12 +109,12 @@ def test_crashes_are_shrunk_like_wrong_numbers(on: Any) -> None:
         return conforming(node, inputs)
 
     on(target)
-    found = shrunk(target)
+    result = shrunk(target)
     usual = ("Sigmoid", "Tanh", "Tanh")
-    assert found.one.probe.spec == CaseSpec("LSTM", 14, direction="bidirectional", activations=usual * 2)  # type: ignore[attr-defined]
-    assert needs_in_words(found.needs) == ["both directions", "activations Sigmoid/Tanh"]
+    assert result.one.probe.spec == CaseSpec("LSTM", 14, direction="bidirectional", activations=usual * 2)  # type: ignore[attr-defined]
+    assert needs_in_words(result.needs) == ["both directions", "activations Sigmoid/Tanh"]
     # Each crash costs a process: few of the tries may be failures.
-    assert found.tries < 60
+    assert result.tries < 60
 
 
 def test_another_failure_does_not_take_its_place(on: Any) -> None:
@@ -126,9 +126,9 @@ def test_another_failure_does_not_take_its_place(on: Any) -> None:
         return mirroring(node, inputs)
 
     on(target)
-    found = shrunk(target)
-    assert found.one.judgement.verdict is Verdict.WRONG
-    assert found.one.probe.spec.lengths == "short"  # type: ignore[attr-defined]
+    result = shrunk(target)
+    assert result.one.judgement.verdict is Verdict.WRONG
+    assert result.one.probe.spec.lengths == "short"  # type: ignore[attr-defined]
 
 
 def test_of_sizes_the_least_that_fails_is_told(on: Any) -> None:
@@ -136,16 +136,16 @@ def test_of_sizes_the_least_that_fails_is_told(on: Any) -> None:
         return {n: a * (2 if inputs["R"].shape[2] > 4 else 1) for n, a in conforming(node, inputs).items()}
 
     on(target)
-    found = shrunk(target)
-    assert needs_in_words(found.needs) == ["5 units or more"]
+    result = shrunk(target)
+    assert needs_in_words(result.needs) == ["5 units or more"]
 
 
 def test_when_time_is_up_nothing_is_said_that_was_not_tried(on: Any) -> None:
     on(mirroring)
-    found = shrunk(mirroring, seconds=0.0)
-    assert not found.complete
-    assert found.needs == ()
-    assert found.one.probe.spec == RICH  # type: ignore[attr-defined]
+    result = shrunk(mirroring, seconds=0.0)
+    assert not result.complete
+    assert result.needs == ()
+    assert result.one.probe.spec == RICH  # type: ignore[attr-defined]
 
 
 def test_what_comes_and_goes_has_no_conditions(on: Any) -> None:
@@ -158,10 +158,10 @@ def test_what_comes_and_goes_has_no_conditions(on: Any) -> None:
         return conforming(node, inputs)
 
     on(target)
-    found = shrunk(target)
-    assert found.one.judgement.verdict is Verdict.CRASHED
-    assert found.needs == ()
-    assert not found.complete
+    result = shrunk(target)
+    assert result.one.judgement.verdict is Verdict.CRASHED
+    assert result.needs == ()
+    assert not result.complete
 
 
 def test_a_known_fault_stays_the_one_that_is_looked_at() -> None:
@@ -207,10 +207,10 @@ def _findings(target: Target, specs: Sequence[CaseSpec]) -> list[dict[str, Any]]
         kept.offer(one)
         results.append(result_of(probe, "staged", one.judgement, 0.0, None))
     subject = Subject(None, "standard", lambda p: f"explain {p.id}", results, probes, kept)  # type: ignore[arg-type]
-    found = with_causes(findings_of(results, probes), subject, Budget(600.0))
-    assert sum(len(f["cases"]) for f in found) == sum(r.failing for r in results)
-    assert all(f["smallest"] in probes for f in found)
-    return found
+    findings = with_causes(findings_of(results, probes), subject, Budget(600.0))
+    assert sum(len(f["cases"]) for f in findings) == sum(r.failing for r in results)
+    assert all(f["smallest"] in probes for f in findings)
+    return findings
 
 
 def test_failures_that_are_alike_are_told_apart_by_their_causes(on: Any) -> None:
@@ -226,9 +226,9 @@ def test_failures_that_are_alike_are_told_apart_by_their_causes(on: Any) -> None
         *(replace(plain, clip=0.5, T=3, bias=b, seed=s) for b in (False, True) for s in (0, 1)),
         plain,
     ]
-    found = _findings(target, specs)
-    assert {(f["conditions"], len(f["cases"])) for f in found} == {("peepholes P", 4), ("clip", 4)}
-    assert all(f["tried"] and f["title"] == f"crashed (with {f['conditions']})" for f in found)
+    findings = _findings(target, specs)
+    assert {(f["conditions"], len(f["cases"])) for f in findings} == {("peepholes P", 4), ("clip", 4)}
+    assert all(f["tried"] and f["title"] == f"crashed (with {f['conditions']})" for f in findings)
 
 
 def test_a_condition_that_was_not_tried_says_so(on: Any) -> None:

@@ -93,8 +93,8 @@ def test_results_are_grouped_by_how_they_fail() -> None:
         (e, wrong),
         (f, Judgement(Verdict.PASS)),
     ]
-    found = findings_of(results_of(judged), BY_ID)
-    assert sorted(tuple(finding["cases"]) for finding in found) == sorted([(a.id, e.id), (b.id,), (c.id,), (d.id,)])
+    findings = findings_of(results_of(judged), BY_ID)
+    assert sorted(tuple(finding["cases"]) for finding in findings) == sorted([(a.id, e.id), (b.id,), (c.id,), (d.id,)])
     known = findings_of(results_of([(a, wrong)], "known") + results_of([(e, wrong)]), BY_ID)
     assert sorted((finding["expected"], finding["why"]) for finding in known) == [(False, ""), (True, "known")]
 
@@ -102,9 +102,9 @@ def test_results_are_grouped_by_how_they_fail() -> None:
 def test_refusals_belong_together_whatever_addresses_and_shapes_they_name() -> None:
     texts = ["no kernel at 0x7f01 for {2,3} [X, W]", "no kernel at 0xbeef for {4} [X]", "out of luck"]
     judged = [(spec, Judgement(Verdict.UNSUPPORTED, "load", message=t)) for spec, t in zip(SPECS, texts, strict=False)]
-    found = findings_of(results_of(judged), BY_ID)
-    assert sorted(len(finding["cases"]) for finding in found) == [1, 2]
-    assert {finding["kind"] for finding in found} == {"unsupported"}
+    findings = findings_of(results_of(judged), BY_ID)
+    assert sorted(len(finding["cases"]) for finding in findings) == [1, 2]
+    assert {finding["kind"] for finding in findings} == {"unsupported"}
 
 
 def refused(spec: CaseSpec, message: str) -> tuple[CaseSpec, Judgement]:
@@ -236,8 +236,10 @@ def test_long_messages_keep_their_ends() -> None:
 
 def test_what_only_breaks_a_convention_is_a_finding_of_its_own_kind() -> None:
     broken = Judgement(Verdict.PASS, "padding", clause="lstm.padding.zero", flags=("unconventional",), message="m")
-    found = findings_of(results_of([(SPECS[0], broken), (SPECS[1], Judgement(Verdict.PASS))]), BY_ID)
-    assert [(f["kind"], f["verdict"], f["clauses"]) for f in found] == [("convention", "pass", ["lstm.padding.zero"])]
+    findings = findings_of(results_of([(SPECS[0], broken), (SPECS[1], Judgement(Verdict.PASS))]), BY_ID)
+    assert [(f["kind"], f["verdict"], f["clauses"]) for f in findings] == [
+        ("convention", "pass", ["lstm.padding.zero"])
+    ]
 
 
 def test_lost_nan_is_a_finding_of_its_own_kind_and_overflow_says_from_where_on() -> None:
@@ -297,10 +299,10 @@ def bias_of(implementation: Any) -> dict[str, Any]:
         if spec.data == "numerics":
             judged.append((spec, judge_staged(build_case(spec), implementation)))
     results = results_of(judged)
-    found = biases(results)["float32"]
+    bias = biases(results)["float32"]
     flagged = [f for f in findings_of(results, BY_ID) if f["kind"] == "biased"]
-    assert bool(flagged) == found["biased"]
-    return found
+    assert bool(flagged) == bias["biased"]
+    return bias
 
 
 def test_roundings_average_out_and_a_drift_does_not() -> None:
@@ -355,8 +357,8 @@ def test_what_misses_its_bound_by_little_everywhere_stays_inaccurate() -> None:
     """Functions that are approximated coarsely; beside them a fault stands out."""
 
     def missed(worst: float) -> Judgement:
-        about = {"accuracy": "bf16-storage", "message": "off; right by", "judged": 9, "elements": 9}
-        return Judgement(Verdict.INACCURATE, "value", worst=worst, **about)
+        size = {"accuracy": "bf16-storage", "message": "off; right by", "judged": 9, "elements": 9}
+        return Judgement(Verdict.INACCURATE, "value", worst=worst, **size)
 
     right = [Judgement(Verdict.PASS, judged=9, elements=9)] * 5
     by_little = results_of(zip(SPECS, [missed(1.1), missed(1.4), missed(1.3), *right], strict=False))

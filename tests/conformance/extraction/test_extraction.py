@@ -37,8 +37,8 @@ def runs(folder: Path, case: NodeCase) -> list[tuple[dict[str, Any], dict[str, A
     read = read_directory(folder / "cases" / case.case)
     session = onnxruntime.InferenceSession(read.model, providers=["CPUExecutionProvider"])
     for data in read.data_sets:
-        for found, expected in zip(session.run(None, dict(data.inputs)), data.outputs.values(), strict=True):
-            np.testing.assert_allclose(found, expected, atol=1e-5)
+        for returned, expected in zip(session.run(None, dict(data.inputs)), data.outputs.values(), strict=True):
+            np.testing.assert_allclose(returned, expected, atol=1e-5)
     return [(dict(data.inputs), dict(data.outputs)) for data in read.data_sets]
 
 
@@ -124,9 +124,9 @@ def test_a_node_in_a_loop_has_a_run_for_each_of_its_first_runs(tmp_path: Path) -
     loop = helper.make_node("Loop", ["M", "", "X"], ["last", "Y"], name="loop", body=body)
     model = model_of([loop], {"X": (T, N, I)}, {**RIGHT, "M": np.array(5, np.int64)})
     (case,) = cases_of(model, tmp_path, **FED)
-    found = [inputs["X"] for inputs, _ in runs(tmp_path, case)]
-    assert len(found) == 3
-    for k, X in enumerate(found):
+    sequences = [inputs["X"] for inputs, _ in runs(tmp_path, case)]
+    assert len(sequences) == 3
+    for k, X in enumerate(sequences):
         np.testing.assert_array_equal(X, FED["X"] * np.float32(2 ** (k + 1)))
 
 

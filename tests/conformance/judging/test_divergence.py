@@ -32,10 +32,10 @@ def test_the_first_wrong_element_leads_and_not_the_worst_one() -> None:
         outputs["Y"][2, 0, 0, 0] += 1.0
         outputs["Y_c"] += 10.0
 
-    found = _judged(replace(SPEC, lengths="absent"), change)
-    assert found.where == {"output": "Y", "index": [1, 0, 0, 2], "step": 1}
-    assert found.message.startswith("Y[1, 0, 0, 2] (step 1, forward, row 0) is ")
-    assert "the first of " in found.message
+    judgement = _judged(replace(SPEC, lengths="absent"), change)
+    assert judgement.where == {"output": "Y", "index": [1, 0, 0, 2], "step": 1}
+    assert judgement.message.startswith("Y[1, 0, 0, 2] (step 1, forward, row 0) is ")
+    assert "the first of " in judgement.message
 
 
 def test_in_reverse_the_last_position_comes_first() -> None:
@@ -47,9 +47,9 @@ def test_in_reverse_the_last_position_comes_first() -> None:
         for row in range(3):
             outputs["Y"][: lengths[row], 1, row] += 0.5
 
-    found = _judged(spec, change)
-    assert found.where == {"output": "Y", "index": [int(lengths[0]) - 1, 1, 0, 0], "step": 0}
-    assert "(step 0, reverse, row 0)" in found.message
+    judgement = _judged(spec, change)
+    assert judgement.where == {"output": "Y", "index": [int(lengths[0]) - 1, 1, 0, 0], "step": 0}
+    assert "(step 0, reverse, row 0)" in judgement.message
 
 
 def test_with_layout_1_as_well() -> None:
@@ -57,25 +57,25 @@ def test_with_layout_1_as_well() -> None:
         outputs["Y"][2, 0, 0, 1] += 0.5
         outputs["Y"][0, 1, 0, 1] += 0.5
 
-    found = _judged(replace(SPEC, layout=1, lengths="absent"), change)
-    assert found.where == {"output": "Y", "index": [2, 0, 0, 1], "step": 0}
+    judgement = _judged(replace(SPEC, layout=1, lengths="absent"), change)
+    assert judgement.where == {"output": "Y", "index": [2, 0, 0, 1], "step": 0}
 
 
 def test_states_come_after_y() -> None:
     def change(outputs: Any) -> None:
         outputs["Y_c"][0, 1, 2] += 0.5
 
-    found = _judged(SPEC, change)
-    assert found.where == {"output": "Y_c", "index": [0, 1, 2], "step": None}
-    assert "(after the last step, forward, row 1)" in found.message
-    assert "the first of" not in found.message
+    judgement = _judged(SPEC, change)
+    assert judgement.where == {"output": "Y_c", "index": [0, 1, 2], "step": None}
+    assert "(after the last step, forward, row 1)" in judgement.message
+    assert "the first of" not in judgement.message
 
 
 def test_what_is_left_unwritten_is_told_by_its_first_step() -> None:
     """The message was: Y_h[0,0,1] is 0.9158, must be 0 within 1.4e-45."""
-    found = judge_staged(build_case(replace(SPEC, bias=True)), FAULTS["bias.ignored"])
-    assert found.where is not None
-    assert (found.where["output"], found.where["step"]) == ("Y", 0)
+    judgement = judge_staged(build_case(replace(SPEC, bias=True)), FAULTS["bias.ignored"])
+    assert judgement.where is not None
+    assert (judgement.where["output"], judgement.where["step"]) == ("Y", 0)
 
 
 @pytest.mark.parametrize(

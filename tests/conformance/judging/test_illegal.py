@@ -38,8 +38,13 @@ def verdict(case: Case, status: str, phase: str = "load", legal: str = "ran") ->
 
 
 def test_refusing_it_is_a_pass_that_keeps_the_error() -> None:
-    found = verdict(case_of("direction.sideways"), "refused")
-    assert (found.verdict, found.reason, found.message, found.flags) == (Verdict.PASS, "refused", "the error", ())
+    judgement = verdict(case_of("direction.sideways"), "refused")
+    assert (judgement.verdict, judgement.reason, judgement.message, judgement.flags) == (
+        Verdict.PASS,
+        "refused",
+        "the error",
+        (),
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,18 +65,18 @@ def test_refusing_it_later_than_need_be_is_told(illegal: str, phase: str, flags:
 )
 def test_running_it_fails_and_says_when_refusal_was_due(illegal: str, due: str) -> None:
     case = case_of(illegal, "GRU")
-    found = verdict(case, "ran", "run")
-    assert (found.verdict, found.reason) == (Verdict.NOT_REJECTED, due)
-    assert found.clause == f"gru.{illegal.partition('.')[0]}"
+    judgement = verdict(case, "ran", "run")
+    assert (judgement.verdict, judgement.reason) == (Verdict.NOT_REJECTED, due)
+    assert judgement.clause == f"gru.{illegal.partition('.')[0]}"
     assert case.trial.violation is not None
-    assert case.trial.violation.summary in found.message
+    assert case.trial.violation.summary in judgement.message
 
 
 @pytest.mark.parametrize("legal", ["refused", "crashed", "timed-out", "fell-back"])
 def test_refusing_it_shows_nothing_where_the_legal_model_does_not_run(legal: str) -> None:
-    found = verdict(case_of("layout.two"), "refused", legal=legal)
-    assert found.verdict is Verdict.UNSUPPORTED
-    assert "the other error" in found.message
+    judgement = verdict(case_of("layout.two"), "refused", legal=legal)
+    assert judgement.verdict is Verdict.UNSUPPORTED
+    assert "the other error" in judgement.message
 
 
 def test_a_provider_that_does_not_take_it_refuses_it_unless_it_takes_no_model_at_all() -> None:
@@ -88,15 +93,15 @@ def test_what_is_no_answer_is_what_it_always_is(status: str) -> None:
 def results_on(name: str, specs: list[CaseSpec]) -> dict[str, Result]:
     target = parse_target(name)
     entries = shipped_for(target)
-    found = {}
+    by_id = {}
     with TargetProcess(target) as process:
         process.start()
         for one in tried(process, map(SpecProbe, specs), "standard"):
             entry = matching(entries, one.probe, one.judgement)
-            found[one.probe.id] = result_of(
+            by_id[one.probe.id] = result_of(
                 one.probe, name, one.judgement, one.seconds, entry.reason if entry else None
             )
-    return found
+    return by_id
 
 
 def test_onnxruntime_refuses_every_one_of_a_version_that_it_runs() -> None:
@@ -111,15 +116,15 @@ def test_what_onnx_reference_takes_is_expected_and_said_once_for_all_operators()
     accepted = [result for result in results if result.verdict is Verdict.NOT_REJECTED]
     assert len(accepted) > 30
     assert all(result.expected for result in results if result.failing)
-    found = findings_of(results, {spec.id: SpecProbe(spec) for spec in specs})
-    layout = next(finding for finding in found if "lstm.layout" in finding["clauses"])
+    findings = findings_of(results, {spec.id: SpecProbe(spec) for spec in specs})
+    layout = next(finding for finding in findings if "lstm.layout" in finding["clauses"])
     assert layout["clauses"] == ["lstm.layout", "gru.layout", "rnn.layout"]
     assert (layout["kind"], layout["expected"]) == ("not-rejected", True)
     assert layout["title"] == (
         "accepts what the document forbids: layout is 2, for which no shapes are defined; "
         "layout is -1, for which no shapes are defined"
     )
-    assert sum(len(finding["cases"]) for finding in found) == len(accepted)
+    assert sum(len(finding["cases"]) for finding in findings) == len(accepted)
 
 
 def test_forbidden_models_come_last_and_are_an_item_of_their_own() -> None:
@@ -157,9 +162,9 @@ def test_a_run_leaves_evidence_of_what_was_accepted(tmp_path: Path) -> None:
     command = ["run", "--target", "onnx-reference", "--case", spec.id, "--no-expected", "--out", str(tmp_path / "run")]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 1, done.output
-    (about,) = json.loads((tmp_path / "run" / "run.json").read_text())["targets"]
-    assert not about["evidence"]["missing"]
-    folder = tmp_path / "run" / about["evidence"]["folders"][spec.id]
+    (target,) = json.loads((tmp_path / "run" / "run.json").read_text())["targets"]
+    assert not target["evidence"]["missing"]
+    folder = tmp_path / "run" / target["evidence"]["folders"][spec.id]
     exhibit = json.loads((folder / "evidence.json").read_text())
     assert exhibit["verdict"] == "not-rejected"
     assert "numbers" not in exhibit
@@ -176,8 +181,8 @@ def test_what_was_refused_rightly_hides_no_condition_of_a_finding() -> None:
     judged = [(spec, Judgement(Verdict.WRONG, "value", clause="lstm.equations")) for spec in wrong]
     judged += [(spec, Judgement(Verdict.PASS, "refused" if spec.illegal else None)) for spec in right]
     results = [result_of(SpecProbe(spec), "t", judgement, 0.0, None) for spec, judgement in judged]
-    (found,) = findings_of(results, {spec.id: SpecProbe(spec) for spec in (*wrong, *right)})
-    assert found["conditions"] == "float32"
+    (finding,) = findings_of(results, {spec.id: SpecProbe(spec) for spec in (*wrong, *right)})
+    assert finding["conditions"] == "float32"
 
 
 def test_a_legal_case_is_judged_as_ever() -> None:

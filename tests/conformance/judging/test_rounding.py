@@ -43,8 +43,8 @@ def test_coarse_rounding_of_operands_or_of_everything_is_inaccurate() -> None:
 
     for operands in ("tf32", "bfloat16"):
         style = Style("s", operands=operands)
-        found = judge_staged(build_case(SMALL), lambda node, inputs, style=style: run_kernel(node, inputs, style))
-        assert found.verdict is Verdict.INACCURATE
+        judgement = judge_staged(build_case(SMALL), lambda node, inputs, style=style: run_kernel(node, inputs, style))
+        assert judgement.verdict is Verdict.INACCURATE
     assert judge_staged(build_case(SMALL), stored).accuracy in ("f16-storage", "bf16-math", "bf16-storage")
 
 
@@ -65,10 +65,10 @@ def test_a_wrong_sign_is_wrong_however_wide_the_bound(data: str) -> None:
 @pytest.mark.parametrize("type", ["float16", "bfloat16"])
 def test_what_lies_in_bounds_too_wide_to_show_anything_is_not_judged(type: str) -> None:
     case = build_case(replace(SMALL, type=type, version=22, T=4))
-    found = judge_staged(case, right)
+    judgement = judge_staged(case, right)
     if type == "bfloat16":
-        assert (found.verdict, found.reason) == (Verdict.INCONCLUSIVE, "wide")
-    assert found.judged < 0.7 * found.elements
+        assert (judgement.verdict, judgement.reason) == (Verdict.INCONCLUSIVE, "wide")
+    assert judgement.judged < 0.7 * judgement.elements
 
 
 def test_no_wide_class_makes_a_pass_of_what_it_cannot_tell() -> None:

@@ -65,9 +65,11 @@ def test_the_order_of_verdicts_and_which_of_them_fail() -> None:
 @pytest.mark.parametrize("status", ["unavailable", "crashed", "timed-out", "fell-back", "refused"])
 def test_what_did_not_run_is_not_looked_into(status: str) -> None:
     case = build_case(SMALL)
-    found = judge(case.trials, [outcome(case, status=status, phase="load", message="m", malformed="x", changed=("X",))])
+    judgement = judge(
+        case.trials, [outcome(case, status=status, phase="load", message="m", malformed="x", changed=("X",))]
+    )
     verdict = {"fell-back": "fallback", "refused": "unsupported"}.get(status, status)
-    assert (found.verdict.value, found.message, found.judged) == (verdict, "m", 0)
+    assert (judgement.verdict.value, judgement.message, judgement.judged) == (verdict, "m", 0)
 
 
 def test_the_first_of_several_faults_decides() -> None:
@@ -97,18 +99,18 @@ def test_the_first_of_several_faults_decides() -> None:
 )
 @pytest.mark.parametrize("name", ALL)
 def test_outputs_of_another_form_are_malformed(name: str, change: Callable[[Array], Array], reason: str) -> None:
-    found = spoilt(build_case(SMALL), name, change)
-    assert (found.verdict, found.reason) == (Verdict.MALFORMED, reason)
-    assert found.where == {"output": name, "index": None, "step": None}
-    assert name in found.message
+    judgement = spoilt(build_case(SMALL), name, change)
+    assert (judgement.verdict, judgement.reason) == (Verdict.MALFORMED, reason)
+    assert judgement.where == {"output": name, "index": None, "step": None}
+    assert name in judgement.message
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 4])
 def test_another_number_of_outputs_is_malformed(count: int) -> None:
     case = build_case(SMALL)
     (run,) = staged_outcome(case.trial, conforming).outputs[0]
-    found = judge(case.trials, [outcome(case, outputs=(((*run, run[0])[:count],),))])
-    assert (found.verdict, found.reason) == (Verdict.MALFORMED, "count")
+    judgement = judge(case.trials, [outcome(case, outputs=(((*run, run[0])[:count],),))])
+    assert (judgement.verdict, judgement.reason) == (Verdict.MALFORMED, "count")
 
 
 # Values
@@ -119,11 +121,11 @@ def test_a_wrong_element_is_found_where_it_is() -> None:
         array[2, 0, 1, 3] += np.float32(0.25)
         return array
 
-    found = spoilt(build_case(SMALL), "Y", nudge)
-    assert (found.verdict, found.reason) == (Verdict.WRONG, "value")
-    assert found.where == {"output": "Y", "index": [2, 0, 1, 3], "step": 2}
-    assert found.worst > 100
-    assert found.message.startswith("Y[2, 0, 1, 3] (step 2, forward, row 1) is ")
+    judgement = spoilt(build_case(SMALL), "Y", nudge)
+    assert (judgement.verdict, judgement.reason) == (Verdict.WRONG, "value")
+    assert judgement.where == {"output": "Y", "index": [2, 0, 1, 3], "step": 2}
+    assert judgement.worst > 100
+    assert judgement.message.startswith("Y[2, 0, 1, 3] (step 2, forward, row 1) is ")
 
 
 def test_in_layout_1_the_step_is_the_second_index() -> None:
@@ -131,8 +133,8 @@ def test_in_layout_1_the_step_is_the_second_index() -> None:
         array[1, 2, 0, 3] += np.float32(0.25)
         return array
 
-    found = spoilt(build_case(replace(SMALL, layout=1)), "Y", nudge)
-    assert found.where == {"output": "Y", "index": [1, 2, 0, 3], "step": 2}
+    judgement = spoilt(build_case(replace(SMALL, layout=1)), "Y", nudge)
+    assert judgement.where == {"output": "Y", "index": [1, 2, 0, 3], "step": 2}
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -142,9 +144,9 @@ def test_what_is_not_finite_where_it_must_be_has_a_reason_of_its_own(name: str, 
         array.flat[-1] = value
         return array
 
-    found = spoilt(build_case(SMALL), name, spoil)
-    assert (found.verdict, found.reason) == (Verdict.WRONG, "nonfinite")
-    assert found.worst == np.inf
+    judgement = spoilt(build_case(SMALL), name, spoil)
+    assert (judgement.verdict, judgement.reason) == (Verdict.WRONG, "nonfinite")
+    assert judgement.worst == np.inf
 
 
 def test_coarse_arithmetic_is_inaccurate_with_the_class_that_explains_it() -> None:
@@ -156,12 +158,12 @@ def test_coarse_arithmetic_is_inaccurate_with_the_class_that_explains_it() -> No
         return conforming(node, wide)
 
     case = build_case(replace(SMALL, T=1, initial="all", data="numerics", H=8, N=8))
-    found = judge_staged(case, rounded)
-    assert found.verdict is Verdict.INACCURATE
-    assert found.accuracy is not None
-    assert found.message.endswith(f"right by the wider class {found.accuracy}")
-    assert found.worst > 1
-    assert judge_staged(case, rounded, found.accuracy).verdict is Verdict.PASS
+    judgement = judge_staged(case, rounded)
+    assert judgement.verdict is Verdict.INACCURATE
+    assert judgement.accuracy is not None
+    assert judgement.message.endswith(f"right by the wider class {judgement.accuracy}")
+    assert judgement.worst > 1
+    assert judge_staged(case, rounded, judgement.accuracy).verdict is Verdict.PASS
     assert judge_staged(case, rounded, "tf32").verdict is Verdict.INACCURATE
 
 
@@ -176,11 +178,11 @@ def test_only_one_step_cases_are_graded() -> None:
 @pytest.mark.parametrize("layout", [0, 1])
 def test_padding_that_is_not_zero_passes_with_a_flag(layout: int) -> None:
     case = build_case(replace(RAGGED, layout=layout))
-    found = judge_staged(case, faulty("padding.state-repeated"))
-    assert (found.verdict, found.reason, found.flags) == (Verdict.PASS, "padding", ("unconventional",))
-    assert found.clause == "lstm.padding.zero"
-    assert found.where is not None
-    step, row = found.where["step"], found.where["index"][0 if layout else 2]
+    judgement = judge_staged(case, faulty("padding.state-repeated"))
+    assert (judgement.verdict, judgement.reason, judgement.flags) == (Verdict.PASS, "padding", ("unconventional",))
+    assert judgement.clause == "lstm.padding.zero"
+    assert judgement.where is not None
+    step, row = judgement.where["step"], judgement.where["index"][0 if layout else 2]
     assert step >= case.trial.feeds[-1].inputs["sequence_lens"][row]
 
 
@@ -194,8 +196,8 @@ def test_padding_may_hold_anything(value: float) -> None:
             array[length:, :, row] = value
         return array
 
-    found = spoilt(case, "Y", spoil)
-    assert (found.verdict, found.flags) == (Verdict.PASS, ("unconventional",))
+    judgement = spoilt(case, "Y", spoil)
+    assert (judgement.verdict, judgement.flags) == (Verdict.PASS, ("unconventional",))
 
 
 def test_a_fault_beside_unconventional_padding_is_still_a_fault() -> None:
@@ -211,8 +213,8 @@ def test_a_fault_beside_unconventional_padding_is_still_a_fault() -> None:
 def test_what_fails_a_case_breaks_a_clause_that_may_fail(name: str, op: str) -> None:
     # Reading padding, or leaving a step out, breaks what follows from sequence_lens: no convention is needed for it.
     outputs = ALL if op == "LSTM" else ALL[:2]
-    found = judge_staged(build_case(replace(RAGGED, op=op, direction="reverse", outputs=outputs)), faulty(name))
-    assert found.verdict is Verdict.WRONG
+    judgement = judge_staged(build_case(replace(RAGGED, op=op, direction="reverse", outputs=outputs)), faulty(name))
+    assert judgement.verdict is Verdict.WRONG
     assert clause_named(FAULTS[name].clause(op)).may_fail
 
 
@@ -226,30 +228,30 @@ def losing_nan(node: Node, inputs: Outputs) -> dict[str, Array]:
 def test_nan_that_is_lost_passes_with_a_flag_and_says_where_it_enters() -> None:
     case = build_case(replace(SMALL, data="nan-row"))
     assert judge_staged(case, conforming).flags == ()
-    found = judge_staged(case, losing_nan)
-    assert (found.verdict, found.reason, found.flags) == (Verdict.PASS, "nan", ("loses-nan",))
-    assert found.clause == "lstm.nan.kept"
-    assert found.where == {"output": "Y", "index": [2, 0, 1, 0], "step": 2}
-    assert found.message.startswith("NaN enters at X[2, 1, 0]; Y[2, 0, 1, 0] is 0.5")
-    assert found.message.endswith("lost in Y (10 of 10), Y_h (5 of 5), Y_c (5 of 5)")
+    judgement = judge_staged(case, losing_nan)
+    assert (judgement.verdict, judgement.reason, judgement.flags) == (Verdict.PASS, "nan", ("loses-nan",))
+    assert judgement.clause == "lstm.nan.kept"
+    assert judgement.where == {"output": "Y", "index": [2, 0, 1, 0], "step": 2}
+    assert judgement.message.startswith("NaN enters at X[2, 1, 0]; Y[2, 0, 1, 0] is 0.5")
+    assert judgement.message.endswith("lost in Y (10 of 10), Y_h (5 of 5), Y_c (5 of 5)")
 
 
 def test_where_nothing_else_can_be_judged_nan_that_is_lost_is_flagged_all_the_same() -> None:
-    found = judge_staged(build_case(replace(SMALL, N=1, T=1, data="nan-row", outputs=("Y",))), losing_nan)
-    assert (found.verdict, found.flags) == (Verdict.INCONCLUSIVE, ("loses-nan",))
+    judgement = judge_staged(build_case(replace(SMALL, N=1, T=1, data="nan-row", outputs=("Y",))), losing_nan)
+    assert (judgement.verdict, judgement.flags) == (Verdict.INCONCLUSIVE, ("loses-nan",))
 
 
 def test_a_failure_that_loses_nan_too_keeps_its_own_words() -> None:
     def spoil(node: Node, inputs: Outputs) -> dict[str, Array]:
         return {name: array + np.float32(0.1) for name, array in losing_nan(node, inputs).items()}
 
-    found = judge_staged(build_case(replace(SMALL, data="nan-row")), spoil)
-    assert (found.verdict, found.reason, found.flags) == (Verdict.WRONG, "value", ("loses-nan",))
+    judgement = judge_staged(build_case(replace(SMALL, data="nan-row")), spoil)
+    assert (judgement.verdict, judgement.reason, judgement.flags) == (Verdict.WRONG, "value", ("loses-nan",))
 
 
 def test_nan_through_what_selects_is_not_asked_for() -> None:
-    found = judge_staged(build_case(replace(SMALL, data="nan-row", clip=0.5)), losing_nan)
-    assert (found.verdict, found.flags) == (Verdict.PASS, ())
+    judgement = judge_staged(build_case(replace(SMALL, data="nan-row", clip=0.5)), losing_nan)
+    assert (judgement.verdict, judgement.flags) == (Verdict.PASS, ())
 
 
 # What is open or undefined
@@ -257,10 +259,12 @@ def test_nan_through_what_selects_is_not_asked_for() -> None:
 
 @pytest.mark.parametrize("empty", ["initial", "zero"])
 def test_after_no_steps_the_state_is_the_initial_one_or_zero(empty: str) -> None:
-    found = judge_staged(build_case(EMPTY), lambda node, inputs: conforming(node, inputs, Interpretations(empty=empty)))
-    assert found.verdict is Verdict.PASS
-    assert found.interpretations is not None
-    assert found.interpretations["empty"] == empty
+    judgement = judge_staged(
+        build_case(EMPTY), lambda node, inputs: conforming(node, inputs, Interpretations(empty=empty))
+    )
+    assert judgement.verdict is Verdict.PASS
+    assert judgement.interpretations is not None
+    assert judgement.interpretations["empty"] == empty
 
 
 @pytest.mark.parametrize("name", ["Y_h", "Y_c"])
@@ -272,10 +276,10 @@ def test_after_no_steps_the_state_is_nothing_else(name: str) -> None:
         array[:, row] += np.float32(1e-3)
         return array
 
-    found = spoilt(case, name, spoil)
-    assert found.verdict is Verdict.WRONG
-    assert found.where is not None
-    assert (found.where["output"], found.where["index"][1]) == (name, row)
+    judgement = spoilt(case, name, spoil)
+    assert judgement.verdict is Verdict.WRONG
+    assert judgement.where is not None
+    assert (judgement.where["output"], judgement.where["index"][1]) == (name, row)
 
 
 def test_both_states_follow_the_same_interpretation() -> None:
@@ -311,14 +315,14 @@ def test_interpretations_that_a_case_does_not_touch_are_not_claimed() -> None:
 
 def test_where_nothing_can_be_judged_nothing_is_claimed() -> None:
     case = build_case(replace(SMALL, N=1, T=1, data="nan-row", weights="initializer"))
-    found = judge_staged(case, conforming)
-    assert found.judged == 0
-    assert (found.verdict, found.reason) == (Verdict.INCONCLUSIVE, "inconclusive")
+    judgement = judge_staged(case, conforming)
+    assert judgement.judged == 0
+    assert (judgement.verdict, judgement.reason) == (Verdict.INCONCLUSIVE, "inconclusive")
 
 
 def test_no_elements_at_all_pass() -> None:
-    found = judge_staged(build_case(replace(SMALL, N=0)), conforming)
-    assert (found.verdict, found.elements) == (Verdict.PASS, 0)
+    judgement = judge_staged(build_case(replace(SMALL, N=0)), conforming)
+    assert (judgement.verdict, judgement.elements) == (Verdict.PASS, 0)
 
 
 # Repetition and twins
@@ -329,8 +333,8 @@ def test_repeated_runs_that_differ_within_the_radius_pass_with_a_flag() -> None:
     right = conforming(case.trial.node, case.trial.feeds[-1].inputs)
     near = {"Y": right["Y"].copy()}
     near["Y"][-1] = np.nextafter(near["Y"][-1], np.float32(0))
-    found = judge(case.trials, [with_outputs(case, right, near)])
-    assert (found.verdict, found.flags) == (Verdict.PASS, ("nondeterministic",))
+    judgement = judge(case.trials, [with_outputs(case, right, near)])
+    assert (judgement.verdict, judgement.flags) == (Verdict.PASS, ("nondeterministic",))
 
 
 EXTENDED = next(spec for spec in profile("core", "ExtendedLSTM", 1) if spec.features >= {"about-realistic"})
@@ -361,15 +365,15 @@ STATES = replace(SMALL, outputs=("", "Y_h", "Y_c"), T=7)
 def test_a_twin_with_equal_outputs_stands_for_a_case_without_y() -> None:
     case = build_case(STATES)
     assert case.twin is not None
-    found = judge_staged(case, conforming)
-    assert (found.verdict, found.flags) == (Verdict.PASS, ())
-    assert found.elements == case.twin.feeds[-1].inputs["X"][..., 0].size * 5 + 2 * 15
+    judgement = judge_staged(case, conforming)
+    assert (judgement.verdict, judgement.flags) == (Verdict.PASS, ())
+    assert judgement.elements == case.twin.feeds[-1].inputs["X"][..., 0].size * 5 + 2 * 15
 
 
 def test_outputs_that_depend_on_what_is_asked_for_are_found() -> None:
-    found = judge_staged(build_case(replace(STATES, T=3, lengths="ragged")), faulty("outputs.depend-on-request"))
-    assert found.verdict is Verdict.WRONG
-    assert "outputs-differ-from-twin" in found.flags
+    judgement = judge_staged(build_case(replace(STATES, T=3, lengths="ragged")), faulty("outputs.depend-on-request"))
+    assert judgement.verdict is Verdict.WRONG
+    assert "outputs-differ-from-twin" in judgement.flags
 
 
 def test_a_difference_from_the_twin_within_the_radius_is_only_flagged() -> None:
@@ -377,21 +381,21 @@ def test_a_difference_from_the_twin_within_the_radius_is_only_flagged() -> None:
     assert case.twin is not None
     right = conforming(case.trial.node, case.trial.feeds[-1].inputs)
     near = {**right, "Y_c": np.nextafter(right["Y_c"], np.float32(0))}
-    found = judge(case.trials, [with_outputs(case, near), staged_outcome(case.twin, conforming)])
-    assert (found.verdict, found.flags) == (Verdict.PASS, ("outputs-differ-from-twin",))
+    judgement = judge(case.trials, [with_outputs(case, near), staged_outcome(case.twin, conforming)])
+    assert (judgement.verdict, judgement.flags) == (Verdict.PASS, ("outputs-differ-from-twin",))
 
 
 @pytest.mark.parametrize("status", ["crashed", "timed-out", "unavailable"])
 def test_a_twin_that_ends_the_process_is_not_passed_over(status: str) -> None:
     case = build_case(STATES)
     assert case.twin is not None
-    found = judge(case.trials, [outcome(case), Outcome(case.twin.key, status, message="SIGABRT")])
-    assert (found.verdict.value, found.reason) == (status, "twin")
-    assert "SIGABRT" in found.message
+    judgement = judge(case.trials, [outcome(case), Outcome(case.twin.key, status, message="SIGABRT")])
+    assert (judgement.verdict.value, judgement.reason) == (status, "twin")
+    assert "SIGABRT" in judgement.message
 
 
 def test_a_twin_that_is_refused_leaves_the_case_to_itself() -> None:
     case = build_case(STATES)
     assert case.twin is not None
-    found = judge(case.trials, [outcome(case), Outcome(case.twin.key, "refused", "load", message="no Y here")])
-    assert (found.verdict, found.flags) == (Verdict.PASS, ())
+    judgement = judge(case.trials, [outcome(case), Outcome(case.twin.key, "refused", "load", message="no Y here")])
+    assert (judgement.verdict, judgement.flags) == (Verdict.PASS, ())

@@ -90,8 +90,8 @@ def test_external_data_of_a_model_in_memory_needs_a_folder(tmp_path: Path) -> No
     model = model_with(external("data.bin"))
     with pytest.raises(Unreadable, match="without its folder"):
         read_content(model).array(model.graph.initializer[0], 100)
-    found = read_content(model, tmp_path).array(model.graph.initializer[0], 100)
-    np.testing.assert_array_equal(found, LARGE[:4])
+    array = read_content(model, tmp_path).array(model.graph.initializer[0], 100)
+    np.testing.assert_array_equal(array, LARGE[:4])
 
 
 def nested(depth: int) -> bytes:

@@ -125,10 +125,10 @@ def test_a_constant_is_what_onnxruntime_computes(form: tuple[str, int, list[Any]
     expected = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, fed)
     scope = main_scope(read_content(model_of(*form, as_inputs=False)[0]))
     for place in range(count):
-        found = constant(scope, f"o{place}")
-        assert found.dtype == expected[place].dtype
-        assert found.shape == expected[place].shape
-        np.testing.assert_array_equal(found, expected[place])
+        folded = constant(scope, f"o{place}")
+        assert folded.dtype == expected[place].dtype
+        assert folded.shape == expected[place].shape
+        np.testing.assert_array_equal(folded, expected[place])
 
 
 BOMBS: list[tuple[str, int, list[Any], dict[str, Any]]] = [

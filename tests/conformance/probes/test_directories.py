@@ -189,13 +189,13 @@ def plain_loader(folder: Path) -> Iterator[tuple[Path, list[NDArray[Any]], list[
     for case in sorted(p for p in folder.iterdir() if p.is_dir()):
         for place in sorted(case.glob("test_data_set_*")):
             arrays: dict[str, list[NDArray[Any]]] = {"input": [], "output": []}
-            for kind, found in arrays.items():
-                while (path := place / f"{kind}_{len(found)}.pb").exists():
+            for kind, tensors in arrays.items():
+                while (path := place / f"{kind}_{len(tensors)}.pb").exists():
                     tensor = onnx.load_tensor(str(path))
                     array = numpy_helper.to_array(tensor)
                     if tensor.data_type == TensorProto.BFLOAT16:
                         array = array.astype(ml_dtypes.bfloat16)
-                    found.append(array)
+                    tensors.append(array)
             yield case / "model.onnx", arrays["input"], arrays["output"]
 
 
@@ -314,8 +314,8 @@ def test_other_models_are_judged_by_the_outputs_given(
 
     assert command("run", "--cases", tmp_path / "cases", "--out", tmp_path / "run") == 1
     results = results_of(tmp_path / "run")
-    found = {case: (r["verdict"], r["reason"]) for case, r in results.items()}
-    assert found == {
+    verdicts = {case: (r["verdict"], r["reason"]) for case, r in results.items()}
+    assert verdicts == {
         "beyond": ("wrong", "value"),
         "nan": ("wrong", "value"),
         "none": ("inconclusive", "inconclusive"),

@@ -136,9 +136,9 @@ def test_operators_and_cases_by_name() -> None:
 def test_realistic_cases_are_right_or_a_known_unit_off() -> None:
     for spec in CORE:
         if spec.about in ("realistic", "asymmetric-weights") and spec.T * spec.I * spec.H < 3000:
-            found = judged(spec)
-            assert found.verdict is Verdict.PASS, found.message
-            assert "as-shipped" in found.flags
+            judgement = judged(spec)
+            assert judgement.verdict is Verdict.PASS, judgement.message
+            assert "as-shipped" in judgement.flags
 
 
 @pytest.mark.parametrize(
@@ -151,41 +151,43 @@ def test_realistic_cases_are_right_or_a_known_unit_off() -> None:
     ],
 )
 def test_what_is_wrong_names_its_clause_and_its_size(about: str, clause: str) -> None:
-    found = judged(case(about))
-    assert found.verdict in (Verdict.WRONG, Verdict.INACCURATE)
-    assert found.clause == f"extendedlstm.{clause}"
-    assert found.where is not None
-    assert found.where["units"] > 1
-    assert "units of y_scale" in found.message
+    judgement = judged(case(about))
+    assert judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE)
+    assert judgement.clause == f"extendedlstm.{clause}"
+    assert judgement.where is not None
+    assert judgement.where["units"] > 1
+    assert "units of y_scale" in judgement.message
 
 
 def test_forms_that_are_wrong() -> None:
     spec = case("realistic", 3)
     Y = np.zeros((5, 2, 1, 3), np.float32)
     for array, reason in ((Y[:4], "shape"), (Y.astype(np.float64), "type"), (None, "form")):
-        found = judged(spec, Outcome(spec.id, "ran", "run", (((array,),),)))
-        assert (found.verdict, found.reason) == (Verdict.MALFORMED, reason)
-    found = judged(spec, Outcome(spec.id, "ran", "run", (((Y, Y),),)))
-    assert found.reason == "count"
+        judgement = judged(spec, Outcome(spec.id, "ran", "run", (((array,),),)))
+        assert (judgement.verdict, judgement.reason) == (Verdict.MALFORMED, reason)
+    judgement = judged(spec, Outcome(spec.id, "ran", "run", (((Y, Y),),)))
+    assert judgement.reason == "count"
     assert judged(spec, Outcome(spec.id, "crashed", message="x")).verdict is Verdict.CRASHED
 
 
 def test_nan_is_not_judged_and_what_does_not_depend_on_it_is() -> None:
     spec = case("nan")
-    found = judged(spec)
-    assert found.verdict is Verdict.PASS
-    assert 0 < found.judged < found.elements
+    judgement = judged(spec)
+    assert judgement.verdict is Verdict.PASS
+    assert 0 < judgement.judged < judgement.elements
     assert judged(case("no-steps")).verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize("style", OPERATOR.conforming)
 def test_conforming_variants_are_not_accused(style: str) -> None:
     one = OPERATOR.conforming[style]
-    for about in ("realistic", "asymmetric", "output-beyond-0.6", "xw-power-of-two", "ties", "batch", "large-inputs"):
-        spec = case(about)
+    for topic in ("realistic", "asymmetric", "output-beyond-0.6", "xw-power-of-two", "ties", "batch", "large-inputs"):
+        spec = case(topic)
         trial = build_case(spec).trial
-        found = judged(spec, returned(spec, *(one.run(trial.node, f.inputs)["Y"] for f in trial.feeds)), one.accuracy)
-        assert found.verdict is Verdict.PASS, (about, found.message)
+        judgement = judged(
+            spec, returned(spec, *(one.run(trial.node, f.inputs)["Y"] for f in trial.feeds)), one.accuracy
+        )
+        assert judgement.verdict is Verdict.PASS, (topic, judgement.message)
 
 
 def test_repeats_that_differ_and_are_all_wrong_are_wrong() -> None:
@@ -255,8 +257,8 @@ def cancelling(I: int = 128, H: int = 8, T: int = 4) -> Trial:
 def test_whoever_declares_nothing_may_compute_in_float32(order: slice) -> None:
     run = cancelling()
     outcome = Outcome("x", "ran", "run", (((in_float32(run, order),),),))
-    found = judge([run], [outcome])
-    assert (found.verdict, found.accuracy) == (Verdict.PASS, "float32")
+    judgement = judge([run], [outcome])
+    assert (judgement.verdict, judgement.accuracy) == (Verdict.PASS, "float32")
     assert judge([run], [outcome], "fixed-point").verdict is Verdict.INACCURATE
 
 
@@ -294,29 +296,29 @@ def test_two_numbers_explain_nothing() -> None:
 
 def test_what_the_kernel_does_is_found_out() -> None:
     specs = [
-        case(about)
-        for about in ("xw-power-of-two", "output-beyond-positive", "y-zero-point-32767", "infinite-one", "xw-small-40")
+        case(topic)
+        for topic in ("xw-power-of-two", "output-beyond-positive", "y-zero-point-32767", "infinite-one", "xw-small-40")
     ]
     specs += [case("output-beyond-0.6"), case("realistic")]
-    found = explained(specs)
-    assert found[specs[0].id] == ("extended.scales.sign-lost",)
-    assert found[specs[1].id] == ("extended.output.wraps",)
-    assert found[specs[2].id] == ("extended.output.zero-point-one-up",)
-    assert found[specs[3].id] == ("extended.quantization.infinity-lowest",)
-    assert found[specs[4].id] == ("extended.scales.small-vanish",)
-    assert set(found[specs[5].id]) == {"extended.output.wraps", "extended.output.zero-point-one-up"}
-    assert specs[6].id not in found
+    faults = explained(specs)
+    assert faults[specs[0].id] == ("extended.scales.sign-lost",)
+    assert faults[specs[1].id] == ("extended.output.wraps",)
+    assert faults[specs[2].id] == ("extended.output.zero-point-one-up",)
+    assert faults[specs[3].id] == ("extended.quantization.infinity-lowest",)
+    assert faults[specs[4].id] == ("extended.scales.small-vanish",)
+    assert set(faults[specs[5].id]) == {"extended.output.wraps", "extended.output.zero-point-one-up"}
+    assert specs[6].id not in faults
 
 
 def test_disagreements_are_tied_to_results() -> None:
     results, probes, kept = results_of([case("xw-power-of-two"), case("realistic", 2)])
-    told = explainer.explained(results, probes, kept, "standard")
-    results = [replace(r, diagnosis=told.get(r.case, ())) for r in results]
-    found = {entry["id"]: entry for entry in disagreements_of(results, probes)}
-    assert found["sign-lost"]["seen"] == "shown"
-    assert found["sign-lost"]["units"] > 1000
-    assert found["not-bfloat16"]["seen"] == "within the bound"
-    assert found["batch"]["seen"] == "not tried"
+    diagnoses = explainer.explained(results, probes, kept, "standard")
+    results = [replace(r, diagnosis=diagnoses.get(r.case, ())) for r in results]
+    by_id = {entry["id"]: entry for entry in disagreements_of(results, probes)}
+    assert by_id["sign-lost"]["seen"] == "shown"
+    assert by_id["sign-lost"]["units"] > 1000
+    assert by_id["not-bfloat16"]["seen"] == "within the bound"
+    assert by_id["batch"]["seen"] == "not tried"
     assert disagreements_of([], {}) == []
 
 
@@ -367,10 +369,10 @@ def test_numbers_of_an_exhibit() -> None:
         feeds = [feed.fed for feed in trials[0].feeds]
         return exhibit_of(trials[0].model, feeds, trials, judged(spec, outcome), [outcome], "standard")
 
-    found = exhibit(shipped(spec))["numbers"]
-    assert found["parting"]["ratio"] > 1
-    assert len(found["plane"]["ratio"]) == spec.T
-    assert found["gates"]["names"] == ["got_levels", "must_levels", "off_by"]
+    numbers = exhibit(shipped(spec))["numbers"]
+    assert numbers["parting"]["ratio"] > 1
+    assert len(numbers["plane"]["ratio"]) == spec.T
+    assert numbers["gates"]["names"] == ["got_levels", "must_levels", "off_by"]
     assert "numbers" not in exhibit(Outcome(spec.id, "refused"))
 
 

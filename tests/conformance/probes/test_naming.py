@@ -197,9 +197,9 @@ def zeros(model: bytes, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
 def test_assert_conforms_takes_the_text_that_it_says(inside: Inside, tmp_path: Path) -> None:
     with pytest.raises(NotConforming) as caught:
         assert_conforms(FRESH, zeros)
-    said = next(line for line in str(caught.value).splitlines() if line.startswith("  repeat"))
+    repeat = next(line for line in str(caught.value).splitlines() if line.startswith("  repeat"))
     with pytest.raises(NotConforming):
-        assert_conforms(said.split(maxsplit=1)[1], zeros)
+        assert_conforms(repeat.split(maxsplit=1)[1], zeros)
     assert inside("generate", "cases", "--case", case_text(FRESH), "--all").code == 0
     (folder,) = (tmp_path / "cases").glob("test_*")
     for subject in (folder, str(folder)):

@@ -84,9 +84,9 @@ def test_what_ran_before_shows_faults_too() -> None:
 
     assert judge_staged(build_case(spec), wrong_at_first).verdict in FAILING
     # One case, whichever of its runs shows a fault.
-    found = Tally("RNN")
-    found.add(*runs_shown(spec))
-    assert found.pairs.max() == found.triples.max() == 1
+    total = Tally("RNN")
+    total.add(*runs_shown(spec))
+    assert total.pairs.max() == total.triples.max() == 1
 
 
 def test_what_shows_too_little_is_complained_of() -> None:
@@ -111,7 +111,7 @@ def test_faults_are_counted_as_they_are_defined() -> None:
     """Pair by pair and triple by triple, from the definition: some case shows X where Y and Z hold."""
     pool = pool_of("RNN")
     cases = [case for case in pool.cases if len(case.halves) == 1][:12]
-    found, contexts, parts = pool_tally("RNN", cases), space_of("RNN").contexts, pool.parts
+    total, contexts, parts = pool_tally("RNN", cases), space_of("RNN").contexts, pool.parts
     plain = [k for k, context in enumerate(contexts) if not context.half]
     for x in range(0, len(parts), 5):
         for y in plain[::3]:
@@ -120,7 +120,7 @@ def test_faults_are_counted_as_they_are_defined() -> None:
                     case.whole >> x & 1 and contexts[y].holds(case.spec) and contexts[z].holds(case.spec)
                     for case in cases
                 )
-                assert found.triples[x, y, z] == expected
+                assert total.triples[x, y, z] == expected
 
 
 @pytest.mark.parametrize("op", CELLS)
@@ -178,8 +178,8 @@ def test_every_part_shows_in_every_type(op: str) -> None:
 
 def test_a_case_counts_once_for_every_pair() -> None:
     spec = CaseSpec("RNN", 14, T=3, N=2, I=2, H=3)
-    found = Tally("RNN")
-    first = found.add((spec, parts_shown(spec)))
+    total = Tally("RNN")
+    first = total.add((spec, parts_shown(spec)))
     assert first > 0
-    assert found.add((spec, parts_shown(spec))) == 0
-    assert found.pairs.max() == 2
+    assert total.add((spec, parts_shown(spec))) == 0
+    assert total.pairs.max() == 2

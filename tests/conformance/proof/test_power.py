@@ -14,9 +14,9 @@ SMALL = CaseSpec("RNN", 22, T=2, N=2, I=2, H=3, outputs=("Y",), weights="initial
 
 @pytest.mark.parametrize(("type", "least", "most"), [("float64", 2.0**-53, 2.0**-46), ("float32", 2.0**-24, 2.0**-17)])
 def test_a_case_rejects_errors_of_a_few_units_and_more(type: str, least: float, most: float) -> None:
-    found = least_rejected(CaseSpec(**{**vars(SMALL), "type": type}))
-    assert found is not None
-    assert least <= found <= most
+    powers = least_rejected(CaseSpec(**{**vars(SMALL), "type": type}))
+    assert powers is not None
+    assert least <= powers <= most
 
 
 def test_a_case_without_numbers_has_no_power() -> None:

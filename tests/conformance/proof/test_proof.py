@@ -106,8 +106,8 @@ def test_the_command_writes_its_table_and_tells_survivors(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 1
-    said = capsys.readouterr()
-    assert "clip.ignored survives in RNN float32" in said.err
+    printed = capsys.readouterr()
+    assert "clip.ignored survives in RNN float32" in printed.err
     with out.open(newline="") as file:
         rows = {row["fault"]: row for row in csv.DictReader(file)}
     assert int(rows["lengths.ignored"]["cases"]) >= 1

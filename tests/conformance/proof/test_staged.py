@@ -57,31 +57,31 @@ def kernel(style: Style, interpretations: Interpretations | None = None) -> Impl
 def test_conforming_variants_are_not_accused(position: int, style: Style) -> None:
     # Every case of core meets one of them; `onnxspec prove` has each meet all.
     for case in cases(every=15, first=position % 15):
-        found = judge_staged(case, kernel(style))
-        assert found.verdict in NOT_ACCUSED, found.message
-        assert found.worst <= 1
-        assert "outputs-differ-from-twin" not in found.flags
+        judgement = judge_staged(case, kernel(style))
+        assert judgement.verdict in NOT_ACCUSED, judgement.message
+        assert judgement.worst <= 1
+        assert "outputs-differ-from-twin" not in judgement.flags
 
 
 def test_cases_of_core_are_judged_whole() -> None:
     for case in cases(every=6):
-        found = judge_staged(case, kernel(STYLES["library"]))
+        judgement = judge_staged(case, kernel(STYLES["library"]))
         if case.spec.type in ("float16", "bfloat16"):  # of these many a bound is too wide to show anything
-            assert found.verdict in NOT_ACCUSED, case.spec.id
+            assert judgement.verdict in NOT_ACCUSED, case.spec.id
             continue
-        assert found.verdict is Verdict.PASS, case.spec.id
-        assert found.judged or not case.spec.N, case.spec.id
+        assert judgement.verdict is Verdict.PASS, case.spec.id
+        assert judgement.judged or not case.spec.N, case.spec.id
         # Large numbers leave the range of float16 here and there.
         doubtful = case.spec.data in ("nan-row", "inf-row") or (case.spec.type, case.spec.data) in BEYOND_RANGE
         # The run before the case's own has no twin; without Y its late steps have too wide a radius.
         if not doubtful and (case.twin is None or case.spec.reruns == "none"):
-            assert 4 * found.judged >= found.elements, case.spec.id
+            assert 4 * judgement.judged >= judgement.elements, case.spec.id
 
 
 def test_flushing_kernels_pass_by_their_class() -> None:
     for case in cases(every=23):
-        found = judge_staged(case, kernel(replace(STYLES["stored-sums"], flushes=True)), "flushing")
-        assert found.verdict in NOT_ACCUSED, found.message
+        judgement = judge_staged(case, kernel(replace(STYLES["stored-sums"], flushes=True)), "flushing")
+        assert judgement.verdict in NOT_ACCUSED, judgement.message
 
 
 @pytest.mark.parametrize("position", range(4))
@@ -93,16 +93,16 @@ def test_every_interpretation_that_a_case_touches_passes(position: int) -> None:
         if len(possible) <= position + 1:
             continue
         followed += 1
-        found = judge_staged(case, kernel(STYLES["blocks"], possible[position + 1]))
-        assert found.verdict in NOT_ACCUSED, (possible[position + 1], found.message)
+        judgement = judge_staged(case, kernel(STYLES["blocks"], possible[position + 1]))
+        assert judgement.verdict in NOT_ACCUSED, (possible[position + 1], judgement.message)
     assert followed
 
 
 def test_state_may_be_wider_than_what_is_shown_at_any_length() -> None:
     spec = CaseSpec("LSTM", 22, "bfloat16", T=60, N=2, I=3, H=9, outputs=ALL, bias=True)
-    found = judge_staged(build_case(spec), kernel(STYLES["wide-state"]))
-    assert (found.verdict, found.reason) == (Verdict.INCONCLUSIVE, "wide")
-    assert found.worst < 1
+    judgement = judge_staged(build_case(spec), kernel(STYLES["wide-state"]))
+    assert (judgement.verdict, judgement.reason) == (Verdict.INCONCLUSIVE, "wide")
+    assert judgement.worst < 1
 
 
 # Faults.
@@ -132,8 +132,8 @@ STAGED: dict[str, tuple[CaseSpec, Verdict, str | None]] = {
 @pytest.mark.parametrize("id", STAGED)
 def test_a_fault_comes_to_its_verdict(id: str) -> None:
     spec, verdict, reason = STAGED[id]
-    found = judge_staged(build_case(spec), FAULTS[id])
-    assert (found.verdict, found.reason) == (verdict, reason), found.message
+    judgement = judge_staged(build_case(spec), FAULTS[id])
+    assert (judgement.verdict, judgement.reason) == (verdict, reason), judgement.message
 
 
 @pytest.mark.parametrize(
@@ -193,28 +193,28 @@ def test_an_implementation_that_raises_refuses() -> None:
     def refusing(node: Node, inputs: Any) -> Any:
         raise IllegalNode("lstm.types", "LSTM-14: not for us")
 
-    found = judge_staged(build_case(PLAIN), refusing)
-    assert (found.verdict, found.message) == (Verdict.UNSUPPORTED, "LSTM-14: not for us")
+    judgement = judge_staged(build_case(PLAIN), refusing)
+    assert (judgement.verdict, judgement.message) == (Verdict.UNSUPPORTED, "LSTM-14: not for us")
 
 
 def test_a_broken_convention_is_a_flag() -> None:
     flagged = 0
     for case in cases(every=9, lengths="ragged"):
-        found = judge_staged(case, FAULTS["padding.state-repeated"])
-        assert found.verdict not in FAILING
-        if found.flags == ("unconventional",):
+        judgement = judge_staged(case, FAULTS["padding.state-repeated"])
+        assert judgement.verdict not in FAILING
+        if judgement.flags == ("unconventional",):
             flagged += 1
-            assert (found.reason, found.clause) == ("padding", f"{case.spec.op.lower()}.padding.zero")
+            assert (judgement.reason, judgement.clause) == ("padding", f"{case.spec.op.lower()}.padding.zero")
     assert flagged > 5
 
 
 def test_the_hidden_state_that_is_not_the_last_of_Y_is_named() -> None:
     spec = CaseSpec("LSTM", 14, direction="bidirectional", T=4, N=3, I=2, H=5, lengths="ragged", outputs=ALL)
-    found = judge_staged(build_case(spec), FAULTS["outputs.last-row-of-tensor"])
-    assert found.verdict is Verdict.WRONG
-    assert found.clause == "lstm.outputs.last-hidden"
-    assert found.where is not None
-    assert found.where["output"] == "Y_h"
+    judgement = judge_staged(build_case(spec), FAULTS["outputs.last-row-of-tensor"])
+    assert judgement.verdict is Verdict.WRONG
+    assert judgement.clause == "lstm.outputs.last-hidden"
+    assert judgement.where is not None
+    assert judgement.where["output"] == "Y_h"
 
 
 def test_one_unit_between_the_hidden_state_and_the_last_of_Y_may_be_two_roundings_but_more_is_wrong() -> None:
@@ -237,9 +237,9 @@ def test_one_unit_between_the_hidden_state_and_the_last_of_Y_may_be_two_rounding
 @pytest.mark.parametrize("outputs", [("", "Y_h", "Y_c"), ("", "Y_h"), ("", "", "Y_c")], ids=["both", "Y_h", "Y_c"])
 def test_outputs_that_depend_on_what_is_asked_for_are_found(outputs: tuple[str, ...], kind: str) -> None:
     spec = CaseSpec("LSTM", 14, kind, T=4, N=3, I=2, H=5, lengths="ragged", outputs=outputs)
-    found = judge_staged(build_case(spec), FAULTS["outputs.depend-on-request"])
-    assert found.verdict is Verdict.WRONG
-    assert "outputs-differ-from-twin" in found.flags
+    judgement = judge_staged(build_case(spec), FAULTS["outputs.depend-on-request"])
+    assert judgement.verdict is Verdict.WRONG
+    assert "outputs-differ-from-twin" in judgement.flags
     # The same kernel in a case with Y is right: there is nothing else to find.
     with_y = replace(spec, outputs=("Y", *outputs[1:]))
     assert judge_staged(build_case(with_y), FAULTS["outputs.depend-on-request"]).verdict is Verdict.PASS
@@ -265,13 +265,13 @@ ROUNDED = [("tf32", "tf32", {"tf32"}), ("bfloat16", "bf16-math", {"bf16-math", "
 @pytest.mark.parametrize(("operands", "named", "allowed"), ROUNDED, ids=["tf32", "bfloat16"])
 def test_rounded_operands_are_inaccurate_by_name(operands: str, named: str, allowed: set[str]) -> None:
     rounding = kernel(Style("s", operands=operands, accumulator="float32"))
-    found = [judge_staged(c, rounding) for c in cases(every=13, type="float32")]
+    judgements = [judge_staged(c, rounding) for c in cases(every=13, type="float32")]
     # Where everything saturates hardly an element is off, and its bound is no measure of rounding.
     huge = [c.spec.data == "huge" for c in cases(every=13, type="float32")]
-    told = {j.verdict for j, saturates in zip(found, huge, strict=True) if not saturates}
+    told = {j.verdict for j, saturates in zip(judgements, huge, strict=True) if not saturates}
     assert told <= {Verdict.INACCURATE, *NOT_ACCUSED}
-    inaccurate = [j for j in found if j.verdict is Verdict.INACCURATE]
-    assert len(inaccurate) > len(found) / 2
+    inaccurate = [j for j in judgements if j.verdict is Verdict.INACCURATE]
+    assert len(inaccurate) > len(judgements) / 2
     assert {j.accuracy for j in inaccurate} <= allowed
     assert sum(j.accuracy == named for j in inaccurate) > len(inaccurate) / 2
     assert all(f"wider class {j.accuracy}" in j.message for j in inaccurate)
@@ -286,11 +286,11 @@ def test_a_runtime_that_computes_in_a_half_type_throughout_is_inaccurate(inner: 
         return {n: a.astype(np.float32) for n, a in outputs.items()}
 
     chosen = [c for c in cases(every=13, type="float32") if c.spec.version > 1]
-    found = [judge_staged(c, narrow) for c in chosen]
+    judgements = [judge_staged(c, narrow) for c in chosen]
     # Small states and huge arguments have bounds beyond the signal, which would hold anything.
-    wrong = {c.spec.data for c, j in zip(chosen, found, strict=True) if j.verdict is Verdict.WRONG}
+    wrong = {c.spec.data for c, j in zip(chosen, judgements, strict=True) if j.verdict is Verdict.WRONG}
     assert wrong <= {"small", "huge"}
-    assert sum(j.accuracy == named for j in found) > len(found) / 2
+    assert sum(j.accuracy == named for j in judgements) > len(judgements) / 2
 
 
 # Drift: what hides inside each radius shows in the mean of signed errors.
@@ -300,9 +300,9 @@ def bias(implementation: Implementation | Fault, chosen: Iterable[Case]) -> dict
     """Mean signed error, the same towards larger magnitude, and their standard error, in u, by type."""
     sums: dict[str, Any] = defaultdict(lambda: np.zeros(4))
     for case in chosen:
-        found: Judgement = judge_staged(case, implementation)
-        assert found.verdict in NOT_ACCUSED
-        sums[case.spec.type] += found.error_sums
+        judgement: Judgement = judge_staged(case, implementation)
+        assert judgement.verdict in NOT_ACCUSED
+        sums[case.spec.type] += judgement.error_sums
     return {kind: (s[0] / s[3], s[1] / s[3], math.sqrt(s[2]) / s[3]) for kind, s in sums.items()}
 
 
@@ -312,8 +312,8 @@ def is_biased(shift: float, scale: float, error: float) -> bool:
 
 @pytest.mark.parametrize("style", STYLES.values(), ids=list(STYLES))
 def test_conforming_variants_are_not_biased(style: Style) -> None:
-    for kind, found in bias(kernel(style), cases(data="numerics")).items():
-        assert not is_biased(*found), kind
+    for kind, numbers in bias(kernel(style), cases(data="numerics")).items():
+        assert not is_biased(*numbers), kind
 
 
 DRIFTING = [(op, d) for d in FAULTS.values() if d.drifts for op in d.operators]
@@ -328,8 +328,8 @@ def test_drift_within_the_radius_is_a_bias_in_every_type_that_it_shows_in(op: st
 
 def test_storing_by_cutting_digits_off_is_a_bias() -> None:
     # Half types from float32 by dropping bits: never far enough for a radius, always towards zero.
-    found = bias(kernel(Style("s", work="float32", truncates=True)), cases(data="numerics"))
+    biases = bias(kernel(Style("s", work="float32", truncates=True)), cases(data="numerics"))
     for kind in ("float16", "bfloat16"):
-        shift, scale, error = found[kind]
+        shift, scale, error = biases[kind]
         assert is_biased(shift, scale, error)
         assert scale < -0.5

@@ -65,15 +65,15 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 
 def verdicts(file: Path) -> dict[str, str]:
     """Case to verdict, as a JUnit file has them."""
-    found: dict[str, str] = {}
+    by_case: dict[str, str] = {}
     for testcase in ET.parse(file).iter("testcase"):
         properties = [(p.attrib["name"], p.attrib["value"]) for p in testcase.iter("property")]
         for position, (name, value) in enumerate(properties):
             if name == "case":
                 assert [n for n, _ in properties[position : position + 4]] == ["case", "verdict", "clause", "ratio"]
-                assert value not in found, "a case ran twice"
-                found[value] = properties[position + 1][1]
-    return found
+                assert value not in by_case, "a case ran twice"
+                by_case[value] = properties[position + 1][1]
+    return by_case
 
 
 # What pytest and the command say of a target is the same.

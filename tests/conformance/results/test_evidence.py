@@ -38,14 +38,14 @@ def ragged(spec: CaseSpec) -> bool:
 
 
 def evidence_of(folder: Path, target: int = 0) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))["targets"][target]["evidence"]
-    return found
+    entry: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))["targets"][target]["evidence"]
+    return entry
 
 
 def exhibit(folder: Path, case: str, target: int = 0) -> dict[str, Any]:
     place = folder / evidence_of(folder, target)["folders"][case]
-    found: dict[str, Any] = json.loads((place / "evidence.json").read_text(encoding="utf-8"))
-    return found
+    content: dict[str, Any] = json.loads((place / "evidence.json").read_text(encoding="utf-8"))
+    return content
 
 
 @pytest.fixture(scope="module")
@@ -170,9 +170,9 @@ def test_evidence_that_cannot_be_written_costs_no_result(
     done = inside("run", "-t", "backend:lengths_ignored", *naming(pick(2, ragged)), "--out", tmp_path / "run")
     assert done.code == 1
     assert [r["verdict"] for r in read_results(tmp_path / "run")] == ["wrong", "wrong"]
-    found = evidence_of(tmp_path / "run")
-    assert found["folders"] == {}
-    assert set(found["missing"].values()) == {"OSError: [Errno 28] No space left on device"}
+    evidence = evidence_of(tmp_path / "run")
+    assert evidence["folders"] == {}
+    assert set(evidence["missing"].values()) == {"OSError: [Errno 28] No space left on device"}
     assert (tmp_path / "run" / "report" / "index.html").is_file()
 
 
@@ -236,8 +236,8 @@ def test_what_does_not_fit_is_run_again(
     kept = Kept(room=100)
     kept.offer(Tried(probe, probe.prepare(), (outcome,), judgement))
     assert kept.get(probe.id) is None
-    found = write_evidence(tmp_path, target, findings, {probe.id: probe}, [result], kept)
-    shown = json.loads((tmp_path / found.folders[probe.id] / "evidence.json").read_text())
+    evidence = write_evidence(tmp_path, target, findings, {probe.id: probe}, [result], kept)
+    shown = json.loads((tmp_path / evidence.folders[probe.id] / "evidence.json").read_text())
     assert shown["numbers"]["parting"]["output"] == "Y_h"  # what this target does, not what was offered
 
 

@@ -194,8 +194,8 @@ def test_a_damaged_line_is_named_and_the_rest_is_used(
         assert journal.done == left
         journal.begin(BEGUN)
         journal.append(Observed(result=result(at - 1)))
-        (told,) = journal.problems
-        assert f"{tmp_path}: journal.jsonl:{at + 1}: " in told
+        (complaint,) = journal.problems
+        assert f"{tmp_path}: journal.jsonl:{at + 1}: " in complaint
         journal.publish()
     assert lines(tmp_path)[:4] == damaged  # what cannot be read may be legible to somebody
     assert sorted(r.case for r in read_folder(tmp_path).results) == sorted(result(number).case for number in range(3))

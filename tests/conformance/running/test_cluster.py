@@ -110,10 +110,10 @@ def test_results_are_those_of_a_run_here(backend: str, results: Callable[..., An
 def test_a_case_that_ends_its_machine_stands_alone_with_its_verdict(results: Callable[..., Any]) -> None:
     guilty = SPECS[7].id
     client = Client(lambda batch: guilty in [probe.id for probe in batch.probes])
-    found = results("conforming", client)
-    assert [row["case"] for row in found] == [spec.id for spec in SPECS]
-    assert {row["case"]: row["verdict"] for row in found if row["verdict"] != "pass"} == {guilty: "crashed"}
-    (message,) = (row["message"] for row in found if row["case"] == guilty)
+    outcome = results("conforming", client)
+    assert [row["case"] for row in outcome] == [spec.id for spec in SPECS]
+    assert {row["case"]: row["verdict"] for row in outcome if row["verdict"] != "pass"} == {guilty: "crashed"}
+    (message,) = (row["message"] for row in outcome if row["case"] == guilty)
     assert message.startswith("ended every worker of the cluster that it came to, the last times alone")
 
 

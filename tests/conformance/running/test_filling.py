@@ -62,12 +62,12 @@ def filled(verdict: Callable[[Probe], Verdict], target: Target | None = None) ->
     run = Run(Plan(Selection("core", ("RNN",)), CORE, (target,), fills=True), Path(), datetime.now(timezone.utc), [])
     of_target = TargetRun(target)
     run.targets.append(of_target)
-    due: tuple[Probe, ...] = CORE
+    batch: tuple[Probe, ...] = CORE
     following = Filling(run, of_target)
-    while due:
-        judged = (judged_result(p, target, Judgement(verdict(p)), (), lambda p: "") for p in due)
+    while batch:
+        judged = (judged_result(p, target, Judgement(verdict(p)), (), lambda p: "") for p in batch)
         of_target.results += judged
-        due = following.next()
+        batch = following.next()
     of_target.coverage = following.record()
     (coverage,) = of_target.coverage["operators"]
     return run, coverage

@@ -155,9 +155,9 @@ def specs(count: int) -> list[CaseSpec]:
     chosen = [spec for spec in chosen if not spec.illegal]
     usual = [s for s in chosen if s.outputs == ("Y", "Y_h", "Y_c") and s.reruns == "none" and s.T * s.N and s.T < 20]
     usual = [s for s in usual if s.activations is None and s.lengths != "empty" and s.hidden_size]
-    found = list({checksum(spec): spec for spec in usual}.values())
-    assert len(found) >= count
-    return found[:count]
+    distinct = list({checksum(spec): spec for spec in usual}.values())
+    assert len(distinct) >= count
+    return distinct[:count]
 
 
 def checksum(spec: CaseSpec) -> str:
@@ -204,9 +204,9 @@ def test_every_case_has_one_result_and_no_fault_costs_another_case(staged: tuple
 def test_a_fault_has_its_verdict_and_says_what_happened(staged: tuple[Path, dict[str, str]], fault: str) -> None:
     folder, fault_of = staged
     (result,) = (r for r in read_results(folder / "o") if fault_of.get(r["case"]) == fault)
-    verdicts, said = FAULTS[fault]
+    verdicts, message = FAULTS[fault]
     assert result["verdict"] in verdicts.split("|")
-    assert said in result["message"]
+    assert message in result["message"]
     assert result["message"].isprintable()
     assert len(result["message"]) < 800
 
@@ -227,14 +227,14 @@ def test_nothing_is_left_running(staged: tuple[Path, dict[str, str]]) -> None:
 
 def running_for(mark: Path) -> list[int]:
     """Ids of processes that were started with that mark; needs /proc."""
-    found = []
+    ids = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
             if f"MARK={mark}\0".encode() in (place / "environ").read_bytes() and (place / "cmdline").read_bytes():
-                found.append(int(place.name))
+                ids.append(int(place.name))
         except OSError:
             continue
-    return found
+    return ids
 
 
 # What happens to the run itself
@@ -323,9 +323,9 @@ def test_a_run_killed_anywhere_goes_on_without_loss_or_repetition(
     finished = read_results(tmp_path / "o") if journal.exists() else []
     cut = journal.exists() and not (b"\n" + journal.read_bytes()).endswith(b"\n")
     again = Command(environment, tmp_path)(*NINE, "--out", tmp_path / "o", "--resume")
-    told = "nothing to go on with" in again.err and not finished  # of what was killed before it kept anything
-    told |= cut and "ended in an incomplete line" in again.err
-    assert (again.code, "" if told else again.err) == (1, "")
+    warned = "nothing to go on with" in again.err and not finished  # of what was killed before it kept anything
+    warned |= cut and "ended in an incomplete line" in again.err
+    assert (again.code, "" if warned else again.err) == (1, "")
     assert timeless(tmp_path / "o") == undisturbed
     took = {result["case"]: result["seconds"] for result in read_results(tmp_path / "o")}
     for result in finished:

@@ -37,8 +37,8 @@ def shards(inside: Inside, tmp_path: Path) -> list[Path]:
 
 
 def description(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    return found
+    described: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    return described
 
 
 def told(folder: Path) -> list[dict[str, Any]]:
@@ -70,13 +70,13 @@ def test_merged_shards_are_the_run_as_a_whole(inside: Inside, shards: list[Path]
     merged = inside("merge", *shards, "--out", "merged")
     assert (merged.code, merged.err) == (1, "")
     assert told(tmp_path / "merged") == told(tmp_path / "whole")
-    found, whole = description(tmp_path / "merged"), description(tmp_path / "whole")
+    described, whole = description(tmp_path / "merged"), description(tmp_path / "whole")
     for key in ("cases", "counts", "digests", "selection", "complete", "shard", "clauses", "expected_failures"):
-        assert found[key] == whole[key], key
+        assert described[key] == whole[key], key
     for key in ("findings", "grade", "counts", "unexpected", "bias", "class", "description"):
-        assert found["targets"][0][key] == whole["targets"][0][key], key
-    assert [origin["shard"] for origin in found["merged"]] == ["1/3", "2/3", "3/3"]
-    (folder,) = found["targets"][0]["evidence"]["folders"].values()
+        assert described["targets"][0][key] == whole["targets"][0][key], key
+    assert [origin["shard"] for origin in described["merged"]] == ["1/3", "2/3", "3/3"]
+    (folder,) = described["targets"][0]["evidence"]["folders"].values()
     assert (tmp_path / "merged" / folder / "evidence.json").is_file()
     assert (tmp_path / "merged" / "report" / "index.html").is_file()
     assert inside("report", "merged", "whole", "--out", "both").code == 0
@@ -200,8 +200,8 @@ def test_a_merged_wrap_lane_is_one(inside: Inside, tmp_path: Path) -> None:
     for number in (1, 2):
         assert inside("run", *wrapped, "--shard", f"{number}/2", "--out", f"w{number}").code == 0
     assert inside("merge", "w1", "w2", "--out", "merged").code == 0
-    found = description(tmp_path / "merged")
-    assert (found["complete"], found["targets"][0]["wrap"]) == (True, "neg")
+    described = description(tmp_path / "merged")
+    assert (described["complete"], described["targets"][0]["wrap"]) == (True, "neg")
     edit(tmp_path / "w2", lambda info: info["targets"][0].update(wrap="cast"))
     assert "their wrap differs" in inside("merge", "w1", "w2", "--out", "other").complaint
 

@@ -102,32 +102,32 @@ def _expected(case: Case, interpretations: Interpretations | None = None) -> dic
 
 
 def test_a_right_result_on_onnxruntime(tmp_path: Path) -> None:
-    found = _run(tmp_path, replace(PLAIN, direction="bidirectional", bias=True, initial="all", lengths="ragged"))
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.rstrip().endswith(": inside")
-    assert "run 1, Y[" in found.stdout
-    assert "|error|/radius 0." in found.stdout
+    done = _run(tmp_path, replace(PLAIN, direction="bidirectional", bias=True, initial="all", lengths="ragged"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip().endswith(": inside")
+    assert "run 1, Y[" in done.stdout
+    assert "|error|/radius 0." in done.stdout
 
 
 def test_what_onnxruntime_leaves_unwritten_shows_every_time(tmp_path: Path) -> None:
-    found = _run(tmp_path, replace(PLAIN, T=0, initial="all"))
-    assert found.returncode == 1, found.stderr
-    assert "Y_c[0, 0, 0]: got nan, expected 0, radius 0, |error|/radius inf" in found.stdout
-    assert found.stdout.rstrip().endswith("worst |error|/radius: inf: outside")
+    done = _run(tmp_path, replace(PLAIN, T=0, initial="all"))
+    assert done.returncode == 1, done.stderr
+    assert "Y_c[0, 0, 0]: got nan, expected 0, radius 0, |error|/radius inf" in done.stdout
+    assert done.stdout.rstrip().endswith("worst |error|/radius: inf: outside")
 
 
 def test_a_crash_of_onnxruntime_is_a_crash_of_the_script(tmp_path: Path) -> None:
-    found = _run(tmp_path, replace(PLAIN, N=0))
-    assert found.returncode not in (0, 1)
-    assert "Traceback" not in found.stderr
+    done = _run(tmp_path, replace(PLAIN, N=0))
+    assert done.returncode not in (0, 1)
+    assert "Traceback" not in done.stderr
 
 
 @needs_cell_output
 def test_a_wrong_result_of_the_reference_evaluator(tmp_path: Path) -> None:
-    found = _run(tmp_path, replace(PLAIN, lengths="ragged"), REFERENCE)
-    assert found.returncode == 1, found.stderr
-    assert "Y_h[" in found.stdout
-    assert found.stdout.rstrip().endswith(": outside")
+    done = _run(tmp_path, replace(PLAIN, lengths="ragged"), REFERENCE)
+    assert done.returncode == 1, done.stderr
+    assert "Y_h[" in done.stdout
+    assert done.stdout.rstrip().endswith(": outside")
 
 
 @needs_cell_output
@@ -136,11 +136,11 @@ def test_types(tmp_path: Path, kind: str) -> None:
     if kind == "bfloat16" and onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16).itemsize != 2:
         pytest.skip("onnx before 1.19 has no NumPy type for bfloat16")
     spec = replace(PLAIN, version=22, type=kind, T=1, bias=True, initial="all")
-    found = _run(tmp_path, spec, REFERENCE)
-    assert (found.returncode, found.stdout.rstrip()[-6:]) == (0, "inside"), found.stderr
-    found = _run(tmp_path, replace(spec, clip=0.125), REFERENCE)  # the evaluator ignores clip
-    assert found.returncode == 1, found.stderr
-    assert found.stdout.rstrip().endswith("outside")
+    done = _run(tmp_path, spec, REFERENCE)
+    assert (done.returncode, done.stdout.rstrip()[-6:]) == (0, "inside"), done.stderr
+    done = _run(tmp_path, replace(spec, clip=0.125), REFERENCE)  # the evaluator ignores clip
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.rstrip().endswith("outside")
 
 
 @needs_cell_output
@@ -201,9 +201,9 @@ def test_padding_is_only_convention_and_demands_nothing(tmp_path: Path) -> None:
 def test_every_interpretation_is_accepted(tmp_path: Path, gate: str, clip: str) -> None:
     case = build_case(replace(PLAIN, clip=0.125, input_forget=1, initial="all"))
     outputs = _expected(case, Interpretations(coupled_gate=gate, cell_output_clip=clip))
-    found = _run(tmp_path, case.spec, parse_target("backend:canned"), **_canned(tmp_path, **outputs))
-    assert found.returncode == 0, found.stdout + found.stderr
-    assert f"cell_output_clip {clip}, coupled_gate {gate}:" in found.stdout
+    done = _run(tmp_path, case.spec, parse_target("backend:canned"), **_canned(tmp_path, **outputs))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"cell_output_clip {clip}, coupled_gate {gate}:" in done.stdout
 
 
 @pytest.mark.parametrize("form", ["shape", "type", "nan"])
@@ -214,9 +214,9 @@ def test_outputs_of_another_form(tmp_path: Path, form: str) -> None:
         outputs["Y"][0, 0, 0, 0] = np.nan
     else:
         outputs["Y"] = outputs["Y"][:-1] if form == "shape" else outputs["Y"].astype(np.float64)
-    found = _run(tmp_path, case.spec, parse_target("backend:canned"), **_canned(tmp_path, **outputs))
-    assert found.returncode == 1
-    assert {"shape": "must be float32 (4, 1, 3, 5)", "type": "is float64", "nan": "got nan"}[form] in found.stdout
+    done = _run(tmp_path, case.spec, parse_target("backend:canned"), **_canned(tmp_path, **outputs))
+    assert done.returncode == 1
+    assert {"shape": "must be float32 (4, 1, 3, 5)", "type": "is float64", "nan": "got nan"}[form] in done.stdout
 
 
 def test_y_may_be_missing_only_where_that_is_open(tmp_path: Path) -> None:
@@ -228,32 +228,32 @@ def test_y_may_be_missing_only_where_that_is_open(tmp_path: Path) -> None:
     (tmp_path / "canned.py").write_text(prepared, encoding="utf-8")
     target = parse_target("backend:canned")
     assert _run(tmp_path, spec, target, **environment).returncode == 0
-    found = _run(tmp_path, replace(spec, output_sequence=1), target, **environment)
-    assert found.returncode == 1
-    assert "Y is missing" in found.stdout
+    done = _run(tmp_path, replace(spec, output_sequence=1), target, **environment)
+    assert done.returncode == 1
+    assert "Y is missing" in done.stdout
 
 
 def test_a_session_is_run_with_other_data_before(tmp_path: Path) -> None:
-    found = _run(tmp_path, replace(PLAIN, reruns="sizes", dimensions="symbolic"))
-    assert found.returncode == 0, found.stderr
-    assert "run 1, Y[" in found.stdout
-    assert "run 2, Y[" in found.stdout
+    done = _run(tmp_path, replace(PLAIN, reruns="sizes", dimensions="symbolic"))
+    assert done.returncode == 0, done.stderr
+    assert "run 1, Y[" in done.stdout
+    assert "run 2, Y[" in done.stdout
 
 
 @needs_cell_output
 def test_a_backend_that_is_a_class(tmp_path: Path) -> None:
     (tmp_path / "computing.py").write_text(COMPUTING, encoding="utf-8")
     target = Target("npu", "backend", {"module": "computing", "device": "NPU"})
-    found = _run(tmp_path, PLAIN, target, PYTHONPATH=str(tmp_path))
-    assert found.returncode == 0, found.stderr
+    done = _run(tmp_path, PLAIN, target, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0, done.stderr
 
 
 @needs_cell_output
 def test_an_adapter_of_the_user_s_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(ADAPTER, encoding="utf-8")
-    found = _run(tmp_path, PLAIN, Target("mine", str(path), {"level": 3}))
-    assert found.returncode == 0, found.stderr
+    done = _run(tmp_path, PLAIN, Target("mine", str(path), {"level": 3}))
+    assert done.returncode == 0, done.stderr
 
 
 def test_options_of_onnxruntime_are_in_the_script(tmp_path: Path) -> None:
@@ -316,8 +316,8 @@ def test_scripts_pass_the_linter(tmp_path: Path, target: str) -> None:
             (tmp_path / f"case_{version}_{number}.py").write_text(script_of(build_case(spec), chosen), encoding="utf-8")
     rules = "E,F,W,I,B,UP,C4,SIM,RUF"
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--line-length=120", f"--select={rules}", "."]
-    found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert found.returncode == 0, found.stdout
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
 
 
 def test_ratios() -> None:

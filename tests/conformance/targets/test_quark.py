@@ -119,9 +119,9 @@ def test_generated_directories_run_on_it_and_on_onnxruntime_with_the_library(
     assert "--all" not in capsys.readouterr().out
     targets = ("--targets-file", tables, "--target", "plain", "--target", "amd")
     assert command("run", "--cases", folder, *targets, "--out", out) == 1
-    found = read_results(out)
-    assert {(row["domain"], row["op"], row["version"]) for row in found} == {("com.amd.quark", "ExtendedLSTM", 1)}
-    verdicts = {(row["target"], about_of(row["case"]), row["verdict"]) for row in found}
+    rows = read_results(out)
+    assert {(row["domain"], row["op"], row["version"]) for row in rows} == {("com.amd.quark", "ExtendedLSTM", 1)}
+    verdicts = {(row["target"], about_of(row["case"]), row["verdict"]) for row in rows}
     right = ("realistic-input", "old-name", "rerun-data")
     expected = {**dict.fromkeys(right, "pass"), "as-documented": "refused", "output-beyond-0.3": "wrong"}
     assert verdicts == {(target, *pair) for target in ("plain", "amd") for pair in expected.items()}
@@ -138,7 +138,7 @@ def command(*arguments: object) -> int:
 
 def chosen(abouts: tuple[str, ...]) -> list[str]:
     """Options that choose cases of core by what they are about."""
-    return [word for about in abouts for word in ("--case", f"*.{about}.*")]
+    return [word for topic in abouts for word in ("--case", f"*.{topic}.*")]
 
 
 def about_of(directory: str) -> str:

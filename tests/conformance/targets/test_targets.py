@@ -450,8 +450,8 @@ def test_there_is_an_example_for_every_configuration_of_amd() -> None:
     tables = [
         (name, file) for file in EXAMPLES for name in re.findall(r"^\[([\w-]+)\]$", file.read_text(), re.MULTILINE)
     ]
-    found = {parse_target(name, file).options.get("provider") for name, file in tables}
-    assert {f"{name}ExecutionProvider" for name in ("ROCM", "MIGraphX", "VitisAI")} <= found
+    providers = {parse_target(name, file).options.get("provider") for name, file in tables}
+    assert {f"{name}ExecutionProvider" for name in ("ROCM", "MIGraphX", "VitisAI")} <= providers
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:

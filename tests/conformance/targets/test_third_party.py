@@ -91,9 +91,9 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("sample")
 def test_it_is_found_and_nothing_of_it_imported() -> None:
-    (found,) = third_party()["sample"]
-    assert (found.module, found.attribute) == ("sample_runtime.onnxspec_adapter", "Adapter")
-    assert (found.distribution, found.version) == ("sample-runtime", "1.0")
+    (adapter,) = third_party()["sample"]
+    assert (adapter.module, adapter.attribute) == ("sample_runtime.onnxspec_adapter", "Adapter")
+    assert (adapter.distribution, adapter.version) == ("sample-runtime", "1.0")
     assert source_of("sample") == adapter_source("sample") == ADAPTER
     assert "sample" in adapter_names()
     assert not [name for name in sys.modules if name.startswith("sample_runtime")]

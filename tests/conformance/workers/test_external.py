@@ -169,8 +169,8 @@ def run(target: Target, *jobs: Job) -> list[Outcome]:
 def blocks() -> list[bytes]:
     """The frames of the document, byte by byte."""
     text = DOCUMENT.read_text(encoding="utf-8")
-    found = re.findall(r"^```hex\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return [b"".join(bytes.fromhex(line[:47]) for line in block.splitlines()) for block in found]
+    texts = re.findall(r"^```hex\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [b"".join(bytes.fromhex(line[:47]) for line in block.splitlines()) for block in texts]
 
 
 def test_the_documents_notes_are_right() -> None:
@@ -179,8 +179,8 @@ def test_the_documents_notes_are_right() -> None:
     lines = [line for block in re.findall(r"^```hex\n(.*?)^```$", text, re.M | re.S) for line in block.splitlines()]
     notes = [(bytes.fromhex(line[:47]), line[49:]) for line in lines]
     for data, note in notes:
-        if found := re.fullmatch(r"(?:header|body): (\d+) bytes", note):
-            assert int.from_bytes(data, "little") == int(found[1])
+        if match := re.fullmatch(r"(?:header|body): (\d+) bytes", note):
+            assert int.from_bytes(data, "little") == int(match[1])
         elif note.startswith("magic: "):
             assert data == note[7:].encode() == worker.MAGIC
         elif note and not note.startswith(("array ", "to a multiple")):
@@ -393,8 +393,8 @@ def need(reason: str) -> None:
 
 @pytest.fixture(scope="module")
 def node() -> None:
-    found = shutil.which("node")
-    if found is None:
+    path = shutil.which("node")
+    if path is None:
         need("there is no node on PATH")
     asked = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False).stdout
     if int((re.match(r"v(\d+)", asked) or [0, "0"])[1]) < 18:

@@ -256,11 +256,11 @@ def test_a_running_target_takes_drawn_cases() -> None:
 
 def test_the_property_test_in_the_documents_works() -> None:
     """It is run as it stands there, with a right backend and with a wrong one."""
-    found = []
+    examples = []
     for document in ("README.md", "docs/strategies.md"):
         text = (ROOT / document).read_text(encoding="utf-8")
-        found += [c for c in re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S) if "def test_gru(case)" in c]
-    code, same = found
+        examples += [c for c in re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S) if "def test_gru(case)" in c]
+    code, same = examples
     assert code == same
     for backend, fails in ((reference, False), (spoilt(lambda outputs, inputs: [-o for o in outputs]), True)):
         names: dict[str, Any] = {"my_backend": backend}

@@ -276,18 +276,18 @@ def wait_until_gone(box: Box) -> None:
 def test_a_connection_that_is_lost_once_costs_nothing(box: Box, spy: Target) -> None:
     (box.home / "workers").unlink(missing_ok=True)
     orders = [*["go"] * 5, "drop once", *["go"] * 5]
-    found = outcomes(spy, *orders)
-    assert [outcome.key for outcome in found] == orders
-    assert {outcome.status for outcome in found} == {"ran"}
+    returned = outcomes(spy, *orders)
+    assert [outcome.key for outcome in returned] == orders
+    assert {outcome.status for outcome in returned} == {"ran"}
     assert len(box.workers()) >= 2
     wait_until_gone(box)
 
 
 def test_a_case_that_loses_the_connection_every_time_is_the_only_one_blamed(spy: Target) -> None:
-    found = outcomes(spy, "go", "drop always", "go", "abort", "go")
-    assert [outcome.status for outcome in found] == ["ran", "crashed", "ran", "crashed", "ran"]
-    assert "exit code 255" in found[1].message
-    assert found[3].signal == "SIGABRT"
+    returned = outcomes(spy, "go", "drop always", "go", "abort", "go")
+    assert [outcome.status for outcome in returned] == ["ran", "crashed", "ran", "crashed", "ran"]
+    assert "exit code 255" in returned[1].message
+    assert returned[3].signal == "SIGABRT"
 
 
 def test_a_machine_that_cannot_be_reached_is_unavailable_and_says_why(box: Box, spy: Target) -> None:

@@ -31,8 +31,8 @@ def test_each_entry_is_what_onnx_registers(erratum: Erratum, version: int) -> No
 @pytest.mark.parametrize(("erratum", "version"), ENTRIES, ids=lambda e: e.op_type if isinstance(e, Erratum) else str(e))
 def test_each_document_says_otherwise(erratum: Erratum, version: int) -> None:
     says = onnx.defs.get_schema(erratum.op_type, version, "").attributes[erratum.attribute].description
-    said = {"direction": "Must be one of forward (default)", "activations": "One (or two if bidirectional)"}
-    assert said[erratum.attribute] in says
+    excerpts = {"direction": "Must be one of forward (default)", "activations": "One (or two if bidirectional)"}
+    assert excerpts[erratum.attribute] in says
 
 
 @pytest.mark.parametrize(("op", "version"), ALL)

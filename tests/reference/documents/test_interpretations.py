@@ -14,8 +14,8 @@ from onnxspec.reference.documents.interpretations import OPTIONS
 def opened(op: str, version: int) -> list[tuple[CaseSpec, frozenset[str]]]:
     """The legal cases of core that touch an interpretation, each with those that it touches."""
     specs = [spec for spec in profile("core", op, version) if not spec.illegal]
-    found = ((spec, interpretations_touched(spec.node, build_case(spec).trial.feeds[0].inputs)) for spec in specs)
-    return [(spec, touched) for spec, touched in found if touched]
+    pairs = ((spec, interpretations_touched(spec.node, build_case(spec).trial.feeds[0].inputs)) for spec in specs)
+    return [(spec, touched) for spec, touched in pairs if touched]
 
 
 OPEN = opened("LSTM", 14)
@@ -35,8 +35,8 @@ def follow(spec: CaseSpec, interpretations: Interpretations) -> None:
         dtype = format_of(inputs["X"].dtype).dtype
         return {n: a.astype(dtype) for n, a in evaluate(node, inputs, interpretations).items()}
 
-    found = judge_staged(build_case(spec), follower)
-    assert found.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE), (spec.id, interpretations, found.message)
+    judgement = judge_staged(build_case(spec), follower)
+    assert judgement.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE), (spec.id, interpretations, judgement.message)
 
 
 @pytest.mark.parametrize(("first", "second"), itertools.combinations_with_replacement(OPTIONS, 2))
@@ -55,8 +55,8 @@ def test_whoever_follows_any_two_interpretations_is_right(first: str, second: st
 def test_whoever_follows_any_interpretations_of_a_case_is_right(op: str, version: int, each: int) -> None:
     chosen = opened(op, version)[::each]
     assert len(chosen) > 5
-    for spec, found in chosen:
-        for interpretations in Interpretations().alternatives(found):
+    for spec, touched in chosen:
+        for interpretations in Interpretations().alternatives(touched):
             follow(spec, interpretations)
 
 

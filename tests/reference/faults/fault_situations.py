@@ -163,11 +163,11 @@ def names_of(op: str) -> list[str]:
 def conforming(name: str, op: str, kind: str) -> tuple[Outputs, ...]:
     case = situation(name, op, kind)
     assert case is not None
-    found = []
+    outputs = []
     for feed in case.trial.feeds:
         right = evaluate(case.trial.node, feed.inputs)
-        found.append({n: a.astype(feed.inputs["X"].dtype) for n, a in right.items()})
-    return tuple(found)
+        outputs.append({n: a.astype(feed.inputs["X"].dtype) for n, a in right.items()})
+    return tuple(outputs)
 
 
 def discrimination(fault: Fault, name: str, op: str, kind: str, *, conventions: bool = False) -> float:

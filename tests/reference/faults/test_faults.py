@@ -80,16 +80,16 @@ def test_a_fault_must_say_what_it_is(registry: None) -> None:
 
 def test_what_is_registered_can_be_run(registry: None) -> None:
     fault("a.b", clause="equations", operators=("RNN",), versions=(7, 14))(_wrong)
-    found = FAULTS["a.b"]
-    assert found.summary == "Does nothing wrong."
-    assert found.clause("RNN") == "rnn.equations"
-    assert found.applies("RNN", 7)
-    assert not found.applies("RNN", 22)
-    assert not found.applies("LSTM", 7)
+    registered = FAULTS["a.b"]
+    assert registered.summary == "Does nothing wrong."
+    assert registered.clause("RNN") == "rnn.equations"
+    assert registered.applies("RNN", 7)
+    assert not registered.applies("RNN", 22)
+    assert not registered.applies("LSTM", 7)
     case = situation("rich", "RNN", "float32")
     assert case is not None
     right = evaluate(case.trial.node, case.trial.feeds[0].inputs)
-    outputs = run_recurrent_fault(found, case.trial.node, case.trial.feeds[0].inputs)
+    outputs = run_recurrent_fault(registered, case.trial.node, case.trial.feeds[0].inputs)
     assert all(np.array_equal(outputs[n], right[n].astype(np.float32)) for n in outputs)
 
 

@@ -25,10 +25,10 @@ def _best(fault: Fault, op: str, kind: str, first: str | None) -> tuple[float, s
         case = situation(name, op, kind)
         if case is None or not fault.applies(op, case.spec.version, kind):
             continue
-        found = discrimination(fault, name, op, kind)
-        if found > best[0]:
-            best = found, name
-        if found >= ENOUGH:
+        strength = discrimination(fault, name, op, kind)
+        if strength > best[0]:
+            best = strength, name
+        if strength >= ENOUGH:
             break
     return best
 

@@ -14,9 +14,9 @@ from .fault_situations import situation
 
 
 def _scoped(id: str) -> Fault:
-    found = scoped_named(id)
-    assert found is not None
-    return found
+    scoped = scoped_named(id)
+    assert scoped is not None
+    return scoped
 
 
 def _outputs(fault: Fault, op: str, name: str = "rich") -> dict[str, Any]:
@@ -58,8 +58,8 @@ def test_one_input_of_those_that_a_fault_alters() -> None:
     D, _ = inputs["B"].shape
     swapped = inputs["B"].reshape(D, 2, 3, -1)[:, :, [1, 0, 2]].reshape(D, -1)
     right = evaluate(case.trial.node, {**inputs, "B": swapped})
-    found = _outputs(_scoped("gru.gates.rzh@B"), "GRU")
-    for name, array in found.items():
+    outputs = _outputs(_scoped("gru.gates.rzh@B"), "GRU")
+    for name, array in outputs.items():
         np.testing.assert_allclose(array, right[name], rtol=1e-12, atol=1e-14)
 
 
@@ -69,30 +69,30 @@ def test_one_state() -> None:
     inputs = dict(case.trial.feeds[0].inputs)
     shared = np.repeat(inputs["initial_h"][:1], 2, axis=0)
     right = evaluate(case.trial.node, {**inputs, "initial_h": shared})
-    found = _outputs(_scoped("initial-states.shared-directions@initial_h"), "LSTM")
-    for name, array in found.items():
+    outputs = _outputs(_scoped("initial-states.shared-directions@initial_h"), "LSTM")
+    for name, array in outputs.items():
         np.testing.assert_allclose(array, right[name], rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", ["rich", "layout"])
 def test_one_direction(name: str) -> None:
-    found, whole = (
+    outputs, whole = (
         _outputs(_scoped("bias.ignored@reverse"), "LSTM", name),
         _outputs(FAULTS["bias.ignored"], "LSTM", name),
     )
     right = _right("LSTM", name)
     axis = 2 if name == "layout" else 1
     for d, same in ((0, right), (1, whole)):
-        np.testing.assert_allclose(found["Y"].take(d, axis), same["Y"].take(d, axis), rtol=1e-12)
+        np.testing.assert_allclose(outputs["Y"].take(d, axis), same["Y"].take(d, axis), rtol=1e-12)
         state = 1 if name == "layout" else 0
-        np.testing.assert_allclose(found["Y_c"].take(d, state), same["Y_c"].take(d, state), rtol=1e-12)
+        np.testing.assert_allclose(outputs["Y_c"].take(d, state), same["Y_c"].take(d, state), rtol=1e-12)
 
 
 def test_one_output() -> None:
-    found, whole = _outputs(_scoped("lengths.ignored@Y_c"), "LSTM"), _outputs(FAULTS["lengths.ignored"], "LSTM")
+    outputs, whole = _outputs(_scoped("lengths.ignored@Y_c"), "LSTM"), _outputs(FAULTS["lengths.ignored"], "LSTM")
     right = _right("LSTM")
-    np.testing.assert_allclose(found["Y_h"], right["Y_h"], rtol=1e-12)
-    np.testing.assert_allclose(found["Y_c"], whole["Y_c"], rtol=1e-12)
+    np.testing.assert_allclose(outputs["Y_h"], right["Y_h"], rtol=1e-12)
+    np.testing.assert_allclose(outputs["Y_c"], whole["Y_c"], rtol=1e-12)
 
 
 def test_clip_on_the_cell_as_well() -> None:

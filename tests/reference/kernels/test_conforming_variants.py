@@ -135,16 +135,16 @@ EXTREMES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("extreme", EXTREMES)
 def test_extreme_gates_and_states(extreme: str, state: str, kind: str) -> None:
     inputs = inputs_for(kind, (2, 2, 3, 5), op="GRU", optional=("B", "initial_h"))
-    about = dict(EXTREMES[extreme])
-    for letter, shift in ((name, about.pop(name)) for name in "zrh" if name in about):
+    attributes = dict(EXTREMES[extreme])
+    for letter, shift in ((name, attributes.pop(name)) for name in "zrh" if name in attributes):
         block = slice(start := "zrh".index(letter) * 5, start + 5)
         inputs["B"][:, block] = (inputs["B"][:, block].astype(float) + shift).astype(inputs["B"].dtype)
-    h = evaluate(Node("GRU", 22, {**about, "clip": 0.0}), {**inputs, "initial_h": None})["Y"][0]
+    h = evaluate(Node("GRU", 22, {**attributes, "clip": 0.0}), {**inputs, "initial_h": None})["Y"][0]
     # Tanh of a sum that H hardly enters is about the candidate; beside it float16 is near the end of its range.
     given = {"equal": h, "opposite": -h, "larger": 512 * h, "huge": 0 * h + FORMATS[kind].largest / 64, "none": 0 * h}
     inputs["initial_h"] = FORMATS[kind].nearest(given[state])
     inputs["R"] = (inputs["R"].astype(float) * 2.0**-4).astype(inputs["R"].dtype)
-    nodes = [Node("GRU", 22, {**about, "linear_before_reset": linear}, outputs_of("GRU")) for linear in (0, 1)]
+    nodes = [Node("GRU", 22, {**attributes, "linear_before_reset": linear}, outputs_of("GRU")) for linear in (0, 1)]
     for number, style in enumerate(STYLES.values()):
         node = nodes[number % 2]
         assert worst_ratio(node, inputs, run_kernel(node, inputs, style)) <= 1, style.name

@@ -128,11 +128,11 @@ def functions(
             value = 0.0
         return None if value is None else mpmath.mpf(value)
 
-    found = [
+    activations = [
         Activation(name, take(name, alphas, DEFAULT_ALPHA), take(name, betas, DEFAULT_BETA), choices.threshold_passes)
         for name in names
     ]
-    return [found[d * len(usual) : (d + 1) * len(usual)] for d in range(count)]
+    return [activations[d * len(usual) : (d + 1) * len(usual)] for d in range(count)]
 
 
 def clipped(value: Any, attributes: Mapping[str, Any], choices: Choices) -> Any:

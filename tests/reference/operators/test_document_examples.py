@@ -115,13 +115,13 @@ EXAMPLES: dict[tuple[str, str], tuple[Example, float]] = {
 def shipped(op: str) -> dict[str, Shipped]:
     """onnx's own cases of an operator, by name: each is a function that ends in a call of ``expect``."""
     module = importlib.import_module(f"onnx.backend.test.case.node.{op.lower()}")
-    found: dict[str, Shipped] = {}
+    by_name: dict[str, Shipped] = {}
     operator = operator_version(op, 22)
 
     def record(node: NodeProto, inputs: list[NDArray[Any]], outputs: list[NDArray[Any]], name: str) -> None:
         given = zip(operator.inputs, node.input, strict=False)
         asked = zip(operator.outputs, node.output, strict=False)
-        found[name] = Shipped(
+        by_name[name] = Shipped(
             {a.name: helper.get_attribute_value(a) for a in node.attribute},
             dict(zip([formal for formal, actual in given if actual], inputs, strict=True)),
             dict(zip([formal for formal, actual in asked if actual], outputs, strict=True)),
@@ -132,7 +132,7 @@ def shipped(op: str) -> dict[str, Shipped]:
             if name.startswith("export"):
                 np.random.seed(0)  # as onnx does before each
                 function.__func__()
-    return found
+    return by_name
 
 
 def compare(actual: Arrays, expected: Arrays, tolerance: float) -> None:

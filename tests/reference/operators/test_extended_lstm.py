@@ -64,7 +64,7 @@ def test_levels_are_those_of_exact_fractions() -> None:
 
 def test_whatever_divides_in_float32_is_undecided_where_it_differs() -> None:
     rng = np.random.default_rng(3)
-    found = 0
+    differing = 0
     for scale in (np.float32(v) for v in rng.uniform(1e-5, 1e-3, 40)):
         affine = Affine(float(scale), 32768)
         ties = ((np.arange(-30000, 30000, 7) + 0.5) * float(scale)).astype(np.float32)
@@ -73,8 +73,8 @@ def test_whatever_divides_in_float32_is_undecided_where_it_differs() -> None:
             levels = np.clip(np.rint(quotient).astype(np.int64) + 32768, 0, 65535)
             differ = levels != affine.levels(x)
             assert affine.undecided(x)[differ].all()
-            found += int(differ.sum())
-    assert found > 1000
+            differing += int(differ.sum())
+    assert differing > 1000
     plain = rng.uniform(-20000, 20000, 10000) * 1e-3
     assert Affine(1e-3, 32768).undecided(plain.astype(np.float32)).mean() < 0.02
 

@@ -335,8 +335,8 @@ def test_versions_without_the_mark_of_transposition_have_two_interpretations(
             1: [2 * first + 1, 20 * second + 1],
             2: [2 * first + 1, 2 * second + 1],
         }[gate]
-        found = evaluate(node, inputs, Interpretations(recurrent_product=interpretation))
-        np.testing.assert_array_equal(found["Y_h"], [[h]], err_msg=interpretation)
+        outputs = evaluate(node, inputs, Interpretations(recurrent_product=interpretation))
+        np.testing.assert_array_equal(outputs["Y_h"], [[h]], err_msg=interpretation)
     assert "recurrent_product" not in configure(Node("GRU", 7, LINES, ("Y_h",)), inputs).touched
 
 

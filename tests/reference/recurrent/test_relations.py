@@ -82,7 +82,7 @@ def test_layout_1_is_layout_0_with_the_batch_first(op: str, version: int) -> Non
 def halves(spec: CaseSpec) -> list[CaseSpec]:
     """The two directions of a bidirectional case, with the functions and coefficients of each."""
     each = len(CELLS[spec.op].activations)
-    found = []
+    specs = []
     taken = {"alpha": 0, "beta": 0}
     for d, direction in enumerate(("forward", "reverse")):
         changes: dict[str, Any] = {"direction": direction}
@@ -94,8 +94,8 @@ def halves(spec: CaseSpec) -> list[CaseSpec]:
                 values = getattr(spec, which) or ()
                 changes[which] = values[taken[which] : taken[which] + used] or None
                 taken[which] += used
-        found.append(replace(spec, **changes))
-    return found
+        specs.append(replace(spec, **changes))
+    return specs
 
 
 @every_version
@@ -145,8 +145,8 @@ def test_a_length_is_a_shorter_sequence(op: str, version: int) -> None:
             row, expected = parts(inputs, "N", spec.layout, [n]), parts(whole, "N", spec.layout, [n])
             padding = parts(expected, "T", spec.layout, range(length, spec.T))
             assert not padding.get("Y", np.zeros(0)).any()
-            found = evaluated(spec, parts(row, "T", spec.layout, range(length)))
-            assert_same(found, parts(expected, "T", spec.layout, range(length)))
+            outputs = evaluated(spec, parts(row, "T", spec.layout, range(length)))
+            assert_same(outputs, parts(expected, "T", spec.layout, range(length)))
 
     check()
 
@@ -165,9 +165,9 @@ def test_versions_agree_on_what_they_share(op: str, version: int) -> None:
             if "output_sequence" in defined.attributes:
                 attributes["output_sequence"] = 1
             outputs = tuple(dict.fromkeys((*spec.node.outputs, *defined.required_outputs)))
-            found = evaluate(Node(op, other, attributes, outputs), inputs)
+            computed = evaluate(Node(op, other, attributes, outputs), inputs)
             for name, value in expected.items():
-                np.testing.assert_array_equal(found[name], value, err_msg=f"{name} of {op}-{other}")
+                np.testing.assert_array_equal(computed[name], value, err_msg=f"{name} of {op}-{other}")
 
     check()
 
@@ -203,8 +203,8 @@ def test_exact_numbers_are_those_of_plain_evaluation_and_of_every_kernel() -> No
         kernels = [run_kernel(spec.node, inputs, STYLES[name]) for name in ("forward", "stored-sums", "wide-state")]
         for expectation in expect(spec.node, inputs, {}):
             name, number = expectation.output, expectation.number
-            about = True if expectation.about is None else expectation.about
-            exact = (number.radius == 0) & about & np.isfinite(number.value)
+            mask = True if expectation.about is None else expectation.about
+            exact = (number.radius == 0) & mask & np.isfinite(number.value)
             if number.doubt is not None:
                 exact &= ~number.doubt
             if expectation.clause.endswith("padding.zero"):

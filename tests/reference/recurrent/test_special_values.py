@@ -274,9 +274,9 @@ def test_softplus_that_overflows_is_a_departure_and_says_from_which_argument_on(
     formula = run_kernel(node, inputs, Style("s", activation="formula"))
     assert np.isinf(formula["Y"]).sum() == 2
     assert departures(node, inputs, careful) == []
-    (found,) = departures(node, inputs, formula)
-    assert (found.flag, found.output, int(found.lost.sum())) == ("overflows", "Y", 2)
-    assert found.argument == pytest.approx(begin + 1, rel=1e-3)
+    (departure,) = departures(node, inputs, formula)
+    assert (departure.flag, departure.output, int(departure.lost.sum())) == ("overflows", "Y", 2)
+    assert departure.argument == pytest.approx(begin + 1, rel=1e-3)
     (state,) = departures(node, inputs, {"Y_h": formula["Y_h"]})
     assert (state.output, int(state.lost.sum())) == ("Y_h", 2)
 

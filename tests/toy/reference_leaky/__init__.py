@@ -144,10 +144,10 @@ class Leaky(Operator):
 
 
 def _run(leak: Leak) -> NDArray[np.float64]:
-    found, y = np.zeros(leak.X.shape), np.full(leak.X.shape[1:], leak.start)
+    states, y = np.zeros(leak.X.shape), np.full(leak.X.shape[1:], leak.start)
     for t, x in enumerate(leak.X):
-        y = found[t] = leak.decay * y + x
-    return found
+        y = states[t] = leak.decay * y + x
+    return states
 
 
 register(Leaky())
