@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from ...reference import LOSES_NAN, OVERFLOWS, clause_named, clauses_of, fault_named
 from ...reference.documents.interpretations import ASKED_ANEW
-from ..judging.judgement import DECLINED, Verdict
+from ..judging.judgement import DECLINED, FAILING, Verdict
 from ..probes.probe import Probe
 from ..results.records import Bias, Finding
 from ..results.result import Result
@@ -30,9 +30,8 @@ _TOLD = 2
 _ORDER = {"convention": 1, "special-values": 1, "mixed": 1, "biased": 1}
 """Kinds of findings that are no failures stand behind those that are, and refusals behind all."""
 
-_RAN = frozenset(
-    (Verdict.PASS, Verdict.WRONG, Verdict.INACCURATE, Verdict.UNSTABLE, Verdict.MALFORMED, Verdict.INPUT_MODIFIED)
-)
+_NO_ANSWER = frozenset((Verdict.CRASHED, Verdict.TIMED_OUT, Verdict.NOT_REJECTED))
+_RAN = frozenset((*FAILING - DECLINED - _NO_ANSWER, Verdict.PASS, Verdict.INCONCLUSIVE))
 """What became of a case that was not declined: a wrong result shows that what it has is taken, too."""
 
 _COMPARED = 40
