@@ -51,7 +51,7 @@ _GIVEN_UP = 24
 _TRIED = 16
 """Sets of known faults that are tried on a case."""
 
-_SHARE, _LEAST = 12, 400.0
+_SHARE, _LEAST = 10, 700.0
 """The part of what is left, one in so many, that one case may take, and what it always may."""
 
 _PAIRED = 28
@@ -59,6 +59,9 @@ _PAIRED = 28
 
 _HELD = 24
 """Cases whose numbers are held at a time."""
+
+_ALTERNATIVES = 3
+"""Choices between one fault in several places."""
 
 _EQUAL = 0.02
 """Evidence that differs by less than this share says nothing: radii are no finer."""
@@ -330,33 +333,34 @@ class Search:
 
     def _stages(self, witness: FailingCase) -> Iterator[Iterable[Explanation]]:
         op, version = witness.op, witness.trial.node.since_version
-        known = self._active(witness, self.known[op])[: _AT_ONCE - 1]
+        known = self._active(witness, self.known[op])
+        together = [beside[: _AT_ONCE - 1] for beside in _alternatives(known)] if known else []
         fitting = [
             d
             for d in faults_of(op, version, witness.type)
             if d not in self.known[op] and not d.accepts and not d.drifts and not (witness.slight and d.structural)
         ]
+        # What is known may be another fault, which looks the same in simpler cases, or be made in fewer places.
+        rivals = self._active(witness, dict.fromkeys((*known, *self._rivals[op])))
+        narrow = [d for d in scoped_of(iter(rivals)) if op in d.operators]
+        yield [(d,) for d in (*rivals, *narrow) if d not in known]
+        for others in itertools.combinations(known, len(known) - 1) if len(known) > 1 else ():
+            yield [(*others, d) for d in (*rivals, *narrow) if d not in known]
         about = [d for d in fitting if d.clause(op) in witness.topics]
         for candidates in (about, [d for d in fitting if d not in about]):
             yield [(d,) for d in candidates]
-            if known:
-                yield [(*known, d) for d in candidates]
+            for beside in together:
+                yield [(*beside, d) for d in candidates]
         if witness.slight:
             return
         active = self._active(witness, fitting)
-        # One that is known may be made in fewer places than was thought.
-        narrow = [d for d in scoped_of(iter((*known, *active))) if op in d.operators and d not in self.known[op]]
-        yield [(d,) for d in narrow]
-        if known:
-            yield [(*known, d) for d in narrow]
+        placed = [d for d in scoped_of(iter(active)) if op in d.operators and d not in self.known[op]]
+        yield [(d,) for d in placed]
+        for beside in together:
+            yield [(*beside, d) for d in placed]
         observation, usual = self._observed(witness), self._interpretations(witness)[0]
-        # Or it is another fault, which looks the same in simpler cases, made everywhere or in one place.
-        rivals = self._active(witness, dict.fromkeys(d for d in (*known, *self._rivals[op])))
-        rivals = (*rivals, *(d for d in scoped_of(iter(rivals)) if op in d.operators))
         near = sorted(active, key=lambda d: -observation.nearness(d, usual))[:_PAIRED]
-        if known:
-            yield [(rival,) for rival in rivals]
-            yield [(d, rival) for d in near for rival in rivals if d is not rival]
+        yield [(d, rival) for d in near for rival in (*rivals, *narrow) if d is not rival]
         pairs = sorted(itertools.combinations(range(len(near)), 2), key=lambda pair: (sum(pair), pair))
         yield [(near[a], near[b]) for a, b in pairs]
 
@@ -399,11 +403,20 @@ class Search:
 def _groups(active: Explanation) -> Iterator[Explanation]:
     """What may explain a case of the faults that change it: all, as a target has its faults in every case; all but one,
     which shows under some condition only; and then some."""
-    yield active
+    yield from _alternatives(active)
     yield from itertools.combinations(active, len(active) - 1) if len(active) > 1 else ()
     for count in (1, 2, 3):
         if count < len(active) - 1 and (count < 3 or len(active) <= _AT_ONCE):
             yield from itertools.combinations(active, count)
+
+
+def _alternatives(known: Explanation) -> Iterator[Explanation]:
+    """Faults that are made together: of those that are one fault, made everywhere or in one place, the newest, as it
+    was found where the others did not do; and then each of the others."""
+    same: dict[str, list[Fault]] = {}
+    for fault in reversed(known):
+        same.setdefault(fault.id.partition("@")[0], []).append(fault)
+    return itertools.islice(itertools.product(*reversed(same.values())), _ALTERNATIVES)
 
 
 def _suspected(fault: Fault, op: str, patterns: Iterable[str]) -> bool:
