@@ -39,8 +39,8 @@ _VOTERS = 8
 _UNHARMED = 6
 """Cases that passed in which a fault is looked for that explains a failing one: the smallest of its clause."""
 
-_AT_ONCE = 5
-"""Faults that one case may show at once."""
+_AT_ONCE = 3
+"""Faults that one case may show at once: more explain whatever there is."""
 
 _FRUITLESS = 2
 """Unexplained cases that had no more than a case has, after which it waits until all others have been looked at."""
@@ -48,7 +48,7 @@ _FRUITLESS = 2
 _GIVEN_UP = 24
 """Searches for an operator that found nothing, one after the other, after which there is none any more."""
 
-_TRIED = 16
+_TRIED = 8
 """Sets of known faults that are tried on a case."""
 
 _SHARE, _LEAST = 10, 700.0
@@ -153,6 +153,8 @@ class Search:
         self._known_then: dict[str, int] = {}
         # What explained the cases by which faults became known just as well as they did.
         self._rivals: dict[str, list[Fault]] = defaultdict(list)
+        # Faults of which nothing is known but that anything may stand somewhere: beside them much else fits.
+        self._vague: set[Fault] = set()
         # What explained the last case that exercised the same clauses: mostly it explains the next one too.
         self._alike: dict[frozenset[str], Explanation] = {}
         self._observations: OrderedDict[str, Observation] = OrderedDict()
@@ -325,15 +327,18 @@ class Search:
                 if self.effort <= floor:
                     return choices or vague
                 fit = self._fit(witness, faults)
+                if fit is not None and fit.vague and len(faults) > 1:
+                    continue
                 if fit is not None and fit.least >= least:
                     (choices if fit.least - fit.vague >= least else vague).append((faults, fit))
             if choices:
                 return choices
+        self._vague.update(d for faults, _ in vague for d in faults)
         return vague
 
     def _stages(self, witness: FailingCase) -> Iterator[Iterable[Explanation]]:
         op, version = witness.op, witness.trial.node.since_version
-        known = self._active(witness, self.known[op])
+        known = tuple(d for d in self._active(witness, self.known[op]) if d not in self._vague)
         together = [beside[: _AT_ONCE - 1] for beside in _alternatives(known)] if known else []
         fitting = [
             d
