@@ -188,7 +188,7 @@ class Search:
         if self.effort <= 0 or self._in_vain[witness.op] >= _GIVEN_UP:
             return None
         self._asked.add(witness.case)
-        choices = self._with_one_more(witness)
+        choices = [c for c in self._with_one_more(witness) if self._confirmed(c[0], witness, others)]
         if not choices:
             self._fruitless[witness.op].append(witness)
             self._in_vain[witness.op] += 1
@@ -369,6 +369,15 @@ class Search:
         pairs = sorted(itertools.combinations(range(len(near)), 2), key=lambda pair: (sum(pair), pair))
         yield [(near[a], near[b]) for a, b in pairs]
 
+    def _confirmed(self, faults: Explanation, witness: FailingCase, others: Sequence[FailingCase]) -> bool:
+        """Whether other cases bear out what explains one. Of tens of thousands of pairs some explain a case by chance:
+        two faults that no case shows alone must explain most of those that show both."""
+        if sum(d not in self.known[witness.op] and d not in self._rivals[witness.op] for d in faults) < 2:
+            return True
+        both = [w for w in _voters(witness, others)[: 2 * _VOTERS] if len(self._active(w, faults)) == len(faults)]
+        holding = sum(self._holds(w, faults) for w in both)
+        return holding >= 2 and 2 * holding >= len(both)
+
     def _chosen(
         self, choices: list[tuple[Explanation, Fit]], witness: FailingCase, others: Sequence[FailingCase]
     ) -> Explanation:
@@ -377,10 +386,8 @@ class Search:
         which clearly more speaks, and then the simplest: the first one, as the tables have the plain ones first."""
         if len(choices) == 1:
             return choices[0][0]
-        voters = [w for w in others if w is not witness and w.op == witness.op]
-        voters.sort(key=lambda w: (len(w.topics ^ witness.topics), w.size, w.case))
         votes: Counter[Explanation] = Counter()
-        for voter in voters[:_VOTERS]:
+        for voter in _voters(witness, others)[:_VOTERS]:
             votes.update(choice for choice, _ in choices if self._holds(voter, choice))
         elsewhere = {d for known in self.known.values() for d in known}
         most = max(votes.values(), default=0)
@@ -403,6 +410,12 @@ class Search:
             if fewer and self._holds(witness, fewer):
                 return self._needed(witness, fewer)
         return faults
+
+
+def _voters(witness: FailingCase, others: Iterable[FailingCase]) -> list[FailingCase]:
+    """The other cases of its operator, first those that are most alike."""
+    voters = [w for w in others if w is not witness and w.op == witness.op]
+    return sorted(voters, key=lambda w: (len(w.topics ^ witness.topics), w.size, w.case))
 
 
 def _groups(active: Explanation) -> Iterator[Explanation]:
