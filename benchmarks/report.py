@@ -90,7 +90,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         run.mkdir()
-        info = {"schema": 1, "complete": True, "profile": "made up", "targets": [{"name": "onnxruntime"}]}
+        info = {
+            "schema": 1,
+            "complete": True,
+            "profile": "made up",
+            "targets": [{"name": "onnxruntime", "adapter": "onnxruntime"}],
+        }
         (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
         pairs = [(dumped(rows, run / "results.jsonl"), reported(run, Path(folder) / "report")) for _ in range(ROUNDS)]
     dump = statistics.median(pair[0] for pair in pairs)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..conformance.results.answer import Answer, Hit, answer_of
 from ..conformance.results.coverage import coverage_line
+from ..conformance.results.interpreted import followed_line, shown_line
 from ..conformance.results.support import Problem, Tried
 from . import fields
 from .findings import Finding, Member
@@ -15,7 +16,10 @@ from .subject import Subject
 __all__ = ["Told", "told_of"]
 
 SHOWN = 8
-"""Hits and lacks on the first screen; the others are a click away."""
+"""Hits on the first screen; the others are a click away."""
+
+LACKS = 12
+"""What is not supported, on the first screen; the rest is a click away."""
 
 _TONES = {
     "conforms": ("check", "pass"),
@@ -61,7 +65,15 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
     lists_used = subject.run.info.get("expected_failures") is not False
     coverage = subject.info.get("coverage")
     reach = coverage_line(coverage) if coverage else ""
-    answer = answer_of(tried, [_problem(f, m) for f, m in own], stale=stale, lists_used=lists_used, coverage=reach)
+    answer = answer_of(
+        tried,
+        [_problem(f, m) for f, m in own],
+        stale=stale,
+        lists_used=lists_used,
+        coverage=reach,
+        follows=followed_line(subject.info.get("interpretations") or ()),
+        shown=shown_line(subject.info.get("shown") or {}),
+    )
     return Told(answer, tuple(finding for finding, _ in own))
 
 

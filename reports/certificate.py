@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +14,6 @@ from ..conformance.certifying.records import MeasuredRecord, RowRecord, Statemen
 from .page import render_certificate, write_report
 
 __all__ = ["Certificate", "certificate_of", "pages_of"]
-
-_TYPES = {"float16": "16-bit float", "bfloat16": "16-bit bfloat", "float32": "32-bit float", "float64": "64-bit float"}
 
 _LEVELS = {
     "basic": "one direction, sequences of one length, default activations, with and without bias and initial states",
@@ -36,15 +35,11 @@ _PLACEMENT = {
 
 @dataclass(frozen=True)
 class Line:
-    """Rows of a statement that say the same, as one line: operator versions of one type at one level."""
+    """Rows of a statement that say the same, as one line: which versions of an operator in which types."""
 
     operator: str
     versions: str
-    type: str
-    status: str
     level: str
-    about: str
-    passed: int
     why: str
 
 
@@ -86,8 +81,9 @@ def pages_of(
 def certificate_of(statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord) -> Certificate:
     """What the page of a statement shows."""
     rows = statement.rows
-    certified = _lines(row for row in rows if row.status == "certified")
-    excepted = _lines(row for row in rows if row.status == "exceptions")
+    failing = [row for row in rows if row.failing]
+    certified = _lines((row for row in rows if row.status == "certified"), failing)
+    excepted = _lines((row for row in rows if row.status == "exceptions"), failing)
     tried = [row for row in rows if row.status == "none" and not _declined(row)]
     declined = [row for row in rows if row.status == "none" and _declined(row)]
     covered: Counter[int] = Counter()
@@ -114,10 +110,18 @@ def certificate_of(statement: StatementRecord, suite: SuiteRecord, measured: Mea
             ("Suite", f"onnxspec {suite.onnxspec}"),
             ("Sources of the suite", suite.sources),
             ("Profile", suite.profile),
-            *((f"Cases of {name}", digest) for name, digest in suite.cases.items()),
+            (
+                "Cases",
+                hashlib.sha256("\n".join(f"{n} {d}" for n, d in sorted(suite.cases.items())).encode()).hexdigest(),
+            ),
         ),
         levels=tuple((name, text) for name, text in _LEVELS.items() if name in named),
     )
+
+
+def _digest(digests: Mapping[str, str]) -> str:
+    """One digest of several."""
+    return hashlib.sha256("\n".join(f"{name} {digests[name]}" for name in sorted(digests)).encode()).hexdigest()
 
 
 def _lead(statement: StatementRecord, trial: bool) -> str:
@@ -130,7 +134,8 @@ def _lead(statement: StatementRecord, trial: bool) -> str:
     if not certified:
         return f"No operator version and type reaches a level{also.replace(', ', '; ').replace(' more', '')}."
     return (
-        f"Of {len(rows)} combinations of operator version and number type, {certified} are certified{also}. "
+        f"Of {len(rows)} combinations of operator version and number type, {certified} "
+        f"{'is' if certified == 1 else 'are'} certified{also}. "
         "What a level promises, what is not supported, and what is excepted stands below."
     )
 
@@ -140,39 +145,47 @@ def _declined(row: RowRecord) -> bool:
     return not set(row.verdicts) - {"unsupported", "fallback"}
 
 
-def _lines(rows: Iterable[RowRecord]) -> tuple[Line, ...]:
-    grouped: dict[tuple[str, str, str, str, str], list[RowRecord]] = {}
+def _lines(rows: Iterable[RowRecord], failing: Collection[RowRecord] = ()) -> tuple[Line, ...]:
+    """Rows that say the same, together; `failing` has rows of the same statement in which cases fail."""
+    grouped: dict[tuple[str, str, str, str], list[RowRecord]] = {}
     for row in rows:
-        grouped.setdefault((row.op, row.type, row.status, row.level, _why(row)), []).append(row)
+        # How many cases fail differs from row to row, and is no reason for a line of its own.
+        why = "" if row.status == "none" and row.failing else _why(row)
+        others = [str(o.version) for o in failing if (o.op, o.type) == (row.op, row.type) and o.version != row.version]
+        if row.status != "none" and others:
+            why = f"{why}; " if why else ""
+            why += f"cases fail in version {', '.join(others)}"
+        grouped.setdefault((row.op, row.status, row.level, why), []).append(row)
     return tuple(
-        Line(
-            operator=op,
-            versions=", ".join(str(row.version) for row in some),
-            type=f"{_TYPES[kind]} ({kind})" if kind in _TYPES else kind,
-            status=status,
-            level=level,
-            about=_LEVELS.get(level, ""),
-            passed=sum(row.verdicts.get("pass", 0) for row in some),
-            why=why,
-        )
-        for (op, kind, status, level, why), some in grouped.items()
+        Line(op, "; ".join(_of_types(some)), level, why or _failing(some))
+        for (op, _, level, why), some in grouped.items()
     )
 
 
-def _declined_lines(rows: Iterable[RowRecord]) -> Iterable[str]:
-    """Operators with the types that they do not run, and in which versions."""
-    grouped: dict[tuple[str, str], list[str]] = {}
+def _of_types(rows: Iterable[RowRecord]) -> Iterable[str]:
+    """Versions by type: ``7, 22 in float16``."""
+    grouped: dict[str, list[str]] = {}
     for row in rows:
-        grouped.setdefault((row.op, row.type), []).append(str(row.version))
-    for (op, kind), versions in grouped.items():
-        yield f"{op} {', '.join(versions)} in {kind}"
+        grouped.setdefault(row.type, []).append(str(row.version))
+    return (f"{', '.join(versions)} in {kind}" for kind, versions in grouped.items())
+
+
+def _failing(rows: Iterable[RowRecord]) -> str:
+    count = sum(row.failing for row in rows)
+    return f"{count} {'case fails' if count == 1 else 'cases fail'}" if count else ""
+
+
+def _declined_lines(rows: Iterable[RowRecord]) -> Iterable[str]:
+    """Operators with the versions and types that they do not run."""
+    grouped: dict[str, list[RowRecord]] = {}
+    for row in rows:
+        grouped.setdefault(row.op, []).append(row)
+    return (f"{op}: {'; '.join(_of_types(some))}" for op, some in grouped.items())
 
 
 def _why(row: RowRecord) -> str:
     """In a few words why a row has no level, or none higher."""
     if row.status == "none":
-        if row.failing:
-            return f"{row.failing} {'case fails' if row.failing == 1 else 'cases fail'}"
         if row.lacks:
             return f"does not support {_listed(row.lacks)}"
         return "does not run some of what the lowest level requires"
@@ -212,14 +225,18 @@ def _challenge(statement: StatementRecord) -> str:
 
 def _remarks(statement: StatementRecord) -> Iterable[str]:
     rows = statement.rows
+    yield f"What the cases show together, of what the runtime has: {'; '.join(statement.coverage)}."
     if taken := sum(row.not_rejected for row in rows):
         yield f"{taken} models that the documents forbid were run instead of refused. That denies no level."
     if varying := sum(row.nondeterministic for row in rows):
         yield f"In {varying} cases repeated runs differ in some bits, each of them within its bounds."
-    for op, answers in statement.interpretations.items():
-        if answers:
-            text = "; ".join(f"{question}: {answer}" for question, answer in answers.items())
-            yield f"Where the document of {op} leaves something open, this runtime takes {text}."
+    told = [
+        f"{op}: {', '.join(f'{question} {answer}' for question, answer in answers.items())}"
+        for op, answers in statement.interpretations.items()
+        if answers
+    ]
+    if told:
+        yield f"Where a document leaves something open, this runtime takes, for {'; '.join(told)}."
 
 
 def _environment(measured: MeasuredRecord) -> Iterable[tuple[str, str]]:

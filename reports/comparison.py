@@ -150,6 +150,14 @@ class Comparison:
     def worse(self) -> bool:
         return any(changes.worse for changes in self.targets)
 
+    @property
+    def answer(self) -> str:
+        """Whether something got worse, in a word or two."""
+        worse = [changes for changes in self.targets if changes.worse]
+        if worse:
+            return "Yes" if len(worse) == len(self.targets) else f"Yes, {len(worse)} of {len(self.targets)} targets"
+        return "No" if any(changes.compared for changes in self.targets) else "Nobody knows: they share no case"
+
 
 def compare(old: Run, new: Run) -> Comparison:
     """Compare two runs, target by target of the same name; where each has but one, these two, whatever their names."""

@@ -77,6 +77,10 @@ def _target(subject: Subject, told: Told) -> Iterator[str]:
     yield f"- **Supports:** {plain(answer.supported)}.{lacking}"
     if answer.coverage:
         yield f"- **Coverage:** {plain(answer.coverage)}"
+    if answer.shown:
+        yield f"- **Shown:** {plain(answer.shown)}"
+    if answer.follows:
+        yield f"- **Follows against the letter:** {plain(answer.follows)}"
     yield ""
     if not answer.hits:
         return

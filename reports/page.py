@@ -18,7 +18,7 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from . import fields
-from .answers import SHOWN, told_of
+from .answers import LACKS, SHOWN, told_of
 from .comparison import HEADINGS, Comparison, compare_subjects, tone
 from .disagreements import PAGE as DISAGREEMENTS
 from .disagreements import copy_scripts, disagreements_of
@@ -226,6 +226,7 @@ def _template(name: str) -> Template:
         "BANDS": BANDS,
         "STATUS": STATUS,
         "MOST_LISTED": MOST_LISTED,
+        "LACKS": LACKS,
         "SHOWN": SHOWN,
         "HEADINGS": HEADINGS,
         "change_tone": tone,
@@ -262,6 +263,8 @@ SECTIONS = (
 """(section of a finding, heading, what it means), in the order of the page."""
 
 FEATURES = {
+    "accuracy": "single steps that grade accuracy",
+    "forbidden models": "invalid models",
     "reverse": "reverse direction",
     "bidirectional": "both directions",
 }

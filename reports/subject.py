@@ -105,8 +105,10 @@ class Subject:
 
     @property
     def version(self) -> str:
-        """The runtime's version, where the description gives one."""
-        return fields.text(fields.mapping(self.info.get("description")).get("version"), limit=60)
+        """The runtime's version, where the description gives one, and that of a provider that is a plug-in."""
+        description = fields.mapping(self.info.get("description"))
+        version, provider = (fields.text(description.get(key), limit=60) for key in ("version", "provider_version"))
+        return f"{version}, provider {provider}" if version and provider else version
 
     @property
     def diagnosed(self) -> str:

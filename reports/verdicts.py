@@ -50,7 +50,7 @@ WORDS: dict[str, Word] = {
         Word(
             "unsupported", "bar", "unsupported", "A clean error on a legal model: neither a pass nor wrong arithmetic."
         ),
-        Word("inconclusive", "question", "quiet", "No element could be judged, so nothing is claimed."),
+        Word("inconclusive", "question", "quiet", "Too few elements could be judged, so nothing is claimed."),
         Word("unavailable", "dots", "quiet", "The target could not start."),
         Word("not-run", "dots", "quiet", "Planned and not tried: the message says why."),
         Word("pass", "check", "pass", "Every judged element agrees with the document."),

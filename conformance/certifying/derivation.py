@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 
 from ...cases import PROFILES
@@ -181,6 +181,7 @@ def _derived(
             kept_lines[line.case] = line
     kept = Kept()
     results: dict[str, Result] = {}
+    first_results: dict[str, Result] = {}
     outcomes: dict[str, tuple[Outcome, ...]] = {}
     again: dict[str, tuple[Outcome, ...]] = {}
     for id, probe in probes.items():
@@ -199,6 +200,7 @@ def _derived(
         printed = "\n".join(outcome.captured for outcome in one.outcomes if outcome.captured)
         repeat = " ".join(probe.repeat(target.name))
         results[id] = result_of(probe, target.name, one.judgement, one.seconds, None, repeat, printed)
+        first_results[id] = results[id]
         if id in by_purpose[FRESH]:
             try:
                 fresh = _tried(probe, by_purpose[FRESH][id], bits, target.accuracy)
@@ -211,6 +213,8 @@ def _derived(
     results |= {amended.case: amended for amended in with_needed_classes(list(results.values()))}
     causes = explained(list(results.values()), probes, kept, target.accuracy)
     final = tuple(replace(r, diagnosis=causes.get(r.case, ())) for r in results.values())
+    if strange := _filled_otherwise(folder, plan, target, first_results, entry):
+        flaws.append(strange)
     record = _described(folder, plan, target, final, probes, info, entry)
     used = (*by_purpose[CASE].values(), *by_purpose[FRESH].values())
     return Derivation(
@@ -264,14 +268,38 @@ def _described(
     run = Run(plan, folder, datetime.fromisoformat(info["started"]), [one], seconds=info["seconds"])
     run.complete = not run.lacking
     if plan.counts_coverage and results:
-        claimed = entry.get("coverage")
-        one.coverage = Filling(run, one).record(claimed["left_out"] if claimed is not None else NOT_ASKED)
+        one.coverage = Filling(run, one).record(_left_out(entry))
     record = description_of(run)
     record["environment"] = info["environment"]
     record["onnxspec"] = info["onnxspec"]
     with contextlib.suppress(KeyError):
         record["merged"] = info["merged"]
     return record
+
+
+def _filled_otherwise(
+    folder: Path, plan: Plan, target: Target, results: Mapping[str, Result], entry: TargetRecord
+) -> str:
+    """What is wrong with the cases that followed the pinned ones, empty where they are those which the results ask for.
+    Shards do not fill up, and neither does a run that was told not to."""
+    given = [probe.id for probe in plan.filled.get(target.name, ())]
+    if not plan.counts_coverage or _left_out(entry):
+        return f"{len(given)} cases follow, and none was due" if given else ""
+    one = TargetRun(target, results=[results[p.id] for p in plan.pinned_of(target) if p.id in results])
+    run = Run(replace(plan, filled={}), folder, datetime.now(timezone.utc), [one])
+    filling, due = Filling(run, one), list[str]()
+    while batch := filling.next():
+        due += [probe.id for probe in batch]
+        if any(probe.id not in results for probe in batch):
+            break
+        one.results += [results[probe.id] for probe in batch]
+    return "" if due == given else f"{len(due)} cases follow from the results, and {len(given)} others are there"
+
+
+def _left_out(entry: TargetRecord) -> str:
+    """Why a run did not fill up, as it says."""
+    coverage = entry.get("coverage")
+    return coverage["left_out"] if coverage is not None else NOT_ASKED
 
 
 def differing(derivation: Derivation) -> Iterator[tuple[str, str, str]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import datetime
 import secrets
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from ..results.evidence import slug
 from ..results.folder import JOURNAL, RESULTS, RUN
 from ..results.journal import Journal
 from ..results.recorded import CASE, FOLDER, FRESH, Recorder, bits_of
+from ..results.records import CoverageRecord
 from ..workers.worker_process import MEASURED
 from .derivation import Derivation, NotCertifiable
 from .placement import placement_of, unproved
@@ -114,6 +115,8 @@ def write_run(derivation: Derivation, folder: Path) -> None:
     ):
         journal.append(lines.begun_of(derivation.record))
         journal.append(lines.TargetStarted(target=name, description=derivation.entry["description"]))
+        if filled := [probe.text for probe in derivation.plan.filled.get(name, ())]:
+            journal.append(lines.Filled(target=name, cases=filled))
         for purpose in (CASE, FRESH):
             for case in derivation.probes:
                 line = by_purpose[purpose].get(case)
@@ -162,7 +165,7 @@ def suite_of(derivation: Derivation) -> SuiteRecord:
         nonce=nonce,
         profiles={name: digest for name, digest in digests.items() if name != "nonce"},
         cases=case_digests(derivation.probes.values()),
-        coverage=None,
+        coverage=derivation.record["targets"][0].get("coverage"),
     )
 
 
@@ -173,8 +176,11 @@ def statement_of(derivation: Derivation, claim: Claim, waivers: Sequence[WaiverR
     provider = str(description.get("provider") or derivation.target.options.get("provider") or "")
     wrapped = bool(derivation.target.wrap)
     trial = tuple(_trial(derivation, profile, nonce, provider))
+    coverage = derivation.record["targets"][0].get("coverage")
     asked = derivation.asked & derivation.probes.keys()
-    rows = rows_of(derivation.probes, derivation.results, derivation.target.accuracy, waivers, claim.date, asked)
+    rows = rows_of(
+        derivation.probes, derivation.results, derivation.target.accuracy, waivers, claim.date, asked, coverage
+    )
     answers = interpretations_of(derivation.probes, derivation.results)
     findings = derivation.record["targets"][0]["findings"]
     return StatementRecord(
@@ -195,9 +201,24 @@ def statement_of(derivation: Derivation, claim: Claim, waivers: Sequence[WaiverR
         fresh_process=len(derivation.fresh),
         waivers=tuple(waivers),
         rows=tuple(map(_granting_nothing, rows)) if trial else rows,
+        coverage=tuple(_coverage_told(coverage)),
         interpretations={op: {q: " and ".join(a) for q, a in asked.items()} for op, asked in answers.items()},
         findings=tuple(f"{f['verdict']}: {f['title']} ({len(f['cases'])} cases)" for f in findings[:_FINDINGS]),
     )
+
+
+def _coverage_told(coverage: CoverageRecord | None) -> Iterator[str]:
+    """How much of what the target has was tried together, a line for each operator."""
+    if coverage is None:
+        yield "not counted: whole operators were not run"
+        return
+    for each in coverage["operators"]:
+        (pairs, all_pairs), (triples, all_triples) = each["after"]["pairs"], each["after"]["triples"]
+        if all_pairs:
+            share, third = pairs / all_pairs, triples / max(all_triples, 1)
+            yield f"{each['operator']}: {share:.1%} of pairs of features, {third:.1%} of triples"
+    if coverage["left_out"]:
+        yield coverage["left_out"]
 
 
 def _granting_nothing(row: RowRecord) -> RowRecord:

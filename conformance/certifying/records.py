@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..results.records import CoverageRecord
 from ..results.result import Count
 
 __all__ = ["FORM", "ChallengeRecord", "DeviceRecord", "ExceptionRecord", "FileRecord", "LevelRecord", "LibraryRecord"]
@@ -146,6 +147,8 @@ class StatementRecord(Struct, frozen=True, kw_only=True):
         The target's name, and what it says of itself.
     fresh_process
         Cases that were run once more in a process of their own.
+    coverage
+        How much of what the target has was tried together, a line for each operator.
     findings
         Titles of all findings, each with its verdict and how many cases show it.
     date
@@ -170,6 +173,7 @@ class StatementRecord(Struct, frozen=True, kw_only=True):
     waivers: tuple[WaiverRecord, ...]
     rows: tuple[RowRecord, ...]
     interpretations: dict[str, dict[str, str]]
+    coverage: tuple[str, ...]
     findings: tuple[str, ...]
 
 
@@ -249,4 +253,4 @@ class SuiteRecord(Struct, frozen=True, kw_only=True):
     nonce: str
     profiles: dict[str, str]
     cases: dict[str, str]
-    coverage: dict[str, Any] | None = None
+    coverage: CoverageRecord | None = None

@@ -144,7 +144,7 @@ def _run(plan: Plan) -> Path:
     """Run a target, and return the folder of the run."""
     (target,) = plan.targets
     everything = tuple(select_probes(plan.selection, target.operators))
-    plan = replace(plan, everything=everything, record=True, expected=False, shrinks=False)
+    plan = replace(plan, everything=everything, record=True, expected=False, shrinks=False, fills=True)
     if not plan.probes_of(target):
         fail(f"none of the chosen cases is about {' or '.join(target.operators)}, which {target.name} is for")
     try:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn, Optional
 
@@ -15,14 +16,27 @@ import typer
 from ..probes.naming import expanded
 from ..probes.selection import Selection, version_numbers
 from ..probes.wrapped import named_target
+from ..running.cluster import ClusterError, cluster_at
 from ..targets.target import Target
+from ..workers.process import TargetProcess
 from ..workers.worker import one_line
 from . import completion
 from .application import app
 from .terminal import LINE, console_on, drop
 
-__all__ = ["CaseIds", "Ops", "ProfileName", "Targets", "TargetsFile", "Types", "Versions", "app", "command_given"]
-__all__ += ["fail", "folder_named", "put", "say", "selection_of", "targets_of", "warn", "why"]
+__all__ = [
+    "CaseIds",
+    "Ops",
+    "ProfileName",
+    "Scheduler",
+    "Targets",
+    "TargetsFile",
+    "Types",
+    "Versions",
+    "app",
+    "command_given",
+]
+__all__ += ["fail", "folder_named", "process_at", "put", "say", "selection_of", "targets_of", "warn", "why"]
 
 _WORD = 200  # characters of a name that is far too long
 _LONG_WORD = re.compile(r"\S{300,}")
@@ -79,6 +93,14 @@ CaseIds = Annotated[
         help="Only this case, of any profile: its id, in which * and ? are wildcards; its JSON (see list --json); a "
         "test-case directory (./DIR); or @FILE, a file of such lines.",
         autocompletion=completion.cases,
+    ),
+]
+Scheduler = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Run on the machines of a Dask cluster, tls://HOST:PORT; or on all processors of this one: local.",
     ),
 ]
 TargetsFile = Annotated[
@@ -164,3 +186,18 @@ def targets_of(names: Iterable[str], file: Path | None, optimize: bool = False, 
         target = named_target(name, file, optimize, wrap)
         found[target.name] = target
     return list(found.values())
+
+
+@contextlib.contextmanager
+def process_at(scheduler: str | None) -> Iterator[Callable[..., TargetProcess]]:
+    """What a target is put to work with: a process of its own here, or the machines of a cluster. Ends the command with
+    a line where there is no such cluster."""
+    if scheduler is None:
+        yield TargetProcess
+        return
+    with contextlib.ExitStack() as stack:
+        try:
+            cluster = stack.enter_context(cluster_at(scheduler))
+        except ClusterError as error:
+            fail(str(error), 3)
+        yield cluster.process

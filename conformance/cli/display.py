@@ -19,6 +19,7 @@ from ..diagnosis.failing_case import DIAGNOSED
 from ..judging.judgement import FAILING, UNTRIED, Verdict
 from ..results.answer import Answer, Hit, answer_of
 from ..results.coverage import coverage_line
+from ..results.interpreted import followed_interpretations, followed_line, shown_elements, shown_line
 from ..results.records import Finding
 from ..results.support import DECLINED, Problem, Tried
 from ..running.events import CaseJudged, CasesFilled, Event, TargetBegun
@@ -169,7 +170,15 @@ def answer_on(target: TargetRun, run: Run) -> Answer:
     ]
     tried = [one._replace(times=count) for one, count in alike.items()]
     reach = coverage_line(target.coverage) if target.coverage is not None else ""
-    return answer_of(tried, problems, stale=len(target.stale), lists_used=run.plan.expected, coverage=reach)
+    return answer_of(
+        tried,
+        problems,
+        stale=len(target.stale),
+        lists_used=run.plan.expected,
+        coverage=reach,
+        follows=followed_line(followed_interpretations(target.results)),
+        shown=shown_line(shown_elements(target.results)),
+    )
 
 
 def answer_lines(answer: Answer) -> Iterator[Text]:
@@ -181,6 +190,10 @@ def answer_lines(answer: Answer) -> Iterator[Text]:
     yield Text(f"Supports: {answer.supported}{lacking}")
     if answer.coverage:
         yield Text(f"Coverage: {answer.coverage}")
+    if answer.shown:
+        yield Text(f"Shown: {answer.shown}")
+    if answer.follows:
+        yield Text(f"Follows against the letter: {answer.follows}")
     if answer.hits:
         yield Text("It hits you if you rely on:")
 

@@ -16,10 +16,11 @@ from ..fuzzing.hunt import Hunt, Limits
 from ..fuzzing.writing import REGRESSIONS, write_failures
 from ..probes.naming import UnknownName
 from ..results.evidence import slug
+from ..running.cluster import ClusterError
 from ..targets.target import TargetError
 from ..workers.hangs import HangBudget
-from ..workers.process import TargetProcess, TargetUnavailable
-from .command import Ops, TargetsFile, Types, app, fail, folder_named, say, targets_of, why
+from ..workers.process import TargetUnavailable
+from .command import Ops, Scheduler, TargetsFile, Types, app, fail, folder_named, process_at, say, targets_of, warn, why
 from .display import could_not_start
 from .terminal import console_on
 
@@ -56,6 +57,7 @@ def fuzz(
         Optional[Path],  # noqa: UP045
         typer.Option("--database", metavar="FILE", help="What is known; in the folder of --out where none is named."),
     ] = None,
+    scheduler: Scheduler = None,
     targets_file: TargetsFile = None,
 ) -> None:
     """Search for failures beyond the profiles, and make each as small as it can be.
@@ -77,8 +79,8 @@ def fuzz(
     limits = Limits(float("inf") if examples and minutes is None else 60 * (minutes or _MINUTES), examples)
     say(f"{chosen.name}: seed {seed}, {len(known.found)} known failures in {place}")
     interrupted, description = False, dict[str, Any]()
-    with TargetProcess(chosen, hangs=HangBudget()) as process:
-        hunt = Hunt(chosen, process, versions, types, seed, illegal, known)
+    with process_at(scheduler) as start, start(chosen, hangs=HangBudget()) as process:
+        hunt = Hunt(chosen, process, versions, types, seed, illegal, known, process.at_once)
         try:
             description = process.start()
             _run(hunt, limits)
@@ -86,6 +88,11 @@ def fuzz(
             if not hunt.done:
                 fail(f"{chosen.name} {could_not_start(chosen, str(error))}", 3)
             say(f"{chosen.name} does not start any more: {error}")
+        except ClusterError as error:
+            if not hunt.done:
+                fail(str(error), 3)
+            warn(f"{error}; what was found until then is kept", "red")
+            interrupted = True
         except KeyboardInterrupt:
             interrupted = True
     try:

@@ -33,6 +33,7 @@ from ..results.expected.entries import ExpectedFailureError, expectations_of
 from ..results.expected.former import FormerWords
 from ..results.folder import NODE_CASES, NoRun
 from ..results.journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
+from ..running.cluster import ClusterError
 from ..running.engine import execute
 from ..running.expected_update import require_lists, update_lists
 from ..running.filling import lacks_of
@@ -45,6 +46,7 @@ from .command import (
     CaseIds,
     Ops,
     ProfileName,
+    Scheduler,
     Targets,
     TargetsFile,
     Types,
@@ -52,6 +54,7 @@ from .command import (
     command_given,
     fail,
     folder_named,
+    process_at,
     put,
     say,
     selection_of,
@@ -186,6 +189,7 @@ def run(
         typer.Option("--summary", metavar="FILE", help="Write the answer as Markdown, e.g. for a job's page."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, in place of text.")] = False,
+    scheduler: Scheduler = None,
     fail_fast: Annotated[
         bool, typer.Option("--fail-fast", help="End with the first failing result that no list names.")
     ] = False,
@@ -270,16 +274,17 @@ def run(
         fail(f"--within {error}")
     except OSError as error:
         fail(f"--update-expected: {why(error)}")
-    folder = out or _fresh()
-    try:
-        journal = Journal(folder, resume=resume, overwrite=overwrite)
-    except (OccupiedFolder, RunMismatch) as error:
-        fail(str(error))
-    except OSError as error:
-        fail(f"cannot keep results in {folder}: {why(error)}")
-    if resume and not journal.held.begun and not journal.held.size:
-        warn(f"nothing to go on with in {folder}: a new run starts", "dim")
-    _carry_out(plan, journal, update_expected, wanted, nodes)
+    with process_at(scheduler) as process:
+        folder = out or _fresh()
+        try:
+            journal = Journal(folder, resume=resume, overwrite=overwrite)
+        except (OccupiedFolder, RunMismatch) as error:
+            fail(str(error))
+        except OSError as error:
+            fail(f"cannot keep results in {folder}: {why(error)}")
+        if resume and not journal.held.begun and not journal.held.size:
+            warn(f"nothing to go on with in {folder}: a new run starts", "dim")
+        _carry_out(replace(plan, process=process), journal, update_expected, wanted, nodes)
 
 
 def _fresh() -> Path:
@@ -346,6 +351,8 @@ def _carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes
             write_files(finished, wanted)
     except (RunMismatch, ExpectedFailureError, DirectoryError) as error:
         fail(str(error))
+    except ClusterError as error:
+        fail(f"{error}; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 3)
     except KeyboardInterrupt:
         fail(f"interrupted; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 130)
     except OSError as error:

@@ -140,15 +140,14 @@ def refusals(
     ran: defaultdict[str, list[Traits]] = defaultdict(list)
     for result in running:
         ran[result.op].append(traits(result))
+    seen = {op: frozenset().union(*others) for op, others in ran.items()}  # once, not for every refused result
     groups: defaultdict[tuple[str, str], list[Result]] = defaultdict(list)
     left: list[tuple[Result, list[str]]] = []
     for result in refused:
         if ran and result.op not in ran:
             groups[f"{result.op} altogether", ""].append(result)
         else:
-            others = ran[result.op] if ran else []
-            seen = frozenset().union(*others)
-            left.append((result, [t for t in traits(result) if ran and _identity(t) and t not in seen]))
+            left.append((result, [t for t in traits(result) if ran and _identity(t) and t not in seen[result.op]]))
     commonest = Counter(trait for _, its in left for trait in its)
     alike: defaultdict[str, list[Result]] = defaultdict(list)
     for result, its in left:

@@ -11,12 +11,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import median
 
 from ...reference import ACCURACY_CLASSES
 from ..judging.judgement import Verdict
 from ..results.result import Result
 
 __all__ = ["with_needed_classes"]
+
+_LITTLE = 2.0
+"""The largest error over its bound that still is a rounding somewhat larger than declared: `prove` asks of the suite
+that some case shows every fault at eight bounds, four times as far."""
 
 
 def with_needed_classes(results: Sequence[Result]) -> list[Result]:
@@ -26,19 +31,36 @@ def with_needed_classes(results: Sequence[Result]) -> list[Result]:
     A class is needed where at least as many results are inaccurate as pass. Conforming variants that round to a half
     type inside fail more than half of float32's cases (tests/conformance/proof/test_staged.py); the rest saturate, or
     are exact in both.
+
+    Functions that are approximated coarsely miss the bounds where their errors happen to be large, and then by little:
+    Qualcomm's HTP in one LSTM of six, by a factor of 1.0 to 1.5. A structural fault misses them by orders of magnitude
+    in some cases and by little in few. So where half of what missed did so by less than `_LITTLE`, that half is
+    inaccurate.
     """
     passed: Counter[tuple[str, str]] = Counter()
     missed: Counter[tuple[str, str]] = Counter()
     for result in results:
         passed[result.op, result.type] += result.verdict is Verdict.PASS and result.judged > 0
         missed[result.op, result.type] += _coarse(result)
+    near = {place for place, ratios in _ratios(results).items() if median(ratios) < _LITTLE}
     amended = []
     for result in results:
+        if (result.op, result.type) in near and (result.worst or 0.0) < _LITTLE:
+            continue
         passing, missing = passed[result.op, result.type], missed[result.op, result.type]
         if _coarse(result) and passing > missing:
             message = _message(result, passing, missing)
             amended.append(replace(result, verdict=Verdict.WRONG, accuracy=None, message=message))
     return amended
+
+
+def _ratios(results: Sequence[Result]) -> dict[tuple[str, str], list[float]]:
+    """By how much the results of each operator and type that may be inaccurate miss their bounds."""
+    ratios: dict[tuple[str, str], list[float]] = {}
+    for result in results:
+        if _coarse(result) and result.worst is not None:
+            ratios.setdefault((result.op, result.type), []).append(result.worst)
+    return ratios
 
 
 def _coarse(result: Result) -> bool:

@@ -25,13 +25,12 @@ from ..judging.judgement import FAILING, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
 from ..targets.target import Target
-from ..workers.process import TargetProcess, TargetUnavailable
+from ..workers.process import BATCH_JOBS, TargetProcess, TargetUnavailable
 from .database import Database, Known
 from .drawing import altered, drawn, drawn_illegal
 
 __all__ = ["Failure", "Hunt", "Limits"]
 
-BATCH = 48
 NEAR = 32
 _STEERED = 0.5
 _SHRINK_SECONDS = 30.0
@@ -87,6 +86,8 @@ class Failure:
 class Hunt:
     """A search under way; all that it knows.
 
+    batch
+        Cases that are drawn at a time.
     done
         Cases that were run; ``verdicts`` what became of them.
     gone
@@ -100,6 +101,7 @@ class Hunt:
     seed: int
     illegal: bool
     database: Database
+    batch: int = BATCH_JOBS
     failures: list[Failure] = field(default_factory=list)
     gone: list[Known] = field(default_factory=list)
     near: list[tuple[float, CaseSpec]] = field(default_factory=list)
@@ -126,7 +128,7 @@ class Hunt:
         deadline = time.monotonic() + limits.seconds
         self._again(deadline)
         while time.monotonic() < deadline and (limits.cases is None or self.done < limits.cases):
-            count = BATCH if limits.cases is None else min(BATCH, limits.cases - self.done)
+            count = self.batch if limits.cases is None else min(self.batch, limits.cases - self.done)
             batch = [self._next() for _ in range(count)]
             for one in self._tried(batch):
                 self._take(one, deadline)

@@ -59,7 +59,7 @@ class Judgement:
     worst
         Largest |error|/radius of what was judged; infinity where no radius allows what is there.
     error_sums
-        Sums over judged elements for the run's bias: signed error, error towards larger magnitude, its square,
+        Sums over elements not in doubt for the run's bias: signed error, error towards larger magnitude, its square,
         u|value|.
     strict
         For a case of the accuracy kind: whether it passes by the class ``strict`` too; None for the others.

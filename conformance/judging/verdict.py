@@ -82,7 +82,7 @@ def judge(
         flags.append("outputs-differ-from-twin")
     classes = _classes(trial, accuracy, wider)
     found = _by_values(sessions, touched, classes)
-    if found.verdict is Verdict.PASS and trial.graded:
+    if trial.graded and (found.verdict is Verdict.PASS or found.reason == "wide"):
         interpretations = Interpretations(**dict(found.interpretations or {}))
         found = replace(found, strict=_attempt(sessions, "strict", interpretations, touched).holds)
     if found.verdict in (Verdict.WRONG, Verdict.INACCURATE) and "nondeterministic" in flags:
@@ -223,6 +223,9 @@ class _Attempt:
         The agreement that fails most, or fails least of those that hold; None where nothing is judged.
     outside
         What the first run that is outside of its bounds does not meet; None where all hold.
+    vague, telling
+        Elements whose bound is too wide to say anything, and those judged of which more is known than that they repeat
+        another output.
     unconventional
         The same of the first run that breaks a convention.
     """
@@ -235,6 +238,7 @@ class _Attempt:
     elements: int
     failing: int
     vague: int
+    telling: int
     largest: float
     sums: tuple[float, ...]
 
@@ -259,7 +263,7 @@ def _attempt(
     worst: Agreement | None = None
     outside: _Unmet | None = None
     unconventional: _Unmet | None = None
-    judged = elements = failing = vague = 0
+    judged = elements = failing = vague = telling = 0
     largest = 0.0
     sums = np.zeros(4)
     for session in sessions:
@@ -281,13 +285,14 @@ def _attempt(
             vague += agreement.vague
             largest = max(largest, agreement.largest)
             if not expectation.repeats_y:  # equal to Y, it would only dilute the means
+                telling += agreement.judged
                 sums += (agreement.shift, agreement.scale, agreement.square, agreement.size)
             if worst is None or agreement.worst > worst.worst:
                 worst = agreement
         if unmet and outside is None:
             outside = _Unmet(session, tuple(unmet), interpretations)
     chosen = {name: getattr(interpretations, name) for name in sorted(touched)}
-    outcome = judged, elements, failing, vague, largest
+    outcome = judged, elements, failing, vague, telling, largest
     return _Attempt(chosen, worst, outside, unconventional, *outcome, tuple(sums.tolist()))
 
 
@@ -308,15 +313,24 @@ def _answered(
 def _inaccurate(attempt: _Attempt, name: str, best: _Attempt) -> Judgement:
     """That only a wider arithmetic holds what came back."""
     found = _refuted(best, Verdict.INACCURATE)
-    # A free run whose radius has outgrown the signal agrees with anything.
-    words = "right by" if attempt.judged >= best.judged else "cannot be told from"
+    # A radius that has outgrown the signal everywhere agrees with anything.
+    words = "right by" if attempt.telling or not attempt.vague else "cannot be told from"
     return replace(found, accuracy=name, message=f"{found.message}; {words} the wider class {name}")
+
+
+_FEWEST_TELLING = 0.1
+"""Share of elements whose bounds must be small beside the signal for a pass. What goes wrong in all outputs shows in
+any of them; of what goes wrong in some, a direction, the last steps, a block of units, a tenth is as small a part."""
 
 
 def _accepted(attempt: _Attempt, name: str, classes: Classes, best: _Attempt | None) -> Judgement:
     verdict, reason, message = Verdict.PASS, None, ""
     if attempt.elements and not attempt.judged:
         verdict, reason, message = Verdict.INCONCLUSIVE, "inconclusive", "no element could be judged"
+    elif attempt.telling < _FEWEST_TELLING * (attempt.telling + attempt.vague):
+        share = attempt.telling / (attempt.telling + attempt.vague)
+        verdict, reason = Verdict.INCONCLUSIVE, "wide"
+        message = f"bounds of class {name} are within 1 % of the signal for {share:.0%} of the elements only"
     elif name != classes.right[0] and best is not None and attempt.judged < best.judged:
         # What only a second arithmetic makes right, by a radius that says nothing, is neither right nor wrong.
         verdict, reason, message = Verdict.INCONCLUSIVE, "inconclusive", f"cannot be told from {name} arithmetic"

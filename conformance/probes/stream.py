@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 from ...cases.directories.directory import DirectoryError
 from ..judging.judgement import Judgement, Verdict, not_run
 from ..workers.process import Job, Outcome, TargetProcess
 from .probe import Prepared, Probe
 
-__all__ = ["Tried", "tried"]
+__all__ = ["Elsewhere", "Tried", "in_order", "tried"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def tried(process: TargetProcess, probes: Iterable[Probe], accuracy: str) -> Gen
         Name of the accuracy class by which it is judged.
     """
     put_off: list[Probe] = []
-    for one in _streamed(process, probes, accuracy):
+    for one in in_order(process, probes, accuracy):
         if one.prepared.jobs and one.judgement.verdict is Verdict.NOT_RUN:
             put_off.append(one.probe)
         else:
@@ -47,12 +48,34 @@ def tried(process: TargetProcess, probes: Iterable[Probe], accuracy: str) -> Gen
     if put_off:
         process.hangs.last = True
         try:
-            yield from _streamed(process, put_off, accuracy)
+            yield from in_order(process, put_off, accuracy)
         finally:
             process.hangs.last = False
 
 
-def _streamed(process: TargetProcess, probes: Iterable[Probe], accuracy: str) -> Iterator[Tried]:
+class Runs(Protocol):
+    """What runs jobs as a TargetProcess does."""
+
+    def run(self, jobs: Iterable[Job]) -> Generator[Outcome, None, None]:
+        """Outcomes of jobs, in order."""
+
+
+@runtime_checkable
+class Elsewhere(Protocol):
+    """A process that is many on other machines, and has probes judged where they are run."""
+
+    def judged_in_order(self, probes: Iterable[Probe], accuracy: str) -> Iterator[Tried]:
+        """As :func:`in_order`."""
+
+
+def in_order(process: Runs | Elsewhere, probes: Iterable[Probe], accuracy: str) -> Iterator[Tried]:
+    """As :func:`tried`, without another try for what is put off."""
+    if isinstance(process, Elsewhere):
+        return process.judged_in_order(probes, accuracy)
+    return _streamed(process, probes, accuracy)
+
+
+def _streamed(process: Runs, probes: Iterable[Probe], accuracy: str) -> Iterator[Tried]:
     waiting: deque[tuple[Probe, Prepared | str]] = deque()
 
     def jobs() -> Iterator[Job]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import pytest
 
 from ...cases import PROFILES
+from ...cases.specs.family import counted_operators
 from ...cases.specs.features import GROUPS
 from ..judging.judgement import DECLINED, Verdict
 from ..models.content import ModelError
@@ -30,6 +31,7 @@ from ..running.filling import lacks_of
 from ..targets.target import Target, TargetError
 from ..workers.process import TargetUnavailable
 from ..workers.worker import one_line
+from .filling import Filler, Share
 from .models import nodes_of_models
 from .options import PACKAGE, Asked, asked_for
 from .pipeline import Judged, Pipeline
@@ -100,7 +102,7 @@ class Suite(pytest.Directory):
                 entries = own if own is not None else expectations_of(target) if asked.expects else ()
                 suite: TargetSuite = TargetSuite.from_parent(self, name=target.name)
                 due = list(meant_for(target.operators, selection, probes))
-                suite.hold(Pipeline(target, entries, asked.targets_file), due, selection.profile)
+                suite.hold(Pipeline(target, entries, asked.targets_file), due, selection, fills=asked.fills)
                 suites.append(suite)
         except (UnknownName, TargetError, ExpectedFailureError, ModelError) as error:
             raise self.CollectError(f"onnxspec: {error}") from None
@@ -112,12 +114,18 @@ class TargetSuite(pytest.Collector):
 
     pipeline: Pipeline
 
-    def hold(self, pipeline: Pipeline, probes: Sequence[Probe], profile: str) -> None:
-        """What to collect: the chosen cases of a profile."""
+    def hold(self, pipeline: Pipeline, probes: Sequence[Probe], selection: Selection, *, fills: bool) -> None:
+        """What to collect: the chosen cases, and what follows them."""
         self.pipeline = pipeline
         self.down = ""
+        self.results: dict[str, Result] = {}
+        self.groups: list[Group] = []
         self._probes = list(probes)
-        self._profile = profile
+        self._profile = selection.profile
+        workers = getattr(self.config, "workerinput", {})
+        self.share = Share(workers.get("onnxspec_shared"), workers.get("workerid", ""), pipeline.target.name)
+        self.filler = Filler(pipeline, selection, probes)
+        self._fills = fills and self.filler.counts
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item for each operator version, type and group, and one for what is expected to fail."""
@@ -129,7 +137,13 @@ class TargetSuite(pytest.Collector):
         for name, probes in groups.items():
             item: Group = Group.from_parent(self, name=name, callobj=form)
             item.probes = probes
+            self.groups.append(item)
             yield item
+        known = counted_operators() if self._fills else ()
+        for op, version, kind in dict.fromkeys((p.op, p.version, p.type) for p in self._probes if p.op in known):
+            following: Following = Following.from_parent(self, name=f"{op}-{version}-{kind}-following", callobj=form)
+            following.about = (op, version, kind)
+            yield following
         if self._profile not in PROFILES:  # what is no part of a profile cannot tell whether failures still happen
             return
         entries = decidable(self.pipeline.entries, {probe.id for probe in self._probes}, self._profile)
@@ -206,6 +220,10 @@ class Group(_TargetItem, pytest.Function):
 
     def runtest(self) -> None:
         """Judge every case; then fail, be expected to, be skipped, or pass."""
+        self.tell(self.suite.pipeline.results_of(self.probes))
+
+    def tell(self, judged_cases: Iterable[Judged]) -> None:
+        """Report each case as it is judged, and end the item."""
         pipeline = self.suite.pipeline
         self.user_properties.append(("target", pipeline.target.name))
         described = (str(pipeline.description.get(key) or "") for key in ("runtime", "version"))
@@ -214,8 +232,9 @@ class Group(_TargetItem, pytest.Function):
         failures: dict[str, str] = {}
         untold: list[str] = []
         try:
-            for judged in pipeline.results_of(self.probes):
+            for judged in judged_cases:
                 results.append(judged.result)
+                self.suite.results[judged.result.case] = judged.result
                 self.user_properties += _properties(judged.result)
                 failure = self._failure(judged)
                 told = self._tell(judged.result.case, _error(judged.result, failure))
@@ -226,6 +245,7 @@ class Group(_TargetItem, pytest.Function):
                     break
         except TargetUnavailable as error:
             self.suite.fail(error)
+        self.suite.share.leave(results)
         self._conclude(results, list(failures), untold)
 
     def _tell(self, case: str, error: BaseException | None) -> bool:
@@ -265,6 +285,33 @@ class Group(_TargetItem, pytest.Function):
         if results and all(result.verdict in DECLINED for result in results):
             messages = Counter(one_line(result.message, 240) for result in results).most_common(_REASONS_SHOWN)
             pytest.skip(f"{results[0].verdict.value}: {' | '.join(message for message, _ in messages)}")
+
+
+class Following(Group):
+    """The cases of one operator version and type that follow the pinned ones."""
+
+    probes = ()
+    about: tuple[str, int, str]
+
+    def runtest(self) -> None:
+        """Fill up if nobody has, and report what is this item's."""
+        suite, filler = self.suite, self.suite.filler
+        chosen = {id(item) for item in self.session.items}
+        if any(id(item) not in chosen for item in suite.groups):
+            pytest.skip("some of the pinned cases are left out, so it is not known what the target lacks")
+        first = filler.judged is None
+        if first and not suite.share.claimed():
+            pytest.skip("another worker runs what follows, and tells it in its first item of that kind")
+        known = (*suite.results.values(), *suite.share.left())
+        try:
+            followed = filler.fill(iter(known))
+        except TargetUnavailable as error:
+            suite.fail(error)
+        if first:
+            self.user_properties.append(("coverage", filler.line))
+        several = suite.share.several
+        of_item = (j for j in followed if (j.result.op, j.result.version, j.result.type) == self.about)
+        self.tell(followed if several and first else () if several else of_item)
 
 
 class Expectations(_TargetItem):

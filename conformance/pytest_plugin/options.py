@@ -26,6 +26,7 @@ _OPTIONS: tuple[tuple[str, str, bool, str], ...] = (
     ("type", "TYPE", True, "only this type: float16, bfloat16, float32, float64"),
     ("random", "N", False, "N fresh cases, which no profile holds, in place of a profile"),
     ("seed", "SEED", False, "which fresh cases: the same for everyone (default: 0)"),
+    ("fill", "yes|no", False, "whether cases follow within what a target supports, at the end (default: yes)"),
     ("model", "MODEL.onnx", True, "the recurrent nodes of this model, not the cases of a profile"),
     ("case", "CASE", True, "only this case: its id, in which * and ? are wildcards, its JSON, a test-case directory "
       "(./DIR), or =@FILE, a file of such lines"),
@@ -47,6 +48,8 @@ class Asked:
         False where no failure is expected at all.
     targets_file
         The file of named targets, None where there is none.
+    fills
+        Whether cases follow where a target lacks features.
     pythonpath
         Folders that a module of a ``backend:`` target is looked up in, beside the caller's PYTHONPATH.
     """
@@ -63,6 +66,7 @@ class Asked:
     expects: bool
     targets_file: Path | None
     pythonpath: tuple[str, ...]
+    fills: bool
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -103,7 +107,14 @@ def asked_for(config: pytest.Config) -> Asked | None:
         expects=expected != "none",
         targets_file=_targets_file(config),
         pythonpath=_pythonpath(config),
+        fills=_yes(given["fill"] or "yes"),
     )
+
+
+def _yes(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise pytest.UsageError(f"--onnxspec-fill is yes or no, not {text[:60]!r}")
+    return text == "yes"
 
 
 def _profile(profile: str | None, random: str | None, seed: str | None) -> str:

@@ -64,6 +64,7 @@ class _Session:
         self._shared: str | None = None
         self._counts: dict[str, dict[str, int]] = {}
         self._runtimes: dict[str, str] = {}
+        self._coverage: dict[str, str] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -92,6 +93,8 @@ class _Session:
         for name, value in properties:
             if name == "runtime":
                 self._runtimes[target] = value
+            if name == "coverage" and value:
+                self._coverage[target] = value
             if name == "verdict":
                 counts = self._counts.setdefault(target, {})
                 counts[value] = counts.get(value, 0) + 1
@@ -106,6 +109,8 @@ class _Session:
             name = f"{target}{'' if runtime in target else f' ({runtime})'}{f' {version}' if version else ''}"
             listed = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items(), key=lambda c: -c[1]))
             terminalreporter.write_line(f"{name}: {sum(counts.values())} cases: {listed}")
+            if target in self._coverage:
+                terminalreporter.write_line(f"  coverage: {self._coverage[target]}")
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

@@ -3,6 +3,7 @@ hit. The terminal and the report say it in the same words, which are made here."
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -60,6 +61,8 @@ class Answer:
     lacks: tuple[Lack, ...]
     hits: tuple[Hit, ...]
     coverage: str = ""
+    follows: str = ""
+    shown: str = ""
 
     @property
     def supported(self) -> str:
@@ -79,6 +82,8 @@ def answer_of(
     stale: int = 0,
     lists_used: bool = True,
     coverage: str = "",
+    follows: str = "",
+    shown: str = "",
 ) -> Answer:
     """The answer that the results and findings of one target give.
 
@@ -86,6 +91,9 @@ def answer_of(
         How many entries of the target's list of known failures nothing needs any more.
     lists_used
         Whether lists of known failures were used at all.
+    follows, shown
+        Which interpretations it follows against a letter, and how much its bounds show
+        (:mod:`.interpreted`), in a line each.
     coverage
         How far the cases reach, in a line (:func:`.coverage.coverage_line`).
     """
@@ -111,7 +119,7 @@ def answer_of(
         badge = f"Fails {failed:,} of {judged:,} ({_percent(failed, judged)}){remark}"
         conforms = f"no ({failed:,} of {judged:,} judged{f', {left_out:,} were not run' if left_out else ''})"
     since = _since(new, known, stale) if lists_used else "not compared, lists of known failures were left out"
-    return Answer(state, badge, conforms, since, supports, lacks, tuple(_hits(problems)), coverage)
+    return Answer(state, badge, conforms, since, supports, lacks, tuple(_hits(problems)), coverage, follows, shown)
 
 
 def _percent(part: int, whole: int) -> str:
@@ -134,14 +142,20 @@ def _hits(problems: Sequence[Problem]) -> Iterator[Hit]:
     known to be accepted though it is forbidden is one, as it hits only those who count on a refusal."""
     failing = [k for k, p in enumerate(problems) if p.verdict not in DECLINED and p.kind not in _NO_FAILURE]
     taken = [k for k in failing if problems[k].kind == _FORBIDDEN and problems[k].expected]
-    for k in sorted(failing, key=lambda k: (problems[k].expected, -problems[k].cases)):
+    # Who deploys a model asks what becomes of it; that an invalid one runs is asked last.
+    order = {k: (problems[k].expected, problems[k].kind == _FORBIDDEN, -problems[k].cases) for k in failing}
+    alike: dict[tuple[str, str, str, bool], list[int]] = {}
+    for k in sorted(failing, key=lambda k: order[k]):
         problem = problems[k]
         if k not in taken:
-            on = problem.conditions or _types_alone(problem) or _topic(problem.clauses)
+            on = _relied_on(problem)
             what, why = _bare(problem), "" if on else problem.why
             if not on and not why and problem.verdict in _UNTOLD:
                 what = f"{what}, and nothing is known that only these cases have; the smallest is {problem.smallest}"
-            yield Hit(on, what, why, _where(problem), problem.expected, problem.cases, (k,))
+            alike.setdefault((on, what, why, problem.expected), []).append(k)
+    for (on, what, why, expected), places in alike.items():
+        members = [problems[k] for k in places]
+        yield Hit(on, what, why, _where(*members), expected, sum(p.cases for p in members), tuple(places))
     if taken:
         cases = sum(problems[k].cases for k in taken)
         what = f"{cases:,} of them ran"
@@ -153,6 +167,8 @@ def _hits(problems: Sequence[Problem]) -> Iterator[Hit]:
 _UNTOLD = (Verdict.CRASHED.value, Verdict.TIMED_OUT.value)
 """Verdicts whose title alone says nothing of when they come."""
 
+
+_ANY = "any node"
 
 _TOPICS = {
     "activation-alpha": "activation_alpha",
@@ -169,8 +185,8 @@ _TOPICS = {
     "direction": "direction",
     "directions": "direction",
     "empty-sequence": "rows of length 0",
-    "equations": "any node",
-    "gates": "any node",
+    "equations": _ANY,
+    "gates": _ANY,
     "hidden-size": "hidden_size",
     "infinity": "infinity",
     "initial-states": "initial states",
@@ -206,6 +222,28 @@ _TOPICS = {
 }
 """What somebody relies on whom a fault against a clause hits, by the clause's id without its operator, or the beginning
 of it."""
+
+
+_INCIDENTAL = re.compile(r"\d+ .* or more|outputs? .*")
+"""Conditions that a smallest case has because some size and some output it must have."""
+
+
+def _relied_on(problem: Problem) -> str:
+    """On what somebody relies whom a finding hits. What a known fault is about says it best, with those conditions that
+    tell more; empty where nothing tells."""
+    topic = _topic(problem.clauses)
+    if not topic or topic == _ANY:
+        return problem.conditions or _types_alone(problem) or topic
+    named = _words(topic)
+    more = [
+        c for c in problem.conditions.split(" and ") if c and not _INCIDENTAL.fullmatch(c) and not _words(c) & named
+    ]
+    return f"{topic} (with {' and '.join(more)})" if more else topic
+
+
+def _words(text: str) -> set[str]:
+    """The words that say something; a plural is no other word."""
+    return {word.rstrip("s") for word in re.findall(r"[a-z]{4,}|[A-Z]\b", text)}
 
 
 def _types_alone(problem: Problem) -> str:
@@ -270,13 +308,16 @@ _INACCURATE = "inaccurate (no better than "
 
 def in_words(title: str, verdict: str, reason: str) -> str:
     """A finding's title for people: ``wrong (value) with clip`` is ``Wrong values with clip``."""
+    # By which id a fault is known, and how often it foretold results, is for those who open the finding.
+    title = re.sub(r" \([\w.-]+, which foretold \d+ fresh cases\)", "", title)
+    title = re.sub(r", consistent with [\w.-]+: ", ", as if this were done: ", title)
     lost = title.removeprefix(_INACCURATE)
     if lost != title:
         wider, _, rest = lost.partition(")")
         return f"{PLAIN[verdict, 'value']}, right only by {wider}{rest}"
     for (name, why), words in PLAIN.items():
         short = f"breaks a convention ({why})" if name == "pass" else f"{name} ({why})" if why else name
-        bare = title == short or title.startswith((f"{short} with ", f"{short} ("))
+        bare = title == short or title.startswith((f"{short} with ", f"{short} (", f"{short}, "))
         if name == verdict and bare:
             return words + title[len(short) :]
     if reason and title.startswith(f"{verdict} ({reason})") and (verdict, "") in PLAIN:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -92,6 +92,7 @@ def write_evidence(
     results: Sequence[Result],
     kept: Kept,
     hangs: HangBudget | None = None,
+    start: Callable[..., TargetProcess] = TargetProcess,
 ) -> Evidence:
     """Write the evidence of a target's findings below a run directory.
 
@@ -101,6 +102,8 @@ def write_evidence(
         What the target returned in this run; what is not there, as after a resumed run, is run again.
     hangs
         The run's budget for hangs.
+    start
+        What the target is put to work with.
 
     Never raises for what a target, a case or the disk does.
     """
@@ -121,7 +124,7 @@ def write_evidence(
                         prepared = probes[case].prepare()
                         found = kept.get(case)
                         if found is None:
-                            process = process or stack.enter_context(TargetProcess(target, hangs=hangs))
+                            process = process or stack.enter_context(start(target, hangs=hangs))
                             outcomes = tuple(process.run(prepared.jobs))
                             found = prepared.judge(outcomes, target.accuracy), outcomes
                         _write(place, probes[case], prepared, target, *found, by_case.get(case))

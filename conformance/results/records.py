@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 from .result import Count, Quantity
 
 __all__ = ["SCHEMA", "Bias", "ClauseRecord", "CoverageRecord", "DisagreementRecord", "EnvironmentRecord"]
+__all__ += ["FollowedRecord", "ShownRecord"]
 __all__ += ["EvidenceRecord", "Finding", "MergedRecord", "NeedRecord", "OperatorCoverage", "RunRecord"]
 __all__ += ["SelectionRecord", "SharesRecord", "StaleRecord", "TargetRecord"]
 
@@ -132,6 +133,24 @@ class OperatorCoverage(TypedDict):
     reached: bool
 
 
+class FollowedRecord(TypedDict):
+    """An option of an open question on which passing results rest."""
+
+    operator: str
+    interpretation: str
+    clause: str
+    option: str
+    cases: Count
+    generous: bool
+
+
+class ShownRecord(TypedDict):
+    """Elements of one type that agree, and how many of them lie within bounds that show something."""
+
+    elements: Count
+    judged: Count
+
+
 class CoverageRecord(TypedDict):
     """How far cases reach on a target. ``cases`` are those that a run filled up with, each as the line that rebuilds
     it, in order; ``digest`` is the SHA-256 of these lines. ``left_out`` says why none were added, where none were."""
@@ -173,6 +192,8 @@ class TargetRecord(_TargetAlways, total=False):
 
     passing_grade: dict[str, str]
     coverage: CoverageRecord
+    interpretations: list[FollowedRecord]
+    shown: dict[str, ShownRecord]
     disagreements: list[DisagreementRecord]
 
 

@@ -11,6 +11,7 @@ from ...reference import clause_named, operator_names
 from ..probes.drawn import fresh_profile, split_nonce
 from ..probes.probe import Probe, SpecProbe
 from ..results.environment import environment, version_of
+from ..results.interpreted import followed_interpretations, shown_elements
 from ..results.lines import FILLED
 from ..results.records import SCHEMA, RunRecord, SelectionRecord, TargetRecord
 from ..results.signed_errors import biases, grades, passing_grades
@@ -116,6 +117,10 @@ def _target_description(run: TargetRun) -> TargetRecord:
     }
     if run.coverage is not None:
         record["coverage"] = run.coverage
+    if shown := shown_elements(run.results):
+        record["shown"] = shown
+    if followed := followed_interpretations(run.results):
+        record["interpretations"] = followed
     if run.disagreements:
         record["disagreements"] = run.disagreements
     return record

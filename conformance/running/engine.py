@@ -191,7 +191,7 @@ def _target_events(whole: Run, run: TargetRun) -> Events:
                 if not batch:
                     continue
                 if process is None:
-                    process = stack.enter_context(TargetProcess(target, hangs=run.hangs, measure=plan.record))
+                    process = stack.enter_context(plan.process(target, hangs=run.hangs, measure=plan.record))
                     run.description = _same_runtime(process.start(), run)
                     yield TargetStarted(whole, run)
                     entries = applying(listed, run.description)
@@ -215,11 +215,11 @@ def _target_events(whole: Run, run: TargetRun) -> Events:
     if not run.unavailable:
         entries = applying(listed, run.description)
         again: list[Tried] = []
-        differing = sample.differing(target, {r.case: r for r in run.results}, run.hangs, again.append)
+        differing = sample.differing(target, {r.case: r for r in run.results}, run.hangs, again.append, plan.process)
         yield from (SampleTried(run, one) for one in again)
         yield from _amend(run, "fresh-sample", differing, probes, entries)
         yield from _amend(run, "needed-classes", with_needed_classes(run.results), probes, entries)
-        yield from _amend(run, "diagnosis", _diagnosed(run, probes, kept, entries), probes, entries)
+        yield from _amend(run, "diagnosis", _diagnosed(plan, run, probes, kept, entries), probes, entries)
     run.stale = no_longer_needed(plan, listed, run)
     run.findings = findings_of(run.results, probes)
     if not run.unavailable:
@@ -227,7 +227,9 @@ def _target_events(whole: Run, run: TargetRun) -> Events:
             yield from _experiments(plan, run, probes, kept, max(time.monotonic() - clock, run.seconds))
         run.disagreements = disagreements_of(run.results, probes)
         write_reproducers(whole.folder, target, run.disagreements, probes)
-        run.evidence = write_evidence(whole.folder, target, run.findings, probes, run.results, kept, run.hangs)
+        run.evidence = write_evidence(
+            whole.folder, target, run.findings, probes, run.results, kept, run.hangs, plan.process
+        )
     took = time.monotonic() - clock
     run.seconds += took
     yield TargetFinished(whole, run, took)
@@ -255,12 +257,14 @@ def _taken(run: TargetRun, event: CaseJudged) -> CaseJudged:
     return event
 
 
-def _diagnosed(run: TargetRun, probes: Mapping[str, Probe], kept: Kept, entries: Sequence[Entry]) -> list[Result]:
+def _diagnosed(
+    plan: Plan, run: TargetRun, probes: Mapping[str, Probe], kept: Kept, entries: Sequence[Entry]
+) -> list[Result]:
     """The failing results with what explains them, all of them together."""
     # What an earlier run of this folder obtained must be run again to be explained.
     unseen = [r.case for r in run.results if r.verdict in DIAGNOSED and not r.diagnosis and r.case not in kept.fresh]
     if unseen:
-        with contextlib.suppress(TargetUnavailable), TargetProcess(run.target, hangs=run.hangs) as process:
+        with contextlib.suppress(TargetUnavailable), plan.process(run.target, hangs=run.hangs) as process:
             for one in tried(process, [probes[case] for case in unseen], run.target.accuracy):
                 kept.offer(one)
     suspects = [pattern for entry in entries for pattern in entry.faults]
@@ -276,7 +280,7 @@ def _experiments(plan: Plan, run: TargetRun, probes: dict[str, Probe], kept: Kep
     def observe(smallest: str, one: Tried, changed: str) -> None:
         made.append(_experiment(run.target.name, smallest, one, changed))
 
-    with contextlib.suppress(TargetUnavailable), TargetProcess(run.target, hangs=run.hangs) as process:
+    with contextlib.suppress(TargetUnavailable), plan.process(run.target, hangs=run.hangs) as process:
         repeat = partial(_repeat, plan, run.target)
         subject = Subject(process, run.target.accuracy, repeat, run.results, probes, kept, observe)
         run.findings = with_causes(run.findings, subject, budget)

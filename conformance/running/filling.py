@@ -37,7 +37,8 @@ from ..results.records import CoverageRecord, OperatorCoverage, SharesRecord
 from ..targets.target import Target
 from .run import Plan, Run, TargetRun
 
-__all__ = ["NOT_ASKED", "SHARDS", "Filling", "digest_of_cases", "lacks_of", "with_filled"]
+__all__ = ["NOT_ASKED", "SHARDS", "Filling", "digest_of_cases", "lacks_of", "shares_record"]
+__all__ += ["with_filled"]
 
 NOT_ASKED = "it was not asked for"
 SHARDS = "parts of a run are not filled up; the merged run is, when it is gone on with (--resume)"
@@ -151,8 +152,8 @@ class Filling:
             "lacks": named(space, known.lacks),
             "declared": [space.contexts[k].id for k in sorted(known.declared)],
             "avoided": named(space, known.avoided),
-            "before": _shares(before),
-            "after": _shares(after),
+            "before": shares_record(before),
+            "after": shares_record(after),
             "models": _models(followed),
             "cases": len(followed),
             "reached": known.passes and after.reached,
@@ -272,7 +273,8 @@ def _models(cases: Iterable[Pooled]) -> int:
     return sum(most.values())
 
 
-def _shares(shares: Shares) -> SharesRecord:
+def shares_record(shares: Shares) -> SharesRecord:
+    """As run.json has them."""
     return {"pairs": [*shares.pairs], "twice": [*shares.twice], "triples": [*shares.triples]}
 
 

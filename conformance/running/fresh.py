@@ -46,7 +46,12 @@ class FreshSample:
             self._first[one.probe.id] = one.probe, _digest(one.outcomes)
 
     def differing(
-        self, target: Target, results: Mapping[str, Result], hangs: HangBudget, observe: Callable[[Tried], None]
+        self,
+        target: Target,
+        results: Mapping[str, Result],
+        hangs: HangBudget,
+        observe: Callable[[Tried], None],
+        start: Callable[..., TargetProcess] = TargetProcess,
     ) -> list[Result]:
         """The results of cases that return something else in a fresh process, amended: ``unstable`` where one of the
         two is right and the other is not, else flagged ``nondeterministic``.
@@ -57,6 +62,8 @@ class FreshSample:
             The run's budget.
         observe
             Called with what became of each case.
+        start
+            What a target is put to work with.
         """
         if not self._first:
             return []
@@ -64,7 +71,7 @@ class FreshSample:
         chosen = [probe for probe, _ in reversed(self._first.values())]
         amended = []
         try:
-            with TargetProcess(replace(target, environment=environment), hangs=hangs) as process:
+            with start(replace(target, environment=environment), hangs=hangs) as process:
                 for again in tried(process, chosen, target.accuracy):
                     observe(again)
                     case = again.probe.id

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
 from collections import Counter
@@ -37,8 +38,9 @@ from ..results.records import Finding
 from ..results.result import Result
 from ..targets.target import ACCURACY, Target
 from ..workers.in_process import Runner, is_runner, run_job
-from ..workers.process import Job, Outcome, TargetUnavailable
+from ..workers.process import Job, Outcome, TargetProcess, TargetUnavailable
 from ..workers.worker import one_line
+from .cluster import cluster_at
 from .engine import execute, run_events
 from .events import CaseJudged
 from .loop import judged_result
@@ -115,6 +117,7 @@ def run(
     targets_file: str | Path | None = None,
     out: str | Path | None = None,
     each: Callable[[Result], None] = lambda result: None,
+    scheduler: str | None = None,
 ) -> RunOutcome:
     """Run cases on a target, and judge and explain what comes back, as ``onnxspec run`` does.
 
@@ -138,9 +141,12 @@ def run(
         function, whose results no command could repeat.
     each
         Called with every result as it comes; some are amended at the end, when all failures are explained together.
+    scheduler
+        The address of a Dask scheduler, whose machines share the work; ``local`` for all processors of this one. Not
+        for a function, which cannot be sent.
 
     Raises UnknownName and TargetError, both ValueErrors, for what there is not; OccupiedFolder for a folder that holds
-    a run; and TargetUnavailable where the target does not start.
+    a run; ClusterError where there is no such cluster; and TargetUnavailable where the target does not start.
     """
     cases, origins = expanded(str(c) if isinstance(c, (str, int)) else case_text(c) for c in _several(case))
     versions = version_numbers(map(str, _several(since_version)))
@@ -148,11 +154,13 @@ def run(
     selection = Selection(profile, ops, versions, types, cases, origins=origins)
     if isinstance(target, str):
         file = Path(targets_file) if targets_file is not None else None
-        return _on_target(named_target(target, file), selection, expected, file, out, each, fill)
+        return _on_target(named_target(target, file), selection, expected, file, out, each, fill, scheduler)
     if isinstance(target, Target):
-        return _on_target(target, selection, expected, None, out, each, fill)
+        return _on_target(target, selection, expected, None, out, each, fill, scheduler)
     if not is_runner(target):
         raise TypeError(f"target is a name, a Target, a function or an ONNX backend, not {target!r}")
+    if scheduler is not None:
+        raise ValueError("a function of this process cannot be sent to a cluster: give the name of a target")
     if out is not None:
         raise ValueError(
             "out is for named targets: results of a function in this process cannot be repeated from a folder"
@@ -172,6 +180,22 @@ def _on_target(
     out: str | Path | None,
     each: Callable[[Result], None],
     fill: bool,
+    scheduler: str | None,
+) -> RunOutcome:
+    with contextlib.ExitStack() as stack:
+        process = TargetProcess if scheduler is None else stack.enter_context(cluster_at(scheduler)).process
+        return _with_process(process, target, selection, expected, targets_file, out, each, fill)
+
+
+def _with_process(
+    process: Callable[..., TargetProcess],
+    target: Target,
+    selection: Selection,
+    expected: bool,
+    targets_file: Path | None,
+    out: str | Path | None,
+    each: Callable[[Result], None],
+    fill: bool,
 ) -> RunOutcome:
     probes = tuple(select_probes(selection, target.operators))
     plan = Plan(
@@ -183,6 +207,7 @@ def _on_target(
         targets_file=targets_file,
         fills=fill,
     )
+    plan = replace(plan, process=process)
     if not plan.probes_of(target):
         raise UnknownName("combination", selection.narrowed or selection.profile, (), f" of cases for {target.name}")
 

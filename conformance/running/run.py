@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -23,6 +23,7 @@ from ..results.records import CoverageRecord, DisagreementRecord, Finding
 from ..results.result import Result, not_of
 from ..targets.target import Target
 from ..workers.hangs import HANGS, HangBudget
+from ..workers.process import TargetProcess
 
 __all__ = ["Plan", "Run", "TargetRun", "stranger_among"]
 
@@ -52,6 +53,8 @@ class Plan:
         Whether each target is asked, by experiments, for the smallest case of each of its failures.
     fail_fast
         Whether the run ends with the first failing result that no list names.
+    process
+        What a target is put to work with, here or on the machines of a cluster.
     fills
         Whether cases follow on a target until they show what is owed (:mod:`.filling`).
     filled
@@ -74,6 +77,7 @@ class Plan:
     hang_budget: int = HANGS
     shrinks: bool = True
     fail_fast: bool = False
+    process: Callable[..., TargetProcess] = field(default=TargetProcess, repr=False, compare=False)
     fills: bool = False
     filled: Mapping[str, tuple[Probe, ...]] = field(default_factory=dict)
     require_special: bool = False

@@ -36,6 +36,11 @@ class HangBudget:
         self._worked: set[str] = set()
 
     @property
+    def count(self) -> int:
+        """How many cases have hung."""
+        return len(self._hung)
+
+    @property
     def spent(self) -> bool:
         return len(self._hung) >= self.hangs
 

@@ -81,7 +81,13 @@ class _Flight:
 
 
 class TargetProcess:
-    """A target at work; a context manager that leaves no process behind."""
+    """A target at work; a context manager that leaves no process behind.
+
+    at_once
+        How many cases keep it busy.
+    """
+
+    at_once = BATCH_JOBS
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-__all__ = ["ASKED_ANEW", "OPTIONS", "Interpretations"]
+__all__ = ["ASKED_ANEW", "GENEROUS", "OPTIONS", "Interpretations"]
 
 
 @dataclass(frozen=True)
@@ -84,3 +84,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 ASKED_ANEW: frozenset[str] = frozenset({"defaults"})
 """Interpretations whose question is another one for every activation function: following both options is no
 contradiction."""
+
+GENEROUS: dict[str, str] = {"cell_output_clip": "unclipped", "defaults": "zero", "threshold": "above"}
+"""Options that the letter of a document speaks against, and its text can be read for all the same: the clauses say how.
+Reports name the targets that follow one."""

@@ -79,6 +79,17 @@ def ordered_product(x: Array, weights: Array) -> Array:
     A library's matrix product adds in an order of its own, which depends on the processor and the number of threads.
     """
     total = np.zeros((*x.shape[:-1], weights.shape[1]))
-    for k in range(len(weights)):
-        total += x[..., k, None] * weights[k]
+    if total.size < _FEW:
+        for k in range(len(weights)):
+            total += x[..., k, None] * weights[k]
+        return total
+    # The same sums: what is contiguous, and written where a product stood before, is read from a nearer memory.
+    columns, term = np.ascontiguousarray(np.moveaxis(x, -1, 0))[..., None], np.empty_like(total)
+    for column, row in zip(columns, np.ascontiguousarray(weights), strict=True):
+        np.multiply(column, row, out=term)
+        total += term
     return total
+
+
+_FEW = 1024
+"""Sums of which to arrange the factors takes longer than it saves."""

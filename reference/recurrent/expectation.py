@@ -3,8 +3,10 @@
 Step-local: where Y is among the outputs, every step is judged from the state that the target reported one step before.
 An error then passes through R once, only the inner state is scanned, and the radius stays tight at any length.
 
-Free run: without Y the radius grows with length. What lies outside it is wrong all the same; lying within it proves
-something only while it is small beside the signal.
+Free run: without Y the radius grows with length.
+
+What lies outside a radius is wrong either way; lying within it proves something only while it is small beside the
+signal.
 """
 
 from __future__ import annotations
@@ -28,8 +30,9 @@ from .recurrence import Computation, collect, trace
 
 __all__ = ["Agreement", "Expectation", "Measure", "compare", "expect", "ratios", "valid_elements"]
 
-# A free-run radius above this share of the signal has nothing to say about a target.
-FREE_RUN_SHARE = 0.01
+# A radius above this share of the signal has nothing to say for a target that lies within, step by step or free: a
+# kernel whose every output is 1 % too large would.
+WIDEST_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -93,8 +96,8 @@ class Agreement:
     largest
         The largest |error| of the judged elements, infinite where one is NaN or infinite wrongly.
     shift, scale, square, size
-        Sums over judged finite elements: of error, of error towards larger magnitude, of its square, and of u|value|.
-        shift/size and scale/size are mean signed errors in u, sqrt(square)/size their standard error.
+        Sums over finite elements that are not in doubt: of error, of error towards larger magnitude, of its square, and
+        of u|value|. shift/size and scale/size are mean signed errors in u, sqrt(square)/size their standard error.
     """
 
     expectation: Expectation
@@ -150,7 +153,7 @@ def _expect(computation: Computation, observed: Mapping[str, NDArray[Any]], accu
     for name in c.outputs:
         number = numbers[name]
         if name == "Y":
-            found.append(Expectation("Y", number, f"{prefix}.equations", valid))
+            found.append(Expectation("Y", number, f"{prefix}.equations", valid, _too_wide(number)))
             if valid is not None:
                 zero = Bounded(np.zeros_like(number.value), np.zeros_like(number.value), number.budget)
                 found.append(Expectation("Y", zero, f"{prefix}.padding.zero", ~valid))
@@ -162,8 +165,7 @@ def _expect(computation: Computation, observed: Mapping[str, NDArray[Any]], accu
             if not some.all():
                 found.append(Expectation("Y_h", number, f"{prefix}.empty-sequence", ~some))
             continue
-        weak = _too_wide(number) if Y is None and c.T > 1 else None
-        found.append(Expectation(name, number, f"{prefix}.equations", weak=weak))
+        found.append(Expectation(name, number, f"{prefix}.equations", weak=_too_wide(number)))
     return found
 
 
@@ -204,9 +206,9 @@ def _last_reported(c: Configuration, Y: NDArray[Any], arithmetic: Bounding) -> t
 
 
 def _too_wide(number: Bounded) -> NDArray[np.bool_]:
-    """Elements of those rows of a free run whose radius is no longer small beside their signal."""
+    """Elements whose radius is not small beside the signal of their row, which is its largest number."""
     signal = np.abs(number.value).max(axis=-1, keepdims=True, initial=0.0)
-    wide: NDArray[np.bool_] = (number.radius > FREE_RUN_SHARE * signal) & (number.radius > 0)
+    wide: NDArray[np.bool_] = (number.radius > WIDEST_SHARE * signal) & (number.radius > 0)
     return wide
 
 
@@ -274,7 +276,8 @@ def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
     nonfinite = index is not None and not bool(weighed.finite[index])
     certain = np.ones(got.shape, bool) if expectation.about is None else expectation.about
     certain = certain if expectation.number.doubt is None else certain & ~expectation.number.doubt
-    steady = judged & np.isfinite(got)
+    # A bound that is too wide to show anything takes nothing from what the error itself says of drift.
+    steady = certain & np.isfinite(got)
     error, value = weighed.error[steady], weighed.value[steady]
     with np.errstate(over="ignore", invalid="ignore"):
         shift, scale = float(error.sum()), float((error * np.sign(value)).sum())

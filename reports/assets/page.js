@@ -235,10 +235,71 @@
     add("c-type", kind.type);
     add("c-target", data.subjects[kind.target]);
     add("c-worst num", ratioText(worst[row]));
-    add("c-message", message).title = message;
+    add("c-message", make("span", "two-lines", message)).title = message;
     add("c-ms num", ms[row] < 0 ? "" : String(Number(ms[row].toPrecision(2))));
     return element;
   }
+
+  /* ---- One configuration: what became of its cases, and which findings say why ---- */
+  const ask = byId("ask"), askAnswer = byId("ask-answer");
+  const INVALID = "forbidden models";
+  function offer(name, pairs, chosen) {
+    for (const [value, label] of pairs) ask.elements[name].append(new Option(label, value, false, value === chosen));
+  }
+  // The version that most was judged of is what people mostly have.
+  const judgedOf = new Map();
+  for (const place of kindOf)
+    if (kinds[place].verdict === "pass" || failing(kinds[place]))
+      judgedOf.set(kinds[place].op, (judgedOf.get(kinds[place].op) ?? 0) + 1);
+  const most = [...judgedOf].reduce((one, other) => (other[1] > one[1] ? other : one), ["", 0])[0];
+  offer("op", distinct(kinds.map((kind) => kind.op)), most);
+  offer("type", distinct(kinds.map((kind) => kind.type)), "float32");
+  offer("group", [["", "anything"], ...distinct(abouts.flatMap((about) => about.groups)).filter(([name]) => name !== INVALID)], "");
+  offer("target", data.subjects.map((label, place) => [String(place), label]));
+  function linked(found) {
+    const places = data.findings.filter(([number]) => findings.get(number).some((row) => found.has(row)));
+    const list = make("ul");
+    for (const [number, title] of places) {
+      const link = make("a", "", title), item = make("li");
+      link.href = `#finding-${number}`;
+      item.append(link);
+      list.append(item);
+    }
+    return list;
+  }
+  function answerAsked() {
+    const { op, type, group, target } = Object.fromEntries(new FormData(ask));
+    const failed = new Set(), declined = new Set();
+    let passed = 0, others = 0;
+    for (let row = 0; row < total; row++) {
+      const kind = kinds[kindOf[row]], groups = abouts[aboutOf[row]].groups;
+      if (kind.op !== op || kind.type !== type || String(kind.target) !== target) continue;
+      if ((group && !groups.includes(group)) || groups.includes(INVALID)) continue;
+      if (kind.verdict === "unsupported" || kind.verdict === "fallback") declined.add(row);
+      else if (failing(kind)) failed.add(row);
+      else if (kind.verdict === "pass") passed += 1;
+      else others += 1;
+    }
+    const judged = passed + failed.size, all = judged + declined.size + others;
+    const cases = (count) => `${number.format(count)} case${count === 1 ? "" : "s"}`;
+    const [tone, word, text] =
+      all === 0 ? ["quiet", "Not tried", "no case has that"]
+      : judged === 0 ? ["unsupported", declined.size ? "No" : "Unknown", declined.size ? `none of ${cases(all)} is supported` : `none of ${cases(all)} could be judged`]
+      : failed.size ? ["fail", "Not everywhere", `${number.format(failed.size)} of ${cases(judged)} that were judged fail`]
+      : declined.size ? ["part", "Where it is supported", `all ${cases(judged)} that were judged are right, ${number.format(declined.size)} are not supported`]
+      : ["pass", "Yes", `all ${cases(judged)} that were judged are right`];
+    const query = new URLSearchParams({ target, op, type, ...(group ? { group } : {}) });
+    const see = make("a", "", "see them");
+    see.href = `#results?${query}`;
+    askAnswer.replaceChildren(make("b", `tone-${tone}`, word), `: ${text}`, ...(all ? ["; ", see, "."] : ["."]));
+    for (const [rows, words] of [[failed, "What fails is one of:"], [declined, "Not supported:"]])
+      if (rows.size) {
+        const list = linked(rows);
+        if (list.children.length) askAnswer.append(make("p", "soft", words), list);
+      }
+  }
+  ask.addEventListener("input", answerAsked);
+  ask.addEventListener("submit", (event) => event.preventDefault());
 
   let current = 0; // the row whose button the Tab key reaches
   let drawn = [-1, -1];
@@ -413,6 +474,8 @@
   addEventListener("hashchange", () => fromAddress(false));
 
   form.hidden = false;
+  ask.hidden = false;
+  answerAsked();
   grid.hidden = false;
   byId("hint").hidden = false;
   fromAddress(true);

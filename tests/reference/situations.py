@@ -117,6 +117,6 @@ def worst_ratio(node: Node, inputs: Arrays, outputs: Arrays, accuracy: str = "st
 
 
 def judged_share(node: Node, inputs: Arrays, outputs: Arrays, accuracy: str = "standard") -> float:
-    """The part of all elements that could be judged."""
+    """The part of all elements that could be judged, by bounds however wide."""
     found = agreements(node, inputs, outputs, accuracy)
-    return sum(a.judged for a in found) / sum(a.elements for a in found)
+    return sum(a.judged + a.vague for a in found) / sum(a.elements for a in found)

@@ -16,6 +16,9 @@ from typing import Any
 import pytest
 
 from onnxspec.reports import write_report
+from onnxspec.reports.comparison import compare
+from onnxspec.reports.page import render_difference
+from onnxspec.reports.run import read_run
 
 from .conftest import KNOWN_CASE, NEW_CASE, add_evidence, exhibit, result, sample_info, sample_results, write_run
 from .devtools import Browser, find_browser
@@ -60,6 +63,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.rmtree(one)
     shutil.rmtree(two)
     return place / "report"
+
+
+@pytest.fixture(scope="module")
+def difference(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a page on what is different between two runs: something broke, something was mended."""
+    place = tmp_path_factory.mktemp("difference")
+    rows = sample_results()
+    others = [row | {"verdict": "wrong"} if number < 3 else row for number, row in enumerate(sample_results())]
+    mended = next(number for number, row in enumerate(others) if number > 3 and row["verdict"] == "wrong")
+    others[mended] |= {"verdict": "pass"}
+    runs = [read_run(write_run(place / name, some, sample_info(some))) for name, some in (("a", rows), ("b", others))]
+    page = place / "difference.html"
+    page.write_text(render_difference(compare(*runs)), encoding="utf-8")
+    return page.as_uri()
 
 
 def index(folder: Path) -> str:
@@ -135,6 +152,35 @@ def test_a_click_on_a_heading_sorts_and_another_turns_it_round(browser: Browser,
     browser.click("#grid [data-sort=case]")
     names = column(browser, "c-case:is(th[scope=row])")
     assert names == sorted(names)
+
+
+def asked(browser: Browser, **chosen: str) -> str:
+    """The answer on one configuration."""
+    for name, value in chosen.items():
+        field = f"document.querySelector('#ask [name={name}]')"
+        browser.js(f"{field}.value = {json.dumps(value)}; {field}.dispatchEvent(new Event('input', {{bubbles: true}}))")
+    return str(browser.js("document.getElementById('ask-answer').textContent"))
+
+
+def test_one_configuration_can_be_asked_for(browser: Browser, folder: Path) -> None:
+    browser.open(index(folder))
+    assert "that were judged" in asked(browser, op="LSTM-14", type="float32", group="", target="0")
+    failing = asked(browser, group="input_forget")
+    assert failing.startswith("Not everywhere: ")
+    assert "What fails is one of:" in failing
+    link = browser.js("document.querySelector('#ask-answer li a').getAttribute('href')")
+    assert browser.js(f"document.querySelector({json.dumps(link)}).className") == "finding"
+    browser.click("#ask-answer > a")
+    shown(browser)
+    assert set(column(browser, "c-op")) == {"LSTM-14"}
+    assert set(column(browser, "c-type")) == {"float32"}
+
+
+def test_the_first_words_on_a_difference_are_whether_it_got_worse(browser: Browser, difference: str) -> None:
+    browser.open(difference)
+    assert browser.complaints() == []
+    assert browser.js("document.querySelector('h1').textContent") == "Did it get worse? Yes"
+    assert browser.js("[...document.querySelectorAll('details.changes')].map((e) => e.open)") == [True, False]
 
 
 def test_failures_come_first_and_those_that_are_new_before_the_others(browser: Browser, folder: Path) -> None:
@@ -315,7 +361,7 @@ def _checker() -> str | None:
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 @pytest.mark.parametrize("system", ["light", "dark"])
 def test_an_accessibility_checker_finds_nothing(
-    browser: Browser, folder: Path, system: str, size: tuple[int, int]
+    browser: Browser, folder: Path, difference: str, system: str, size: tuple[int, int]
 ) -> None:
     source = _checker()
     if source is None and not _REQUIRED:
@@ -323,7 +369,7 @@ def test_an_accessibility_checker_finds_nothing(
     assert source is not None
     browser.size(*size, phone=size == PHONE)
     browser.system_theme(system)
-    for address in pages(folder)[:3]:
+    for address in [*pages(folder)[:3], difference]:
         browser.open(address)
         browser.js("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
         browser.js(source + "; 0")

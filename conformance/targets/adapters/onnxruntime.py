@@ -35,6 +35,7 @@ import json
 import os
 import platform
 import shutil
+import sys
 import tempfile
 from typing import Any
 
@@ -90,9 +91,11 @@ class Adapter:
         self.custom_op_libraries = [str(path) for path in settings["custom_op_libraries"]]
         self.apart = SURROUNDINGS if settings["surroundings"] else ()
         self.devices: list[Any] = []
+        self.provider_version = ""
         available = ort.get_available_providers()
         if settings["provider_library"]:
             self.devices = _plug_in(self.provider, settings)
+            self.provider_version = _version_of(settings["provider_library"])
         elif self.provider not in available:
             near = difflib.get_close_matches(self.provider, available, 1, 0.8)
             raise RuntimeError(
@@ -113,6 +116,7 @@ class Adapter:
             "build": ort.get_build_info() if hasattr(ort, "get_build_info") else "",
             "device": ort.get_device(),
             "provider": self.provider,
+            "provider_version": self.provider_version,
             "provider_options": self.provider_options,
             "session_options": self.entries,
             "custom_op_libraries": self.custom_op_libraries,
@@ -223,6 +227,11 @@ def _plug_in(provider: str, settings: dict[str, Any]) -> list[Any]:
         there = ", ".join(_device_text(device) for device in own or every)
         raise RuntimeError("{} offers no {}device here; there is {}".format(provider, kind and kind + " ", there))
     return fitting[:1]
+
+
+def _version_of(library: str) -> str:
+    """The version of a package that brings a plug-in; of a library by itself nobody says one."""
+    return str(getattr(sys.modules.get(library), "__version__", ""))
 
 
 def _device_text(device: Any) -> str:

@@ -320,7 +320,7 @@ def test_roundings_average_out_and_a_drift_does_not() -> None:
 def test_a_handful_of_elements_or_a_large_scatter_is_no_bias() -> None:
     def found(sums: tuple[float, ...], judged: int) -> bool:
         spec = next(spec for spec in SPECS if spec.data == "numerics")
-        judgement = Judgement(Verdict.PASS, error_sums=sums, judged=judged)
+        judgement = Judgement(Verdict.PASS, error_sums=sums, elements=judged)
         return bool(biases(results_of([(spec, judgement)]))["float32"]["biased"])
 
     assert found((1.0, 0.0, 1e-6, 1.0), 1000)
@@ -349,3 +349,19 @@ def test_a_wider_class_that_the_other_results_do_not_need_is_no_excuse() -> None
         "off; class bf16-storage would hold it, but 2 results in float32 pass and only 1 need one"
     )
     assert with_needed_classes(results_of(zip(of_type, [coarse, coarse, right, right], strict=False))) == []
+
+
+def test_what_misses_its_bound_by_little_everywhere_stays_inaccurate() -> None:
+    """Functions that are approximated coarsely; beside them a fault stands out."""
+
+    def missed(worst: float) -> Judgement:
+        about = {"accuracy": "bf16-storage", "message": "off; right by", "judged": 9, "elements": 9}
+        return Judgement(Verdict.INACCURATE, "value", worst=worst, **about)
+
+    right = [Judgement(Verdict.PASS, judged=9, elements=9)] * 5
+    by_little = results_of(zip(SPECS, [missed(1.1), missed(1.4), missed(1.3), *right], strict=False))
+    assert with_needed_classes(by_little) == []
+    results = results_of(zip(SPECS, [missed(1.1), missed(1.4), missed(12.5), *right], strict=False))
+    assert [r.worst for r in with_needed_classes(results)] == [12.5]
+    mostly_far = results_of(zip(SPECS, [missed(1.1), missed(40.0), missed(12.5), *right], strict=False))
+    assert len(with_needed_classes(mostly_far)) == 3

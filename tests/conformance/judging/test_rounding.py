@@ -60,3 +60,21 @@ def test_a_wrong_sign_is_wrong_however_wide_the_bound(data: str) -> None:
 
     for spec in (replace(SMALL, data=data), replace(SMALL, data=data, T=1, N=1, H=1)):
         assert judge_staged(build_case(spec), turned).verdict is Verdict.WRONG
+
+
+@pytest.mark.parametrize("type", ["float16", "bfloat16"])
+def test_what_lies_in_bounds_too_wide_to_show_anything_is_not_judged(type: str) -> None:
+    case = build_case(replace(SMALL, type=type, version=22, T=4))
+    found = judge_staged(case, right)
+    if type == "bfloat16":
+        assert (found.verdict, found.reason) == (Verdict.INCONCLUSIVE, "wide")
+    assert found.judged < 0.7 * found.elements
+
+
+def test_no_wide_class_makes_a_pass_of_what_it_cannot_tell() -> None:
+    def too_large(node: Node, inputs: Any) -> Outputs:
+        return {n: (a * 1.01).astype(a.dtype) for n, a in right(node, inputs).items()}
+
+    case = build_case(SMALL)
+    assert judge_staged(case, right).verdict is Verdict.PASS
+    assert judge_staged(case, too_large, "bf16-storage").verdict is not Verdict.PASS

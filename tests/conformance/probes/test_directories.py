@@ -33,11 +33,14 @@ Inside = Callable[..., Finished]
 Results = dict[str, dict[str, Any]]
 
 
+_LSTM_14 = ("--op", "LSTM", "--since-version", "14")
+
+
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two generated trees: ``fair``, of core, and ``all``, of smoke with what is not fair."""
+    """A folder with two generated trees: ``fair``, of core's LSTM-14, and ``all``, of smoke with what is not fair."""
     folder = tmp_path_factory.mktemp("directories")
-    command("generate", folder / "fair")
+    command("generate", folder / "fair", *_LSTM_14)
     command("generate", folder / "all", "--profile", "smoke", "--all")
     return folder
 
@@ -57,18 +60,19 @@ def results_of(folder: Path) -> Results:
 
 @pytest.fixture(scope="module")
 def runs(work: Path) -> dict[tuple[str, str], Results]:
-    """Results by (tree or ``core``, target)."""
-    found = {}
+    """Results by (tree, or ``cases of`` a tree, target)."""
+    results = {}
     for target in ("onnxruntime", "onnx-reference"):
         for name, what in {
             "fair": ("--cases", work / "fair"),
             "all": ("--cases", work / "all"),
-            "core": (),
+            "cases of fair": [word for path in (work / "fair").glob("test_*") for word in ("--case", path.name[5:])],
+            "cases of all": ("--profile", "smoke"),
         }.items():
             out = work / f"{name}-{target}"
             assert command("run", *what, "--target", target, "--out", out) == 0
-            found[name, target] = results_of(out)
-    return found
+            results[name, target] = results_of(out)
+    return results
 
 
 # The same cases, the same results
@@ -79,7 +83,7 @@ def runs(work: Path) -> dict[tuple[str, str], Results]:
 def test_a_run_over_directories_agrees_with_a_run_of_the_cases(
     tree: str, target: str, runs: dict[tuple[str, str], Results]
 ) -> None:
-    theirs, ours = runs[tree, target], runs["core", target]
+    theirs, ours = runs[tree, target], runs[f"cases of {tree}", target]
     assert len(theirs) > 40
     assert {f"test_{case}" for case in ours} >= set(theirs)
     always = ("op", "domain", "version", "type", "target", "verdict", "reason", "expected", "why")
@@ -420,7 +424,7 @@ def test_what_cannot_be_asked_for(work: Path, tmp_path: Path, inside: Inside) ->
         ("--cases", "nowhere"): "nowhere is no folder",
         ("--cases", fair, "--profile", "smoke"): "leave --profile out",
         ("--cases", fair, "--op", "LSTN"): "unknown operator 'LSTN' among the directories; nearest: LSTM",
-        ("--cases", fair, "--type", "bfloat17"): "unknown type 'bfloat17' among the directories; nearest: bfloat16",
+        ("--cases", fair, "--type", "float17"): "unknown type 'float17' among the directories; nearest: float16",
         ("--cases", fair, "--since-version", "15"): "unknown operator version '15' among the directories",
         ("--cases", fair, "--case", "test_lstm-15*"): "unknown case 'test_lstm-15*' among the directories",
     }.items():

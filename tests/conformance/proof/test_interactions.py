@@ -26,7 +26,7 @@ def share(of: tuple[int, int]) -> float:
 
 def models(cases: Sequence[Pooled]) -> int:
     """Models that must be compiled, companions among them."""
-    return sum(1 if case.spec.outputs[0] else 2 for case in {case.model: case for case in cases}.values())
+    return sum(case.models for case in {case.model: case for case in cases}.values())
 
 
 def dice(op: str, count: int) -> list[Pooled]:
@@ -127,8 +127,12 @@ def test_faults_are_counted_as_they_are_defined() -> None:
 def test_what_is_pinned_is_what_is_measured(op: str) -> None:
     pool = pool_of(op)
     assert pool.parts == tuple(part.id for part in operator_of(op).parts())
-    for case in pool.cases[: pool.pinned : 60]:
+    space = space_of(op)
+    for case in (pool.cases[0], pool.cases[len(pool.cases) - 100]):
         assert shown_by(case, pool.parts) == parts_shown(case.spec), case.spec
+    for case in pool.cases[::70]:
+        bits = tuple(sum(1 << k for k in held.nonzero()[0].tolist()) for held in space.held(case.spec))
+        assert (case.held, case.models) == (bits, space.models(case.spec)), case.spec
 
 
 @pytest.mark.parametrize("op", CELLS)
@@ -150,9 +154,12 @@ def test_the_dense_block_of_core_is_stronger_than_as_many_dice(op: str) -> None:
 
 @pytest.mark.parametrize("op", CELLS)
 def test_smoke_is_stronger_than_twenty_dice(op: str) -> None:
-    faults = faults_of(op)
+    """Of its dense cases by what is pinned of them; the plain ones beside them are measured."""
+    faults, pool = faults_of(op), pool_of(op)
+    dense = {pool.cases[k].spec: shown_by(pool.cases[k], pool.parts) for k in pool.quick}
     own = [spec for version in versions_of(op) for spec in profile("smoke", op, version)]
-    measured = tally(op, ([(spec, parts_shown(spec))] for spec in own)).score(faults)
+    assert dense.keys() <= set(own)
+    measured = tally(op, ([(spec, dense.get(spec) or parts_shown(spec))] for spec in own)).score(faults)
     theirs = pool_tally(op, dice(op, 20)).score(faults)
     assert share(measured.pairs) >= share(theirs.pairs)
     assert share(measured.triples) >= share(theirs.triples)
@@ -160,10 +167,11 @@ def test_smoke_is_stronger_than_twenty_dice(op: str) -> None:
 
 @pytest.mark.parametrize("op", CELLS)
 def test_every_part_shows_in_every_type(op: str) -> None:
-    pool = pool_of(op)
+    pool, position = pool_of(op), space_of(op).position
     shown = dict.fromkeys(("float32", "float64", "float16", "bfloat16"), 0)
     for case in pool.cases:
-        shown[case.spec.type] |= case.whole
+        for kind in shown:
+            shown[kind] |= case.whole if case.held[0] >> position[f"type={kind}"] & 1 else 0
     for kind, bits in shown.items():
         assert [part for k, part in enumerate(pool.parts) if not bits >> k & 1] == [], kind
 

@@ -15,13 +15,16 @@ import pytest
 
 import onnxspec.conformance.pytest_plugin.assertion  # loaded once, here: NumPy cannot be loaded again in the runs below  # noqa: F401
 from onnxspec.cases import features_of, operator_versions, profile
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.selection import Selection, select
-from onnxspec.conformance.pytest_plugin.items import Group, item_group
+from onnxspec.conformance.pytest_plugin.filling import Share
+from onnxspec.conformance.pytest_plugin.items import Following, Group, item_group
 from onnxspec.conformance.results.journal import Journal
 from onnxspec.conformance.running.engine import execute
+from onnxspec.conformance.running.loop import judged_result
 from onnxspec.conformance.running.run import Plan
-from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.targets.target import Target, parse_target
 
 from ..checking.nodes import one_node
 from ..miniatures import pick
@@ -95,7 +98,10 @@ def test_pytest_and_the_command_agree_case_for_case(
 def test_every_case_is_in_one_item_and_items_are_few(pytester: pytest.Pytester) -> None:
     specs = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
     items, _ = pytester.inline_genitems(*SUITE, "--onnxspec-profile", "core")
-    groups = [item for item in items if isinstance(item, Group)]
+    following = [item for item in items if isinstance(item, Following)]
+    types = {f"{spec.op}-{spec.version}-{spec.type}-following" for spec in specs}
+    assert {item.name for item in following} == types
+    groups = [item for item in items if isinstance(item, Group) and item not in following]
     assert Counter(spec.id for item in groups for spec in item.probes) == Counter(spec.id for spec in specs)
     assert len(items) < len(specs) / 2
     for item in groups:
@@ -110,6 +116,33 @@ def test_the_group_of_an_item_is_the_most_special_feature() -> None:
         assert group == "plain" or group in features_of(spec)
         if spec.clip is not None and spec.data == "dense" and spec.reruns == "none" and "Y" in spec.outputs:
             assert group in ("clip", "input-forget", "layout1")
+
+
+# What follows
+
+
+def test_cases_follow_where_a_target_lacks_features(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The little runtime has one direction, no lengths and no activations."""
+    monkeypatch.setattr("onnxspec.conformance.running.filling.MOST_MODELS", 4)
+    words = (*SUITE, "-rs", "--onnxspec-op", "LSTM", "--onnxspec-target", "backend:tiny_runtime")
+    result = project.runpytest_inprocess(*words, "-k", "float32 and (forward or following or plain or initial)")
+    result.stdout.fnmatch_lines(["*some of the pinned cases are left out*"])
+    result = project.runpytest_inprocess(*words, "--onnxspec-fill", "maybe")
+    result.stderr.fnmatch_lines(["*--onnxspec-fill is yes or no, not 'maybe'"])
+    result = project.runpytest_inprocess(*words)
+    result.stdout.fnmatch_lines(["  coverage: pairs, twice and triples of what it can show: LSTM * followed for it*"])
+
+
+def test_one_of_several_workers_fills_and_reads_what_the_others_left(tmp_path: Path) -> None:
+    one, other = (Share(str(tmp_path), worker, "t") for worker in ("gw0", "gw1"))
+    assert (one.several, one.claimed(), other.claimed()) == (True, True, False)
+    probe = SpecProbe(profile("core", "RNN", 14)[0])
+    results = [judged_result(probe, Target("t", "backend"), Judgement(Verdict.PASS), (), lambda p: "")]
+    one.leave(results)
+    assert list(other.left()) == results
+    alone = Share(None, "", "t")
+    alone.leave(results)
+    assert (alone.several, alone.claimed(), list(alone.left())) == (False, True, [])
 
 
 # What an item comes to

@@ -177,6 +177,22 @@ def test_new_hits_come_first_and_known_invalid_models_are_one() -> None:
     ]
 
 
+def test_a_known_fault_is_told_by_what_it_is_about_and_said_once() -> None:
+    lengths, clip = ("lstm.lengths",), ("gru.clip", "lstm.clip")
+    sizes = "4 features of X or more and outputs Y_h"
+    foretold = "Ignores clip (clip.ignored, which foretold 10 fresh cases)"
+    problems = (
+        problem(f"Ignores clip (with {sizes})", "wrong", clauses=clip, conditions=sizes),
+        problem("Ignores sequence_lens (with initial states)", "wrong", clauses=lengths, conditions="initial states"),
+        problem(foretold, "wrong", clauses=clip),
+        problem("wrong (value), consistent with clip.half: halves it", "wrong", conditions="no rows", reason="value"),
+    )
+    (first, second, third) = answer_of((), problems).hits
+    assert (first.text, first.cases, first.problems) == ("clip: ignores clip", 2 * problems[0].cases, (0, 2))
+    assert second.text == "sequence_lens (with initial states): ignores sequence_lens"
+    assert third.text == "no rows: wrong values, as if this were done: halves it"
+
+
 @pytest.mark.parametrize("op", operator_names())
 def test_every_clause_says_in_plain_words_what_it_is_about(op: str) -> None:
     """Or is about any node, which is said as well."""

@@ -44,7 +44,8 @@ def _webgpu() -> Target:
 
 
 def test_qnn_computes_in_half_precision_and_says_where() -> None:
-    specs = (LSTM, GRU, replace(LSTM, input_forget=1), replace(LSTM, lengths="ragged"), replace(GRU, T=0), GRU)
+    beyond = replace(LSTM, peepholes=True, H=64)
+    specs = (LSTM, GRU, replace(LSTM, input_forget=1), replace(LSTM, lengths="ragged"), replace(GRU, T=0), GRU, beyond)
     target = runtime("onnxruntime-qnn")
     seen = judged(target, *specs)
     verdicts = [one.judgement.verdict for one in seen]
@@ -54,11 +55,18 @@ def test_qnn_computes_in_half_precision_and_says_where() -> None:
         Verdict.FALLBACK,
         Verdict.CRASHED,  # without a step; the case behind it is none the worse
         Verdict.PASS,
+        Verdict.WRONG,  # peepholes of units past the 32nd
     ], [one.judgement.message for one in seen]
     known = [matching(shipped_for(target), one.probe, one.judgement) for one in seen]
-    assert [entry is not None for entry in known] == [False, False, True, False, True, False]
+    assert [entry is not None for entry in known] == [False, False, True, False, True, False, True]
     assert seen[0].outcomes[0].proof == "assignment record: QNNExecutionProvider: LSTM lstm"
     assert seen[3].judgement.message == "QNNExecutionProvider does not take it"
+
+
+def test_the_plug_in_says_its_version_beside_that_of_the_runtime() -> None:
+    with TargetProcess(runtime("onnxruntime-qnn")) as process:
+        described = process.start()
+    assert (described["version"], described["provider_version"]) == ("1.29.0", "2.7.0")
 
 
 def test_by_float32_qnn_is_inaccurate_and_not_wrong() -> None:

@@ -1,0 +1,6 @@
+"""What onnxspec costs, and the goals that it is held to: ``python -m benchmarks``."""
+
+import os
+
+# Threads that wait for each other cost processor time that says nothing; before NumPy is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

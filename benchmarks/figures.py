@@ -1,0 +1,286 @@
+"""What is measured: each figure is what a user feels, as processor time or as a ratio, and has a goal."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measuring import command_seconds, each_in_turn, onnxspec
+
+__all__ = ["FIGURES", "Figure"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row of the table.
+
+    measure
+        Returns the value; called several times, of which the median counts.
+    goal
+        The most that it may be, or the least where ``least``; None where there is none.
+    long
+        Takes minutes: only with ``--long``.
+    """
+
+    name: str
+    unit: str
+    goal: float | None
+    measure: Callable[[], float]
+    least: bool = False
+    long: bool = False
+
+    def missed(self, value: float) -> bool:
+        """Whether a value misses the goal."""
+        return self.goal is not None and (value < self.goal if self.least else value > self.goal)
+
+
+FIGURES: list[Figure] = []
+
+
+def figure(name: str, unit: str, goal: float | None, *, least: bool = False, long: bool = False) -> Any:
+    """Register a function that measures once."""
+
+    def register(measure: Callable[[], float]) -> Callable[[], float]:
+        FIGURES.append(Figure(name, unit, goal, measure, least, long))
+        return measure
+
+    return register
+
+
+PLAIN = "lstm-14.float32.forward.T4N3I2H5.d456c0"  # passes everywhere; an id that is held stable
+
+
+@figure("onnxspec --help", "s", 0.2)
+def help_shown() -> float:
+    return _command("--help")
+
+
+@figure("run of one case on onnxruntime", "s", 0.7)
+def one_case() -> float:
+    return _command("run", "--case", PLAIN, "--out", "run")
+
+
+@figure("unknown --case", "s", 1.0)
+def unknown_case() -> float:
+    return _command("run", "--case", "lstm-14.float32.nothing-like-it", codes=(2,))
+
+
+@figure("core on onnxruntime, a result", "ms", 4.0)
+def core() -> float:
+    return 1000 * _run_of("core")
+
+
+@figure("full on onnxruntime over core, a result", "x", 1.0, long=True)
+def full_over_core() -> float:
+    return _run_of("full") / _run_of("core")
+
+
+@figure("full listed", "s", None)
+def full_listed() -> float:
+    return _command("list", "--profile", "full")
+
+
+@figure("a target's crash", "ms", 20.0)
+def crash() -> float:
+    from onnxspec.conformance.targets.target import Target
+    from onnxspec.conformance.workers.process import Job, TargetProcess
+
+    crashes = 6
+    with tempfile.TemporaryDirectory() as folder:
+        adapter = Path(folder) / "dying.py"
+        adapter.write_text(_DYING, encoding="utf-8")
+        target = Target("dying", str(adapter))
+
+        def spent(models: list[bytes]) -> float:
+            import resource
+
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            start = time.process_time()
+            with TargetProcess(target) as process:
+                process.start()
+                list(
+                    process.run(
+                        [Job(str(k), model, ({"X": np.zeros(1, np.float32)},)) for k, model in enumerate(models)]
+                    )
+                )
+            took = time.process_time() - start
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return took + after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+        fine = [b"fine"] * 8
+        return 1000 * (spent([b"die", *fine] * crashes) - spent([b"fine", *fine] * crashes)) / crashes
+
+
+_DYING = """
+import os
+import onnxruntime
+class Session:
+    proof = ""
+    def __init__(self, model): self.model = model
+    def run(self, feeds):
+        if bytes(self.model) == b"die": os.abort()
+        return [feeds["X"]]
+class Adapter:
+    def __init__(self, options): pass
+    def describe(self): return {"runtime": "dying", "version": onnxruntime.__version__}
+    def prepare(self, model): return Session(model)
+"""
+
+
+@figure("judging a passing tiny case, alone", "ms", 0.6)
+def judging_tiny() -> float:
+    from onnxspec.cases import CaseSpec
+
+    judge = _judging(CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, outputs=("Y", "Y_h", "Y_c")))
+    judge()
+    return 1000 * each_in_turn(200, judge)[0]
+
+
+@figure("judging LSTM T100 N8 H256 over onnxruntime's create and run", "x", 3.0)
+def judging_large() -> float:
+    import onnxruntime
+
+    from onnxspec.cases import CaseSpec, build_case
+
+    spec = CaseSpec("LSTM", 14, T=100, N=8, I=64, H=256, bias=True, outputs=("Y", "Y_h", "Y_c"))
+    trial = build_case(spec).trial
+    judge = _judging(spec)
+
+    def create_and_run() -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        session = onnxruntime.InferenceSession(trial.model, options, providers=["CPUExecutionProvider"])
+        session.run(None, dict(trial.feeds[0].fed))
+
+    judged, ran = each_in_turn(7, judge, create_and_run)
+    return judged / ran
+
+
+def _values_only(op: str, goal: float, size: str, T: int, N: int, I: int, H: int) -> None:
+    def measure() -> float:
+        from onnx.reference import ReferenceEvaluator
+
+        from onnxspec.cases import CaseSpec, build_case
+        from onnxspec.reference import evaluate
+
+        outputs = ("Y", "Y_h", "Y_c")[: 3 if op == "LSTM" else 2]
+        trial = build_case(CaseSpec(op, 14, T=T, N=N, I=I, H=H, bias=True, outputs=outputs)).trial
+        inputs, session = trial.feeds[0].inputs, ReferenceEvaluator(trial.model)
+        ours, theirs = each_in_turn(
+            5, lambda: evaluate(trial.node, inputs), lambda: session.run(None, dict(trial.feeds[0].fed))
+        )
+        return ours / theirs
+
+    FIGURES.append(Figure(f"values of {op} {size} over ReferenceEvaluator", "x", goal, measure))
+
+
+for _op in ("LSTM", "GRU", "RNN"):
+    _values_only(_op, 0.8, "medium", 50, 8, 64, 64)
+    _values_only(_op, 1.2 if _op == "RNN" else 0.8, "large", 100, 32, 256, 512)
+
+
+@figure("fuzz without the target, cases a core-second", "1/s", 500, least=True)
+def fuzz_without_target() -> float:
+    from onnxspec.cases import build_case
+    from onnxspec.cases.profiles.fresh import fresh_specs
+    from onnxspec.conformance.judging.verdict import judge
+    from onnxspec.conformance.probes.probe import SpecProbe
+
+    specs = fresh_specs(200, "benchmark")
+    outcomes = [_conforming(build_case(spec).trials) for spec in specs]
+    start = time.process_time()
+    for spec, known in zip(fresh_specs(200, "benchmark"), outcomes, strict=True):
+        probe = SpecProbe(spec, fresh=True)
+        judge(build_case(probe.spec).trials, known, "standard")
+        assert probe.features
+    return len(specs) / (time.process_time() - start)
+
+
+@figure("report of 10,000 results over dumping them", "x", 1.5)
+def report_of_ten_thousand() -> float:
+    return _report(10_000)
+
+
+@figure("report of 100,000 results over dumping them", "x", 1.0, long=True)
+def report_of_a_hundred_thousand() -> float:
+    return _report(100_000)
+
+
+@figure("pytest core over onnxspec run", "x", 1.0, long=True)
+def pytest_over_command() -> float:
+    plugin = "onnxspec.conformance.pytest_plugin.plugin"
+    suite = ("--pyargs", "onnxspec.conformance", "--onnxspec-target", "onnxruntime", "--onnxspec-profile", "core")
+    with tempfile.TemporaryDirectory() as folder:
+        words = [sys.executable, "-m", "pytest", "-p", plugin, "-p", "no:cacheprovider", *suite]
+        pytest = command_seconds(words, Path(folder))
+        return pytest / command_seconds(onnxspec("run", "--out", "run"), Path(folder))
+
+
+@figure("prove of all of core, two cores", "min", 4.0, long=True)
+def prove() -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.monotonic()
+        command_seconds(onnxspec("prove", "--processes", "2"), Path(folder))
+        return (time.monotonic() - start) / 60
+
+
+def _command(*words: str, codes: tuple[int, ...] = (0, 1)) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        return command_seconds(onnxspec(*words), Path(folder), codes)
+
+
+def _run_of(profile: str) -> float:
+    """Processor seconds a result, start, report and all workers included."""
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = command_seconds(onnxspec("run", "--profile", profile, "--out", "run"), Path(folder))
+        with (Path(folder) / "run" / "results.jsonl").open(encoding="utf-8") as file:
+            return seconds / sum(1 for line in file if json.loads(line))
+
+
+def _conforming(trials: Any) -> list[Any]:
+    """What a conforming target answers."""
+    from onnxspec.conformance.proof.staged import staged_outcome
+    from onnxspec.reference import evaluate, format_of
+
+    def implementation(node: Any, inputs: Any) -> dict[str, Any]:
+        dtype = format_of(inputs["X"].dtype).dtype
+        return {name: array.astype(dtype) for name, array in evaluate(node, inputs).items()}
+
+    return [staged_outcome(trial, implementation) for trial in trials]
+
+
+def _judging(spec: Any) -> Callable[[], object]:
+    from onnxspec.cases import build_case
+    from onnxspec.conformance.judging.verdict import judge
+
+    trials = build_case(spec).trials
+    outcomes = _conforming(trials)
+    assert judge(trials, outcomes, "standard").verdict.value == "pass"
+    return lambda: judge(trials, outcomes, "standard")
+
+
+def _report(count: int) -> float:
+    from benchmarks.report import dumped, reported, results
+
+    rows = results(count)
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        run.mkdir()
+        info = {
+            "schema": 2,
+            "complete": True,
+            "profile": "made up",
+            "targets": [{"name": "onnxruntime", "adapter": "onnxruntime"}],
+        }
+        (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
+        dump = dumped(rows, run / "results.jsonl")
+        return reported(run, Path(folder) / "report")[0] / dump

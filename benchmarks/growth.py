@@ -1,0 +1,81 @@
+"""How costs grow: judging with T, N and H, a run with its cases. Drawn as SVG, both axes
+logarithmic, so that what is linear is a line that rises as the dashed one does."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+from benchmarks.figures import _judging
+from benchmarks.measuring import command_seconds, each_in_turn, onnxspec
+
+__all__ = ["curves", "drawn"]
+
+Curve = Sequence[tuple[float, float]]
+WIDTH, HEIGHT, MARGIN = 640, 400, 60
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9")
+
+
+def curves() -> dict[str, Curve]:
+    """Name of what grows to (how much, processor seconds)."""
+    return {
+        "judging, T of LSTM N4 H16": [(T, _judged(T=T, N=4, H=16)) for T in (4, 16, 64, 256)],
+        "judging, N of LSTM T8 H16": [(N, _judged(T=8, N=N, H=16)) for N in (4, 16, 64, 256)],
+        "judging, H of LSTM T8 N4": [(H, _judged(T=8, N=4, H=H)) for H in (4, 16, 64, 256)],
+        "a run, cases": [(count, _run(count)) for count in (25, 100, 400)],
+    }
+
+
+def _judged(*, T: int, N: int, H: int) -> float:
+    from onnxspec.cases import CaseSpec
+
+    judge = _judging(CaseSpec("LSTM", 14, T=T, N=N, I=8, H=H, bias=True, outputs=("Y", "Y_h", "Y_c")))
+    return each_in_turn(3, judge)[0]
+
+
+def _run(count: int) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        words = onnxspec("run", "--random", str(count), "--seed", "growth", "--no-shrink", "--out", "run")
+        return command_seconds(words, Path(folder))
+
+
+def drawn(every: Mapping[str, Curve]) -> str:
+    """The curves as SVG, each on a scale of its own: what counts is how they rise."""
+    across = [math.log10(x) for curve in every.values() for x, _ in curve]
+    rises = [math.log10(y / curve[0][1]) for curve in every.values() for _, y in curve]
+    left, right, top = min(across), max(across), max(max(rises), right_of(every))
+
+    def place(x: float, y: float) -> str:
+        over = (math.log10(x) - left) / (right - left)
+        up = math.log10(y) / top
+        return f"{MARGIN + over * (WIDTH - 2 * MARGIN):.1f},{HEIGHT - MARGIN - up * (HEIGHT - 2 * MARGIN):.1f}"
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif"'
+        ' font-size="12">',
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+    ]
+    for power in range(math.ceil(left), math.floor(right) + 1):
+        x, y = place(10.0**power, 1).split(",")
+        parts.append(f'<text x="{x}" y="{float(y) + 20:.1f}" text-anchor="middle">{10**power:,}</text>')
+    for power in range(math.floor(top) + 1):
+        x, y = place(10.0**left, 10.0**power).split(",")
+        parts.append(f'<text x="{float(x) - 8:.1f}" y="{y}" text-anchor="end">x{10**power:,}</text>')
+    for number, (name, curve) in enumerate(every.items()):
+        colour, (first, base) = COLOURS[number % len(COLOURS)], curve[0]
+        points = " ".join(place(x, y / base) for x, y in curve)
+        linear = " ".join(place(x, x / first) for x, _ in (curve[0], curve[-1]))
+        parts.append(
+            f'<polyline points="{linear}" fill="none" stroke="{colour}" stroke-dasharray="3 5" opacity="0.5"/>'
+        )
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts.append(f'<text x="{MARGIN}" y="{18 + 15 * number}" fill="{colour}">{escape(name)}</text>')
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def right_of(every: Mapping[str, Curve]) -> float:
+    """How far up the steepest linear one ends."""
+    return max(math.log10(curve[-1][0] / curve[0][0]) for curve in every.values())

@@ -1,0 +1,104 @@
+"""What others take for what can be compared: figures without goals, for the reader."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import tempfile
+import unittest
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measuring import each_in_turn
+
+__all__ = ["PEERS"]
+
+
+def standard_suite() -> float:
+    """Milliseconds of onnx.backend.test's own runner for one of ONNX's recurrent cases, on ReferenceEvaluator."""
+    import onnx.backend.base
+    import onnx.backend.test
+    from onnx.reference import ReferenceEvaluator
+
+    class Rep(onnx.backend.base.BackendRep):
+        def __init__(self, session: Any) -> None:
+            self.session = session
+
+        def run(self, inputs: Any, **options: Any) -> Any:
+            return self.session.run(None, dict(zip(self.session.input_names, inputs, strict=False)))
+
+    class Backend(onnx.backend.base.Backend):
+        @classmethod
+        def prepare(cls, model: Any, device: str = "CPU", **options: Any) -> Any:
+            return Rep(ReferenceEvaluator(model))
+
+        @classmethod
+        def supports_device(cls, device: str) -> bool:
+            return device == "CPU"
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        runner = onnx.backend.test.BackendTest(Backend, __name__)
+        for word in ("lstm", "gru", "rnn"):
+            runner.include(f"test_.*{word}.*_cpu")
+        suite = runner.enable_report().test_suite
+        count = suite.countTestCases()
+        return 1000 * each_in_turn(1, lambda: unittest.TextTestRunner(io.StringIO()).run(suite))[0] / max(count, 1)
+
+
+def _case() -> Any:
+    from onnxspec.cases import CaseSpec, build_case
+
+    spec = CaseSpec("LSTM", 14, T=100, N=8, I=64, H=256, bias=True, outputs=("Y", "Y_h", "Y_c"))
+    return build_case(spec).trial
+
+
+def ours() -> float:
+    """Milliseconds of our values, of LSTM T100 N8 I64 H256."""
+    from onnxspec.reference import evaluate
+
+    trial = _case()
+    return 1000 * each_in_turn(5, lambda: evaluate(trial.node, trial.feeds[0].inputs))[0]
+
+
+def evaluator() -> float:
+    """Milliseconds of ONNX's ReferenceEvaluator for the same."""
+    from onnx.reference import ReferenceEvaluator
+
+    trial = _case()
+    session = ReferenceEvaluator(trial.model)
+    return 1000 * each_in_turn(5, lambda: session.run(None, dict(trial.feeds[0].fed)))[0]
+
+
+def torch() -> float:
+    """Milliseconds of torch.nn.LSTM on one thread for the same sizes, values alone."""
+    module: Any = importlib.import_module("torch")
+    module.set_num_threads(1)
+    lstm, X = module.nn.LSTM(64, 256), module.zeros(100, 8, 64)
+    with module.no_grad():
+        return 1000 * each_in_turn(5, lambda: lstm(X))[0]
+
+
+def polygraphy() -> float:
+    """Milliseconds of Polygraphy's comparator for onnxruntime against itself on the same model, after the runs."""
+    comparator: Any = importlib.import_module("polygraphy.comparator")
+    runtime: Any = importlib.import_module("polygraphy.backend.onnxrt")
+    trial = _case()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        path.write_bytes(trial.model)
+        build = runtime.SessionFromOnnx(str(path))
+        runners = [runtime.OnnxrtRunner(build, name=name) for name in ("one", "other")]
+        results = comparator.Comparator.run(runners, data_loader=[dict(trial.feeds[0].fed)])
+        return 1000 * each_in_turn(5, lambda: comparator.Comparator.compare_accuracy(results))[0]
+
+
+PEERS: dict[str, Callable[[], float]] = {
+    "onnx.backend.test's runner on ReferenceEvaluator, a case": standard_suite,
+    "LSTM T100 N8 I64 H256: values of onnxspec": ours,
+    "LSTM T100 N8 I64 H256: ReferenceEvaluator": evaluator,
+    "LSTM T100 N8 I64 H256: torch": torch,
+    "LSTM T100 N8 I64 H256: Polygraphy's comparison alone": polygraphy,
+}

@@ -1,0 +1,95 @@
+"""The last items of a target: cases that follow the pinned ones where it lacks features (:mod:`..running.filling`).
+
+There is one for each operator version and type, collected before anything is known of the target. The first one to run
+fills up for all of them, since what follows depends on all results; the others tell what is theirs. With pytest-xdist
+one worker fills: it reads what the others have left of their results, runs what it does not find, and tells everything
+in its first item.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from ..border.strict_json import MalformedJson, decode
+from ..probes.probe import Probe
+from ..probes.selection import Selection
+from ..results.coverage import coverage_line
+from ..results.result import Result
+from ..running.filling import Filling
+from ..running.run import Plan, Run, TargetRun
+from .pipeline import Judged, Pipeline
+
+__all__ = ["Filler", "Share"]
+
+
+class Share:
+    """What the workers of pytest-xdist leave for each other of one target, in a folder; nothing without one."""
+
+    def __init__(self, folder: str | None, worker: str, target: str) -> None:
+        name = target.encode().hex()[-150:]
+        self._folder = Path(folder) if folder is not None else None
+        self._pattern = f"results-{name}-*"
+        self._own = f"results-{name}-{worker}"
+        self._claim = f"filling-{name}"
+
+    @property
+    def several(self) -> bool:
+        """Whether there are other workers."""
+        return self._folder is not None
+
+    def leave(self, results: Sequence[Result]) -> None:
+        """Leave results for whichever worker fills."""
+        if self._folder is not None:
+            with (self._folder / self._own).open("a", encoding="ascii") as file:
+                file.write("".join(f"{result.to_line()}\n" for result in results))
+
+    def left(self) -> Iterator[Result]:
+        """What all workers have left so far; a line that another one is writing is left out."""
+        for path in sorted(self._folder.glob(self._pattern)) if self._folder is not None else ():
+            for line in path.read_bytes().splitlines():
+                with contextlib.suppress(MalformedJson):
+                    yield decode(line, Result)
+
+    def claimed(self) -> bool:
+        """Whether this worker is the one that fills: the first to ask is."""
+        if self._folder is None:
+            return True
+        try:
+            (self._folder / self._claim).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+
+class Filler:
+    """What follows on one target of a session."""
+
+    def __init__(self, pipeline: Pipeline, selection: Selection, probes: Sequence[Probe]) -> None:
+        """`probes` are all pinned cases that the target is tried with."""
+        self._pipeline = pipeline
+        plan = Plan(selection, tuple(probes), (pipeline.target,), fills=True)
+        self._run = Run(plan, Path(), datetime.now(timezone.utc), [TargetRun(pipeline.target)])
+        self.counts = plan.counts_coverage
+        self.judged: list[Judged] | None = None
+        self.line = ""
+
+    def fill(self, known: Iterator[Result]) -> list[Judged]:
+        """Run what follows, once; pinned cases whose results are not known are run before. Raises TargetUnavailable."""
+        if self.judged is None:
+            (of_target,) = self._run.targets
+            pinned = self._run.plan.probes_of(of_target.target)
+            there = {result.case: result for result in known}
+            for judged in self._pipeline.results_of([probe for probe in pinned if probe.id not in there]):
+                there[judged.result.case] = judged.result
+            of_target.results = [there[probe.id] for probe in pinned]
+            filling, followed = Filling(self._run, of_target), list[Judged]()
+            while more := filling.next():
+                for judged in self._pipeline.results_of(more):
+                    followed.append(judged)
+                    of_target.results.append(judged.result)
+            self.line = coverage_line(filling.record())
+            self.judged = followed
+        return self.judged

@@ -1,0 +1,72 @@
+"""What a target's results as a whole say beside verdicts: which open questions it answers how, and how much is shown.
+
+A share of elements that lie within bounds too wide to show anything is said for each type, so that it cannot grow
+unseen where a target declares a wider class.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from ...reference import clauses_of
+from ...reference.documents.interpretations import GENEROUS
+from ..judging.judgement import Verdict
+from .records import FollowedRecord, ShownRecord
+from .result import Result
+from .support import listed
+
+__all__ = ["followed_interpretations", "followed_line", "shown_elements", "shown_line"]
+
+_SHOWING = frozenset({Verdict.PASS, Verdict.INCONCLUSIVE})
+
+
+def shown_elements(results: Iterable[Result]) -> dict[str, ShownRecord]:
+    """For each type the elements of results that agree or are inconclusive, and how many of them show something."""
+    found: dict[str, ShownRecord] = {}
+    for result in results:
+        if result.verdict in _SHOWING and result.elements:
+            record = found.setdefault(result.type, {"elements": 0, "judged": 0})
+            record["elements"] += result.elements
+            record["judged"] += result.judged
+    return found
+
+
+def shown_line(shown: Mapping[str, ShownRecord]) -> str:
+    """In one line: the share of elements whose bounds are small enough to show something."""
+    shares = ", ".join(
+        f"{kind} {100 * record['judged'] // record['elements']} %"
+        for kind, record in shown.items()
+        if record["elements"]
+    )
+    return f"elements that a bound within 1 % of the signal shows to be right: {shares}" if shares else ""
+
+
+def followed_interpretations(results: Iterable[Result]) -> list[FollowedRecord]:
+    """Which option of each open question passing results rest on, operator by operator, the commonest first."""
+    votes: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for result in results:
+        if result.verdict is Verdict.PASS:
+            for question, option in result.interpretations.items():
+                votes[result.op, question][option] += 1
+    return [
+        {
+            "operator": op,
+            "interpretation": question,
+            "clause": next((c.id for c in clauses_of(op) if c.interpretation == question), ""),
+            "option": option,
+            "cases": cases,
+            "generous": GENEROUS.get(question) == option,
+        }
+        for (op, question), options in sorted(votes.items())
+        for option, cases in options.most_common()
+    ]
+
+
+def followed_line(followed: Sequence[FollowedRecord]) -> str:
+    """In one line: what the target follows that the letter of a document speaks against."""
+    generous: dict[str, list[str]] = defaultdict(list)
+    for each in followed:
+        if each["generous"]:
+            generous[f"{each['interpretation']} {each['option']}"].append(each["operator"])
+    return "; ".join(f"{what} ({listed(ops)})" for what, ops in generous.items())

@@ -1,0 +1,68 @@
+"""What examples/targets tells users of GPUs and NPUs to type, carried out up to the device: the containers and machines
+are stood in for by this one, whose onnxruntime does not have their providers, and says so."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ..miniatures import Finished
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "targets"
+
+# Runs what a container or a far shell would run: the interpreter and what follows it, here.
+STAND_IN = f"""#!{sys.executable}
+import os, re, shlex, sys
+words = [word for given in sys.argv[1:] for word in (shlex.split(given) if " " in given else [given])]
+place = max(k for k, word in enumerate(words) if re.search(r"python(3|\\.exe)$", word))
+os.execv({sys.executable!r}, [{sys.executable!r}, *words[place + 1 :]])
+"""
+
+
+def told(name: str, command: str) -> list[str]:
+    """The words of a command in a file's comments."""
+    found = re.findall(rf"^#\s+(onnxspec {command} .*)$", (EXAMPLES / name).read_text(encoding="utf-8"), re.MULTILINE)
+    assert found, f"{name} does not say how to {command}"
+    return shlex.split(found[0])[1:]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="stands in for docker and ssh by scripts")
+@pytest.mark.parametrize(
+    ("name", "provider"),
+    [
+        ("migraphx.toml", "MIGraphXExecutionProvider"),
+        ("rocm.toml", "ROCMExecutionProvider"),
+        ("vitisai.toml", "VitisAIExecutionProvider"),
+    ],
+)
+def test_a_user_of_a_device_comes_as_far_as_the_device(
+    name: str,
+    provider: str,
+    inside: Callable[..., Finished],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "bin").mkdir()
+    for program in ("docker", "ssh"):
+        (tmp_path / "bin" / program).write_text(STAND_IN, encoding="utf-8")
+        (tmp_path / "bin" / program).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    (tmp_path / name).write_bytes((EXAMPLES / name).read_bytes())
+    few = ["--op", "RNN", "--since-version", "7", "--type", "float32"]
+    for command in ("run", "certify"):
+        done = inside(*(("17" if word == "NUMBER" else word) for word in told(name, command)), *few)
+        assert done.code == 3, done.out + done.err
+        assert f"has no {provider}" in done.out + done.err
+    assert not list(tmp_path.glob("*.zip"))
+
+
+@pytest.mark.parametrize("name", ["migraphx.toml", "rocm.toml", "vitisai.toml"])
+def test_the_steps_end_with_what_the_auditor_does(name: str) -> None:
+    verify = told(name, "verify")
+    assert verify[:2] == ["verify", told(name, "certify")[told(name, "certify").index("--out") + 1]]
+    assert verify[2:] == ["--nonce", "NUMBER"]
