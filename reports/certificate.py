@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,8 +81,9 @@ def pages_of(
 def certificate_of(statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord) -> Certificate:
     """What the page of a statement shows."""
     rows = statement.rows
-    certified = _lines(row for row in rows if row.status == "certified")
-    excepted = _lines(row for row in rows if row.status == "exceptions")
+    failing = [row for row in rows if row.failing]
+    certified = _lines((row for row in rows if row.status == "certified"), failing)
+    excepted = _lines((row for row in rows if row.status == "exceptions"), failing)
     tried = [row for row in rows if row.status == "none" and not _declined(row)]
     declined = [row for row in rows if row.status == "none" and _declined(row)]
     covered: Counter[int] = Counter()
@@ -144,11 +145,16 @@ def _declined(row: RowRecord) -> bool:
     return not set(row.verdicts) - {"unsupported", "fallback"}
 
 
-def _lines(rows: Iterable[RowRecord]) -> tuple[Line, ...]:
+def _lines(rows: Iterable[RowRecord], failing: Collection[RowRecord] = ()) -> tuple[Line, ...]:
+    """Rows that say the same, together; `failing` has rows of the same statement in which cases fail."""
     grouped: dict[tuple[str, str, str, str], list[RowRecord]] = {}
     for row in rows:
         # How many cases fail differs from row to row, and is no reason for a line of its own.
         why = "" if row.status == "none" and row.failing else _why(row)
+        others = [str(o.version) for o in failing if (o.op, o.type) == (row.op, row.type) and o.version != row.version]
+        if row.status != "none" and others:
+            why = f"{why}; " if why else ""
+            why += f"cases fail in version {', '.join(others)}"
         grouped.setdefault((row.op, row.status, row.level, why), []).append(row)
     return tuple(
         Line(op, "; ".join(_of_types(some)), level, why or _failing(some))

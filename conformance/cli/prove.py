@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import math
 import os
 import sys
 from collections import defaultdict
@@ -23,6 +24,7 @@ from ...reference import FAULTS, FORMATS, fault_named
 from ..probes.selection import UnknownName, select
 from ..proof.exposure import measure
 from ..proof.interactions import measurable
+from ..proof.power import power_of
 from ..proof.proof import ENOUGH, FEWEST, Proof, Row, prove
 from .command import CaseIds, Ops, ProfileName, Types, Versions, app, fail, say, selection_of, warn
 from .interactions import interaction_complaints, interaction_table
@@ -51,6 +53,9 @@ def prove_command(
     processes: Annotated[
         int, typer.Option("--processes", "-j", metavar="N", min=1, help="How many at a time; all cores without.")
     ] = os.cpu_count() or 1,
+    power: Annotated[
+        bool, typer.Option("--power", help="Only measure the smallest error of all outputs that most cases reject.")
+    ] = False,
 ) -> None:
     """Prove that the suite catches faults and accuses nobody.
 
@@ -72,8 +77,11 @@ def prove_command(
         one = FAULTS[id]
         if not any(one.applies(s.op, s.version, s.type) for s in specs if s.illegal or not one.accepts):
             fail(f"none of the chosen cases can show {id}, {_extent(id)}: choose others, or leave it out")
-    _require_place(out)
     console = console_on(sys.stdout)
+    if power:
+        _print_power(console, specs)
+        return
+    _require_place(out)
     proof: Proof | None = None
     try:
         with contextlib.closing(prove(specs, fault or None, processes=processes)) as steps:
@@ -97,6 +105,18 @@ def prove_command(
     total = len({row.fault for row in proof.rows})
     say(f"{len(specs)} cases catch {len(caught)} of {total} faults; table: {out}")
     raise typer.Exit(1 if complaints else 0)
+
+
+def _print_power(console: Console, specs: Sequence[Spec]) -> None:
+    """Print the smallest relative error of all outputs that most cases reject, by operator and type."""
+    measured = power_of([spec for spec in specs if not spec.illegal])
+    steps = track(measured, "cases", console=console, transient=True) if console.is_terminal else measured
+    table = Table("operator", "type", "smallest error of all outputs that most cases reject", "cases")
+    for step in steps:
+        for each in step if isinstance(step, list) else ():
+            error = f"2^{math.log2(each.error):.0f} = {each.error:.1e}" if math.isfinite(each.error) else "none"
+            table.add_row(each.op, each.type, error, str(each.cases))
+    console.print(table)
 
 
 def _extent(id: str) -> str:

@@ -82,7 +82,7 @@ def judge(
         flags.append("outputs-differ-from-twin")
     classes = _classes(trial, accuracy, wider)
     found = _by_values(sessions, touched, classes)
-    if found.verdict is Verdict.PASS and trial.graded:
+    if trial.graded and (found.verdict is Verdict.PASS or found.reason == "wide"):
         interpretations = Interpretations(**dict(found.interpretations or {}))
         found = replace(found, strict=_attempt(sessions, "strict", interpretations, touched).holds)
     if found.verdict in (Verdict.WRONG, Verdict.INACCURATE) and "nondeterministic" in flags:

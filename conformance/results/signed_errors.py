@@ -25,6 +25,9 @@ BIAS_UNITS = 0.5
 BIAS_ERRORS = 12.0
 BIAS_ELEMENTS = 100
 
+# Errors say as much of drift where bounds are too wide to show that a result is right.
+_WITH_ERRORS = frozenset({Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.INACCURATE, Verdict.WRONG})
+
 
 def biases(results: Iterable[Result]) -> dict[str, Bias]:
     """The mean signed errors in u of a target by type, over its one-step accuracy cases, where every state is exact.
@@ -35,7 +38,7 @@ def biases(results: Iterable[Result]) -> dict[str, Bias]:
     sums: dict[str, list[float]] = {}
     counts: dict[str, int] = defaultdict(int)
     for result in results:
-        if result.error_sums and result.verdict in (Verdict.PASS, Verdict.INACCURATE, Verdict.WRONG):
+        if result.error_sums and result.verdict in _WITH_ERRORS:
             total = sums.setdefault(result.type, [0.0] * 4)
             sums[result.type] = [a + b for a, b in zip(total, result.error_sums, strict=True)]
             counts[result.type] += result.elements

@@ -26,7 +26,7 @@ __all__ = ["INTERPOLATIONS", "ORDERS", "RESETS", "STYLES", "Kernel", "Style", "r
 
 Array = NDArray[Any]
 
-ORDERS = ("library", "forward", "backward", "blocks", "lanes", "fused", "chained")
+ORDERS = ("library", "forward", "backward", "blocks", "lanes", "tail", "pairwise", "fused", "chained")
 INTERPOLATIONS = ("complement", "difference", "from-old", "in-turn", "in-turn-from-old")
 RESETS = ("rounded", "fused", "apart")
 
@@ -43,8 +43,9 @@ class Style:
         Format to which operands of matrix products are rounded first; ``tf32`` too; None: as they are.
     order
         Of a sum: ``library`` (NumPy's), ``forward``, ``backward``, ``blocks`` of 16 added in pairs, ``lanes`` (eight
-        sums over every eighth term), ``fused`` (multiply-add, one rounding a term, in the cell state too), ``chained``
-        (one sum over inputs, states and biases).
+        sums over every eighth term), ``tail`` (the same, of as many terms as fill all lanes; the rest one by one after
+        them), ``pairwise`` (products added in pairs, and so on), ``fused`` (multiply-add, one rounding a term, in the
+        cell state too), ``chained`` (one sum over inputs, states and biases).
     bias_first
         Whether biases are added to each other before anything else.
     stores_sums
@@ -124,6 +125,8 @@ STYLES: dict[str, Style] = {
             reset="apart",
         ),
         Style("stored-inputs", stores_inputs=True, bias_first=True, order="lanes", activation="exponential"),
+        Style("tail", order="tail", activation="careful", stores_inputs=True, interpolation="in-turn"),
+        Style("pairwise", order="pairwise", activation="exponential", bias_first=True, reset="fused"),
         Style("wide", work="float64", accumulator="float64"),
         Style("wide-state", work="float32", stores_state=False, activation="loose"),
         Style("wide-cell", work="float32", stores_state=False, stores_hidden=True, stores_gates=True, order="blocks"),
@@ -360,7 +363,20 @@ class Kernel(Joining):
                 return self._paired([self._chain(x, weights, range(terms)[k : k + 16]) for k in range(0, terms, 16)])
             if order == "lanes":
                 return self._paired([self._chain(x, weights, range(terms)[k::8]) for k in range(min(8, terms))])
+            if order == "tail":
+                whole = terms - terms % 8
+                lanes = [self._chain(x, weights, range(whole)[k::8]) for k in range(8)] if whole else []
+                rest = [self._chain(x, weights, range(k, k + 1)) for k in range(whole, terms)]
+                return self._in_turn([self._paired(lanes), *rest] if lanes else rest)
+            if order == "pairwise" and terms:
+                return self._paired([self._chain(x, weights, range(k, k + 1)) for k in range(terms)])
             return self._chain(x, weights, range(terms) if order != "backward" else range(terms - 1, -1, -1))
+
+    def _in_turn(self, parts: list[Array]) -> Array:
+        total, *others = parts
+        for part in others:
+            total = rounded(total + part, self.accumulator)
+        return total
 
     def _paired(self, parts: list[Array]) -> Array:
         while len(parts) > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,8 @@ class RecurrentOperator(Operator):
 
     def __init__(self, cell: Cell) -> None:
         self.conforming = {name: Conforming(_kernel(style)) for name, style in STYLES.items()}
+        flushing = replace(STYLES["lanes"], name="flushing", flushes=True)
+        self.conforming["flushing"] = Conforming(_kernel(flushing), "flushing")
         self.document = _document(cell.op_type)
 
     def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Configuration:

@@ -74,7 +74,7 @@ def test_it_is_listed_run_judged_diagnosed_and_reported(targets: Path, tmp_path:
             assert (row["verdict"], row["diagnosis"]) == ("wrong", ["leaky.start.one"])
             assert row["clause"] == "leaky.equations"
     assert len(found) == 10
-    assert "Starts from one" in (out / "report" / "index.html").read_text(encoding="utf-8")
+    assert "starts from one" in (out / "report" / "index.html").read_text(encoding="utf-8")
     shown = command("explain", ids[2], "--target", "wrong", "--targets-file", targets)
     assert "leaky.start.one: Starts from one." in shown
     assert "kept" in shown

@@ -16,6 +16,7 @@ from onnxspec.conformance.certifying.rows import rows_of, spec_of
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import Probe
 from onnxspec.conformance.probes.selection import Selection, select_probes
+from onnxspec.conformance.results.records import CoverageRecord, SharesRecord
 from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.reference import operator_version
 
@@ -100,6 +101,33 @@ def test_two_answers_to_one_question_deny_every_level() -> None:
     first, second, *rest = results()
     answers = replace(first, interpretations={"clip": "a"}), replace(second, interpretations={"clip": "b"})
     assert row([*answers, *rest]).status == "none"
+
+
+def test_cases_that_show_too_little_together_deny_every_level() -> None:
+    def covered(pairs: int, left_out: str = "") -> CoverageRecord:
+        shares: SharesRecord = {"pairs": [pairs, 100], "twice": [0, 100], "triples": [0, 100]}
+        return {
+            "operators": [
+                {
+                    "operator": "RNN",
+                    "lacks": [],
+                    "declared": [],
+                    "avoided": [],
+                    "before": shares,
+                    "after": shares,
+                    "models": 0,
+                    "cases": 0,
+                    "reached": pairs >= 99,
+                }
+            ],
+            "cases": [],
+            "digest": "",
+            "left_out": left_out,
+        }
+
+    for pairs, left_out, status in ((95, "", "certified"), (80, "", "none"), (80, "shards", "certified")):
+        (one,) = rows_of(probes(), results(), "standard", (), DAY, (), covered(pairs, left_out))
+        assert one.status == status
 
 
 def test_a_case_without_result_was_not_run() -> None:

