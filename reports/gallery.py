@@ -19,6 +19,7 @@ from .subject import Subject, subjects_of
 __all__ = ["Entry", "entries_of", "gallery_markdown"]
 
 _VERSIONS_NAMED = 6
+_CHOSEN = ("op", "type")
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,10 @@ def _name(subject: Subject) -> str:
 def _release(subject: Subject) -> str:
     info = subject.run.info
     release = fields.text(info.get("onnxspec"), limit=60)
-    return f"onnxspec {release}, {fields.text(info.get('profile'), limit=60)}, {fields.text(info.get('started'))[:10]}"
+    selection = fields.mapping(info.get("selection"))
+    chosen = [value for name, value in fields.flattened(selection) if name in _CHOSEN and value]
+    what = " of ".join([fields.text(info.get("profile"), limit=60), *chosen])
+    return f"onnxspec {release}, {what}, {fields.text(info.get('started'))[:10]}"
 
 
 def _target(

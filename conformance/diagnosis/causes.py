@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from ...cases.specs.simpler import SIZES
 from ...reference import Fault, Interpretations, fault_named
+from ...reference.operators.observation import Observation
 from ..judging.judgement import FAILING, Verdict
 from ..probes.probe import Probe, SpecProbe
 from ..probes.stream import Tried, tried
@@ -25,10 +26,10 @@ from ..results.result import Result
 from ..workers.process import TargetProcess
 from .experiments import Budget, Need, Shrunk, alike, shrink
 from .failing_case import DIAGNOSED, failing_case_of
-from .findings import alone, counted, titled
-from .foretelling import FRESH, foretold
+from .findings import alone, consistent, counted, titled
+from .foretelling import foretold
 
-__all__ = ["LEAST_SECONDS", "SHARE", "Subject", "explains", "needs_in_words", "with_causes"]
+__all__ = ["LEAST_SECONDS", "SHARE", "Subject", "explaining", "explains", "needs_in_words", "with_causes"]
 
 SHARE = 0.5
 """The part of a run's own time that experiments may take."""
@@ -103,17 +104,45 @@ def explains(faults: Sequence[Fault], accuracy: str) -> Callable[[Tried], bool]:
     """Whether faults explain what a target returned in a case."""
 
     def holds(one: Tried) -> bool:
-        if not one.prepared.trials:
-            return False
-        trial = one.prepared.trials[0]
-        witness = failing_case_of(one.probe.id, trial, one.outcomes[0], one.probe.clauses, one.probe.size)
-        if witness is None:
-            return False
-        observation = witness.observation(accuracy)
-        choices = itertools.islice(Interpretations().alternatives(trial.touched), _INTERPRETATIONS)
-        return any(observation.fit(faults, interpretations) is not None for interpretations in choices)
+        seen = _seen(one, accuracy)
+        return seen is not None and _explained(faults, *seen)
 
     return holds
+
+
+def explaining(accuracy: str, beside: Sequence[Fault] = ()) -> Callable[[Fault, Tried], bool]:
+    """Whether one fault or another, alone or beside those that the target has, explains what it returned in a case:
+    many are asked of a few cases."""
+    seen: dict[int, tuple[Tried, tuple[Observation, list[Interpretations]] | None]] = {}
+
+    def holds(fault: Fault, one: Tried) -> bool:
+        if id(one) not in seen:
+            seen[id(one)] = one, _seen(one, accuracy)
+        what = seen[id(one)][1]
+        if what is None or not what[0].changes(fault, what[1][0]):
+            return False
+        others = [d for d in beside if d is not fault and fault.id.partition("@")[0] != d.id.partition("@")[0]]
+        op, version = one.probe.op, one.probe.version
+        together = [d for d in others if d.applies(op, version) and what[0].changes(d, what[1][0])]
+        return _explained((fault,), *what) or (bool(together) and _explained((fault, *together), *what))
+
+    return holds
+
+
+def _seen(one: Tried, accuracy: str) -> tuple[Observation, list[Interpretations]] | None:
+    """What a target returned in a case, and how its document may be read there; None where it returned nothing."""
+    if not one.prepared.trials:
+        return None
+    trial = one.prepared.trials[0]
+    witness = failing_case_of(one.probe.id, trial, one.outcomes[0], one.probe.clauses, one.probe.size)
+    if witness is None:
+        return None
+    choices = itertools.islice(Interpretations().alternatives(trial.touched), _INTERPRETATIONS)
+    return witness.observation(accuracy), list(choices)
+
+
+def _explained(faults: Sequence[Fault], observation: Observation, choices: Sequence[Interpretations]) -> bool:
+    return any(observation.fit(faults, interpretations) is not None for interpretations in choices)
 
 
 @dataclass(frozen=True)
@@ -167,8 +196,9 @@ def _apart(finding: Finding, subject: Subject, budget: Budget) -> list[Finding]:
         shrunk = _shrunk(finding, subject, budget.part(0.7))
         if shrunk is None:
             break
+        thought = bool(finding["fault"])
         caused = _caused(_named(finding, shrunk, subject, budget), shrunk, subject)
-        if finding["fault"] or not shrunk.needs:
+        if thought or not shrunk.needs:
             return [*causes, caused]
         others = [case for case in finding["cases"] if not _met(shrunk.needs, subject.probes[case])]
         if not others or len(others) == len(finding["cases"]):
@@ -180,25 +210,32 @@ def _apart(finding: Finding, subject: Subject, budget: Budget) -> list[Finding]:
 
 
 def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -> Finding:
-    """An unexplained finding with what foretells the target's answers in fresh cases of the same kind, if anything."""
-    if finding["fault"] or not shrunk.complete or shrunk.one.judgement.verdict not in DIAGNOSED:
+    """A finding with what foretells the target's answers in fresh cases of the same kind, if anything."""
+    if not shrunk.complete or shrunk.one.judgement.verdict not in DIAGNOSED:
         return finding
+    thought = fault_named(finding["fault"]) if finding["fault"] else None
     name = foretold(
         shrunk.one,
         lambda probes: tried(subject.process, probes, subject.accuracy),
-        lambda fault, one: explains((fault,), subject.accuracy)(one),
+        explaining(subject.accuracy, _beside(finding, subject)),
         lambda: budget.left <= 0,
+        thought if isinstance(thought, Fault) else None,
     )
     if name is None:
         return finding
+    # What explains all cases of a run together is the better name where nothing tells it from what explains these.
+    if name.others and finding["fault"]:
+        return finding
     summary = name.fault.summary.rstrip(".")
     if name.others:
-        return {**finding, "what": f"{finding['what']}, consistent with {name.fault.id}: {_small(summary)}"}
-    return {**finding, "what": f"{summary} ({name.fault.id}, which foretold {FRESH} fresh cases)"}
+        return {**finding, "what": f"{finding['what']}, {consistent(summary)}"}
+    return {**finding, "what": summary, "fault": name.fault.id, "foretold": name.cases}
 
 
-def _small(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
+def _beside(finding: Finding, subject: Subject) -> list[Fault]:
+    """The faults that explain other failures of the target: it has them in every case."""
+    ids = dict.fromkeys(id for r in subject.results for id in r.diagnosis if id != finding["fault"])
+    return [d for d in map(fault_named, ids) if d is not None and not d.accepts]
 
 
 def _met(needs: Sequence[Need], probe: Probe) -> bool:
@@ -218,7 +255,9 @@ def _shrunk(finding: Finding, subject: Subject, budget: Budget) -> Shrunk | None
     if first.judgement.verdict.value != finding["verdict"]:
         return None  # it comes and goes: nothing can be concluded from one try
     fault = fault_named(finding["fault"]) if finding["fault"] else None
-    why = explains((fault,), subject.accuracy) if isinstance(fault, Fault) else None
+    why = None
+    if isinstance(fault, Fault):
+        why = partial(explaining(subject.accuracy, _beside(finding, subject)), fault)
     same = alike(first, why if why is not None and why(first) else None)
     shrunk = shrink(
         subject.process, first, same, subject.accuracy, budget, partial(subject.observe, finding["smallest"])
@@ -247,12 +286,12 @@ def _caused(finding: Finding, shrunk: Shrunk, subject: Subject) -> Finding:
             "repeat": subject.repeat(probe),
         }
     if not (shrunk.complete or shrunk.needs):
-        return finding
+        return {**finding, "title": titled(finding, finding["conditions"], tried=False)}
     words = [w for w in needs_in_words(shrunk.needs) if not _mentions(finding["what"], w)]
     conditions = " and ".join(words)
     return {
         **finding,
-        "title": titled(finding["what"], conditions, tried=True),
+        "title": titled(finding, conditions, tried=True),
         "conditions": conditions,
         "tried": True,
         "tries": shrunk.tries,

@@ -58,6 +58,7 @@ def explained(
 
 
 def _arithmetics(results: Sequence[Result], accuracy: str) -> dict[str, tuple[str, ...]]:
+<<<<<<< HEAD
     """For each type the wider accuracy classes that results of a target tell of. Where no result of a type is right,
     whatever devices compute it in may be what is hidden by other faults."""
     by_type: dict[str, list[str]] = defaultdict(list)
@@ -70,6 +71,26 @@ def _arithmetics(results: Sequence[Result], accuracy: str) -> dict[str, tuple[st
         elif result.verdict in DIAGNOSED and result.type not in wider:
             wider[result.type] = operator_of(result.op, result.domain).classes(accuracy, result.type).wider
     return {type: tuple(by_type[type]) or (() if type in right else classes[-1:]) for type, classes in wider.items()}
+=======
+    """For each type the wider accuracy classes that results of a target tell of: arithmetic does not change from case
+    to case, so that at least as many results need one as pass without. Where no result of a type is right, whatever
+    devices compute it in may be what other faults hide."""
+    classes: dict[str, Counter[str]] = defaultdict(Counter)
+    right: Counter[str] = Counter()
+    wider: dict[str, tuple[str, ...]] = {}
+    for result in results:
+        right[result.type] += result.verdict is Verdict.PASS and result.judged > 0
+        if result.verdict is Verdict.INACCURATE and result.accuracy:
+            classes[result.type][result.accuracy] += 1
+        if result.verdict in DIAGNOSED and result.type not in wider:
+            wider[result.type] = operator_of(result.op, result.domain).classes(accuracy, result.type).wider
+    needed = {type: seen for type, seen in classes.items() if seen.total() >= right[type]}
+    return {
+        type: tuple(name for name, _ in needed[type].most_common(2)) if type in needed else others[-1:]
+        for type, others in wider.items()
+        if type in needed or not right[type]
+    }
+>>>>>>> main
 
 
 def accepting(op: str, version: int, clause: str | None) -> tuple[str, ...]:

@@ -15,14 +15,14 @@ from typing import Any, cast
 
 from ...reference import LOSES_NAN, OVERFLOWS, clause_named, clauses_of, fault_named
 from ...reference.documents.interpretations import ASKED_ANEW
-from ..judging.judgement import DECLINED, Verdict
+from ..judging.judgement import DECLINED, FAILING, Verdict
 from ..probes.probe import Probe
 from ..results.records import Bias, Finding
 from ..results.result import Result
 from ..results.signed_errors import biases
 from .conditions import condition_of, message_kind, refusals, would_show
 
-__all__ = ["alone", "counted", "findings_of", "titled"]
+__all__ = ["alone", "consistent", "counted", "findings_of", "titled"]
 
 _TOLD = 2
 """Forbidden models that a title names."""
@@ -30,9 +30,8 @@ _TOLD = 2
 _ORDER = {"convention": 1, "special-values": 1, "mixed": 1, "biased": 1}
 """Kinds of findings that are no failures stand behind those that are, and refusals behind all."""
 
-_RAN = frozenset(
-    (Verdict.PASS, Verdict.WRONG, Verdict.INACCURATE, Verdict.UNSTABLE, Verdict.MALFORMED, Verdict.INPUT_MODIFIED)
-)
+_NO_ANSWER = frozenset((Verdict.CRASHED, Verdict.TIMED_OUT, Verdict.NOT_REJECTED))
+_RAN = frozenset((*FAILING - DECLINED - _NO_ANSWER, Verdict.PASS, Verdict.INCONCLUSIVE))
 """What became of a case that was not declined: a wrong result shows that what it has is taken, too."""
 
 _COMPARED = 40
@@ -84,11 +83,21 @@ def _gist(message: str, length: int = 240) -> str:
     return f"{message[:60]} ... {message[60 - length :]}"
 
 
-def titled(what: str, conditions: str, tried: bool) -> str:
-    """A finding's title. A condition that was only seen where it failed, and not tried, is said so."""
+def titled(finding: Finding, conditions: str, tried: bool) -> str:
+    """A finding's title. A condition that was only seen where it failed, and not tried, is said so; and a fault that
+    has foretold nothing yet, and that nobody has listed, is no more than consistent with what was returned."""
+    what = finding["what"]
+    thought = finding["fault"] and finding["kind"] != Verdict.NOT_REJECTED.value
+    if thought and not finding["foretold"] and not finding["expected"]:
+        what = f"C{consistent(what)[1:]}"
     if not conditions:
         return what
     return f"{what} (with {conditions})" if tried else f"{what} (seen only with {conditions})"
+
+
+def consistent(summary: str) -> str:
+    """What a name is called that has foretold nothing."""
+    return f"consistent with: {summary[:1].lower()}{summary[1:]}"
 
 
 def _entry(
@@ -103,13 +112,14 @@ def _entry(
     """A finding as run.json holds it. `more` has keys of it, in the place of what is usual."""
     ids = list(dict.fromkeys(clauses))
     finding: dict[str, Any] = {
-        "title": titled(what, conditions, tried=False),
+        "title": "",
         "what": what,
         "kind": kind,
         "clauses": ids,
         "statuses": sorted({clause_named(id).status for id in ids}),
         "verdict": first.verdict.value,
         "fault": "",
+        "foretold": 0,
         "conditions": conditions,
         "tried": False,
         "tries": 0,
@@ -121,7 +131,8 @@ def _entry(
         "message": _gist(first.message),
         "repeat": first.repeat,
     }
-    return cast(Finding, {**finding, **more})
+    entry = cast(Finding, {**finding, **more})
+    return entry if entry["title"] else {**entry, "title": titled(entry, conditions, tried=False)}
 
 
 def counted(members: Sequence[Result]) -> dict[str, Any]:

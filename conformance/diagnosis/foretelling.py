@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...cases import CaseSpec
-from ...reference import Fault, faults_of
+from ...reference import Fault, faults_of, operator_version
 from ...reference.faults.scope import scoped_of
 from ..judging.judgement import FAILING
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried
 
-__all__ = ["FRESH", "Foretold", "foretold", "fresh_specs"]
+__all__ = ["FRESH", "Foretold", "foretold", "fresh_specs", "richer_specs"]
 
 FRESH = 10
 """Fresh cases that a name must foretell."""
@@ -29,10 +29,17 @@ _LARGER = {"T": 3, "N": 2, "I": 3, "H": 5}
 
 @dataclass(frozen=True)
 class Foretold:
-    """The fault that foretold what the target returns, the simplest of them; and how many others did so too."""
+    """The fault that foretold what the target returns.
+
+    others
+        How many others did so too, in cases with more in them as well: nothing tells them apart.
+    cases
+        Fresh cases that it foretold, in which it is not what is right.
+    """
 
     fault: Fault
     others: int
+    cases: int
 
 
 def fresh_specs(spec: CaseSpec) -> list[CaseSpec]:
@@ -47,11 +54,35 @@ def fresh_specs(spec: CaseSpec) -> list[CaseSpec]:
     return fresh
 
 
+def richer_specs(spec: CaseSpec) -> list[CaseSpec]:
+    """Cases with more in them than one has, one thing at a time and all together: what is made in one place, or by one
+    of several, tells itself apart there."""
+    more: dict[str, Any] = {"T": max(spec.T, 4), "N": max(spec.N, 3), "H": max(spec.H, 5)}
+    more["outputs"] = tuple(operator_version(spec.op, spec.version).outputs)
+    things: dict[str, Any] = {"bias": True, "lengths": "ragged", "clip": 0.25, "layout": 1}
+    if spec.activations is None:
+        things["direction"] = "bidirectional"
+    things["initial"] = "all"
+    absent = {name: value for name, value in things.items() if getattr(spec, name) != value}
+    changes = [more, *({**more, name: value} for name, value in absent.items())]
+    changes.append({**more, **{n: v for n, v in absent.items() if n not in ("layout", "clip")}})
+    richer = []
+    for number, change in enumerate(changes):
+        try:
+            larger = replace(spec, **change, seed=spec.seed + FRESH + number)
+            SpecProbe(larger).prepare()
+        except (ValueError, KeyError, IndexError):  # an IllegalNode too: that version, or that case, has no such thing
+            continue
+        richer.append(larger)
+    return richer
+
+
 def foretold(
     one: Tried,
     run: Callable[[Sequence[SpecProbe]], Iterator[Tried]],
     explains: Callable[[Fault, Tried], bool],
     hurry: Callable[[], bool] = lambda: False,
+    first: Fault | None = None,
 ) -> Foretold | None:
     """The fault that explains a case and foretells fresh ones; None where there is none, or not enough of them fail.
 
@@ -61,26 +92,42 @@ def foretold(
         Whether a fault explains what it returned.
     hurry
         Whether time is up; faults that are made in one place only come last.
+    first
+        The fault that is thought of: of several that foretell all, it is taken.
     """
     assert isinstance(one.probe, SpecProbe)
     spec = one.probe.spec
     if not isinstance(spec, CaseSpec) or spec.illegal:
         return None
-    known = [d for d in faults_of(spec.op, spec.version, spec.type) if not (d.accepts or d.drifts)]
+    table = [d for d in faults_of(spec.op, spec.version, spec.type) if not (d.accepts or d.drifts)]
+    known = ([first] if first is not None else []) + [d for d in table if d is not first]
     fresh: list[Tried] | None = None
-    for candidates in (iter(known), (d for d in scoped_of(iter(known)) if spec.op in d.operators)):
+    for candidates in (known, (d for d in scoped_of(iter(known)) if spec.op in d.operators)):
         fitting = []
         for fault in candidates:
             if hurry():
                 return None
             if explains(fault, one):
                 fitting.append(fault)
-        if fitting and fresh is None:
-            answers = run([SpecProbe(s, fresh=True) for s in fresh_specs(spec)])
-            fresh = [answer for answer in answers if answer.judgement.verdict in FAILING]
-        if fresh is not None and len(fresh) < _ENOUGH:
+        if not fitting:
+            continue
+        if fresh is None:
+            fresh = _failing(run, fresh_specs(spec))
+        if len(fresh) < _ENOUGH:
             return None
-        right = [d for d in fitting if all(explains(d, answer) for answer in fresh or ())]
+        # Each may be made in fewer places than it is thought to be.
+        narrow = [d for d in scoped_of(iter(fitting)) if spec.op in d.operators and d not in fitting]
+        right = [d for d in (*fitting, *narrow) if all(explains(d, answer) for answer in (one, *fresh))]
+        for answer in _failing(run, richer_specs(spec)) if right and not hurry() else ():
+            # What none of them explains shows something else.
+            right = [d for d in right if explains(d, answer)] or right
         if right:
-            return Foretold(right[0], len(right) - 1)
+            chosen = right[0]
+            others = {d.id.partition("@")[0] for d in right} - {chosen.id.partition("@")[0]}
+            return Foretold(chosen, len(others), len(fresh))
     return None
+
+
+def _failing(run: Callable[[Sequence[SpecProbe]], Iterator[Tried]], specs: Sequence[CaseSpec]) -> list[Tried]:
+    answers = run([SpecProbe(spec, fresh=True) for spec in specs])
+    return [answer for answer in answers if answer.judgement.verdict in FAILING]

@@ -39,8 +39,8 @@ _VOTERS = 8
 _UNHARMED = 6
 """Cases that passed in which a fault is looked for that explains a failing one: the smallest of its clause."""
 
-_AT_ONCE = 5
-"""Faults that one case may show at once."""
+_AT_ONCE = 3
+"""Faults that one case may show at once: more explain whatever there is."""
 
 _FRUITLESS = 2
 """Unexplained cases that had no more than a case has, after which it waits until all others have been looked at."""
@@ -48,10 +48,10 @@ _FRUITLESS = 2
 _GIVEN_UP = 24
 """Searches for an operator that found nothing, one after the other, after which there is none any more."""
 
-_TRIED = 16
+_TRIED = 8
 """Sets of known faults that are tried on a case."""
 
-_SHARE, _LEAST = 12, 400.0
+_SHARE, _LEAST = 10, 700.0
 """The part of what is left, one in so many, that one case may take, and what it always may."""
 
 _PAIRED = 28
@@ -59,6 +59,9 @@ _PAIRED = 28
 
 _HELD = 24
 """Cases whose numbers are held at a time."""
+
+_ALTERNATIVES = 3
+"""Choices between one fault in several places."""
 
 _EQUAL = 0.02
 """Evidence that differs by less than this share says nothing: radii are no finer."""
@@ -150,6 +153,8 @@ class Search:
         self._known_then: dict[str, int] = {}
         # What explained the cases by which faults became known just as well as they did.
         self._rivals: dict[str, list[Fault]] = defaultdict(list)
+        # Faults of which nothing is known but that anything may stand somewhere: beside them much else fits.
+        self._vague: set[Fault] = set()
         # What explained the last case that exercised the same clauses: mostly it explains the next one too.
         self._alike: dict[frozenset[str], Explanation] = {}
         self._observations: OrderedDict[str, Observation] = OrderedDict()
@@ -183,7 +188,7 @@ class Search:
         if self.effort <= 0 or self._in_vain[witness.op] >= _GIVEN_UP:
             return None
         self._asked.add(witness.case)
-        choices = self._with_one_more(witness)
+        choices = [c for c in self._with_one_more(witness) if self._confirmed(c[0], witness, others)]
         if not choices:
             self._fruitless[witness.op].append(witness)
             self._in_vain[witness.op] += 1
@@ -322,43 +327,61 @@ class Search:
                 if self.effort <= floor:
                     return choices or vague
                 fit = self._fit(witness, faults)
+                if fit is not None and fit.vague and len(faults) > 1:
+                    continue
                 if fit is not None and fit.least >= least:
                     (choices if fit.least - fit.vague >= least else vague).append((faults, fit))
             if choices:
                 return choices
+        self._vague.update(d for faults, _ in vague for d in faults)
         return vague
 
     def _stages(self, witness: FailingCase) -> Iterator[Iterable[Explanation]]:
         op, version = witness.op, witness.trial.node.since_version
-        known = self._active(witness, self.known[op])[: _AT_ONCE - 1]
+        known = tuple(d for d in self._active(witness, self.known[op]) if d not in self._vague)
+        together = [beside[: _AT_ONCE - 1] for beside in _alternatives(known)] if known else []
         fitting = [
             d
             for d in faults_of(op, version, witness.type)
             if d not in self.known[op] and not d.accepts and not d.drifts and not (witness.slight and d.structural)
         ]
+<<<<<<< HEAD
         on_topic = [d for d in fitting if d.clause(op) in witness.topics]
         for candidates in (on_topic, [d for d in fitting if d not in on_topic]):
+=======
+        # What is known may be another fault, which looks the same in simpler cases, or be made in fewer places.
+        rivals = self._active(witness, dict.fromkeys((*known, *self._rivals[op])))
+        narrow = [d for d in scoped_of(iter(rivals)) if op in d.operators]
+        yield [(d,) for d in (*rivals, *narrow) if d not in known]
+        for others in itertools.combinations(known, len(known) - 1) if len(known) > 1 else ():
+            yield [(*others, d) for d in (*rivals, *narrow) if d not in known]
+        about = [d for d in fitting if d.clause(op) in witness.topics]
+        for candidates in (about, [d for d in fitting if d not in about]):
+>>>>>>> main
             yield [(d,) for d in candidates]
-            if known:
-                yield [(*known, d) for d in candidates]
+            for beside in together:
+                yield [(*beside, d) for d in candidates]
         if witness.slight:
             return
         active = self._active(witness, fitting)
-        # One that is known may be made in fewer places than was thought.
-        narrow = [d for d in scoped_of(iter((*known, *active))) if op in d.operators and d not in self.known[op]]
-        yield [(d,) for d in narrow]
-        if known:
-            yield [(*known, d) for d in narrow]
+        placed = [d for d in scoped_of(iter(active)) if op in d.operators and d not in self.known[op]]
+        yield [(d,) for d in placed]
+        for beside in together:
+            yield [(*beside, d) for d in placed]
         observation, usual = self._observed(witness), self._interpretations(witness)[0]
-        # Or it is another fault, which looks the same in simpler cases, made everywhere or in one place.
-        rivals = self._active(witness, dict.fromkeys(d for d in (*known, *self._rivals[op])))
-        rivals = (*rivals, *(d for d in scoped_of(iter(rivals)) if op in d.operators))
         near = sorted(active, key=lambda d: -observation.nearness(d, usual))[:_PAIRED]
-        if known:
-            yield [(rival,) for rival in rivals]
-            yield [(d, rival) for d in near for rival in rivals if d is not rival]
+        yield [(d, rival) for d in near for rival in (*rivals, *narrow) if d is not rival]
         pairs = sorted(itertools.combinations(range(len(near)), 2), key=lambda pair: (sum(pair), pair))
         yield [(near[a], near[b]) for a, b in pairs]
+
+    def _confirmed(self, faults: Explanation, witness: FailingCase, others: Sequence[FailingCase]) -> bool:
+        """Whether other cases bear out what explains one. Of tens of thousands of pairs some explain a case by chance:
+        two faults that no case shows alone must explain most of those that show both."""
+        if sum(d not in self.known[witness.op] and d not in self._rivals[witness.op] for d in faults) < 2:
+            return True
+        both = [w for w in _voters(witness, others)[: 2 * _VOTERS] if len(self._active(w, faults)) == len(faults)]
+        holding = sum(self._holds(w, faults) for w in both)
+        return holding >= 2 and 2 * holding >= len(both)
 
     def _chosen(
         self, choices: list[tuple[Explanation, Fit]], witness: FailingCase, others: Sequence[FailingCase]
@@ -368,10 +391,8 @@ class Search:
         which clearly more speaks, and then the simplest: the first one, as the tables have the plain ones first."""
         if len(choices) == 1:
             return choices[0][0]
-        voters = [w for w in others if w is not witness and w.op == witness.op]
-        voters.sort(key=lambda w: (len(w.topics ^ witness.topics), w.size, w.case))
         votes: Counter[Explanation] = Counter()
-        for voter in voters[:_VOTERS]:
+        for voter in _voters(witness, others)[:_VOTERS]:
             votes.update(choice for choice, _ in choices if self._holds(voter, choice))
         elsewhere = {d for known in self.known.values() for d in known}
         most = max(votes.values(), default=0)
@@ -396,14 +417,29 @@ class Search:
         return faults
 
 
+def _voters(witness: FailingCase, others: Iterable[FailingCase]) -> list[FailingCase]:
+    """The other cases of its operator, first those that are most alike."""
+    voters = [w for w in others if w is not witness and w.op == witness.op]
+    return sorted(voters, key=lambda w: (len(w.topics ^ witness.topics), w.size, w.case))
+
+
 def _groups(active: Explanation) -> Iterator[Explanation]:
     """What may explain a case of the faults that change it: all, as a target has its faults in every case; all but one,
     which shows under some condition only; and then some."""
-    yield active
+    yield from _alternatives(active)
     yield from itertools.combinations(active, len(active) - 1) if len(active) > 1 else ()
     for count in (1, 2, 3):
         if count < len(active) - 1 and (count < 3 or len(active) <= _AT_ONCE):
             yield from itertools.combinations(active, count)
+
+
+def _alternatives(known: Explanation) -> Iterator[Explanation]:
+    """Faults that are made together: of those that are one fault, made everywhere or in one place, the newest, as it
+    was found where the others did not do; and then each of the others."""
+    same: dict[str, list[Fault]] = {}
+    for fault in reversed(known):
+        same.setdefault(fault.id.partition("@")[0], []).append(fault)
+    return itertools.islice(itertools.product(*reversed(same.values())), _ALTERNATIVES)
 
 
 def _suspected(fault: Fault, op: str, patterns: Iterable[str]) -> bool:

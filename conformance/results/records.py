@@ -38,6 +38,7 @@ class Finding(TypedDict):
     statuses: list[str]
     verdict: str
     fault: str
+    foretold: Count
     conditions: str
     tried: bool
     tries: Count

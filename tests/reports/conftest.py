@@ -126,6 +126,7 @@ def finding(title: str, kind: str, clauses: list[str], cases: list[str], **field
         "operators": ["LSTM"],
         "statuses": [],
         "fault": "",
+        "foretold": 0,
         "what": title,
         "conditions": "",
         "tried": True,

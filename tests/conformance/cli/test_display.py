@@ -117,7 +117,7 @@ def test_what_nothing_explains_is_said_to_be_so() -> None:
     assert message.strip() == "Y is so wrong"
     assert command.strip() == f"onnxspec explain {spec.id}"
     explained = lines([(spec, WRONG, None, ("clip.ignored",))])[1]
-    assert explained.startswith("  NEW         clip: ignores clip")
+    assert explained.startswith("  NEW         clip: consistent with: ignores clip")
     assert "no known fault" not in explained
     crashed = lines([(spec, Judgement(Verdict.CRASHED, message="SIGABRT"), None, ())])[1]
     assert "no known fault" not in crashed  # nothing came back that a fault could explain

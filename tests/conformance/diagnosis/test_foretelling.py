@@ -8,7 +8,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.conformance.diagnosis.causes import explains
+from onnxspec.conformance.diagnosis.causes import explaining, explains
+from onnxspec.conformance.diagnosis.findings import titled
 from onnxspec.conformance.diagnosis.foretelling import Foretold, foretold, fresh_specs
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.stream import Tried
@@ -66,3 +67,39 @@ def test_what_fits_one_case_and_not_the_next_is_no_name() -> None:
         return {name: (0.9 * array + 0.01).astype(inputs["X"].dtype) for name, array in right.items()}
 
     assert _named(target, CaseSpec("RNN", 14)) is None
+
+
+def test_a_fault_that_only_looks_the_same_in_small_cases_is_told_apart() -> None:
+    """Initial_c alone is taken from the first direction: with nothing but initial_c, all initial states may be."""
+    fault = fault_named("initial-states.shared-directions@initial_c")
+    assert isinstance(fault, Fault)
+
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        return run_recurrent_fault(fault, node, inputs)
+
+    def run(probes: Sequence[SpecProbe]) -> Iterator[Tried]:
+        return (_one(probe, target) for probe in probes)
+
+    one = _one(SpecProbe(CaseSpec("LSTM", 14, direction="bidirectional", initial="c")), target)
+    thought = fault_named("initial-states.shared-directions")
+    name = foretold(one, run, explaining("standard"), first=thought)
+    assert name is not None
+    assert (name.fault.id, name.others, name.cases) == (fault.id, 0, 10)
+
+
+def test_a_fault_that_changes_nothing_explains_nothing_beside_another() -> None:
+    fault = fault_named("bias.ignored")
+    other = fault_named("clip.ignored")
+    assert isinstance(fault, Fault)
+    assert isinstance(other, Fault)
+    one = _one(SpecProbe(CaseSpec("GRU", 14, bias=True)), lambda node, inputs: run_recurrent_fault(fault, node, inputs))
+    explained_by = explaining("standard", [fault])
+    assert explained_by(fault, one)
+    assert not explained_by(other, one)
+
+
+def test_what_a_run_shows_is_a_name_only_once_it_foretold() -> None:
+    finding: Any = {"what": "Ignores clip", "fault": "clip.ignored", "foretold": 0, "expected": False, "kind": "wrong"}
+    assert titled(finding, "", tried=False) == "Consistent with: ignores clip"
+    assert titled({**finding, "foretold": 10}, "layout 1", tried=True) == "Ignores clip (with layout 1)"
+    assert titled({**finding, "expected": True}, "", tried=False) == "Ignores clip"
