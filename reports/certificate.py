@@ -230,13 +230,13 @@ def _remarks(statement: StatementRecord) -> Iterable[str]:
         yield f"{taken} models that the documents forbid were run instead of refused. That denies no level."
     if varying := sum(row.nondeterministic for row in rows):
         yield f"In {varying} cases repeated runs differ in some bits, each of them within its bounds."
-    told = [
+    choices = [
         f"{op}: {', '.join(f'{question} {answer}' for question, answer in answers.items())}"
         for op, answers in statement.interpretations.items()
         if answers
     ]
-    if told:
-        yield f"Where a document leaves something open, this runtime takes, for {'; '.join(told)}."
+    if choices:
+        yield f"Where a document leaves something open, this runtime takes, for {'; '.join(choices)}."
 
 
 def _environment(measured: MeasuredRecord) -> Iterable[tuple[str, str]]:

@@ -58,20 +58,6 @@ def explained(
 
 
 def _arithmetics(results: Sequence[Result], accuracy: str) -> dict[str, tuple[str, ...]]:
-<<<<<<< HEAD
-    """For each type the wider accuracy classes that results of a target tell of. Where no result of a type is right,
-    whatever devices compute it in may be what is hidden by other faults."""
-    by_type: dict[str, list[str]] = defaultdict(list)
-    right, wider = set(), dict[str, tuple[str, ...]]()
-    for result in results:
-        if result.verdict is Verdict.INACCURATE and result.accuracy and result.accuracy not in by_type[result.type]:
-            by_type[result.type].append(result.accuracy)
-        if result.verdict is Verdict.PASS:
-            right.add(result.type)
-        elif result.verdict in DIAGNOSED and result.type not in wider:
-            wider[result.type] = operator_of(result.op, result.domain).classes(accuracy, result.type).wider
-    return {type: tuple(by_type[type]) or (() if type in right else classes[-1:]) for type, classes in wider.items()}
-=======
     """For each type the wider accuracy classes that results of a target tell of: arithmetic does not change from case
     to case, so that at least as many results need one as pass without. Where no result of a type is right, whatever
     devices compute it in may be what other faults hide."""
@@ -90,7 +76,6 @@ def _arithmetics(results: Sequence[Result], accuracy: str) -> dict[str, tuple[st
         for type, others in wider.items()
         if type in needed or not right[type]
     }
->>>>>>> main
 
 
 def accepting(op: str, version: int, clause: str | None) -> tuple[str, ...]:

@@ -345,19 +345,14 @@ class Search:
             for d in faults_of(op, version, witness.type)
             if d not in self.known[op] and not d.accepts and not d.drifts and not (witness.slight and d.structural)
         ]
-<<<<<<< HEAD
-        on_topic = [d for d in fitting if d.clause(op) in witness.topics]
-        for candidates in (on_topic, [d for d in fitting if d not in on_topic]):
-=======
         # What is known may be another fault, which looks the same in simpler cases, or be made in fewer places.
         rivals = self._active(witness, dict.fromkeys((*known, *self._rivals[op])))
         narrow = [d for d in scoped_of(iter(rivals)) if op in d.operators]
         yield [(d,) for d in (*rivals, *narrow) if d not in known]
         for others in itertools.combinations(known, len(known) - 1) if len(known) > 1 else ():
             yield [(*others, d) for d in (*rivals, *narrow) if d not in known]
-        about = [d for d in fitting if d.clause(op) in witness.topics]
-        for candidates in (about, [d for d in fitting if d not in about]):
->>>>>>> main
+        on_topic = [d for d in fitting if d.clause(op) in witness.topics]
+        for candidates in (on_topic, [d for d in fitting if d not in on_topic]):
             yield [(d,) for d in candidates]
             for beside in together:
                 yield [(*beside, d) for d in candidates]

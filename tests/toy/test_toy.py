@@ -73,13 +73,8 @@ def test_it_is_listed_run_judged_diagnosed_and_reported(targets: Path, tmp_path:
         else:
             assert (row["verdict"], row["diagnosis"]) == ("wrong", ["leaky.start.one"])
             assert row["clause"] == "leaky.equations"
-<<<<<<< HEAD
     assert len(rows) == 10
-    assert "Starts from one" in (out / "report" / "index.html").read_text(encoding="utf-8")
-=======
-    assert len(found) == 10
     assert "starts from one" in (out / "report" / "index.html").read_text(encoding="utf-8")
->>>>>>> main
     shown = command("explain", ids[2], "--target", "wrong", "--targets-file", targets)
     assert "leaky.start.one: Starts from one." in shown
     assert "kept" in shown

@@ -9,8 +9,8 @@ from .packages import Files, mended, packed, verified
 
 
 def test_an_honest_package_is_borne_out(certified_files: Files, tmp_path: Path) -> None:
-    found = verified(mended(tmp_path / "p.zip", certified_files), nonce="17")
-    assert not found.differs, [check.differs for check in found.checks.values()]
+    outcome = verified(mended(tmp_path / "p.zip", certified_files), nonce="17")
+    assert not outcome.differs, [check.differs for check in outcome.checks.values()]
     with zipfile.ZipFile(tmp_path / "p.zip") as archive:
         names = archive.namelist()
     assert names == sorted(names)

@@ -246,9 +246,9 @@ def test_a_forgery_is_found_though_the_manifest_was_mended(name: str, certified_
     files = dict(certified_files)
     edit(files)
     assert files != certified_files
-    found = verified(mended(tmp_path / "p.zip", files))
-    assert found.differs
-    assert found.checks[check].count, {name: c.differs for name, c in found.checks.items() if c.count}
+    outcome = verified(mended(tmp_path / "p.zip", files))
+    assert outcome.differs
+    assert outcome.checks[check].count, {name: c.differs for name, c in outcome.checks.items() if c.count}
 
 
 def test_the_document_names_every_class_of_forgery_and_its_check() -> None:
@@ -275,15 +275,15 @@ def test_what_cannot_be_found_is_not_found(certified_run: Path, certified_files:
 
 def test_a_waiver_that_has_expired_is_told(certified_files: Files, tmp_path: Path) -> None:
     path = mended(tmp_path / "p.zip", certified_files)
-    found = verified(path, TODAY + datetime.timedelta(days=31))
-    assert found.differs
-    assert found.checks["waivers"].count == 1
+    outcome = verified(path, TODAY + datetime.timedelta(days=31))
+    assert outcome.differs
+    assert outcome.checks["waivers"].count == 1
     assert b"expires" in WAIVED
 
 
 def test_another_nonce_than_that_which_was_asked_for_is_told(certified_files: Files, tmp_path: Path) -> None:
-    found = verified(mended(tmp_path / "p.zip", certified_files), nonce="4711")
-    assert [name for name, check in found.checks.items() if check.count] == ["nonce"]
+    outcome = verified(mended(tmp_path / "p.zip", certified_files), nonce="4711")
+    assert [name for name, check in outcome.checks.items() if check.count] == ["nonce"]
 
 
 def test_without_mending_the_manifest_nothing_goes_unseen(certified_files: Files, tmp_path: Path) -> None:
@@ -291,8 +291,8 @@ def test_without_mending_the_manifest_nothing_goes_unseen(certified_files: Files
     with zipfile.ZipFile(path) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     files["certificate.html"] += b" "
-    found = verified(raw(tmp_path / "q.zip", files))
-    assert found.checks["files"].count == 1
+    outcome = verified(raw(tmp_path / "q.zip", files))
+    assert outcome.checks["files"].count == 1
 
 
 # The zip itself

@@ -268,8 +268,8 @@ def test_rounded_operands_are_inaccurate_by_name(operands: str, named: str, allo
     judgements = [judge_staged(c, rounding) for c in cases(every=13, type="float32")]
     # Where everything saturates hardly an element is off, and its bound is no measure of rounding.
     huge = [c.spec.data == "huge" for c in cases(every=13, type="float32")]
-    told = {j.verdict for j, saturates in zip(judgements, huge, strict=True) if not saturates}
-    assert told <= {Verdict.INACCURATE, *NOT_ACCUSED}
+    naming = {j.verdict for j, saturates in zip(judgements, huge, strict=True) if not saturates}
+    assert naming <= {Verdict.INACCURATE, *NOT_ACCUSED}
     inaccurate = [j for j in judgements if j.verdict is Verdict.INACCURATE]
     assert len(inaccurate) > len(judgements) / 2
     assert {j.accuracy for j in inaccurate} <= allowed
