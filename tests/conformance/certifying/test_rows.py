@@ -12,7 +12,7 @@ from msgspec import structs
 
 from onnxspec.cases import family_of, operator_versions
 from onnxspec.conformance.certifying.records import RowRecord, WaiverRecord
-from onnxspec.conformance.certifying.rows import rows_of, spec_of
+from onnxspec.conformance.certifying.rows import most_open, rows_of, spec_of
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import Probe
 from onnxspec.conformance.probes.selection import Selection, select_probes
@@ -95,6 +95,14 @@ def test_a_feature_without_a_case_that_says_something_is_not_shown() -> None:
 def test_too_many_open_elements_deny_a_level() -> None:
     vague = [replace(result, judged=5) for result in results()]
     assert row(vague).status == "none"
+
+
+def test_more_may_be_open_where_the_arithmetic_is_coarser() -> None:
+    shares = [most_open("standard", type) for type in ("float32", "float16", "bfloat16")]
+    assert shares == sorted(set(shares))
+    assert shares[-1] < 1
+    assert most_open("f16-storage", "float32") == most_open("standard", "float16")
+    assert most_open("standard", "float64") == most_open("standard", "float32")
 
 
 def test_two_answers_to_one_question_deny_every_level() -> None:
