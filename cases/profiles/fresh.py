@@ -13,7 +13,7 @@ from ..specs.spec import CaseSpec
 from .dense import Supported, dense_specs
 from .pool import pool_of
 
-__all__ = ["fresh_specs"]
+__all__ = ["fresh_specs", "fresh_stream"]
 
 _MOST_IN_VAIN = 5000
 """Draws after which no more is expected of what is left of an operator."""
@@ -27,7 +27,19 @@ def fresh_specs(
     types: Collection[str] = (),
     lacks: Collection[str] = (),
 ) -> tuple[CaseSpec, ...]:
-    """So many legal cases, dense with features, of each operator in turn; empty collections mean all.
+    """So many cases of :func:`fresh_stream`, which says what is drawn and what is raised."""
+    return tuple(itertools.islice(fresh_stream(seed, ops, versions, types, lacks), count))
+
+
+def fresh_stream(
+    seed: int | str,
+    ops: Collection[str] = (),
+    versions: Collection[int] = (),
+    types: Collection[str] = (),
+    lacks: Collection[str] = (),
+) -> Iterator[CaseSpec]:
+    """Legal cases without end, dense with features, of each operator in turn; empty collections mean all. It ends only
+    where nothing more is left.
 
     lacks
         Contexts (:mod:`..specs.contexts`) that no case has, by their ids: what the targets in question do not support.
@@ -40,7 +52,7 @@ def fresh_specs(
     if not drawn:
         raise ValueError("no operator has a version and a type of those that were asked for")
     turns = itertools.chain.from_iterable(itertools.zip_longest(*drawn))
-    return tuple(itertools.islice((spec for spec in turns if spec is not None), count))
+    return (spec for spec in turns if spec is not None)
 
 
 def _there(op: str, versions: Collection[int], types: Collection[str]) -> bool:

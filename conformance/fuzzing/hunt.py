@@ -2,7 +2,8 @@
 
 Several failures are found in one search: a failing case that meets the conditions of one that was found, and fails in
 the same way, is that one again; any other is shrunk by experiments on the target. Half of what is drawn lies near cases
-whose numbers were furthest off within their bounds.
+whose numbers were furthest off within their bounds; most of the rest is dense with features, as the cases of `run
+--random` are.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from random import Random
 
 from ...cases import CaseSpec
 from ...cases.portable import CaseTextError, case_from_json, case_text
+from ...cases.profiles.fresh import fresh_stream
 from ...reference import Fault, fault_named
 from ..border.strict_json import MalformedJson, parse
 from ..diagnosis.causes import explains, needs_in_words
@@ -33,6 +35,7 @@ __all__ = ["Failure", "Hunt", "Limits"]
 
 NEAR = 32
 _STEERED = 0.5
+_DENSE = 0.75  # of what is drawn anew: it shows more at a time, while what has few features or none is needed too
 _SHRINK_SECONDS = 30.0
 _EFFORT = 2000
 _PASSED_BY = frozenset({Verdict.NOT_RUN, Verdict.UNAVAILABLE})
@@ -112,6 +115,9 @@ class Hunt:
 
     def __post_init__(self) -> None:
         self._random = Random(self.seed)
+        ops, numbers = {op for op, _ in self.versions}, {version for _, version in self.versions}
+        stream = fresh_stream(self.seed, ops, numbers, self.types)
+        self._dense = (spec for spec in stream if (spec.op, spec.version) in set(self.versions))
         self._explainer = Explainer(self.target.accuracy, _EFFORT)
 
     @property
@@ -147,6 +153,8 @@ class Hunt:
             return drawn_illegal(self._random, self.versions, self.types)
         if self.near and self._random.random() < _STEERED:
             return altered(self._random, self._random.choice(self.near)[1], self.types)
+        if self._random.random() < _DENSE and (spec := next(self._dense, None)) is not None:
+            return spec
         return drawn(self._random, self.versions, self.types)
 
     def _tried(self, specs: Sequence[CaseSpec]) -> Iterator[Tried]:
@@ -207,10 +215,18 @@ class Hunt:
         first = one.probe.spec
         assert isinstance(first, CaseSpec)
         shrunk = Shrunk(one, (), 0, False)
-        if not first.illegal:
-            budget = Budget(min(_SHRINK_SECONDS, max(2.0, deadline - time.monotonic())))
-            shrunk = shrink(self.process, one, alike(one), self.target.accuracy, budget)
-        failure = Failure(shrunk.one, shrunk.needs, self._explainer.explain(shrunk.one), first, known, shrunk.complete)
+        try:
+            if not first.illegal:
+                budget = Budget(min(_SHRINK_SECONDS, max(2.0, deadline - time.monotonic())))
+                shrunk = shrink(self.process, one, alike(one), self.target.accuracy, budget)
+        except BaseException:
+            # An interruption, or a target that starts no more: what failed is kept as it was drawn.
+            self._keep(Failure(one, (), (), first, known, False))
+            raise
+        diagnosis = self._explainer.explain(shrunk.one)
+        self._keep(Failure(shrunk.one, shrunk.needs, diagnosis, first, known, shrunk.complete))
+
+    def _keep(self, failure: Failure) -> None:
         # Two cases may shrink to one and the same.
         if all(failure.spec != other.spec for other in self.failures):
             self.failures.append(failure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from onnxspec.cases import build_case
 from onnxspec.cases.portable import case_text, check_case
+from onnxspec.cases.profiles.fresh import fresh_stream
 from onnxspec.conformance.diagnosis import experiments
 from onnxspec.conformance.fuzzing import hunt as hunting
 from onnxspec.conformance.fuzzing.database import FORMAT, Database, DatabaseError, read_database, write_database
@@ -189,3 +191,37 @@ def test_a_file_that_is_no_database_of_this_target_is_answered_in_a_line(tmp_pat
         read_database(place, "onnxruntime")
     assert "\n" not in str(caught.value)
     assert place.read_text() == text
+
+
+def test_most_of_what_is_drawn_anew_is_dense_with_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    put(monkeypatch, conforming)
+    hunt = search(cases=1)
+    drawn_anew = [hunt._next() for _ in range(200)]
+    dense = set(itertools.islice(fresh_stream(1, ("LSTM",), (14,), ("float32",)), 200))
+    assert 40 < sum(spec in dense for spec in drawn_anew) < 200
+    assert {(spec.op, spec.version, spec.type) for spec in drawn_anew} == {("LSTM", 14, "float32")}
+
+
+def test_ctrl_c_while_a_case_is_made_small_loses_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The failure that is being shrunk is kept as it was drawn, those before it as they were shrunk."""
+    put(monkeypatch, twofold)
+    shrink, calls = hunting.shrink, []
+
+    def interrupted(*given: Any) -> Any:
+        calls.append(given)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return shrink(*given)
+
+    monkeypatch.setattr(hunting, "shrink", interrupted)
+    database = Database(FORMAT, "onnxruntime")
+    hunt = Hunt(parse_target("onnxruntime"), None, [("LSTM", 14)], ["float32"], 1, False, database)  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        hunt.run(Limits(cases=60))
+    small, drawn_only = hunt.failures
+    assert small.complete
+    assert not drawn_only.complete
+    assert drawn_only.spec == drawn_only.drawn
+    reports = write_failures(tmp_path, hunt, {"runtime": "a runtime", "version": "1.2.3"})
+    assert len(reports) == 2
+    assert [known.case for known in hunt.knowledge().found] == [case_text(f.spec) for f in hunt.failures]
