@@ -86,7 +86,7 @@ def zoo(kin: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Zoo:
     kind_of = {pick(1, wanted)[0]: kind for kind, wanted in KINDS.items()}
     assert len(kind_of) == len(KINDS)
     targets = [word for name in TARGETS for word in ("--target", f"backend:{name}")]
-    arguments = command_line("run", *targets, *naming(list(kind_of)), "--out", folder / "o")
+    arguments = command_line("run", *targets, *naming(list(kind_of)), "--no-shrink", "--out", folder / "o")
     done = subprocess.run(arguments, env=kin, capture_output=True, text=True, check=False, timeout=590)
     assert done.stderr == ""
     return Zoo(folder / "o", kind_of, done.returncode, done.stdout)
