@@ -51,7 +51,15 @@ class Told:
     @property
     def hits(self) -> list[tuple[Hit, Finding]]:
         """Whom it hits, with the finding, the first of several, that says more."""
-        return [(hit, self.findings[hit.problems[0]]) for hit in self.answer.hits]
+        return self._with_findings(self.answer.relied_on)
+
+    @property
+    def validation(self) -> list[tuple[Hit, Finding]]:
+        """Models that ran though they must be rejected, in the same way."""
+        return self._with_findings(self.answer.validation)
+
+    def _with_findings(self, hits: Sequence[Hit]) -> list[tuple[Hit, Finding]]:
+        return [(hit, self.findings[hit.problems[0]]) for hit in hits]
 
 
 def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
@@ -88,7 +96,7 @@ def _problem(finding: Finding, member: Member) -> Problem:
         member.operators,
         member.types,
         member.count,
-        finding.section == "known",
+        finding.known,
         member.why,
         member.smallest,
     )

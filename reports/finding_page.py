@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from .evidence import Exhibit
-from .findings import ASIDE, KNOWN, REFUSED, Finding
+from .findings import ASIDE, REFUSED, Finding
 
 FOLDER = "findings"
 MOST_PAGES = 200
@@ -72,7 +72,7 @@ def means(finding: Finding) -> str:
     meaning = finding.word.meaning
     if finding.section == REFUSED:
         return f"{meaning} A model with such a node cannot be run there as it is."
-    if finding.section == KNOWN:
+    if finding.known:
         return f"{meaning} It is listed among the known faults of this target, so it does not fail the run."
     return f"{meaning} No list of known faults names it, so it fails the run."
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ..conformance.judging.judgement import Verdict
 from ..conformance.results.answer import in_words
 from ..conformance.results.support import DECLINED
 from . import fields
@@ -17,8 +18,9 @@ from .results import Kind
 from .subject import Subject
 from .verdicts import Word, word
 
-NEW, KNOWN, ASIDE, REFUSED = "new", "known", "aside", "unsupported"
-"""The sections of the page. What fails no case, and a refusal, are no wrong results and stand apart."""
+NEW, KNOWN, VALIDATION, ASIDE, REFUSED = "new", "known", "validation", "aside", "unsupported"
+"""The sections of the page. An invalid model that ran, what fails no case, and a refusal are no wrong results and stand
+apart."""
 
 ASIDES = ("convention", "special-values", "mixed", "biased")
 """Kinds of findings that fail no case."""
@@ -103,7 +105,7 @@ class Member:
 class Finding:
     """What is said once of all targets that show it; their ``members`` are in the order of the page. ``fault`` is
     the id of the fault that it is, ``conditions`` under which it shows; both may be empty. ``tried`` is whether the
-    conditions were, by experiments on the target, or only seen."""
+    conditions were, by experiments on the target, or only seen; ``known`` whether a list of known failures names it."""
 
     number: int
     section: str
@@ -115,6 +117,7 @@ class Finding:
     conditions: str
     tried: bool
     members: tuple[Member, ...]
+    known: bool = False
 
     @property
     def word(self) -> Word:
@@ -164,12 +167,14 @@ def findings_of(subjects: Sequence[Subject]) -> list[Finding]:
             # Two findings of one target that are called alike stay two.
             seen[key] += 1
             grouped.setdefault((*key, seen[key]), []).append(member)
-    order = sorted(grouped, key=lambda key: (NEW, KNOWN, ASIDE, REFUSED).index(key[0]))
+    order = sorted(grouped, key=lambda key: (NEW, KNOWN, VALIDATION, ASIDE, REFUSED).index(key[0]))
     numbered = []
     for number, key in enumerate(order, 1):
-        section, title, kind, verdict, clauses, fault, conditions, tried, _ = key
+        section, title, kind, verdict, clauses, fault, conditions, tried, known, _ = key
         members = tuple(grouped[key])
-        numbered.append(Finding(number, section, title, kind, verdict, clauses, fault, conditions, tried, members))
+        numbered.append(
+            Finding(number, section, title, kind, verdict, clauses, fault, conditions, tried, members, known)
+        )
     return numbered
 
 
@@ -209,9 +214,20 @@ def _finding(
     clauses = tuple(_clause(name, known) for name in fields.texts(entry.get("clauses"), 40))
     fault = fields.text(entry.get("fault"), limit=200)
     conditions = fields.text(entry.get("conditions"), limit=400)
-    section = _section(kind, entry.get("expected") is True)
+    expected = entry.get("expected") is True
+    section = _section(kind, expected)
     tried = entry.get("tried") is True
-    key = (section, in_words(title, verdict, reason), kind, verdict, clauses, fault, conditions, tried)
+    key = (
+        section,
+        in_words(title, verdict, reason),
+        kind,
+        verdict,
+        clauses,
+        fault,
+        conditions,
+        tried,
+        expected and section in (KNOWN, VALIDATION),
+    )
     return key, Member(
         subject,
         fields.texts(entry.get("types")) or tuple(sorted({kind.type for kind in kinds})),
@@ -252,6 +268,8 @@ def _unnamed(subject: Subject, covered: set[int]) -> list[tuple[tuple[Any, ...],
 def _section(kind: str, expected: bool) -> str:
     if kind in DECLINED or kind in ASIDES:
         return REFUSED if kind in DECLINED else ASIDE
+    if kind == Verdict.NOT_REJECTED.value:
+        return VALIDATION
     return KNOWN if expected else NEW
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from . import fields
 from .answers import told_of
-from .findings import ASIDE, KNOWN, NEW, Finding, Member, findings_of
+from .findings import ASIDE, KNOWN, NEW, VALIDATION, Finding, Member, findings_of
 from .markdown import code, plain
 from .run import Run
 from .subject import Subject, subjects_of
@@ -49,7 +49,7 @@ class Entry:
 def entries_of(runs: Sequence[Run]) -> list[Entry]:
     """All findings of the runs that rest on a case, target by target; what is unsupported is no entry."""
     subjects = subjects_of(runs)
-    findings = [finding for finding in findings_of(subjects) if finding.section in (NEW, KNOWN, ASIDE)]
+    findings = [finding for finding in findings_of(subjects) if finding.section in (NEW, KNOWN, VALIDATION, ASIDE)]
     entries = [
         Entry(subject, finding, member)
         for subject in subjects

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from ..conformance.results.answer import Hit
 from .answers import Told, told_of
 from .comparison import HEADINGS, Changes, Comparison
 from .findings import findings_of
@@ -82,19 +83,9 @@ def _target(subject: Subject, told: Told) -> Iterator[str]:
     if answer.follows:
         yield f"- **Follows against the letter:** {plain(answer.follows)}"
     yield ""
-    if not answer.hits:
-        return
-    yield "It hits you if you rely on"
-    yield ""
-    for hit in answer.hits[:SHOWN]:
-        new = "" if hit.known else "**new**, "
-        why = f": {plain(hit.why)}" if hit.why else ""
-        cases = f"{hit.cases:,} case{'' if hit.cases == 1 else 's'}"
-        yield f"- {plain(hit.text)}{why} ({new}{cases}{f'; {plain(hit.where)}' if hit.where else ''})"
-    if len(answer.hits) > SHOWN:
-        yield f"- and {len(answer.hits) - SHOWN} more"
-    yield ""
-    new_ones = [(hit, finding) for hit, finding in told.hits if not hit.known]
+    yield from _hits("It hits you if you rely on", answer.relied_on)
+    yield from _hits("Input validation, of forbidden models that ran", answer.validation)
+    new_ones = [(hit, finding) for hit, finding in (*told.hits, *told.validation) if not hit.known]
     if new_ones:
         yield "What is new, as commands:"
         yield ""
@@ -105,6 +96,21 @@ def _target(subject: Subject, told: Told) -> Iterator[str]:
                 yield " ".join(member.repeat.split())
         yield "```"
         yield ""
+
+
+def _hits(title: str, hits: Sequence[Hit]) -> Iterator[str]:
+    if not hits:
+        return
+    yield title
+    yield ""
+    for hit in hits[:SHOWN]:
+        new = "" if hit.known else "**new**, "
+        why = f": {plain(hit.why)}" if hit.why else ""
+        cases = f"{hit.cases:,} case{'' if hit.cases == 1 else 's'}"
+        yield f"- {plain(hit.text)}{why} ({new}{cases}{f'; {plain(hit.where)}' if hit.where else ''})"
+    if len(hits) > SHOWN:
+        yield f"- and {len(hits) - SHOWN} more"
+    yield ""
 
 
 def difference_markdown(comparison: Comparison) -> str:

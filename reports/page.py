@@ -34,7 +34,7 @@ from .finding_page import (
     times_words,
     write_pages,
 )
-from .findings import ASIDE, KNOWN, NEW, REFUSED, Finding, findings_of
+from .findings import ASIDE, KNOWN, NEW, REFUSED, VALIDATION, Finding, findings_of
 from .markdown import versions_of
 from .matrix import matrix
 from .payload import payload
@@ -247,6 +247,12 @@ STATUS = {
 SECTIONS = (
     (NEW, "New", "Not in the expected-failure file: these decide that the run fails."),
     (KNOWN, "Known", "Listed, each with its reason, in the target's expected-failure file; they do not fail the run."),
+    (
+        VALIDATION,
+        "Input validation",
+        "Models that the document forbids and that ran all the same: whoever has legal models is not hit by these. "
+        "Those that no list names fail the run; run --no-illegal leaves such models out.",
+    ),
     (
         ASIDE,
         "Worth knowing",

@@ -234,6 +234,8 @@ def _trial(derivation: Derivation, profile: str, nonce: str, provider: str) -> l
         reasons.append("there is no block of fresh cases: run it with --nonce")
     if derivation.plan.selection.cases:
         reasons.append("the run was narrowed to single cases")
+    if derivation.plan.selection.legal:
+        reasons.append("forbidden models were left out: run it without --no-illegal")
     there = {result.case for result in derivation.results if result.verdict not in UNTRIED}
     if missing := len(derivation.probes.keys() - there):
         reasons.append(f"{missing} of {len(derivation.probes)} cases were not run")

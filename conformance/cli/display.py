@@ -34,6 +34,7 @@ __all__ = ["RunDisplay", "answer_on", "cases_counted", "could_not_start", "summa
 _COLOURS = {Verdict.PASS: "green", Verdict.UNSUPPORTED: "yellow", Verdict.FALLBACK: "yellow"}
 _MARGIN = 14
 _NAMED = 200  # characters of a name or a version
+VALIDATION = "Input validation, of models that the document forbids and that ran (--no-illegal leaves them out):"
 _LEGIBLE = 30  # characters of a message below which it says nothing
 
 
@@ -116,7 +117,8 @@ def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:
         if any(result.verdict is not Verdict.UNAVAILABLE for result in target.results):
             answer = answer_on(target, run)
             if only_new:
-                _hits(target, [hit for hit in answer.hits if not hit.known], console)
+                _hits(target, [hit for hit in answer.relied_on if not hit.known], console)
+                _validation(target, [hit for hit in answer.validation if not hit.known], console)
             else:
                 for line in answer_lines(answer):
                     _entry(console, Text(""), [line], indent=2)
@@ -194,7 +196,7 @@ def answer_lines(answer: Answer) -> Iterator[Text]:
         yield Text(f"Shown: {answer.shown}")
     if answer.follows:
         yield Text(f"Follows against the letter: {answer.follows}")
-    if answer.hits:
+    if answer.relied_on:
         yield Text("It hits you if you rely on:")
 
 
@@ -216,8 +218,15 @@ def _hits(target: TargetRun, hits: Iterable[Hit], console: Console) -> None:
         _entry(console, label, lines, "" if hit.known else first["repeat"])
 
 
+def _validation(target: TargetRun, hits: Sequence[Hit], console: Console) -> None:
+    if hits:
+        _entry(console, Text(""), [Text(VALIDATION)], indent=2)
+        _hits(target, hits, console)
+
+
 def _findings(target: TargetRun, answer: Answer, console: Console) -> None:
-    _hits(target, answer.hits, console)
+    _hits(target, answer.relied_on, console)
+    _validation(target, answer.validation, console)
     for finding in target.findings:
         if finding["kind"] in _NO_FAILURE:
             lines = [_headline(finding["title"], [finding]), *([Text(m, "dim")] if (m := finding["message"]) else [])]

@@ -154,6 +154,9 @@ def run(
         Optional[Path],  # noqa: UP045
         typer.Option("--within", metavar="RUN", help="With --random: only what the targets of that run support."),
     ] = None,
+    illegal: Annotated[
+        bool, typer.Option("--illegal/--no-illegal", help="Whether to run models that the document forbids, too.")
+    ] = True,
     shrink: Annotated[
         bool, typer.Option("--shrink/--no-shrink", help="Ask the target for the smallest case of every failure.")
     ] = True,
@@ -228,6 +231,7 @@ def run(
                 fail("--nonce adds fresh cases to a profile: leave out --random, --case, --cases and --model")
             profile, record = nonce_profile_name(profile, nonce), True
         chosen = selection_of(profile, op, since_version, type, case)
+        chosen = replace(chosen, legal=not illegal)
         targets = targets_of(target or ["onnxruntime"], targets_file, optimize, wrap)
         if random is not None:
             chosen = replace(chosen, lacks=lacks_of(targets, within))

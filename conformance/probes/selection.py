@@ -42,6 +42,8 @@ class Selection:
         Folders of test-case directories, which are run in place of a profile.
     lacks
         Contexts that no fresh case has, by their ids.
+    legal
+        Whether models that the document forbids are left out.
     """
 
     profile: str = "core"
@@ -52,6 +54,7 @@ class Selection:
     directories: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+    legal: bool = False
 
     @property
     def narrowed(self) -> str:
@@ -85,6 +88,8 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
 
     Raises UnknownName for anything that does not exist or leaves nothing.
     """
+    if selection.legal:
+        return _legal(select_probes(replace(selection, legal=False), about))
     profile_name, nonce = split_nonce(selection.profile)
     if nonce:
         pinned = select_probes(replace(selection, profile=profile_name), about)
@@ -104,6 +109,14 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
         if named or not given:
             listed = [*map(SpecProbe, select(replace(selection, cases=named), about))]
         return _each_once([*listed, *given]) if given else listed
+
+
+def _legal(probes: Sequence[Probe]) -> list[Probe]:
+    """Those that the document does not forbid. Raises CaseError where there are none: a run of nothing would pass."""
+    kept = [probe for probe in probes if "illegal" not in probe.features]
+    if not kept:
+        raise CaseError("the document forbids every case that was chosen, and forbidden models were to be left out")
+    return kept
 
 
 def _each_once(probes: Sequence[Probe]) -> list[Probe]:
@@ -212,6 +225,8 @@ def _of_opset(opset: int, ops: Sequence[str]) -> str:
 def narrow(selection: Selection, probes: Sequence[Probe], among: str = " among the directories") -> list[Probe]:
     """Those of some probes that operators, versions, types and case patterns leave. Raises UnknownName for a name that
     none of them has; `among` says in words what they are."""
+    if selection.legal:
+        return _legal(narrow(replace(selection, legal=False), probes, among))
     axes: tuple[tuple[str, Sequence[object], Callable[[Probe], object]], ...] = (
         ("operator", selection.ops, lambda p: p.op),
         ("operator version", selection.versions, lambda p: p.version),

@@ -28,7 +28,8 @@ class Hit:
     """Whom a finding hits, and how: who relies on ``on``, which is empty where nobody knows.
 
     ``why`` explains it where only its list of known failures does; ``where`` has the operators and types that show it,
-    ``problems`` the places of its findings among those given.
+    ``problems`` the places of its findings among those given. ``forbidden`` is whether it is about models that the
+    document forbids: who has legal ones is not hit by it.
     """
 
     on: str
@@ -38,6 +39,7 @@ class Hit:
     known: bool
     cases: int
     problems: tuple[int, ...]
+    forbidden: bool = False
 
     @property
     def text(self) -> str:
@@ -63,6 +65,16 @@ class Answer:
     coverage: str = ""
     follows: str = ""
     shown: str = ""
+
+    @property
+    def relied_on(self) -> tuple[Hit, ...]:
+        """Those who are hit with models that are legal."""
+        return tuple(hit for hit in self.hits if not hit.forbidden)
+
+    @property
+    def validation(self) -> tuple[Hit, ...]:
+        """What runs though it must be rejected, which stands apart: nothing is computed wrongly there."""
+        return tuple(hit for hit in self.hits if hit.forbidden)
 
     @property
     def supported(self) -> str:
@@ -144,7 +156,7 @@ def _hits(problems: Sequence[Problem]) -> Iterator[Hit]:
     taken = [k for k in failing if problems[k].kind == _FORBIDDEN and problems[k].expected]
     # Who deploys a model asks what becomes of it; that an invalid one runs is asked last.
     order = {k: (problems[k].expected, problems[k].kind == _FORBIDDEN, -problems[k].cases) for k in failing}
-    alike: dict[tuple[str, str, str, bool], list[int]] = {}
+    alike: dict[tuple[str, str, str, bool, bool], list[int]] = {}
     for k in sorted(failing, key=lambda k: order[k]):
         problem = problems[k]
         if k not in taken:
@@ -152,16 +164,15 @@ def _hits(problems: Sequence[Problem]) -> Iterator[Hit]:
             what, why = _bare(problem), "" if on else problem.why
             if not on and not why and problem.verdict in _UNTOLD:
                 what = f"{what}, and nothing is known that only these cases have; the smallest is {problem.smallest}"
-            alike.setdefault((on, what, why, problem.expected), []).append(k)
-    for (on, what, why, expected), places in alike.items():
+            alike.setdefault((on, what, why, problem.expected, problem.kind == _FORBIDDEN), []).append(k)
+    for (on, what, why, expected, forbidden), places in alike.items():
         members = [problems[k] for k in places]
-        yield Hit(on, what, why, _where(*members), expected, sum(p.cases for p in members), tuple(places))
+        yield Hit(on, what, why, _where(*members), expected, sum(p.cases for p in members), tuple(places), forbidden)
     if taken:
         cases = sum(problems[k].cases for k in taken)
         what = f"{cases:,} of them ran"
-        yield Hit(
-            "invalid models being rejected", what, "", _where(*(problems[k] for k in taken)), True, cases, tuple(taken)
-        )
+        where = _where(*(problems[k] for k in taken))
+        yield Hit("invalid models being rejected", what, "", where, True, cases, tuple(taken), True)
 
 
 _UNTOLD = (Verdict.CRASHED.value, Verdict.TIMED_OUT.value)

@@ -205,10 +205,12 @@ class _SelectionAlways(TypedDict):
 
 
 class SelectionRecord(_SelectionAlways, total=False):
-    """What a profile was narrowed to; empty lists mean all. ``lacks`` has the contexts that no fresh case has."""
+    """What a profile was narrowed to; empty lists mean all. ``lacks`` has the contexts that no fresh case has,
+    ``legal`` is true where forbidden models were left out."""
 
     directories: list[str]
     lacks: list[str]
+    legal: bool
 
 
 class EnvironmentRecord(TypedDict):

@@ -38,6 +38,8 @@ def description_of(run: Run) -> RunRecord:
         narrowed["directories"] = list(selection.directories)
     if selection.lacks:
         narrowed["lacks"] = sorted(set(selection.lacks))
+    if selection.legal:
+        narrowed["legal"] = True
     record: RunRecord = {
         "schema": SCHEMA,
         "onnxspec": version_of("onnxspec") or "",

@@ -147,6 +147,8 @@ def _compare(first: _Part, other: _Part) -> None:
         raise MergeError(f"{where} are about other test-case directories")
     if first.info["selection"].get("lacks") != other.info["selection"].get("lacks"):
         raise MergeError(f"{where} have fresh cases of other parts of what there is")
+    if first.info["selection"].get("legal") != other.info["selection"].get("legal"):
+        raise MergeError(f"one of {where} was run with --no-illegal: run both alike")
     for name in first.targets.keys() & other.targets.keys():
         targets = first.targets[name], other.targets[name]
         for key in SAME_TARGET:
@@ -183,7 +185,9 @@ def _plan(parts: Sequence[_Part], command: Sequence[str]) -> Plan:
     )
     names = dict.fromkeys(name for part in parts for name in part.targets)
     targets = tuple(_target(_entry(parts, name)) for name in names)
-    whole = Selection(info["profile"], ops, versions, types, cases, chosen[0].directories, chosen[0].lacks)
+    whole = Selection(
+        info["profile"], ops, versions, types, cases, chosen[0].directories, chosen[0].lacks, legal=chosen[0].legal
+    )
     digest = ""
     try:
         if whole.directories:
@@ -219,6 +223,7 @@ def _selection(part: _Part) -> Selection:
         tuple(given["case"]),
         tuple(given.get("directories", ())),
         tuple(given.get("lacks", ())),
+        legal=given.get("legal", False),
     )
 
 

@@ -99,11 +99,13 @@ def test_what_fails_no_case_stands_apart_and_fails_no_run(tmp_path: Path) -> Non
     run = run_with(tmp_path / "run", rows, findings)
     page, _ = report(tmp_path / "report", run)
     order = [attrs["id"] for attrs in page.all("h3") if str(attrs.get("id")).startswith("findings-")]
-    assert order == ["findings-new", "findings-aside", "findings-unsupported"]
+    assert order == ["findings-validation", "findings-aside", "findings-unsupported"]
     assert [word in page.text(f"finding-{n}") for n, word in enumerate(("mixed", "biased", "convention"), 2)] == [
         True
     ] * 3
     assert "Not: float64" in page.text("answer")
+    assert "Input validation: forbidden models that ran" in page.text("answer")
+    assert "It hits you" not in page.text("answer")
     accepted, mixed, biased, convention, refused = pages(tmp_path / "second", run)
     assert "so it fails the run" in accepted.text("answer")
     for aside in (mixed, biased, convention):

@@ -136,3 +136,23 @@ def test_every_verdict_is_counted() -> None:
     lines([(spec, Judgement(verdict), None, ()) for spec, verdict in zip(SPECS, Verdict, strict=False)], stream)
     counts = " ".join(stream.getvalue().partition("Conforms")[0].split())
     assert all(f"1 {verdict.value}" in counts for verdict in Verdict)
+
+
+def test_forbidden_models_that_ran_have_a_section_of_their_own() -> None:
+    spec = next(s for s in profile("core", "LSTM", 14) if s.illegal and s.type == "float32")
+    ran = Judgement(Verdict.NOT_REJECTED, "load", message="ran, and must be refused", clause="lstm.clip")
+    target = TargetRun(parse_target("onnxruntime"))
+    for each, judgement in ((SPECS[0], WRONG), (spec, ran)):
+        target.results.append(result_of(SpecProbe(each), "onnxruntime", judgement, 0.0, None, "onnxspec explain it"))
+    probes = {each.id: SpecProbe(each) for each in (SPECS[0], spec)}
+    target.findings = findings_of(target.results, probes)
+    run = Run(
+        Plan(Selection(), tuple(probes.values()), (target.target,)), Path("run"), datetime.now(timezone.utc), [target]
+    )
+    for only_new in (False, True):
+        stream = io.StringIO()
+        summarize(run, Console(file=stream, width=60, highlight=False, color_system=None), only_new=only_new)
+        before, after = stream.getvalue().split("  Input validation, ")
+        assert before.count("NEW") == after.count("NEW") == 1
+        assert "wrong values" in before.lower()
+        assert "the document forbids" in after

@@ -175,6 +175,11 @@ def test_new_hits_come_first_and_known_invalid_models_are_one() -> None:
         ("Known", (1,)),
         ("invalid models being rejected: 8 of them ran", (0, 3)),
     ]
+    assert answer.relied_on == answer.hits[:2]
+    assert answer.validation == answer.hits[2:]
+    fresh = answer_of((), (taken._replace(expected=False),))
+    assert fresh.relied_on == ()
+    assert [hit.known for hit in fresh.validation] == [False]
 
 
 def test_a_known_fault_is_told_by_what_it_is_about_and_said_once() -> None:
