@@ -53,12 +53,10 @@ def certify(
     context: typer.Context,
     runs: Annotated[
         Optional[list[Path]],  # noqa: UP045
-        typer.Argument(
-            metavar="[RUN...]", help="Folders that 'onnxspec run --nonce' has written: a run, or its shards."
-        ),
+        typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run --nonce' has written: a run, or its shards."),
     ] = None,
-    product: Annotated[str, typer.Option("--product", metavar="TEXT", help="What is certified; required.")] = "",
-    vendor: Annotated[str, typer.Option("--vendor", metavar="TEXT", help="Who certifies it; required.")] = "",
+    product: Annotated[str, typer.Option("--product", metavar="PRODUCT", help="What is certified; required.")] = "",
+    vendor: Annotated[str, typer.Option("--vendor", metavar="VENDOR", help="Who certifies it; required.")] = "",
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--out", "-o", metavar="PKG.zip", help="The package; required."),
@@ -194,7 +192,7 @@ def _summary(content: bytes) -> StatementRecord:
 
 @app.command(name="verify")
 def verify_package(
-    package: Annotated[Path, typer.Argument(metavar="PKG.zip", help="What 'onnxspec certify' has written.")],
+    package: Annotated[Path, typer.Argument(metavar="PACKAGE", help="What 'onnxspec certify' has written.")],
     since: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--since", metavar="OLD.zip", help="Also say what has changed since an earlier package."),

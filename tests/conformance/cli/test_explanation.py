@@ -326,7 +326,7 @@ def test_the_accuracy_class_sets_the_radius() -> None:
     def radius(accuracy: str) -> float:
         file = io.StringIO()
         explain(SpecProbe(case.spec), [outcome], Judgement(Verdict.PASS), Console(file=file, width=150), accuracy)
-        return float(_tables(file.getvalue())[0][2].split()[-3])
+        return float(_tables(file.getvalue())[0][2].split()[9])  # step, seven numbers, must be, within
 
     assert radius("flushing") > radius("standard")
     with pytest.raises(ValueError, match="no accuracy class 'lax'"):
@@ -337,5 +337,5 @@ def test_the_accuracy_class_sets_the_radius() -> None:
 def test_every_smoke_case_can_be_explained(version: int) -> None:
     for spec in profile("smoke", "LSTM", version):
         text = _explained(spec, _conforming)
-        assert "\npass" in text, spec.id
+        assert re.search(r"\n(pass|inconclusive)", text), spec.id
         assert len(text.splitlines()) < 160, spec.id

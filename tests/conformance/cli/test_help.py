@@ -54,7 +54,7 @@ from onnxspec.conformance.cli import start
 sys.argv[1:] = ["--help"]
 sys.exit = print
 start.main()
-print({"numpy", "onnx", "rich"} & set(sys.modules))"""
+print({"numpy", "onnx"} & set(sys.modules))"""
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

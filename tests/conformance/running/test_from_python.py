@@ -22,7 +22,7 @@ from onnxspec.conformance.targets.target import TargetError
 from onnxspec.conformance.workers.process import TargetUnavailable
 from onnxspec.reference import evaluate
 
-from ..miniatures import read_results
+from ..miniatures import needs_cell_output, read_results
 
 NOTEBOOK = Path(__file__).parents[3] / "examples" / "notebook.ipynb"
 RAGGED = CaseSpec("RNN", 14, T=4, N=3, H=3, lengths="ragged", outputs=("Y", "Y_h"))
@@ -55,6 +55,7 @@ def test_a_folder_is_written_where_one_is_asked_for(tmp_path: Path) -> None:
         run("onnxruntime", case=PLAIN, out=tmp_path / "o")
 
 
+@needs_cell_output
 def test_a_function_is_a_target_and_its_fault_has_a_name() -> None:
     outcome = run(by_onnx, case=[PLAIN, RAGGED])
     assert [(r.case, r.verdict) for r in outcome.results] == [(PLAIN.id, Verdict.PASS), (RAGGED.id, Verdict.WRONG)]
@@ -101,6 +102,7 @@ def test_the_version_is_that_of_the_package() -> None:
     assert onnxspec.conformance.__version__ == version("onnxspec")
 
 
+@needs_cell_output
 def test_the_notebook_runs() -> None:
     book = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
     names: dict[str, Any] = {}
