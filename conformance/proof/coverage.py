@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -52,16 +53,30 @@ class Shares:
 
 @dataclass(frozen=True)
 class _Shown:
-    """What a case shows, by places: the parts, and the contexts that it has, as a whole and in each direction."""
+    """What a case shows: the places of its parts as a whole and in each direction, and which pairs of contexts it has.
+
+    whole, together
+        Parts of the case as a whole, and (pairs of contexts,) about no direction that it has.
+    halves
+        For each direction parts, and (pairs of contexts,) about a direction that it has.
+    pairs
+        (parts, contexts): which faults of one context it shows.
+    """
 
     whole: NDArray[np.intp]
-    plain: NDArray[np.intp]
-    halves: tuple[tuple[NDArray[np.intp], NDArray[np.intp]], ...]
+    together: Mask
+    halves: tuple[tuple[NDArray[np.intp], Mask], ...]
+    pairs: Mask
 
 
 def _places(bits: int) -> NDArray[np.intp]:
     """The places of the bits that are set."""
     return np.array([k for k in range(bits.bit_length()) if bits >> k & 1], np.intp)
+
+
+def _both(held: Mask, pairs: tuple[NDArray[np.intp], NDArray[np.intp]]) -> Mask:
+    """(pairs,): of which pairs both contexts are held."""
+    return np.array(held[pairs[0]] & held[pairs[1]])
 
 
 class Cover:
@@ -75,57 +90,72 @@ class Cover:
         self.space = space_of(op)
         self.faults: Faults = faults_of(op, frozenset(without))
         self._pairs = np.zeros(self.faults.alone.shape, np.int32)
-        of_half = self.space.of_half
-        self._by_half = of_half[:, np.newaxis] | of_half
-        self._open = self.faults.together & ~self._by_half
-        self._open_half = self.faults.together & self._by_half
-        self._known: dict[int, _Shown] = {}
+        # Of the pairs of contexts those alone that some part can go wrong with, a column each: what a case has of them
+        # is one row of bits then, and whole rows are far cheaper to combine than cells picked one by one.
+        first, second = np.nonzero(self.faults.together.any(axis=0))
+        by_half = self.space.of_half[first] | self.space.of_half[second]
+        self._whole = first[~by_half], second[~by_half]
+        self._half = first[by_half], second[by_half]
+        self._open = self.faults.together[:, self._whole[0], self._whole[1]]
+        self._open_half = self.faults.together[:, self._half[0], self._half[1]]
+        self._known: dict[str, _Shown] = {}
+        self._shares: Shares | None = None
+
+    def copy(self) -> Cover:
+        """The same, that counts on by itself."""
+        other = copy(self)
+        other._pairs, other._open, other._open_half = self._pairs.copy(), self._open.copy(), self._open_half.copy()
+        return other
 
     @cached_property
     def _possible(self) -> tuple[int, int]:
         return int(self.faults.alone.sum()), int(self.faults.together.sum())
 
     def _shown(self, case: Pooled) -> _Shown:
-        key = id(case)
-        if key not in self._known:
-            held = [_places(bits) for bits in case.held]
-            plain = held[0][~self.space.of_half[held[0]]]
-            halves = tuple((_places(bits), own) for bits, own in zip(case.halves, held, strict=True))
-            self._known[key] = _Shown(_places(case.whole), plain, halves)
-        return self._known[key]
+        if case.place not in self._known:
+            self._known[case.place] = self._shown_by(case)
+        return self._known[case.place]
 
-    def _pairs_of(self, case: Pooled) -> Mask:
-        shown = self._shown(case)
+    def _shown_by(self, case: Pooled) -> _Shown:
+        of_half, whole = self.space.of_half, _places(case.whole)
+        held = np.zeros((len(case.held), len(of_half)), bool)
+        for row, bits in zip(held, case.held, strict=True):
+            row[_places(bits)] = True
+        plain = held[0] & ~of_half
+        parts = [_places(bits) for bits in case.halves]
         pairs = np.zeros(self._pairs.shape, bool)
-        pairs[np.ix_(shown.whole, shown.plain)] = True
-        for parts, contexts in shown.halves:
-            own = contexts[self.space.of_half[contexts]]
-            pairs[np.ix_(parts, own)] = True
-        return pairs & self.faults.alone
+        pairs[whole] |= plain
+        for own, contexts in zip(parts, held, strict=True):
+            pairs[own] |= contexts & of_half
+        halves = tuple((own, _both(row, self._half)) for own, row in zip(parts, held, strict=True))
+        return _Shown(whole, _both(plain, self._whole), halves, pairs & self.faults.alone)
 
     def add(self, case: Pooled) -> None:
         """Count a case that showed all that it can show: it ran, and passed."""
         shown = self._shown(case)
-        self._pairs += self._pairs_of(case)
-        self._open[np.ix_(shown.whole, shown.plain, shown.plain)] = False
-        for parts, contexts in shown.halves:
-            self._open_half[np.ix_(parts, contexts, contexts)] = False
+        self._pairs += shown.pairs
+        self._open[shown.whole] &= ~shown.together
+        for parts, together in shown.halves:
+            self._open_half[parts] &= ~together
+        self._shares = None
 
     @property
     def shares(self) -> Shares:
         """How much of what is possible is shown so far."""
-        pairs, triples = self._possible
-        left = int(self._open.sum()) + int(self._open_half.sum())
-        return Shares(
-            (int((self._pairs > 0).sum()), pairs), (int((self._pairs > 1).sum()), pairs), (triples - left, triples)
-        )
+        if self._shares is None:
+            pairs, triples = self._possible
+            left = int(np.count_nonzero(self._open)) + int(np.count_nonzero(self._open_half))
+            once, twice = (int(np.count_nonzero(self._pairs > times)) for times in (0, 1))
+            self._shares = Shares((once, pairs), (twice, pairs), (triples - left, triples))
+        return self._shares
 
     def worth(self, case: Pooled) -> float:
         """What a case would add."""
-        shown, pairs = self._shown(case), self._pairs_of(case)
-        adds = float(self._open[np.ix_(shown.whole, shown.plain, shown.plain)].sum())
-        adds += sum(float(self._open_half[np.ix_(parts, own, own)].sum()) for parts, own in shown.halves)
-        adds += _PAIR * int((pairs & (self._pairs == 0)).sum()) + _TWICE * int((pairs & (self._pairs == 1)).sum())
+        shown = self._shown(case)
+        adds = float(np.count_nonzero(self._open[shown.whole] & shown.together))
+        adds += sum(float(np.count_nonzero(self._open_half[parts] & both)) for parts, both in shown.halves)
+        before = self._pairs[shown.pairs]
+        adds += _PAIR * int(np.count_nonzero(before == 0)) + _TWICE * int(np.count_nonzero(before == 1))
         return adds
 
     def choose(self, pool: Sequence[Pooled], models: int, known: Iterable[tuple[str, int]] = ()) -> list[Pooled]:

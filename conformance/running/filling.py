@@ -12,7 +12,7 @@ list anywhere.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,7 @@ class Filling:
         self._ops = [op for op in counted_operators() if op in there]
         self._unfit: set[str] = set()
         self._rows: dict[str, tuple[Mask, frozenset[str], bool]] = {}
+        self._covers: dict[tuple[str, frozenset[tuple[int, ...]]], tuple[Cover, frozenset[str]]] = {}
 
     def next(self) -> tuple[Probe, ...]:
         """The cases that are to follow now, which the plan of the run has from now on; none where nothing is owed."""
@@ -129,7 +130,7 @@ class Filling:
             before = {case.model for case, _ in known.tried.values()}
             there = ~Lacking(known.without).hit(held) & ~(held & known.doubtful).any(axis=1)
             sure = [left[k] for k in np.flatnonzero(there).tolist()]
-            chosen = self._cover(op, known).choose(sure, models, before)
+            chosen = self._cover(op, known).copy().choose(sure, models, before)  # which counts what it chooses
         fit = [case for case in chosen if self._fits(case, known)]
         self._unfit |= {case.place for case in chosen if case not in fit}
         return fit if fit or not chosen else self._chosen(op)
@@ -159,12 +160,21 @@ class Filling:
             "reached": known.passes and after.reached,
         }
 
-    def _cover(self, op: str, known: _Known, among: Iterable[str] | None = None) -> Cover:
-        """What the cases that passed show; those of some places alone, where they are given."""
-        cover, places = Cover(op, known.without), None if among is None else set(among)
-        for place, (case, verdict) in known.tried.items():
-            if verdict is Verdict.PASS and (places is None or place in places):
+    def _cover(self, op: str, known: _Known, among: Collection[str] | None = None) -> Cover:
+        """What the cases that passed show; those of some places alone, where they are given. It is kept, and goes on
+        with what passed since: it is not to be changed."""
+        passed = {
+            place: case
+            for place, (case, verdict) in known.tried.items()
+            if verdict is Verdict.PASS and (among is None or place in among)
+        }
+        cover, counted = self._covers.get((op, known.without), (None, frozenset[str]()))
+        if cover is None or not counted <= passed.keys():
+            cover, counted = Cover(op, known.without), frozenset()
+        for place, case in passed.items():
+            if place not in counted:
                 cover.add(case)
+        self._covers[op, known.without] = cover, frozenset(passed)
         return cover
 
     def _known(self, op: str, *, final: bool = True) -> _Known:
