@@ -1,4 +1,4 @@
-"""Kernels of LSTM, GRU and RNN with known faults, as an adapter: what `benchmarks/naming.py` measures names by.
+"""Kernels of LSTM, GRU and RNN with known faults, as an adapter, to measure by hand what names are worth on them.
 
 One plain kernel in NumPy, and twelve that differ from it in one to three things, after mistakes that kernels of
 devices, converters and hand-vectorised code are known for. They were written, and what is wrong with each put down in

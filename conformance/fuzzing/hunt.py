@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from random import Random
 
@@ -20,9 +20,12 @@ from ...cases.portable import CaseTextError, case_from_json, case_text
 from ...cases.profiles.fresh import fresh_stream
 from ...reference import Fault, fault_named
 from ..border.strict_json import MalformedJson, parse
-from ..diagnosis.causes import explains, needs_in_words
+from ..diagnosis.causes import explaining, explains, needs_in_words
 from ..diagnosis.experiments import Budget, Need, Shrunk, alike, shrink
 from ..diagnosis.explainer import Explainer
+from ..diagnosis.failing_case import DIAGNOSED
+from ..diagnosis.findings import consistent
+from ..diagnosis.foretelling import foretold
 from ..judging.judgement import FAILING, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
@@ -37,6 +40,7 @@ NEAR = 32
 _STEERED = 0.5
 _DENSE = 0.75  # of what is drawn anew: it shows more at a time, while what has few features or none is needed too
 _SHRINK_SECONDS = 30.0
+_NAME_SECONDS = 15.0
 _EFFORT = 2000
 _PASSED_BY = frozenset({Verdict.NOT_RUN, Verdict.UNAVAILABLE})
 
@@ -57,6 +61,9 @@ class Failure:
         The case that showed it.
     known
         Whether the database had it.
+    foretold
+        Fresh cases in which the diagnosis, one fault, has said what the target returns. With none it is no more than
+        consistent with the case.
     """
 
     one: Tried
@@ -65,6 +72,7 @@ class Failure:
     drawn: CaseSpec
     known: bool
     complete: bool
+    foretold: int = 0
 
     @property
     def spec(self) -> CaseSpec:
@@ -78,7 +86,10 @@ class Failure:
         faults = [m.summary.rstrip(".") for m in map(fault_named, self.diagnosis) if m is not None]
         judgement = self.one.judgement
         reason = f" ({judgement.reason})" if judgement.reason else ""
-        what = "; ".join(faults) or f"{judgement.verdict.value}{reason}"
+        what = "; ".join(faults)
+        if what and not self.foretold:
+            what = f"{judgement.verdict.value}{reason}, {consistent(what)}"
+        what = what or f"{judgement.verdict.value}{reason}"
         words = [w for w in needs_in_words(self.needs) if w.casefold() not in what.casefold()]
         if self.spec.illegal:
             return f"does not reject an invalid model: {self.spec.illegal}"
@@ -136,7 +147,8 @@ class Hunt:
         while time.monotonic() < deadline and (limits.cases is None or self.done < limits.cases):
             count = self.batch if limits.cases is None else min(self.batch, limits.cases - self.done)
             batch = [self._next() for _ in range(count)]
-            for one in self._tried(batch):
+            # All of them first: experiments on the same process must not come between a job and its outcome.
+            for one in list(self._tried(batch)):
                 self._take(one, deadline)
                 observe(self)
                 if time.monotonic() >= deadline:
@@ -168,7 +180,7 @@ class Hunt:
         specs = {k.case: spec for k in self.database.found if (spec := _spec(k.case)) is not None}
         by_id = {spec.id: text for text, spec in specs.items()}
         titles = {known.case: known for known in self.database.found}
-        for one in self._tried(list(specs.values())):
+        for one in list(self._tried(list(specs.values()))):
             text = by_id[one.probe.id]
             if one.judgement.verdict in FAILING:
                 self._found(one, deadline, known=True)
@@ -189,7 +201,7 @@ class Hunt:
         self._pairs.update(combinations(traits, 2))
         self._triples.update(combinations(traits, 3))
         if verdict in FAILING:
-            if not any(self._same(failure, one, spec) for failure in self.failures):
+            if not (any(self._same(failure, one, spec) for failure in self.failures) or self._several(one, spec)):
                 self._found(one, deadline, known=False)
         elif verdict is Verdict.PASS and one.judgement.judged:
             self._remember(one.judgement.worst, spec)
@@ -210,21 +222,48 @@ class Hunt:
             return explains(faults, self.target.accuracy)(one)
         return alike(failure.one)(one)
 
+    def _several(self, one: Tried, spec: CaseSpec) -> bool:
+        """Whether faults that were found before, together, explain a failing case that shows several of them."""
+        ids = dict.fromkeys(id for f in self.failures if f.spec.op == spec.op and f.foretold for id in f.diagnosis)
+        faults = [m for m in map(fault_named, ids) if isinstance(m, Fault) and m.applies(spec.op, spec.version)]
+        if len(faults) < 2 or spec.illegal or one.judgement.verdict is not Verdict.WRONG:
+            return False
+        return explains(faults, self.target.accuracy)(one)
+
     def _found(self, one: Tried, deadline: float, known: bool) -> None:
         assert isinstance(one.probe, SpecProbe)
         first = one.probe.spec
         assert isinstance(first, CaseSpec)
         shrunk = Shrunk(one, (), 0, False)
+        failure = Failure(one, (), (), first, known, False)
         try:
             if not first.illegal:
                 budget = Budget(min(_SHRINK_SECONDS, max(2.0, deadline - time.monotonic())))
                 shrunk = shrink(self.process, one, alike(one), self.target.accuracy, budget)
-        except BaseException:
-            # An interruption, or a target that starts no more: what failed is kept as it was drawn.
-            self._keep(Failure(one, (), (), first, known, False))
-            raise
+                failure = replace(failure, one=shrunk.one, needs=shrunk.needs, complete=shrunk.complete)
+            diagnosis, cases = self._named(shrunk, deadline)
+            failure = replace(failure, diagnosis=diagnosis, foretold=cases)
+        finally:
+            # After an interruption too, or where the target starts no more: with what is known of it until then.
+            self._keep(failure)
+
+    def _named(self, shrunk: Shrunk, deadline: float) -> tuple[tuple[str, ...], int]:
+        """What explains a smallest case, and in how many fresh cases it has foretold what the target returns."""
         diagnosis = self._explainer.explain(shrunk.one)
-        self._keep(Failure(shrunk.one, shrunk.needs, diagnosis, first, known, shrunk.complete))
+        if shrunk.one.judgement.verdict not in DIAGNOSED or not shrunk.complete or len(diagnosis) > 1:
+            return diagnosis, 0
+        thought = fault_named(diagnosis[0]) if diagnosis else None
+        budget = Budget(min(_NAME_SECONDS, max(2.0, deadline - time.monotonic())))
+        name = foretold(
+            shrunk.one,
+            lambda probes: tried(self.process, probes, self.target.accuracy),
+            explaining(self.target.accuracy),
+            lambda: budget.left <= 0,
+            thought if isinstance(thought, Fault) else None,
+        )
+        if name is None or name.others:
+            return diagnosis, 0  # what others foretell as well is one of several
+        return (name.fault.id,), name.cases
 
     def _keep(self, failure: Failure) -> None:
         # Two cases may shrink to one and the same.

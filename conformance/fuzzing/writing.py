@@ -78,7 +78,9 @@ def bug_report(failure: Failure, hunt: Hunt, description: dict[str, Any], place:
         instead = ", ".join(map(str, need.instead))
         lines.append(f"- It takes {need.field} = {need.value}: with {instead} it is gone (tried on the runtime).")
     known = [m for m in map(fault_named, failure.diagnosis) if m is not None]
-    lines += [f"- The numbers are those of a kernel that {_small(m.summary)}" for m in known]
+    foretold = f" (that foretold {failure.foretold} fresh cases)" if failure.foretold else ""
+    those = "those of" if foretold else "consistent with"
+    lines += [f"- The numbers are {those} a kernel that {_small(m.summary).rstrip('.')}{foretold}." for m in known]
     if failure.needs or known:
         lines.append("")
     lines += ["```", node_text(prepared), "```", ""]

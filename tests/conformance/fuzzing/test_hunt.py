@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -225,3 +226,39 @@ def test_ctrl_c_while_a_case_is_made_small_loses_nothing(monkeypatch: pytest.Mon
     reports = write_failures(tmp_path, hunt, {"runtime": "a runtime", "version": "1.2.3"})
     assert len(reports) == 2
     assert [known.case for known in hunt.knowledge().found] == [case_text(f.spec) for f in hunt.failures]
+
+
+def clipless(node: Node, inputs: Arrays) -> Arrays:
+    """Does not look at clip."""
+    left = {name: value for name, value in node.attributes.items() if name != "clip"}
+    return conforming(replace(node, attributes=left), inputs)
+
+
+def test_a_name_has_foretold_fresh_cases_or_is_no_more_than_consistent(monkeypatch: pytest.MonkeyPatch) -> None:
+    put(monkeypatch, clipless)
+    (failure,) = search(cases=24).failures
+    assert failure.diagnosis == ("clip.ignored",)
+    assert failure.foretold >= 5
+    assert failure.title.startswith("LSTM: ")
+    assert "consistent with" not in failure.title
+    assert "wrong (value), consistent with: " in replace(failure, foretold=0).title
+
+
+def test_experiments_do_not_come_between_a_job_and_its_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process works for both: a stream that another one interrupts waits for reports that the other has taken."""
+    put(monkeypatch, twofold)
+    streamed, under_way = hunting.tried, []
+
+    def alone(process: Any, probes: Sequence[Probe], accuracy: str) -> Iterator[Tried]:
+        assert not under_way
+        under_way.append(probes)
+        try:
+            yield from streamed(process, probes, accuracy)
+        finally:
+            under_way.clear()
+
+    for module in (experiments, hunting):
+        monkeypatch.setattr(module, "tried", alone)
+    hunt = search(cases=40)
+    assert len(hunt.failures) == 2
+    search(hunt.knowledge(), cases=1)
