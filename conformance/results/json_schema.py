@@ -7,6 +7,7 @@ Run as a module it writes them into a folder, as they are published in docs/sche
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Mapping
@@ -37,9 +38,19 @@ def json_schemas() -> dict[str, dict[str, Any]]:
 def schemas_of(kinds: Mapping[str, tuple[str, Any]], form: int) -> dict[str, dict[str, Any]]:
     """File name to schema, from file name to what the file is about, and its type."""
     return {
-        name: {"$schema": _DIALECT, "title": f"{title} (form {form})", **msgspec.json.schema(kind)}
+        name: {"$schema": _DIALECT, "title": f"{title} (form {form})", **_in_lines(msgspec.json.schema(kind))}
         for name, (title, kind) in kinds.items()
     }
+
+
+def _in_lines(schema: Any) -> Any:
+    """The schema with descriptions as they are read: up to Python 3.12 docstrings are indented as their source is."""
+    if isinstance(schema, dict):
+        return {
+            key: inspect.cleandoc(value) if key == "description" and isinstance(value, str) else _in_lines(value)
+            for key, value in schema.items()
+        }
+    return [_in_lines(value) for value in schema] if isinstance(schema, list) else schema
 
 
 def write_json_schemas(folder: Path, schemas: Mapping[str, Any]) -> None:
