@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import os
 import sys
@@ -13,8 +12,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemBytecodeCache, FunctionLoader, StrictUndefined, Template
-from jinja2.bccache import Bucket
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from . import fields
@@ -178,29 +176,10 @@ def _by_fault(findings: Sequence[Finding]) -> dict[tuple[int, str], Finding]:
     return {(subject.number, f.fault): f for f in findings if f.fault for subject in f.subjects}
 
 
-class _Compiled(FileSystemBytecodeCache):
-    """Compiled templates, kept from one command to the next where jinja2 keeps them: in the user's own folder for
-    temporary files. To compile them takes longer than all else in the report on a small run. What cannot be kept is
-    compiled again."""
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        with contextlib.suppress(OSError):
-            super().dump_bytecode(bucket)
-
-
-@cache
-def _compiled() -> _Compiled | None:
-    try:
-        return _Compiled(pattern="__onnxspec_%s.cache")
-    except (OSError, RuntimeError):  # there is no such folder, or it is another user's
-        return None
-
-
 @cache
 def _template(name: str) -> Template:
     environment = Environment(
         loader=FunctionLoader(_asset),
-        bytecode_cache=_compiled(),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
