@@ -183,6 +183,14 @@ def test_a_part_of_a_room_imports_only_from_parts_above_it(package: str) -> None
         assert not below, f"{path} imports from {below}"
 
 
+@pytest.mark.parametrize("package", PARTS)
+def test_the_architecture_has_a_row_for_every_sub_package_in_their_order(package: str) -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("| sub-package |")[1].split("\n\n")[0]
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith(f"| `{package}/")]
+    in_table = [name.rpartition("/")[2] for name in re.findall(r"`([^`]+)`", " ".join(rows))]
+    assert in_table == [part for part in PARTS[package] if (ROOT / package / part).is_dir()]
+
+
 def test_no_folder_is_crowded_and_no_imports_go_in_circles() -> None:
     counts: dict[Path, int] = {}
     for path in (path for package in PACKAGES for path in modules(package) if path.name != "__init__.py"):
