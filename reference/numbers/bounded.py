@@ -145,19 +145,23 @@ class Sum:
 
     @property
     def value(self) -> Array:
-        return self.parts[0]
+        part: Array = self.parts[0]
+        return part
 
     @property
     def error(self) -> Array:
-        return self.parts[1]
+        part: Array = self.parts[1]
+        return part
 
     @property
     def magnitude(self) -> Array:
-        return self.parts[2]
+        part: Array = self.parts[2]
+        return part
 
     @property
     def spread(self) -> Array:
-        return self.parts[3]
+        part: Array = self.parts[3]
+        return part
 
     def __getitem__(self, index: Any) -> Sum:
         doubt = None if self.doubt is None else self.doubt[index]
@@ -175,7 +179,7 @@ class Sum:
         return Sum(parts, self.terms + other.terms, self.groups + other.groups, self.budget, doubt)
 
     def __len__(self) -> int:
-        return self.parts.shape[1]
+        return int(self.parts.shape[1])
 
     def with_error(self, error: Array) -> Sum:
         """The same sum, whose terms' own radii amount to something else."""

@@ -169,9 +169,7 @@ def configure(
     return known
 
 
-def _configured(
-    node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations
-) -> Configuration:
+def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations) -> Configuration:
     operator, cell = node.operator, CELLS[node.op_type]
     touched: set[str] = set()
 
