@@ -24,7 +24,7 @@ from ..numbers.formats import FORMATS
 from ..recurrent.evaluation import computation_of
 from ..recurrent.node import Node
 from ..recurrent.recurrence import Computation
-from .fault import UNINITIALIZED, Compute, Fault, Outputs, made_together
+from .fault import LAYERS, UNINITIALIZED, Compute, Fault, Outputs, made_together
 from .predicting import BoundedPass, Remembering, Scene, layered
 
 __all__ = ["MOST", "Fit", "Observation", "Run", "layered"]
@@ -101,6 +101,7 @@ class Observation:
         self._scenes: dict[tuple[int, Interpretations | None, bool, str], Scene | None] = {}
         self._plain: dict[tuple[int, bool], Remembering] = {}
         self._nearness: dict[tuple[str, Interpretations | None], float] = {}
+        self._alters: dict[tuple[str, Interpretations | None], bool] = {}
 
     @cached_property
     def size(self) -> int:
@@ -123,9 +124,19 @@ class Observation:
         if together is None:
             return None
         accuracy = self.accuracy if accuracy is None else accuracy
+        if len(together) > 1:
+            # What is done to results is done with lengths and sizes as the kernel has them, wrong ones too: innermost.
+            inner = [self._alters_outputs(fault, interpretations) for fault in together]
+            ordered = sorted(zip(together, inner, strict=True), key=lambda each: (LAYERS.index(each[0].layer), not each[1]))
+            together = tuple(fault for fault, _ in ordered)
         self.work += _TRIAL
         with np.errstate(all="ignore"):
             return self._fit(together, interpretations, accuracy)
+
+    def _alters_outputs(self, fault: Fault, interpretations: Interpretations | None) -> bool:
+        """Whether a fault alters what was computed, and not only what is computed from."""
+        self.changes(fault, interpretations)
+        return self._alters.get((fault.id, interpretations), False)
 
     def changes(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
         """Whether a target with that fault would return other numbers than a conforming one: in any run, to any
@@ -144,10 +155,13 @@ class Observation:
             scenes = [self._scene(number, interpretations, steps, accuracy) for number in range(len(self.runs))]
             if not scenes or None in scenes:
                 continue
+            if not faults:
+                return self._compared(faults, scenes)  # what is right, in another arithmetic
             share, altered = self._likely(faults, scenes)
             if len(faults) == 1:
                 key = faults[0].id, interpretations
                 self._nearness[key] = max(share, self._nearness.get(key, -1.0))
+                self._alters[key] = altered
             likely = share == 1.0
             fit = self._compared(faults, scenes) if likely else None
             if fit is not None:
