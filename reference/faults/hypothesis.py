@@ -127,7 +127,9 @@ class Observation:
         if len(together) > 1:
             # What is done to results is done with lengths and sizes as the kernel has them, wrong ones too: innermost.
             inner = [self._alters_outputs(fault, interpretations) for fault in together]
-            ordered = sorted(zip(together, inner, strict=True), key=lambda each: (LAYERS.index(each[0].layer), not each[1]))
+            ordered = sorted(
+                zip(together, inner, strict=True), key=lambda each: (LAYERS.index(each[0].layer), not each[1])
+            )
             together = tuple(fault for fault, _ in ordered)
         self.work += _TRIAL
         with np.errstate(all="ignore"):
