@@ -1,9 +1,9 @@
 """How far cases reach that nobody has measured: the interactions that they hold everything for.
 
 What a case shows is measured by making each part of its operator go wrong in it, half a second a case. But what a part
-needs in order to show is known from the case itself: counted so, a case costs a hundredth of that. Of what is counted of
-one case of the pinned pool nine in ten do show, and the rest hides in roundings or behind numbers that are cut off; of
-what is counted of 300 of them together 99 % do, as what hides in one shows in another.
+needs in order to show is known from the case itself: counted so, a case costs a hundredth of that. Of what is counted
+of one case of the pinned pool nine in ten do show, and the rest hides in roundings or behind numbers that are cut off;
+of what is counted of 300 of them together 99 % do, as what hides in one shows in another.
 """
 
 from __future__ import annotations

@@ -38,6 +38,8 @@ ROUGH = 16.0
 # What is further off than this many of the largest conforming radius is not computed with radii at all.
 _GROSS = 256.0
 
+_ATTRIBUTE = FORMATS["float32"]
+
 # How much of a radius is used: radii are for the worst of all kernels, and real ones are off by a quarter of them at
 # most. Slips of precision are other kernels still, whose own roundings are not foreseen.
 _USED = 0.5
@@ -234,6 +236,8 @@ class Observation:
         """The share of an output that is anywhere near what is predicted."""
         reach, w = scene.conforming[1][name], scene.budget
         near = _GROSS * (float(reach.max(initial=0.0)) + w.unit * np.abs(want) + w.floor)
+        if w.tensor.precision > _ATTRIBUTE.precision:  # defaults that a fault brings in may be held in float32, or not
+            near = near + _GROSS * _ATTRIBUTE.unit * np.abs(want[np.isfinite(want)]).max(initial=0.0)
         sure = np.isfinite(near) & (np.abs(want) < w.tensor.largest / 2) & (want != UNINITIALIZED)
         off = sure & ~(np.abs(got.astype(np.float64) - want) <= near)
         return 1.0 - float(off.mean()) if off.size else 1.0

@@ -18,7 +18,7 @@ def test_what_cases_show_is_among_what_they_reach_and_nearly_all_of_it() -> None
         reach.add(case.spec)
     shown = tally("GRU", ([(case.spec, shown_by(case, pool.parts))] for case in cases)).score(faults_of("GRU"))
     pairs, triples = reach.scores["GRU"]
-    assert pairs[1] == shown.pairs[1] and triples[1] == shown.triples[1]
+    assert (pairs[1], triples[1]) == (shown.pairs[1], shown.triples[1])
     assert 0.98 * pairs[0] < shown.pairs[0] <= 1.01 * pairs[0]
     assert 0.95 * triples[0] < shown.triples[0] <= 1.01 * triples[0]
     assert reach.text.startswith("GRU 9")
