@@ -9,7 +9,8 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-from ...reference import ACTIVATIONS, CELLS, OperatorVersion, operator_version, versions_of
+from ...reference import CELLS, OperatorVersion, operator_version, versions_of
+from ...reference.numbers.activations import kind_named
 from .contexts import HALVES, Context, ContextSpace, Need, values_of
 from .recurrent import recurrent_case
 from .space import functions_of, output_subsets, settle, space_of
@@ -254,8 +255,8 @@ def _groups(op: str) -> Mapping[str, tuple[SimpleNamespace, ...]]:
 
 
 def _uses(row: Any, coefficient: str) -> bool:
-    kinds = [ACTIVATIONS[name] for name in row.activations or ()]
-    return any(getattr(kind, f"uses_{coefficient}") for kind in kinds)
+    kinds = [kind_named(name) for name in row.activations or ()]  # in whatever letter case a case has them
+    return any(getattr(kind, f"uses_{coefficient}") for kind in kinds if kind is not None)
 
 
 def _longest(row: Any) -> int:

@@ -146,15 +146,17 @@ def _run(hunt: Hunt, limits: Limits) -> None:
 
         def observe(now: Hunt) -> None:
             if now.done % 16 == 0:
-                progress.update(task, description=f"{now.done} cases, {len(now.new)} new failures")
+                counts = f"{now.done} cases, {len(now.new)} new failures"
+                progress.update(task, description=f"{counts}; {now.reach.text}" if now.reach.text else counts)
 
         hunt.run(limits, observe)
 
 
 def _tell(hunt: Hunt, out: Path, reports: list[str]) -> None:
     counts = "  ".join(f"{count} {verdict}" for verdict, count in hunt.verdicts.most_common())
-    pairs, triples = hunt.covered
-    say(f"{hunt.done} cases: {counts or 'none'}; {pairs} pairs and {triples} triples of features together")
+    say(f"{hunt.done} cases: {counts or 'none'}")
+    if hunt.reach.text:
+        say(f"reached, of what can go wrong together: {hunt.reach.text}")
     for failure, report in zip(hunt.failures, reports, strict=True):
         say(f"{'known' if failure.known else 'NEW':<6} {failure.title}")
         say(f"       {failure.one.judgement.message}")

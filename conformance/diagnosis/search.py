@@ -283,6 +283,23 @@ class Search:
                 self._charge(observation.work - before)
                 if fit is not None:
                     return fit
+        return self._fit_within(witness, faults)
+
+    def _fit_within(self, witness: FailingCase, faults: Sequence[Fault]) -> Fit | None:
+        """How a case fits the others of some faults in the arithmetic that one of them, which is known of the target
+        already, computes in: a kernel's roundings come in an order of its own."""
+        known = self.known[witness.op]
+        coarse = [d for d in faults if d.within and d in known and witness.type in d.types]
+        if len(coarse) != 1:
+            return None
+        others = [d for d in faults if d is not coarse[0]]
+        observation = self._observed(witness)
+        for choice in itertools.islice(self._interpretations(witness), _INTERPRETATIONS):
+            before = observation.work
+            fit = observation.fit(others, choice, coarse[0].within)
+            self._charge(observation.work - before)
+            if fit is not None:
+                return fit
         return None
 
     def _active(self, witness: FailingCase, faults: Iterable[Fault]) -> Explanation:

@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from random import Random
 from typing import Any
 
@@ -27,9 +26,10 @@ from ..diagnosis.explainer import Explainer
 from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import consistent
 from ..diagnosis.foretelling import foretold
-from ..judging.judgement import FAILING, Verdict
+from ..judging.judgement import DECLINED, FAILING, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
+from ..proof.reach import Reach
 from ..targets.target import Target
 from ..workers.process import BATCH_JOBS, TargetProcess, TargetUnavailable
 from .database import Database, Known
@@ -105,6 +105,8 @@ class Hunt:
         Cases that were run; ``verdicts`` what became of them.
     gone
         What the database had and fails no more.
+    reach
+        Which interactions the cases that ran hold everything for.
     """
 
     target: Target
@@ -120,8 +122,7 @@ class Hunt:
     near: list[tuple[float, Any]] = field(default_factory=list)
     verdicts: Counter[str] = field(default_factory=Counter)
     done: int = 0
-    _pairs: set[tuple[str, ...]] = field(default_factory=set)
-    _triples: set[tuple[str, ...]] = field(default_factory=set)
+    reach: Reach = field(default_factory=Reach)
 
     def __post_init__(self) -> None:
         self._random = Random(self.seed)
@@ -134,11 +135,6 @@ class Hunt:
     @property
     def new(self) -> list[Failure]:
         return [failure for failure in self.failures if not failure.known]
-
-    @property
-    def covered(self) -> tuple[int, int]:
-        """Pairs and triples of features that were in a case together."""
-        return len(self._pairs), len(self._triples)
 
     def run(self, limits: Limits, observe: Callable[[Hunt], None] = lambda hunt: None) -> None:
         """Search until a limit is reached. Raises TargetUnavailable where the target does not start."""
@@ -196,9 +192,8 @@ class Hunt:
         spec = one.probe.spec
         self.done += 1
         self.verdicts[verdict.value] += 1
-        traits = sorted(one.probe.features)
-        self._pairs.update(combinations(traits, 2))
-        self._triples.update(combinations(traits, 3))
+        if verdict not in DECLINED:
+            self.reach.add(spec)
         if verdict in FAILING:
             if not (any(self._same(failure, one, spec) for failure in self.failures) or self._several(one, spec)):
                 self._found(one, deadline, known=False)
