@@ -214,8 +214,10 @@ class Search:
         active = self._active(witness, known)
         alike = tuple(d for d in self._alike.get(witness.topics, ()) if d in active)
         tried: set[frozenset[Fault]] = set()
-        for group in (alike, *_groups(active)):
-            if len(tried) >= _TRIED:
+        # Some show only where others are: a sum that wraps, where another makes it too large.
+        beside = [(*active, d) for d in known if d not in active] if 0 < len(active) < _AT_ONCE else []
+        for group in (alike, *_groups(active), *beside):
+            if len(tried) >= _TRIED + len(beside):
                 break
             if group and frozenset(group) not in tried and len(group) <= _AT_ONCE:
                 tried.add(frozenset(group))
