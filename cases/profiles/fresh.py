@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from ...reference import CELLS, operator_version, versions_of
-from ..specs.family import context_space
+from ..specs.family import context_space, family_of, pooled_operators
 from ..specs.space import space_of
 from ..specs.spec import CaseSpec
 from .dense import Supported, dense_specs
 from .pool import pool_of
 
-__all__ = ["fresh_specs", "fresh_stream"]
+__all__ = ["fresh_specs", "fresh_stream", "recurrent_fresh"]
 
 _MOST_IN_VAIN = 5000
 """Draws after which no more is expected of what is left of an operator."""
@@ -26,7 +26,7 @@ def fresh_specs(
     versions: Collection[int] = (),
     types: Collection[str] = (),
     lacks: Collection[str] = (),
-) -> tuple[CaseSpec, ...]:
+) -> tuple[Any, ...]:
     """So many cases of :func:`fresh_stream`, which says what is drawn and what is raised."""
     return tuple(itertools.islice(fresh_stream(seed, ops, versions, types, lacks), count))
 
@@ -37,9 +37,9 @@ def fresh_stream(
     versions: Collection[int] = (),
     types: Collection[str] = (),
     lacks: Collection[str] = (),
-) -> Iterator[CaseSpec]:
-    """Legal cases without end, dense with features, of each operator in turn; empty collections mean all. It ends only
-    where nothing more is left.
+) -> Iterator[Any]:
+    """Legal cases without end, dense with features, of each operator in turn; empty collections mean all, and of
+    operators ONNX's own. It ends only where nothing more is left.
 
     lacks
         Contexts (:mod:`..specs.contexts`) that no case has, by their ids: what the targets in question do not support.
@@ -47,12 +47,19 @@ def fresh_stream(
     Other pinned cases have other seeds, and dense ones that are pinned are left out: what is here is in no profile.
     Raises ValueError where nothing is left to draw from.
     """
-    chosen = [op for op in CELLS if not ops or op in ops]
-    drawn = [_of(op, seed, versions, types, lacks) for op in chosen if _there(op, versions, types)]
+    chosen = [op for op in pooled_operators() if op in (ops or CELLS)]
+    drawn = [cases for op in chosen if (cases := family_of(op).fresh(op, seed, versions, types, lacks)) is not None]
     if not drawn:
         raise ValueError("no operator has a version and a type of those that were asked for")
     turns = itertools.chain.from_iterable(itertools.zip_longest(*drawn))
     return (spec for spec in turns if spec is not None)
+
+
+def recurrent_fresh(
+    op: str, seed: int | str, versions: Collection[int], types: Collection[str], lacks: Collection[str]
+) -> Iterator[CaseSpec] | None:
+    """Those of LSTM, GRU or RNN. Raises ValueError where nothing is left of the operator."""
+    return _of(op, seed, versions, types, lacks) if _there(op, versions, types) else None
 
 
 def _there(op: str, versions: Collection[int], types: Collection[str]) -> bool:

@@ -15,15 +15,25 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
-from ..specs.family import family_of
+from ..specs.family import PoolDesign, family_of
 from ..specs.spec import CaseSpec
 from .dense import LEVELS, dense_spec, sibling
 from .partial import PARTIAL, partial_space
 
-__all__ = ["TYPES", "Pooled", "pinned_dense", "pool_of", "quick_dense", "recurrent_pooled"]
+__all__ = ["RECURRENT_DESIGN", "TYPES", "Pooled", "pinned_dense", "pool_of", "quick_dense", "recurrent_pooled"]
 
 TYPES: Mapping[str, str | None] = {"basic": "float32", "sequence": "float32"}
 """The type in which a level is drawn, that which most targets have first; the others have every type."""
+
+# Models and cases of the dense block: with all other models of core at most 600, and 1,500 cases (test_profiles.py).
+RECURRENT_DESIGN = PoolDesign(
+    drawn={"basic": 60, "sequence": 90, "complete": 330, "partial": 420, "device": 150},
+    siblings={"basic": 0, "sequence": 1, "complete": 2, "partial": 1, "device": 1},
+    models={"basic": 8, "sequence": 10, "complete": 62},
+    cases=126,
+    quick=11,
+)
+"""How the pools of ONNX's operators are drawn."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,9 @@ def recurrent_pooled(op: str, level: str, index: int, number: int) -> CaseSpec |
     """The case of LSTM, GRU or RNN that stands at a place of the pool; None where nothing is drawn there."""
     space = partial_space(op, level, index) if level in PARTIAL else LEVELS[level]
     spec = dense_spec(op, index, None, TYPES.get(level), space, seed=level)
-    return sibling(spec, number) if spec is not None and number else spec
+    if spec is None or not number:
+        return spec
+    return sibling(spec, number) if spec.dimensions == "symbolic" or spec.lengths != "absent" else None
 
 
 @cache

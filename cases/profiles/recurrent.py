@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
+from random import Random
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...reference import CELLS, FORMATS, Node
+from ...reference import CELLS, FORMATS, Node, operator_version
 from ..specs.bounds import Bounds
 from ..specs.case import Case
 from ..specs.contexts import ContextSpace
 from ..specs.data import uniform
-from ..specs.family import Family
+from ..specs.family import Family, PoolDesign
 from ..specs.features import all_features, node_features, recurrent_features
 from ..specs.illegal import break_case, violations_of
 from ..specs.level import Level
@@ -22,8 +23,10 @@ from ..specs.recurrent import recurrent_case
 from ..specs.recurrent_contexts import RecurrentContexts
 from ..specs.spec import CaseSpec
 from ..specs.violations import Violation
+from .anything import any_recurrent, crossed_recurrent
+from .fresh import recurrent_fresh
 from .levels import recurrent_challenge, recurrent_levels
-from .pool import recurrent_pooled
+from .pool import RECURRENT_DESIGN, recurrent_pooled
 from .profiles import recurrent_profile
 
 __all__ = ["RECURRENT"]
@@ -64,6 +67,42 @@ class _Recurrent(Family):
     def pooled(self, op: str, level: str, index: int, sibling: int) -> CaseSpec | None:
         """See :func:`.pool.recurrent_pooled`."""
         return recurrent_pooled(op, level, index, sibling)
+
+    def pool_design(self, op: str) -> PoolDesign:
+        """The same of all of them."""
+        return RECURRENT_DESIGN
+
+    def fresh(
+        self,
+        op: str,
+        seed: int | str,
+        versions: Collection[int] = (),
+        types: Collection[str] = (),
+        lacks: Collection[str] = (),
+    ) -> Iterator[CaseSpec] | None:
+        """See :mod:`.fresh`."""
+        return recurrent_fresh(op, seed, versions, types, lacks)
+
+    def richer(self, spec: CaseSpec) -> Sequence[Mapping[str, Any]]:
+        """Larger with all outputs, then with each optional thing beside that, then with most of them together: what is
+        made in one place, or by one of several, tells itself apart there."""
+        more: dict[str, Any] = {"T": max(spec.T, 4), "N": max(spec.N, 3), "H": max(spec.H, 5)}
+        more["outputs"] = tuple(operator_version(spec.op, spec.version).outputs)
+        things: dict[str, Any] = {"bias": True, "lengths": "ragged", "clip": 0.25, "layout": 1}
+        if spec.activations is None:
+            things["direction"] = "bidirectional"
+        things["initial"] = "all"
+        absent = {name: value for name, value in things.items() if getattr(spec, name) != value}
+        together = {name: value for name, value in absent.items() if name not in ("layout", "clip")}
+        return [more, *({**more, name: value} for name, value in absent.items()), {**more, **together}]
+
+    def anything(self, op: str, version: int, types: Collection[str], random: Random) -> CaseSpec | None:
+        """See :mod:`.anything`."""
+        return any_recurrent(op, version, tuple(types), random)
+
+    def crossed(self, spec: CaseSpec, other: CaseSpec, names: Collection[str]) -> CaseSpec | None:
+        """See :func:`.anything.crossed_recurrent`."""
+        return crossed_recurrent(spec, other, names)
 
     def cases(self, op: str, version: int, bounds: Bounds) -> Any:
         """See :func:`..specs.drawing.recurrent_cases`."""

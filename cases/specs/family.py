@@ -7,7 +7,10 @@ a case's operator, and never which one it is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from random import Random
+from types import MappingProxyType
 from typing import Any, TypeGuard
 
 from numpy.typing import NDArray
@@ -22,6 +25,7 @@ from .violations import Violation
 
 __all__ = [
     "Family",
+    "PoolDesign",
     "build_case",
     "clauses_exercised",
     "context_space",
@@ -31,8 +35,30 @@ __all__ = [
     "group_of",
     "is_spec",
     "operator_versions",
+    "pooled_operators",
     "register",
 ]
+
+
+@dataclass(frozen=True)
+class PoolDesign:
+    """How a pool of dense cases is drawn, and how much of it is in the profiles.
+
+    drawn
+        By level how many models are drawn, narrowest level first.
+    siblings
+        By level how many further cases are drawn for a model which leaves something open.
+    models, cases
+        Of the dense block of ``core``: models of each of its levels, companions among them, and cases in all.
+    quick
+        Dense cases of ``smoke``.
+    """
+
+    drawn: Mapping[str, int]
+    siblings: Mapping[str, int]
+    models: Mapping[str, int]
+    cases: int
+    quick: int
 
 
 class Family(ABC):
@@ -42,10 +68,13 @@ class Family(ABC):
         Their names.
     spec
         The class of their specs, a dataclass whose fields msgspec can convert to.
+    larger
+        Sizes at which a name that was thought of at a smaller case is tried, as far as a spec has them.
     """
 
     operators: tuple[str, ...]
     spec: type[Any]
+    larger: Mapping[str, int] = MappingProxyType({"T": 3, "N": 2, "I": 3, "H": 5})
 
     @abstractmethod
     def profile(self, name: str, op: str, version: int) -> Sequence[Spec]:
@@ -92,6 +121,48 @@ class Family(ABC):
         """The case at a place of the operator's pool (:mod:`..profiles.pool`); None where nothing is drawn there."""
         return None
 
+    def pool_design(self, op: str) -> PoolDesign | None:
+        """How the operator's pool is drawn and chosen from; None where it has none."""
+        return None
+
+    def fresh(
+        self,
+        op: str,
+        seed: int | str,
+        versions: Collection[int] = (),
+        types: Collection[str] = (),
+        lacks: Collection[str] = (),
+    ) -> Iterator[Any] | None:
+        """Fresh dense cases of an operator without end; see :func:`..profiles.fresh.fresh_stream`. None where none are
+        drawn. Raises ValueError where nothing is left to draw from."""
+        return None
+
+    def richer(self, spec: Any) -> Sequence[Mapping[str, Any]]:
+        """Fields to change so that a legal case has more in it, one thing at a time: faults that explain a small case
+        alike are told apart there. Whether the document allows each shows when it is built."""
+        return ()
+
+    def plainer(self, spec: Any) -> Sequence[tuple[str, Any]]:
+        """Fields with simpler values than a case has that are not the defaults of the class (those are tried anyhow),
+        for each field the simplest first. Each step leads to a case with fewer of them."""
+        return ()
+
+    def anything(self, op: str, version: int, types: Collection[str], random: Random) -> Any | None:
+        """Some case of an operator version in one of these types, from all that there may be; None where what was drawn
+        cannot be together. Without more being known of the operator: cases of its profile, crossed."""
+        known = [spec for spec in self.profile("full", op, version) if not spec.illegal and spec.type in types]
+        first: Any = random.choice(known)
+        names = [field.name for field in fields(first)]
+        crossed = self.crossed(first, random.choice(known), random.sample(names, random.randint(0, len(names))))
+        return replace(crossed, seed=random.randrange(1 << 16)) if "seed" in names and crossed is not None else crossed
+
+    def crossed(self, spec: Any, other: Any, names: Collection[str]) -> Any | None:
+        """A case with some fields of another one of the same operator version; None where that cannot be."""
+        try:
+            return replace(spec, **{name: getattr(other, name) for name in names})
+        except (ValueError, TypeError):
+            return None
+
     def cases(self, op: str, version: int, bounds: Bounds) -> Any:
         """A Hypothesis strategy of legal cases; see :func:`..strategies.cases`. Raises ValueError where there is none,
         and for bounds that leave nothing."""
@@ -131,6 +202,11 @@ def context_space(op: str) -> ContextSpace | None:
 def counted_operators() -> tuple[str, ...]:
     """The operators of which it is counted what cases show when things are there together."""
     return tuple(op for op in _FAMILIES if context_space(op) is not None and operator_of(op).parts())
+
+
+def pooled_operators() -> tuple[str, ...]:
+    """The operators that have a pool of dense cases, and fresh ones."""
+    return tuple(op for op, family in _FAMILIES.items() if family.pool_design(op) is not None)
 
 
 def operator_versions(domain: str | None = "") -> Iterator[tuple[str, int]]:

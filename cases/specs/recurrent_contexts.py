@@ -9,13 +9,14 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-from ...reference import ACTIVATIONS, CELLS, OperatorVersion, operator_version, versions_of
+from ...reference import CELLS, OperatorVersion, operator_version, versions_of
+from ...reference.numbers.activations import kind_named
 from .contexts import HALVES, Context, ContextSpace, Need, values_of
 from .recurrent import recurrent_case
 from .space import functions_of, output_subsets, settle, space_of
 from .spec import CaseSpec
 
-__all__ = ["RecurrentContexts"]
+__all__ = ["RecurrentContexts", "size_contexts"]
 
 BLOCKS = (2, 4, 8, 16, 32)
 _LARGEST = 1500  # T*N*H and I*H of cases that are measured: larger ones are there for other reasons
@@ -96,7 +97,7 @@ def _contexts(op: str) -> Iterator[Context]:
     yield from each("node", "direction", _axis(op, "direction"))
     for half in HALVES:
         yield Context(f"half={half}", "node", lambda row, half=half: row.half == half, half=True)  # type: ignore[misc]
-    yield from _sizes()
+    yield from size_contexts()
     for field, group in (
         *(("bias", "bias"), ("lengths", "course"), ("reruns", "course"), ("dimensions", "course")),
         *(("weights", "weights"), ("opset", "opset"), ("hidden_size", "written"), ("explicit", "written")),
@@ -156,7 +157,7 @@ def _used(row: Any) -> frozenset[str]:
     return frozenset(name.lower() for name in row.activations or ())
 
 
-def _sizes() -> Iterator[Context]:
+def size_contexts() -> Iterator[Context]:
     """Classes of sizes: one, even and odd, multiples of blocks, blocks with a tail."""
     yield Context("T=1", "course", lambda row: row.T == 1)
     yield Context("T even", "course", lambda row: row.T % 2 == 0)
@@ -254,8 +255,8 @@ def _groups(op: str) -> Mapping[str, tuple[SimpleNamespace, ...]]:
 
 
 def _uses(row: Any, coefficient: str) -> bool:
-    kinds = [ACTIVATIONS[name] for name in row.activations or ()]
-    return any(getattr(kind, f"uses_{coefficient}") for kind in kinds)
+    kinds = [kind_named(name) for name in row.activations or ()]  # in whatever letter case a case has them
+    return any(getattr(kind, f"uses_{coefficient}") for kind in kinds if kind is not None)
 
 
 def _longest(row: Any) -> int:

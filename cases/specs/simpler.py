@@ -12,6 +12,7 @@ from dataclasses import MISSING, Field, dataclass, fields, replace
 from typing import Any
 
 from ...reference import ACTIVATIONS, operator_version
+from .family import family_of
 from .space import functions_of, output_subsets, settle
 from .spec import CaseSpec
 
@@ -64,6 +65,9 @@ def simpler_cases(spec: Any, only: str | None = None) -> list[Simpler]:
 
 def _changes(spec: Any, field: Field[Any]) -> Iterator[Any]:
     name, value = field.name, getattr(spec, field.name)
+    for value_of, plain in family_of(spec.op).plainer(spec):
+        if value_of == name:
+            yield _made(spec, {name: plain})
     if name in _FIXED or (field.default is MISSING and name not in SIZES):
         return
     if name in SIZES:

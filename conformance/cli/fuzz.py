@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import secrets
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-from ...reference import FORMATS, operator_names, operator_version, versions_of
+from ...cases import operator_versions
+from ...reference import FORMATS, operator_version, versions_of
 from ..fuzzing.database import DatabaseError, read_database, write_database
 from ..fuzzing.hunt import Hunt, Limits
 from ..fuzzing.writing import REGRESSIONS, write_failures
@@ -67,7 +69,7 @@ def fuzz(
     """
     try:
         (chosen,) = targets_of([target], targets_file)
-        versions, types = _space(op or [], type or [])
+        versions, types = _space(op or [], type or [], chosen.operators)
     except (TargetError, UnknownName) as error:
         fail(str(error))
     place = database if database is not None else out / f"{slug(chosen.name)}.json"
@@ -113,9 +115,10 @@ def _joined(hunt: Hunt) -> Any:
     return replace(now, found=(*now.found, *(k for k in hunt.database.found if k.case not in cases)))
 
 
-def _space(ops: list[str], types: list[str]) -> tuple[list[tuple[str, int]], list[str]]:
-    """Operator versions and types to draw from. Raises UnknownName."""
-    known = tuple(operator_names(""))  # the space that is drawn from is that of ONNX's own operators
+def _space(ops: list[str], types: list[str], about: Sequence[str]) -> tuple[list[tuple[str, int]], list[str]]:
+    """Operator versions and types to draw from; those that a target is about where none are named. Raises
+    UnknownName."""
+    known = tuple(dict.fromkeys(op for op, _ in operator_versions(None)))
     for name in ops:
         if name not in known:
             raise UnknownName("operator", name, known, " among those that are drawn")
@@ -125,12 +128,13 @@ def _space(ops: list[str], types: list[str]) -> tuple[list[tuple[str, int]], lis
     wanted = types or list(FORMATS)
     versions = [
         (name, version)
-        for name in ops or known
+        for name in ops or about
         for version in versions_of(name)
         if set(wanted) & set(operator_version(name, version).types)
     ]
     if not versions:
-        raise UnknownName("type", types[0], ("float16", "float32", "float64"))
+        there = {kind for name in ops or about for v in versions_of(name) for kind in operator_version(name, v).types}
+        raise UnknownName("type", types[0], sorted(there & set(FORMATS)), " of what is drawn")
     return versions, wanted
 
 
@@ -142,15 +146,17 @@ def _run(hunt: Hunt, limits: Limits) -> None:
 
         def observe(now: Hunt) -> None:
             if now.done % 16 == 0:
-                progress.update(task, description=f"{now.done} cases, {len(now.new)} new failures")
+                counts = f"{now.done} cases, {len(now.new)} new failures"
+                progress.update(task, description=f"{counts}; {now.reach.text}" if now.reach.text else counts)
 
         hunt.run(limits, observe)
 
 
 def _tell(hunt: Hunt, out: Path, reports: list[str]) -> None:
     counts = "  ".join(f"{count} {verdict}" for verdict, count in hunt.verdicts.most_common())
-    pairs, triples = hunt.covered
-    say(f"{hunt.done} cases: {counts or 'none'}; {pairs} pairs and {triples} triples of features together")
+    say(f"{hunt.done} cases: {counts or 'none'}")
+    if hunt.reach.text:
+        say(f"reached, of what can go wrong together: {hunt.reach.text}")
     for failure, report in zip(hunt.failures, reports, strict=True):
         say(f"{'known' if failure.known else 'NEW':<6} {failure.title}")
         say(f"       {failure.one.judgement.message}")

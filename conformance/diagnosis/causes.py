@@ -97,6 +97,12 @@ def _worded(need: Need) -> str:
         return f"outputs {', '.join(name for name in need.value if name)}"
     if need.field == "type":
         return str(need.value)
+    if need.field == "fill":
+        beyond = any(share > 1 for _, share in need.value)
+        return "numbers beyond what levels stand for" if beyond else "numbers that use little of their range"
+    if isinstance(need.value, tuple) and len(need.value) == 2 and isinstance(need.value[0], float):
+        scale, zero_point = need.value
+        return f"{need.field}_scale {scale:.6g} and zero point {zero_point}"
     return _ATTRIBUTES.get(need.field, need.field)
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...cases import CaseSpec
-from ...reference import Fault, faults_of, operator_version
+from ...cases import family_of
+from ...reference import Fault, faults_of
 from ...reference.faults.scope import scoped_of
 from ..judging.judgement import FAILING
 from ..probes.probe import SpecProbe
@@ -24,7 +24,6 @@ FRESH = 10
 """Fresh cases that a name must foretell."""
 
 _ENOUGH = 5  # of them must fail: of a case that passes a fault says little
-_LARGER = {"T": 3, "N": 2, "I": 3, "H": 5}
 
 
 @dataclass(frozen=True)
@@ -42,32 +41,26 @@ class Foretold:
     cases: int
 
 
-def fresh_specs(spec: CaseSpec) -> list[CaseSpec]:
-    """Cases of the same kind as one, with other numbers, every second of them larger."""
+def fresh_specs(spec: Any) -> list[Any]:
+    """Cases of the same kind as one, with other numbers, every second of them larger. None where a case has no seed."""
+    if not hasattr(spec, "seed"):
+        return []
     fresh = []
     for seed in range(1, FRESH + 1):
-        sizes: dict[str, Any] = {"seed": spec.seed + seed, "weights_seed": spec.weights_seed + seed}
+        changed = {name: getattr(spec, name) + seed for name in ("seed", "weights_seed") if hasattr(spec, name)}
         if seed % 2:
             # Nothing at all, and one step where that is all there may be, are what the case is about.
-            sizes |= {name: max(n, least) for name, least in _LARGER.items() if (n := getattr(spec, name)) > 0}
-        fresh.append(replace(spec, **sizes))
+            larger = family_of(spec.op).larger.items()
+            changed |= {name: max(n, least) for name, least in larger if (n := getattr(spec, name, 0)) > 0}
+        fresh.append(replace(spec, **changed))
     return fresh
 
 
-def richer_specs(spec: CaseSpec) -> list[CaseSpec]:
-    """Cases with more in them than one has, one thing at a time and all together: what is made in one place, or by one
-    of several, tells itself apart there."""
-    more: dict[str, Any] = {"T": max(spec.T, 4), "N": max(spec.N, 3), "H": max(spec.H, 5)}
-    more["outputs"] = tuple(operator_version(spec.op, spec.version).outputs)
-    things: dict[str, Any] = {"bias": True, "lengths": "ragged", "clip": 0.25, "layout": 1}
-    if spec.activations is None:
-        things["direction"] = "bidirectional"
-    things["initial"] = "all"
-    absent = {name: value for name, value in things.items() if getattr(spec, name) != value}
-    changes = [more, *({**more, name: value} for name, value in absent.items())]
-    changes.append({**more, **{n: v for n, v in absent.items() if n not in ("layout", "clip")}})
+def richer_specs(spec: Any) -> list[Any]:
+    """Cases with more in them than one has: what is made in one place, or by one of several, tells itself apart
+    there."""
     richer = []
-    for number, change in enumerate(changes):
+    for number, change in enumerate(family_of(spec.op).richer(spec)):
         try:
             larger = replace(spec, **change, seed=spec.seed + FRESH + number)
             SpecProbe(larger).prepare()
@@ -97,7 +90,7 @@ def foretold(
     """
     assert isinstance(one.probe, SpecProbe)
     spec = one.probe.spec
-    if not isinstance(spec, CaseSpec) or spec.illegal:
+    if spec.illegal:
         return None
     table = [d for d in faults_of(spec.op, spec.version, spec.type) if not (d.accepts or d.drifts)]
     known = ([first] if first is not None else []) + [d for d in table if d is not first]
@@ -128,6 +121,6 @@ def foretold(
     return None
 
 
-def _failing(run: Callable[[Sequence[SpecProbe]], Iterator[Tried]], specs: Sequence[CaseSpec]) -> list[Tried]:
+def _failing(run: Callable[[Sequence[SpecProbe]], Iterator[Tried]], specs: Sequence[Any]) -> list[Tried]:
     answers = run([SpecProbe(spec, fresh=True) for spec in specs])
     return [answer for answer in answers if answer.judgement.verdict in FAILING]

@@ -214,8 +214,10 @@ class Search:
         active = self._active(witness, known)
         alike = tuple(d for d in self._alike.get(witness.topics, ()) if d in active)
         tried: set[frozenset[Fault]] = set()
-        for group in (alike, *_groups(active)):
-            if len(tried) >= _TRIED:
+        # Some show only where others are: a sum that wraps, where another makes it too large.
+        beside = [(*active, d) for d in known if d not in active] if 0 < len(active) < _AT_ONCE else []
+        for group in (alike, *_groups(active), *beside):
+            if len(tried) >= _TRIED + len(beside):
                 break
             if group and frozenset(group) not in tried and len(group) <= _AT_ONCE:
                 tried.add(frozenset(group))
@@ -281,6 +283,23 @@ class Search:
                 self._charge(observation.work - before)
                 if fit is not None:
                     return fit
+        return self._fit_within(witness, faults)
+
+    def _fit_within(self, witness: FailingCase, faults: Sequence[Fault]) -> Fit | None:
+        """How a case fits the others of some faults in the arithmetic that one of them, which is known of the target
+        already, computes in: a kernel's roundings come in an order of its own."""
+        known = self.known[witness.op]
+        coarse = [d for d in faults if d.within and d in known and witness.type in d.types]
+        if len(coarse) != 1:
+            return None
+        others = [d for d in faults if d is not coarse[0]]
+        observation = self._observed(witness)
+        for choice in itertools.islice(self._interpretations(witness), _INTERPRETATIONS):
+            before = observation.work
+            fit = observation.fit(others, choice, coarse[0].within)
+            self._charge(observation.work - before)
+            if fit is not None:
+                return fit
         return None
 
     def _active(self, witness: FailingCase, faults: Iterable[Fault]) -> Explanation:

@@ -12,12 +12,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from random import Random
+from typing import Any
 
-from ...cases import CaseSpec
 from ...cases.portable import CaseTextError, case_from_json, case_text
 from ...cases.profiles.fresh import fresh_stream
+from ...cases.specs.family import pooled_operators
 from ...reference import Fault, fault_named
 from ..border.strict_json import MalformedJson, parse
 from ..diagnosis.causes import explaining, explains, needs_in_words
@@ -26,9 +26,10 @@ from ..diagnosis.explainer import Explainer
 from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import consistent
 from ..diagnosis.foretelling import foretold
-from ..judging.judgement import FAILING, Verdict
+from ..judging.judgement import DECLINED, FAILING, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
+from ..proof.reach import Reach
 from ..targets.target import Target
 from ..workers.process import BATCH_JOBS, TargetProcess, TargetUnavailable
 from .database import Database, Known
@@ -69,17 +70,15 @@ class Failure:
     one: Tried
     needs: tuple[Need, ...]
     diagnosis: tuple[str, ...]
-    drawn: CaseSpec
+    drawn: Any
     known: bool
     complete: bool
     foretold: int = 0
 
     @property
-    def spec(self) -> CaseSpec:
+    def spec(self) -> Any:
         assert isinstance(self.one.probe, SpecProbe)
-        spec = self.one.probe.spec
-        assert isinstance(spec, CaseSpec)
-        return spec
+        return self.one.probe.spec
 
     @property
     def title(self) -> str:
@@ -106,6 +105,8 @@ class Hunt:
         Cases that were run; ``verdicts`` what became of them.
     gone
         What the database had and fails no more.
+    reach
+        Which interactions the cases that ran hold everything for.
     """
 
     target: Target
@@ -118,27 +119,22 @@ class Hunt:
     batch: int = BATCH_JOBS
     failures: list[Failure] = field(default_factory=list)
     gone: list[Known] = field(default_factory=list)
-    near: list[tuple[float, CaseSpec]] = field(default_factory=list)
+    near: list[tuple[float, Any]] = field(default_factory=list)
     verdicts: Counter[str] = field(default_factory=Counter)
     done: int = 0
-    _pairs: set[tuple[str, ...]] = field(default_factory=set)
-    _triples: set[tuple[str, ...]] = field(default_factory=set)
+    reach: Reach = field(default_factory=Reach)
 
     def __post_init__(self) -> None:
         self._random = Random(self.seed)
         ops, numbers = {op for op, _ in self.versions}, {version for _, version in self.versions}
-        stream = fresh_stream(self.seed, ops, numbers, self.types)
+        dense = ops & set(pooled_operators())
+        stream = fresh_stream(self.seed, dense, numbers, self.types) if dense else iter(())
         self._dense = (spec for spec in stream if (spec.op, spec.version) in set(self.versions))
         self._explainer = Explainer(self.target.accuracy, _EFFORT)
 
     @property
     def new(self) -> list[Failure]:
         return [failure for failure in self.failures if not failure.known]
-
-    @property
-    def covered(self) -> tuple[int, int]:
-        """Pairs and triples of features that were in a case together."""
-        return len(self._pairs), len(self._triples)
 
     def run(self, limits: Limits, observe: Callable[[Hunt], None] = lambda hunt: None) -> None:
         """Search until a limit is reached. Raises TargetUnavailable where the target does not start."""
@@ -160,7 +156,7 @@ class Hunt:
         near = tuple(case_text(spec) for _, spec in self.near)
         return Database(self.database.format, self.database.target, tuple(known), near)
 
-    def _next(self) -> CaseSpec:
+    def _next(self) -> Any:
         if self.illegal and self._random.random() < _STEERED:
             return drawn_illegal(self._random, self.versions, self.types)
         if self.near and self._random.random() < _STEERED:
@@ -169,7 +165,7 @@ class Hunt:
             return spec
         return drawn(self._random, self.versions, self.types)
 
-    def _tried(self, specs: Sequence[CaseSpec]) -> Iterator[Tried]:
+    def _tried(self, specs: Sequence[Any]) -> Iterator[Tried]:
         for one in tried(self.process, [SpecProbe(spec, fresh=True) for spec in specs], self.target.accuracy):
             if one.judgement.verdict is Verdict.UNAVAILABLE:
                 raise TargetUnavailable(one.judgement.message)
@@ -194,27 +190,25 @@ class Hunt:
             return
         assert isinstance(one.probe, SpecProbe)
         spec = one.probe.spec
-        assert isinstance(spec, CaseSpec)
         self.done += 1
         self.verdicts[verdict.value] += 1
-        traits = sorted(one.probe.features)
-        self._pairs.update(combinations(traits, 2))
-        self._triples.update(combinations(traits, 3))
+        if verdict not in DECLINED:
+            self.reach.add(spec)
         if verdict in FAILING:
             if not (any(self._same(failure, one, spec) for failure in self.failures) or self._several(one, spec)):
                 self._found(one, deadline, known=False)
         elif verdict is Verdict.PASS and one.judgement.judged:
             self._remember(one.judgement.worst, spec)
 
-    def _remember(self, worst: float, spec: CaseSpec) -> None:
+    def _remember(self, worst: float, spec: Any) -> None:
         """Keep the cases whose numbers are furthest off, as long as they are within their bounds."""
         if len(self.near) < NEAR or worst > self.near[-1][0]:
             self.near = sorted([*self.near, (worst, spec)], key=lambda pair: -pair[0])[:NEAR]
 
-    def _same(self, failure: Failure, one: Tried, spec: CaseSpec) -> bool:
+    def _same(self, failure: Failure, one: Tried, spec: Any) -> bool:
         """Whether a failing case is one that was found before."""
         if spec.illegal or failure.spec.illegal:
-            return spec.illegal == failure.spec.illegal
+            return bool(spec.illegal == failure.spec.illegal)
         if spec.op != failure.spec.op or not all(need.met(spec) for need in failure.needs if need.field != "seed"):
             return False
         faults = [m for m in map(fault_named, failure.diagnosis) if isinstance(m, Fault)]
@@ -222,7 +216,7 @@ class Hunt:
             return explains(faults, self.target.accuracy)(one)
         return alike(failure.one)(one)
 
-    def _several(self, one: Tried, spec: CaseSpec) -> bool:
+    def _several(self, one: Tried, spec: Any) -> bool:
         """Whether faults that were found before, together, explain a failing case that shows several of them."""
         ids = dict.fromkeys(id for f in self.failures if f.spec.op == spec.op and f.foretold for id in f.diagnosis)
         faults = [m for m in map(fault_named, ids) if isinstance(m, Fault) and m.applies(spec.op, spec.version)]
@@ -233,7 +227,6 @@ class Hunt:
     def _found(self, one: Tried, deadline: float, known: bool) -> None:
         assert isinstance(one.probe, SpecProbe)
         first = one.probe.spec
-        assert isinstance(first, CaseSpec)
         shrunk = Shrunk(one, (), 0, False)
         failure = Failure(one, (), (), first, known, False)
         try:
@@ -271,9 +264,8 @@ class Hunt:
             self.failures.append(failure)
 
 
-def _spec(text: str) -> CaseSpec | None:
+def _spec(text: str) -> Any | None:
     try:
-        spec = case_from_json(parse(text))
+        return case_from_json(parse(text))
     except (CaseTextError, MalformedJson):
         return None
-    return spec if isinstance(spec, CaseSpec) else None

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from ...cases import family_of, operator_versions
 from ...cases.profiles.fresh import fresh_specs
-from ...reference import CELLS, FORMATS, operator_version, versions_of
+from ...cases.specs.family import pooled_operators
+from ...reference import FORMATS, operator_version, versions_of
 from .naming import CaseError, UnknownName
 from .probe import Probe, SpecProbe
 
@@ -84,12 +85,14 @@ def drawn_probes(
     types: tuple[str, ...] = (),
     lacks: tuple[str, ...] = (),
 ) -> list[Probe]:
-    """So many fresh cases of some operators, versions and types, without some contexts; empty tuples mean all.
+    """So many fresh cases of some operators, versions and types, without some contexts; empty tuples mean all,
+    and of operators ONNX's own.
 
     Raises UnknownName for an operator, a version or a type that fresh cases cannot have, or not together.
     """
-    known = sorted({version for op in CELLS for version in versions_of(op)})
-    for kind, given, there in (("operator", ops, tuple(CELLS)), ("type", types, tuple(FORMATS))):
+    pooled = pooled_operators()
+    known = sorted({version for op in pooled for version in versions_of(op)})
+    for kind, given, there in (("operator", ops, pooled), ("type", types, tuple(FORMATS))):
         for name in given:
             if name not in there:
                 raise UnknownName(kind, name, there, " of fresh cases")

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from ...cases import PROFILES, Spec, operator_versions, profile
+from ...cases.specs.family import pooled_operators
 from ...reference import FORMATS, operator_names, operator_version, versions_of
 from .drawn import challenge_probes, drawn_probes, fresh_profile, split_nonce
 from .naming import CaseError, UnknownName, is_portable, portable_probes
@@ -101,7 +102,8 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
     with _told_where(selection):
         if fresh_cases is not None and not selection.cases:
             count, seed = fresh_cases
-            return drawn_probes(count, seed, selection.ops, selection.versions, selection.types, selection.lacks)
+            ops = selection.ops or tuple(op for op in about if op in pooled_operators()) or tuple(about)
+            return drawn_probes(count, seed, ops, selection.versions, selection.types, selection.lacks)
         named = tuple(word for word in selection.cases if not is_portable(word))
         given = portable_probes(word for word in selection.cases if is_portable(word))
         given = narrow(replace(selection, cases=()), given, " among the cases given") if given else []

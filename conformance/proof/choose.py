@@ -21,29 +21,13 @@ from numpy.typing import NDArray
 
 from ...cases import Spec, family_of
 from ...cases.profiles.pool import Pooled, pool_of
-from ...cases.specs.family import counted_operators
+from ...cases.specs.family import PoolDesign, pooled_operators
 from ...reference import operator_of
 from .exposure import Shown, parts_shown
 from .interactions import Tally, faults_of, shown_by, space_of
 from .proof import spread
 
 __all__ = ["Candidate", "chosen", "drawn", "main"]
-
-DRAWN = {"basic": 60, "sequence": 90, "complete": 330, "partial": 420, "device": 150}
-"""Models of each level in the pool."""
-
-SIBLINGS = {"basic": 0, "sequence": 1, "complete": 2, "partial": 1, "device": 1}
-"""Further cases that are drawn for a model which leaves something open."""
-
-MODELS = {"basic": 8, "sequence": 10, "complete": 62}
-"""Models of each level in the dense block, companions with all outputs among them: with all other models of core at
-most 600 (test_profiles.py)."""
-
-CASES = 126
-"""Cases of an operator in the dense block: with all other cases of core at most 1,500."""
-
-QUICK = 11
-"""Dense cases of an operator in smoke."""
 
 # What a case is worth: each triple, pair, and pair for the second time that it is the first to show. A second case of a
 # model costs a device no compilation.
@@ -71,13 +55,22 @@ class Candidate:
         return space_of(self.spec.op).models(self.spec)
 
 
+def design_of(op: str) -> PoolDesign:
+    """How the pool of an operator is drawn. Raises KeyError for one that has none."""
+    design = family_of(op).pool_design(op)
+    if design is None:
+        raise KeyError(op)
+    return design
+
+
 def drawn(op: str) -> Iterator[tuple[tuple[str, int, int], Spec]]:
     """The places of an operator's pool, with their cases."""
-    for level, count in DRAWN.items():
+    design = design_of(op)
+    for level, count in design.drawn.items():
         for index in range(count):
-            for number in range(SIBLINGS[level] + 1):
+            for number in range(design.siblings[level] + 1):
                 spec = family_of(op).pooled(op, level, index, number)
-                if spec is not None and (not number or spec.dimensions == "symbolic" or spec.lengths != "absent"):
+                if spec is not None:
                     yield (level, index, number), spec
 
 
@@ -145,14 +138,14 @@ class _Chooser:
             self.triples |= self.pool[k].triples
 
 
-def chosen(pool: Sequence[Candidate]) -> tuple[list[int], list[int], list[int]]:
+def chosen(pool: Sequence[Candidate], design: PoolDesign) -> tuple[list[int], list[int], list[int]]:
     """Places in the pool: the dense block of core in order, those of them for smoke, and all others in order."""
     block = _Chooser(pool)
-    for level, models in MODELS.items():
-        share = CASES * models // sum(MODELS.values())
+    for level, models in design.models.items():
+        share = design.cases * models // sum(design.models.values())
         block.run(lambda case, level=level: case.place[0] == level, models, share)  # type: ignore[misc]
     quick, places = _Chooser(pool), {pool[k].place for k in block.chosen}
-    quick.run(lambda case: case.place in places and case.cost == 1, QUICK, QUICK)
+    quick.run(lambda case: case.place in places and case.cost == 1, design.quick, design.quick)
     rest = [k for k in range(len(pool)) if k not in block.chosen]
     return block.chosen, quick.chosen, rest
 
@@ -160,7 +153,7 @@ def chosen(pool: Sequence[Candidate]) -> tuple[list[int], list[int], list[int]]:
 def written(op: str, pool: Sequence[Candidate]) -> dict[str, Any]:
     """The pool of an operator as pool.json has it."""
     parts = [part.id for part in operator_of(op).parts()]
-    block, quick, rest = chosen(pool)
+    block, quick, rest = chosen(pool, design_of(op))
 
     def bits(case: Candidate, there: Callable[[Shown], bool]) -> str:
         return f"{sum(1 << k for k, id in enumerate(parts) if id in case.shown and there(case.shown[id])):x}"
@@ -195,9 +188,9 @@ def _measured(item: tuple[Place, Spec]) -> tuple[Place, Spec, Mapping[str, Shown
 
 def _all_measured(op: str, keep: bool, processes: int) -> list[tuple[Place, Spec, Mapping[str, Shown]]]:
     """The pool of an operator with what each case shows; of cases that are to be kept, as it is pinned."""
-    pool, parts = pool_of(op), tuple(part.id for part in operator_of(op).parts())
+    parts = tuple(part.id for part in operator_of(op).parts())
     known: dict[Place, Pooled] = {}
-    if keep and pool.parts == parts:
+    if keep and (pool := pool_of(op)).parts == parts:
         known = {(case.level, case.index, case.sibling): case for case in pool.cases}
     there = list(drawn(op))
     fresh = iter(list(spread(_measured, [item for item in there if item[0] not in known], processes)))
@@ -209,11 +202,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", "-j", type=int, default=1)
     parser.add_argument("--keep", action="store_true", help="measure cases that are new in the pool, and no others")
+    parser.add_argument("--op", action="append", choices=pooled_operators(), help="only this operator's pool")
     asked = parser.parse_args()
-    held = {
-        op: written(op, candidates(op, _all_measured(op, asked.keep, asked.processes))) for op in counted_operators()
-    }
     path = Path(str(resources.files("onnxspec.cases.profiles").joinpath("pool.json")))
+    before = json.loads(path.read_text(encoding="utf-8"))
+    held = {
+        op: before[op]
+        if asked.op and op not in asked.op
+        else written(op, candidates(op, _all_measured(op, asked.keep and op in before, asked.processes)))
+        for op in pooled_operators()
+    }
     lines = [f"{json.dumps(op)}: {_lines(value)}" for op, value in held.items()]
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 

@@ -140,6 +140,9 @@ class Fault:
         which cannot be.
     disagreements
         Ids of what a shipped kernel is known to do that it shows by; empty where it is known of none.
+    within
+        The accuracy class whose error bounds hold for what it returns, in whatever order it rounds; empty where there
+        is none. Once it is known of a target, results that are right by that class show nothing else.
     """
 
     id: str
@@ -157,6 +160,7 @@ class Fault:
     needs: str = ""
     layer: str = "computation"
     disagreements: tuple[str, ...] = ()
+    within: str = ""
 
     def applies(self, op_type: str, since_version: int, type_name: str | None = None) -> bool:
         """Whether an implementation of that operator version can make this fault, and show it in that type."""
@@ -220,6 +224,7 @@ def fault(
     accepts: bool = False,
     bounded: bool = True,
     layer: str = "computation",
+    within: str = "",
 ) -> Callable[[Wrong], Wrong]:
     """Register a function as a fault of recurrent cells; its docstring's first line says the fault, as a report
     says it of a runtime.
@@ -261,8 +266,9 @@ def fault(
         if layer not in LAYERS:
             raise FaultError(f"{place}: there is no layer {layer!r}; one of {', '.join(LAYERS)}")
         FAULTS[id] = Fault(
-            id, clause, summary, of, chosen, types, structural, drifts, accepts, wrong, bounded=bounded, layer=layer
-        )
+            id, clause, summary, of, chosen, types, structural, drifts, accepts, wrong, bounded=bounded, layer=layer,
+            within=within,
+        )  # fmt: skip
         return wrong
 
     return register

@@ -24,7 +24,7 @@ from ..numbers.formats import FORMATS
 from ..recurrent.evaluation import computation_of
 from ..recurrent.node import Node
 from ..recurrent.recurrence import Computation
-from .fault import UNINITIALIZED, Compute, Fault, Outputs, made_together
+from .fault import LAYERS, UNINITIALIZED, Compute, Fault, Outputs, made_together
 from .predicting import BoundedPass, Remembering, Scene, layered
 
 __all__ = ["MOST", "Fit", "Observation", "Run", "layered"]
@@ -37,6 +37,8 @@ ROUGH = 16.0
 
 # What is further off than this many of the largest conforming radius is not computed with radii at all.
 _GROSS = 256.0
+
+_ATTRIBUTE = FORMATS["float32"]
 
 # How much of a radius is used: radii are for the worst of all kernels, and real ones are off by a quarter of them at
 # most. Slips of precision are other kernels still, whose own roundings are not foreseen.
@@ -101,6 +103,7 @@ class Observation:
         self._scenes: dict[tuple[int, Interpretations | None, bool, str], Scene | None] = {}
         self._plain: dict[tuple[int, bool], Remembering] = {}
         self._nearness: dict[tuple[str, Interpretations | None], float] = {}
+        self._alters: dict[tuple[str, Interpretations | None], bool] = {}
 
     @cached_property
     def size(self) -> int:
@@ -123,9 +126,21 @@ class Observation:
         if together is None:
             return None
         accuracy = self.accuracy if accuracy is None else accuracy
+        if len(together) > 1:
+            # What is done to results is done with lengths and sizes as the kernel has them, wrong ones too: innermost.
+            inner = [self._alters_outputs(fault, interpretations) for fault in together]
+            ordered = sorted(
+                zip(together, inner, strict=True), key=lambda each: (LAYERS.index(each[0].layer), not each[1])
+            )
+            together = tuple(fault for fault, _ in ordered)
         self.work += _TRIAL
         with np.errstate(all="ignore"):
             return self._fit(together, interpretations, accuracy)
+
+    def _alters_outputs(self, fault: Fault, interpretations: Interpretations | None) -> bool:
+        """Whether a fault alters what was computed, and not only what is computed from."""
+        self.changes(fault, interpretations)
+        return self._alters.get((fault.id, interpretations), False)
 
     def changes(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
         """Whether a target with that fault would return other numbers than a conforming one: in any run, to any
@@ -144,10 +159,13 @@ class Observation:
             scenes = [self._scene(number, interpretations, steps, accuracy) for number in range(len(self.runs))]
             if not scenes or None in scenes:
                 continue
+            if not faults:
+                return self._compared(faults, scenes)  # what is right, in another arithmetic
             share, altered = self._likely(faults, scenes)
             if len(faults) == 1:
                 key = faults[0].id, interpretations
                 self._nearness[key] = max(share, self._nearness.get(key, -1.0))
+                self._alters[key] = altered
             likely = share == 1.0
             fit = self._compared(faults, scenes) if likely else None
             if fit is not None:
@@ -218,6 +236,8 @@ class Observation:
         """The share of an output that is anywhere near what is predicted."""
         reach, w = scene.conforming[1][name], scene.budget
         near = _GROSS * (float(reach.max(initial=0.0)) + w.unit * np.abs(want) + w.floor)
+        if w.tensor.precision > _ATTRIBUTE.precision:  # defaults that a fault brings in may be held in float32, or not
+            near = near + _GROSS * _ATTRIBUTE.unit * np.abs(want[np.isfinite(want)]).max(initial=0.0)
         sure = np.isfinite(near) & (np.abs(want) < w.tensor.largest / 2) & (want != UNINITIALIZED)
         off = sure & ~(np.abs(got.astype(np.float64) - want) <= near)
         return 1.0 - float(off.mean()) if off.size else 1.0

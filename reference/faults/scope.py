@@ -8,13 +8,21 @@ from outside, by what it computes from and what it returns, so each has every sc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from ..recurrent.cell import CELLS
-from ..recurrent.recurrence import Computation
-from .alterations import configured, merged, with_inputs
-from .fault import FAULTS, Compute, Fault, Outputs, Wrong
+from .fault import FAULTS, Fault
+from .narrowing import (
+    Narrowing,
+    besides,
+    of_bias_half,
+    of_direction,
+    of_input,
+    of_output,
+    of_row_blocks,
+    of_unit_tail,
+)
 
 __all__ = ["SCOPES", "Scope", "fault_named", "scoped", "scoped_named", "scoped_of"]
 
@@ -31,87 +39,14 @@ class Scope:
         The same in a sentence: "in the reverse direction only".
     narrow
         From the fault as it is made everywhere to the fault as it is made there.
-    input
-        Name of the input that it is about; None for the others.
+    takes
+        Whether a fault can be made there and nowhere else.
     """
 
     id: str
     words: str
-    narrow: Callable[[Wrong], Wrong]
-    input: str | None = None
-
-
-@dataclass
-class _Between(Compute):
-    """A computation that stands between a fault and the one below, and hands on only some of what was altered."""
-
-    below: Compute = field(default_factory=Compute)
-    handed: Callable[[Computation], Computation] = lambda altered: altered
-
-    def __call__(self, computation: Computation) -> Outputs:
-        return self.below(self.handed(computation))
-
-
-def _between(compute: Compute, handed: Callable[[Computation], Computation]) -> Compute:
-    return _Between(
-        compute.observed, compute.fed, compute.memory, attributes=compute.attributes, below=compute, handed=handed
-    )
-
-
-def _of_input(name: str) -> Callable[[Wrong], Wrong]:
-    """Of all that is altered only that input is."""
-
-    def narrow(wrong: Wrong) -> Wrong:
-        def only(compute: Compute, c: Computation) -> Outputs:
-            def handed(altered: Computation) -> Computation:
-                changed, own = altered.inputs.get(name), c.inputs.get(name)
-                if changed is not None and own is not None and changed.shape != own.shape:
-                    return c  # it goes with other axes of all that there is, and not alone
-                return with_inputs(c, **{name: changed})
-
-            return wrong(_between(compute, handed), c)
-
-        return only
-
-    return narrow
-
-
-def _besides(wrong: Wrong) -> Wrong:
-    """What the fault does in place of clip's bounds is done as well as them."""
-
-    def both(compute: Compute, c: Computation) -> Outputs:
-        return wrong(_between(compute, lambda altered: configured(altered, clips=c.configuration.clips)), c)
-
-    return both
-
-
-def _of_direction(direction: str) -> Callable[[Wrong], Wrong]:
-    def narrow(wrong: Wrong) -> Wrong:
-        def only(compute: Compute, c: Computation) -> Outputs:
-            directions = c.configuration.directions
-            chosen = [d for d, name in enumerate(directions) if name == direction]
-            if len(chosen) == len(directions):
-                return wrong(compute, c)
-            right = compute(c)
-            return merged(c, right, wrong(compute, c), chosen) if chosen else right
-
-        return only
-
-    return narrow
-
-
-def _of_output(output: str) -> Callable[[Wrong], Wrong]:
-    def narrow(wrong: Wrong) -> Wrong:
-        def only(compute: Compute, c: Computation) -> Outputs:
-            outputs = dict(compute(c))
-            faulty = wrong(compute, c)
-            if output in faulty:
-                outputs[output] = faulty[output]
-            return outputs
-
-        return only
-
-    return narrow
+    narrow: Narrowing
+    takes: Callable[[Fault], bool] = lambda fault: True
 
 
 _INPUTS = {
@@ -125,15 +60,45 @@ _INPUTS = {
 }
 _OUTPUTS = {"Y": "in Y only", "Y_h": "in Y_h only", "Y_c": "in Y_c only"}
 
+
+def _about(*topics: str) -> Callable[[Fault], bool]:
+    return lambda fault: fault.topic in topics
+
+
+_UNITS = _about("bias", "equations", "peepholes", "initial-states")
+# What rows take from each other; that a row is run too long or too short does not depend on its neighbours.
+_AMONG_ROWS = frozenset({f"lengths.{word}" for word in ("first-row", "longest", "shortest", "sorted")})
+
 SCOPES: dict[str, Scope] = {
-    **{d: Scope(d, f"in the {d} direction only", _of_direction(d)) for d in ("forward", "reverse")},
-    **{name: Scope(name, words, _of_input(name), name) for name, words in _INPUTS.items()},
-    **{name: Scope(name, words, _of_output(name)) for name, words in _OUTPUTS.items()},
-    "besides": Scope("besides", "as well as clip's own bounds", _besides),
+    **{d: Scope(d, f"in the {d} direction only", of_direction(d)) for d in ("forward", "reverse")},
+    **{name: Scope(name, words, of_input(name)) for name, words in _INPUTS.items()},
+    **{name: Scope(name, words, of_output(name)) for name, words in _OUTPUTS.items()},
+    # Faults of that topic put something in the place of clip's bounds.
+    "besides": Scope("besides", "as well as clip's own bounds", besides, _about("clip")),
+    **{
+        name: Scope(name, words, of_bias_half(half), _about("bias", "gates.order", "directions.weights"))
+        for half, (name, words) in enumerate({"Wb": "of Wb, the first half of B, only", "Rb": "of Rb only"}.items())
+    },
+    **{
+        f"units-past-{block}s": Scope(
+            f"units-past-{block}s",
+            f"in those units only that are left over of hidden_size after whole blocks of {block}",
+            of_unit_tail(block),
+            _UNITS,
+        )
+        for block in (4, 8, 16)
+    },
+    **{
+        f"rows-by-{block}": Scope(
+            f"rows-by-{block}",
+            f"among {block} rows that stand together",
+            of_row_blocks(block),
+            lambda fault: fault.id in _AMONG_ROWS,
+        )
+        for block in (2, 4, 8)
+    },
 }
 """By id."""
-
-_DROPS_CLIP = frozenset({"clip"})  # the topic of those faults that put something in the place of clip's bounds
 
 
 def scoped(fault: Fault, scope: Scope) -> Fault:
@@ -192,7 +157,7 @@ def _goes(fault: Fault, scope: Scope) -> bool:
         return False
     if fault.accepts or fault.drifts or not fault.structural or fault.topic.startswith("session"):
         return False
-    return scope.id != "besides" or fault.topic in _DROPS_CLIP
+    return scope.takes(fault)
 
 
 def fault_named(id: str) -> Fault | None:

@@ -6,6 +6,7 @@ accused by it, but some of many faults fit few numbers by chance: so each fit sa
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
@@ -83,6 +84,7 @@ class Predicted:
         self._expect, self._answer, self._form = expect, answer, form
         self._node, self._runs, self._accuracy = node, runs, accuracy
         self.work = 0.0
+        self._changing: dict[str, bool] = {}
 
     @cached_property
     def size(self) -> int:
@@ -110,8 +112,19 @@ class Predicted:
             return [self._expect(self._node, r.inputs, r.outputs, self._accuracy) for r in self._runs]
 
     def changes(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
-        """See :class:`Observation`: one that is not tried may."""
-        return not fault.accepts
+        """See :class:`Observation`: from the same states, however little."""
+        if fault.accepts or not self._formed:
+            return not fault.accepts
+        if fault.id not in self._changing:
+            self.work += 1 + self.size // _PRODUCTS
+            self._changing[fault.id] = any(map(self._departs, self._runs, self._right, itertools.repeat(fault)))
+        return self._changing[fault.id]
+
+    def _departs(self, run: Run, right: Sequence[Expectation], fault: Fault) -> bool:
+        with np.errstate(all="ignore"):
+            wrong = self._expect(self._node, run.inputs, run.outputs, self._accuracy, None, (fault,))
+            pairs = [(r.number.value, w.number.value) for r, w in zip(right, wrong, strict=True)]
+        return any(not np.array_equal(value, other, equal_nan=True) for value, other in pairs)
 
     def nearness(self, fault: Fault, interpretations: Interpretations | None = None) -> float:
         """See :class:`Observation`: all are alike here."""

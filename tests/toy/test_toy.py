@@ -74,11 +74,23 @@ def test_it_is_listed_run_judged_diagnosed_and_reported(targets: Path, tmp_path:
             assert (row["verdict"], row["diagnosis"]) == ("wrong", ["leaky.start.one"])
             assert row["clause"] == "leaky.equations"
     assert len(rows) == 10
+    (_, wrong) = json.loads((out / "run.json").read_text())["targets"]
+    (finding,) = [f for f in wrong["findings"] if f["fault"] == "leaky.start.one"]
+    assert finding["foretold"] >= 5  # a name of its own predicts as any other does
     assert "starts from one" in (out / "report" / "index.html").read_text(encoding="utf-8")
     shown = command("explain", ids[2], "--target", "wrong", "--targets-file", targets)
     assert "leaky.start.one: Starts from one." in shown
     assert "kept" in shown
     ast.parse(command("explain", ids[2], "--emit", "script"))
+
+
+def test_it_is_searched(targets: Path, tmp_path: Path) -> None:
+    words = ("--op", "Leaky", "--targets-file", targets, "--examples", "6", "--seed", "1")
+    assert "6 pass" in command("fuzz", *words, "--target", "right", "--out", tmp_path / "right")
+    printed = command("fuzz", *words, "--target", "wrong", "--out", tmp_path / "wrong", code=1)
+    assert "NEW    Leaky: Starts from one" in printed
+    assert "consistent with" not in printed
+    assert "known  Leaky" in command("fuzz", *words, "--target", "wrong", "--out", tmp_path / "wrong")
 
 
 def test_it_is_proved(tmp_path: Path) -> None:

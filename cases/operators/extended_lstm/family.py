@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from random import Random
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ....reference import Node
 from ...specs.bounds import Bounds
 from ...specs.case import Case, Feed, Trial
+from ...specs.contexts import ContextSpace
 from ...specs.data import uniform
-from ...specs.family import Family
+from ...specs.family import Family, PoolDesign
 from ...specs.features import groups_with
 from ...specs.level import Level
 from ...specs.violations import Draft, Violation
+from .anything import any_extended
+from .contexts import EXTENDED_CONTEXTS
+from .dense import DESIGN, dense_extended, fresh_extended
 from .features import node_features
 from .levels import EXTENDED_LEVELS, extended_challenge
-from .profile import extended_profile
-from .spec import HIGHEST, OP_TYPE, ExtendedSpec
+from .profile import B, R, W, X, Y, extended_profile
+from .spec import HIGHEST, MIDDLE, OP_TYPE, VERSION, Affine, ExtendedSpec
 from .violations import EXTENDED_VIOLATIONS, extended_violation
 
 __all__ = ["EXTENDED_FAMILY"]
@@ -33,6 +40,7 @@ class _Extended(Family):
 
     operators = (OP_TYPE,)
     spec = ExtendedSpec
+    larger = MappingProxyType({"T": 3, "I": 3, "H": 5})  # a second row is another subject for those who have one only
 
     def profile(self, name: str, op: str, version: int) -> Sequence[ExtendedSpec]:
         """By the rules of :mod:`.profile`."""
@@ -92,6 +100,54 @@ class _Extended(Family):
                 words = f'drawn("{key}", {array.shape}, 24, 0)'
                 return f'({(low + high) / 2!r} + {(high - low) / 2!r} * {words}).astype("{array.dtype.name}")'
         return None
+
+    def context_space(self, op: str) -> ContextSpace:
+        """See :mod:`.contexts`."""
+        return EXTENDED_CONTEXTS
+
+    def pool_design(self, op: str) -> PoolDesign:
+        """See :mod:`.dense`."""
+        return DESIGN
+
+    def pooled(self, op: str, level: str, index: int, sibling: int) -> ExtendedSpec:
+        """See :func:`.dense.dense_extended`."""
+        return dense_extended(level, index)
+
+    def fresh(
+        self,
+        op: str,
+        seed: int | str,
+        versions: Collection[int] = (),
+        types: Collection[str] = (),
+        lacks: Collection[str] = (),
+    ) -> Iterator[ExtendedSpec] | None:
+        """See :func:`.dense.fresh_extended`. There is one version, of one type."""
+        there = (not versions or VERSION in versions) and (not types or "float32" in types)
+        return fresh_extended(seed, lacks) if there else None
+
+    def richer(self, spec: ExtendedSpec) -> Sequence[Mapping[str, Any]]:
+        """Larger, and then with a bias and with a run before."""
+        more = {"T": max(spec.T, 4), "I": max(spec.I, 3), "H": max(spec.H, 5)}
+        return [more, {**more, "bias": True}, {**more, "reruns": "data"}]
+
+    def plainer(self, spec: ExtendedSpec) -> Sequence[tuple[str, Any]]:
+        """The scales and zero points that calibration gives for tensors of usual sizes; a zero point in the middle; a
+        scale that is no power of two; and numbers that stay in their range."""
+        plainer: list[tuple[str, Any]] = [("fill", ())] if spec.fill else []
+        for name, usual in {"x": X, "w": W, "r": R, "b": B, "y": Y}.items():
+            affine: Affine | None = getattr(spec, name)
+            if affine is None or affine == usual:
+                continue
+            scale, zero_point = affine
+            values = [usual, (scale, MIDDLE)]
+            if math.frexp(float(np.float32(scale)))[0] == 0.5:
+                values.append((scale * 1.25, zero_point))
+            plainer += [(name, value) for value in values if value != affine]
+        return plainer
+
+    def anything(self, op: str, version: int, types: Collection[str], random: Random) -> ExtendedSpec | None:
+        """See :func:`.anything.any_extended`."""
+        return any_extended(random)
 
     def cases(self, op: str, version: int, bounds: Bounds) -> Any:
         """See :func:`.drawing.extended_cases`."""

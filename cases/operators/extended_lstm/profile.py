@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from .spec import HIGHEST, Affine, ExtendedSpec, calibrated
+from ...profiles.pool import pinned_dense, quick_dense
+from .spec import HIGHEST, OP_TYPE, VERSION, Affine, ExtendedSpec, calibrated
 from .violations import EXTENDED_VIOLATIONS
 
 __all__ = ["B", "R", "W", "X", "Y", "extended_profile"]
 
-_SMOKE = 12
+_SMOKE = 6
+"""Plain cases of smoke; dense ones stand beside them."""
 
 # What a calibration gives for tensors of a usual size, no pair of scales a power of two.
 X, W, R, B = calibrated(-3.1, 3.3), calibrated(-0.9, 1.0), calibrated(-0.8, 0.7), calibrated(-0.4, 0.5)
@@ -182,11 +184,12 @@ def extended_profile(name: str) -> tuple[ExtendedSpec, ...]:
     legal = [
         *_realistic(), *_zero_points(), *_scales(), *_outputs(), *_pre_activations(), *_numbers(), *_forms()
     ]  # fmt: skip
-    core = [*legal, *_batches(), *_illegal()]
+    core = [*legal, *pinned_dense(OP_TYPE, VERSION), *_batches(), *_illegal()]
     if name in ("core", "full"):
         return tuple(sorted(dict.fromkeys(core), key=lambda spec: spec.spoils))
     if name == "smoke":
-        return tuple(legal[round(k * (len(legal) - 1) / (_SMOKE - 1))] for k in range(_SMOKE))
+        plain = [legal[round(k * (len(legal) - 1) / (_SMOKE - 1))] for k in range(_SMOKE)]
+        return tuple(sorted((*plain, *quick_dense(OP_TYPE, VERSION)), key=lambda spec: spec.spoils))
     raise KeyError(name)
 
 

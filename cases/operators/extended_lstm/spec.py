@@ -22,13 +22,15 @@ from ...specs.spec import HIGHEST_SEED, LONGEST, MOST_ELEMENTS, fits_float32
 from ...specs.violations import Draft
 from .violations import extended_violation
 
-__all__ = ["DOMAIN", "OLD", "ExtendedSpec", "calibrated"]
+__all__ = ["DOMAIN", "MIDDLE", "OLD", "ExtendedSpec", "calibrated"]
 
 OP_TYPE, DOMAIN, VERSION = "ExtendedLSTM", "com.amd.quark", 1
 (OLD,) = document_of(OP_TYPE).former
 """Domain and name in older models."""
 
 HIGHEST = 65535
+MIDDLE = 32768
+"""Of the levels of uint16."""
 _OPSET, _IR_VERSION = 17, 8
 
 _CHOICES = {
@@ -126,6 +128,10 @@ class ExtendedSpec:
             raise self._wrong("data", "'dense' in a forbidden model")
         if self.data != "dense" and not self.T * self.N * self.I * self.x[0]:
             raise self._wrong("data", "'dense' where X is empty or has no scale")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone, as what follows from them is worked out anew where a case is sent to another process."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def _wrong(self, name: str, there: str) -> ValueError:
         return ValueError(f"{name} of {OP_TYPE}-{VERSION} is {there}, not {getattr(self, name)!r}")

@@ -127,6 +127,17 @@ def alpha_ignored(compute: Compute, c: Computation) -> Outputs:
     return compute(with_functions(c, change))
 
 
+@fault("alpha.one-without-default", clause="activation-alpha")
+def alpha_one_without_default(compute: Compute, c: Computation) -> Outputs:
+    """Ignores activation_alpha: functions take their default, and 1 where they have none."""
+
+    def change(function: Activation, position: int, d: int) -> Activation:
+        usual = function.kind.default_alpha
+        return replace(function, alpha=Coefficient.of(1.0 if usual is None else usual))
+
+    return compute(with_functions(c, lambda f, p, d: change(f, p, d) if f.kind.uses_alpha else f))
+
+
 @fault("alpha.not-consumed", clause="activation-alpha")
 def alpha_not_consumed(compute: Compute, c: Computation) -> Outputs:
     """Gives every function that uses an alpha the first entry of activation_alpha."""

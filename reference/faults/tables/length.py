@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...recurrent.recurrence import Computation
-from ..alterations import by_direction, with_lengths, with_outputs, with_steps
+from ..alterations import by_direction, with_lengths, with_outputs, with_states, with_steps
 from ..fault import UNINITIALIZED, Compute, Outputs, fault
 
 __all__: list[str] = []
@@ -98,6 +98,53 @@ def reverse_one_early(compute: Compute, c: Computation) -> Outputs:
     return by_direction(compute, c, early, "reverse")
 
 
+@fault("lengths.reverse-flips-tensor", clause="lengths.reverse-start")
+def reverse_flips_tensor(compute: Compute, c: Computation) -> Outputs:
+    """Turns X and Y round as they are for the reverse direction, padding first, and runs a row for its own steps."""
+    T, lengths = c.configuration.T, c.configuration.lengths
+    steps, rows = np.arange(T)[:, np.newaxis], np.arange(len(lengths))
+
+    def last_ones(X: Array) -> Array:
+        return np.asarray(X[np.minimum(steps + T - lengths, T - 1), rows])
+
+    def moved(Y: Array) -> Array:
+        for d, direction in enumerate(c.configuration.directions):
+            if direction == "reverse":
+                own = Y[np.maximum(steps - (T - lengths), 0), d, rows]
+                Y[:, d] = np.where((steps >= T - lengths)[..., np.newaxis], own, 0.0)
+        return Y
+
+    if not T:
+        return compute(c)
+    return with_outputs(c, by_direction(compute, c, with_steps(c, last_ones), "reverse"), Y=moved)
+
+
+def _falling(c: Computation) -> Array:
+    """Rows in the order of falling lengths, in which packed sequences stand; of one length, in their order."""
+    return np.argsort(-c.configuration.lengths, kind="stable")
+
+
+@fault("lengths.outputs-left-sorted", clause="lengths.unsorted")
+def outputs_left_sorted(compute: Compute, c: Computation) -> Outputs:
+    """Sorts rows by falling lengths and leaves results in that order."""
+    order = _falling(c)
+    return with_outputs(c, compute(c), Y=lambda Y: Y[:, :, order], states=lambda states: states[:, order])
+
+
+@fault("lengths.states-left-sorted", clause="lengths.unsorted")
+def states_left_sorted(compute: Compute, c: Computation) -> Outputs:
+    """Sorts rows by falling lengths and leaves the last states in that order."""
+    order = _falling(c)
+    return with_outputs(c, compute(c), states=lambda states: states[:, order])
+
+
+@fault("lengths.initial-states-unsorted", clause="lengths.unsorted")
+def initial_states_unsorted(compute: Compute, c: Computation) -> Outputs:
+    """Sorts rows by falling lengths, but not the initial states from which they start."""
+    back = np.argsort(_falling(c), kind="stable")
+    return compute(with_states(c, lambda states: states[:, back]))
+
+
 @fault("lengths.states-run-on", clause="lengths")
 def states_run_on(compute: Compute, c: Computation) -> Outputs:
     """Clears Y past a row's length, but runs the state on through the padding to the end of the tensor."""
@@ -127,6 +174,21 @@ def padding_repeats_state(compute: Compute, c: Computation) -> Outputs:
     last = outputs["Y_h"] if c.configuration.layout == 0 else outputs["Y_h"].swapaxes(0, 1)
     past = _past(c)[:, np.newaxis, :, np.newaxis]
     return with_outputs(c, outputs, Y=lambda Y: np.where(past, last, Y))
+
+
+@fault("padding.last-position-repeated", clause="padding.zero")
+def padding_repeats_last_position(compute: Compute, c: Computation) -> Outputs:
+    """Repeats Y of a row's last position past the row's length, in the reverse direction too."""
+    past, lengths = _past(c)[:, np.newaxis, :, np.newaxis], c.configuration.lengths
+    there = (lengths > 0)[:, np.newaxis]
+
+    def repeated(Y: Array) -> Array:
+        if not len(Y):
+            return Y
+        last = Y[np.maximum(lengths - 1, 0), :, np.arange(len(lengths))].swapaxes(0, 1)
+        return np.where(past & there, last, Y)
+
+    return with_outputs(c, compute(c), Y=repeated)
 
 
 @fault("padding.computed", clause="padding.zero")

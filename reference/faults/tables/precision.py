@@ -83,7 +83,14 @@ def weights_eight_bit(compute: Compute, c: Computation) -> Outputs:
     return compute(with_tensors(c, "WR", held))
 
 
-@fault("precision.computed-in-single", clause="types", types=("float64",), structural=False, layer="arithmetic")
+@fault(
+    "precision.computed-in-single",
+    clause="types",
+    types=("float64",),
+    structural=False,
+    layer="arithmetic",
+    within="f32-math",
+)
 def computed_in_single(compute: Compute, c: Computation) -> Outputs:
     """Computes float64 tensors in float32."""
     if c.configuration.format.name != "float64":
@@ -99,7 +106,14 @@ def computed_in_half(compute: Compute, c: Computation) -> Outputs:
     return _by_kernel(compute, c, Style("half"), FORMATS["float16"])
 
 
-@fault("precision.half-sums", clause="equations", types=("float16", "bfloat16"), structural=False, layer="arithmetic")
+@fault(
+    "precision.half-sums",
+    clause="equations",
+    types=("float16", "bfloat16"),
+    structural=False,
+    layer="arithmetic",
+    within="fast",
+)
 def half_sums(compute: Compute, c: Computation) -> Outputs:
     """Sums products of half types up in the half type."""
     form = c.configuration.format
@@ -111,14 +125,7 @@ def half_sums(compute: Compute, c: Computation) -> Outputs:
 @fault("precision.rational-tanh", clause="functions.tanh", types=WIDE)
 def rational_tanh(compute: Compute, c: Computation) -> Outputs:
     """Tanh is x(27 + x^2) / (27 + 9x^2), as much as 0.02 off."""
-
-    def value(x: Array, alpha: float, beta: float) -> Array:
-        return np.asarray(np.clip(x * (27 + x * x) / (27 + 9 * x * x), -1.0, 1.0))
-
-    def change(function: Activation, position: int, d: int) -> Activation:
-        return revalued(function, value) if function.name == "Tanh" else function
-
-    return compute(with_functions(c, change))
+    return compute(_approximated(c, "Tanh", _rational))
 
 
 @fault("precision.quick-exp", clause="functions.sigmoid", types=WIDE)
@@ -143,16 +150,44 @@ def _approximated(c: Computation, name: str, value: Callable[[Array], Array]) ->
     return with_functions(c, change)
 
 
+def _scaled(c: Computation, tanh: Callable[[Array], Array]) -> Computation:
+    """The computation whose ScaledTanh, and nothing else, is made of another tanh."""
+
+    def value(x: Array, alpha: float, beta: float) -> Array:
+        return np.asarray(alpha * tanh(beta * x))
+
+    def change(function: Activation, position: int, d: int) -> Activation:
+        return revalued(function, value) if function.name == "ScaledTanh" else function
+
+    return with_functions(c, change)
+
+
+def _rational(x: Array) -> Array:
+    return np.asarray(np.clip(x * (27 + x * x) / (27 + 9 * x * x), -1.0, 1.0))
+
+
+def _fraction(x: Array) -> Array:
+    s = x * x
+    above = x * (135135 + s * (17325 + s * (378 + s)))
+    return np.asarray(np.clip(above / (135135 + s * (62370 + s * (3150 + 28 * s))), -1.0, 1.0))
+
+
 @fault("precision.fraction-tanh", clause="functions.tanh", types=WIDE)
 def fraction_tanh(compute: Compute, c: Computation) -> Outputs:
     """Tanh is Lambert's continued fraction of seven terms, bounded to 1 and -1: as much as 1e-4 off near 5."""
+    return compute(_approximated(c, "Tanh", _fraction))
 
-    def value(x: Array) -> Array:
-        s = x * x
-        above = x * (135135 + s * (17325 + s * (378 + s)))
-        return np.asarray(np.clip(above / (135135 + s * (62370 + s * (3150 + 28 * s))), -1.0, 1.0))
 
-    return compute(_approximated(c, "Tanh", value))
+@fault("precision.rational-scaled-tanh", clause="functions.scaled-tanh", types=WIDE)
+def rational_scaled_tanh(compute: Compute, c: Computation) -> Outputs:
+    """ScaledTanh is made of x(27 + x^2) / (27 + 9x^2) for tanh, as much as 0.02 off."""
+    return compute(_scaled(c, _rational))
+
+
+@fault("precision.fraction-scaled-tanh", clause="functions.scaled-tanh", types=WIDE)
+def fraction_scaled_tanh(compute: Compute, c: Computation) -> Outputs:
+    """ScaledTanh is made of Lambert's continued fraction of seven terms for tanh, as much as 1e-4 off near 5."""
+    return compute(_scaled(c, _fraction))
 
 
 def _looked_up(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
@@ -166,6 +201,12 @@ def _looked_up(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
 def table_tanh(compute: Compute, c: Computation) -> Outputs:
     """Tanh comes from a table of 256 straight pieces from -8 to 8, as much as 4e-4 off."""
     return compute(_approximated(c, "Tanh", _looked_up(np.tanh)))
+
+
+@fault("precision.table-scaled-tanh", clause="functions.scaled-tanh", types=WIDE)
+def table_scaled_tanh(compute: Compute, c: Computation) -> Outputs:
+    """ScaledTanh is made of a table of 256 straight pieces from -8 to 8 for tanh, as much as 4e-4 off."""
+    return compute(_scaled(c, _looked_up(np.tanh)))
 
 
 @fault("precision.table-sigmoid", clause="functions.sigmoid", types=WIDE)

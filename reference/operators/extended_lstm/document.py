@@ -52,6 +52,7 @@ __all__ = [
     "ExtendedLSTM",
     "Judge",
     "evaluate_extended",
+    "evaluate_from",
     "expect_extended",
     "resolve",
 ]
@@ -233,13 +234,26 @@ def evaluate_extended(node: ExtendedLSTM, state: str = "quantized") -> Array:
     state
         One of STATES. Without y_scale both are the same.
     """
+    return evaluate_from(node, state)[0]
+
+
+def evaluate_from(
+    node: ExtendedLSTM, state: str = "quantized", before: tuple[Array, Array] | None = None
+) -> tuple[Array, tuple[Array, Array]]:
+    """Y as of :func:`evaluate_extended`, and Ht and Ct after the last step, each (2, N, H).
+
+    before
+        Ht and Ct before the first step; zero without them.
+    """
     Y = np.zeros((node.T, 2, node.N, node.H))
+    start = np.zeros((2, node.N, node.H))
+    hiddens, cells = (start.copy(), start.copy()) if before is None else (before[0].copy(), before[1].copy())
     t, H = node.tensors, node.H
     for d in range(2):
         steps = range(node.T) if d == 0 else range(node.T - 1, -1, -1)
         bias = t["B"].value[d, : 4 * H] + t["B"].value[d, 4 * H :] if "B" in t else np.zeros(4 * H)
         sums = ordered_product(t["X"].value, t["W"].value[d].T) + bias
-        hidden, cell = np.zeros((node.N, H)), np.zeros((node.N, H))
+        hidden, cell = hiddens[d], cells[d]
         for step in steps:
             arguments = sums[step] + ordered_product(hidden, t["R"].value[d].T)
             i, o, f = (0.5 * np.tanh(0.5 * arguments[:, k * H : (k + 1) * H]) + 0.5 for k in range(3))
@@ -248,7 +262,8 @@ def evaluate_extended(node: ExtendedLSTM, state: str = "quantized") -> Array:
             Y[step, d] = hidden if node.y is None else node.y.rounded(hidden)
             if state == "quantized":
                 hidden = Y[step, d]
-    return Y
+        hiddens[d], cells[d] = hidden, cell
+    return Y, (hiddens, cells)
 
 
 def expect_extended(
@@ -342,7 +357,7 @@ class Judge:
         t, own, rows = self.tensors, self.stages.weights[d], 4 * self.node.H
         sums: Any = self._product(before, t["R"][own])
         if self.fixed:
-            sums = replace(sums, error=sums.error + unsure)
+            sums = sums.with_error(sums.error + unsure)
         return sums + self._bias(replace(t["B"][own][rows:], value=self._biases(d)[1])) if "B" in t else sums
 
     def walk(self, input_sums: Any, hidden_sums: Any, cell: Bounded) -> tuple[Any, ...]:
@@ -395,7 +410,7 @@ class Judge:
             error = error + (np.abs(x.value) + x.radius) @ w.radius.T
         if not self.fixed or x.scale == 0:
             # Dequantizing to float32 rounds each operand; so does holding a state that nothing quantizes.
-            return replace(product, error=error + 2 * _UNIT * (1 + _UNIT) * product.magnitude)
+            return product.with_error(error + 2 * _UNIT * (1 + _UNIT) * product.magnitude)
         return self._fixed(x, w, product, error)
 
     def _fixed(self, x: Operand, w: Operand, product: Sum, error: Array) -> Sum:
@@ -417,7 +432,8 @@ class Judge:
         lost = 0.5 * 2.0 ** math.ceil(math.log2(terms)) * unit if terms > 1 else 0.5 * unit
         radius = error + MANTISSA * unit * parts + lost + _TERMS / 2 * _FRACTION
         # The sum itself is exact: one term, as far as roundings of a sum go.
-        return replace(product, error=radius, magnitude=product.spread, terms=1)
+        fixed = np.stack((product.value, radius, product.spread, product.spread))
+        return Sum(fixed, 1, product.groups, product.budget, product.doubt)
 
     def _bias(self, b: Operand) -> Bounded:
         rounding = _FRACTION if self.fixed else 0.0

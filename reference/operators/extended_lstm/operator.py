@@ -13,6 +13,7 @@ from ...documents.disagreements import read_disagreements
 from ...documents.interpretations import Interpretations
 from ...faults.fault import Fault
 from ...faults.hypothesis import Run
+from ...faults.part import Part
 from ...numbers.bounded import RADIUS_SLACK, Bounded
 from ...recurrent.expectation import Expectation, Measure
 from ...recurrent.gates import Steps
@@ -22,6 +23,7 @@ from .document import ARITHMETICS, DOCUMENT, WIDEST, ExtendedLSTM, evaluate_exte
 from .fault import run_extended, stages_with
 from .free import expect_free
 from .kernel import Parameters, run_kernel
+from .parts import extended_parts
 from .stages import CONFORMING
 from .tanhf import TANHF, system_tanhf
 
@@ -130,6 +132,10 @@ class _ExtendedLSTM(Operator):
         answers = [] if memory is None else memory.setdefault("answers", [])
         answers.append(Y)
         return {"Y": stages.answer(answers)}
+
+    def parts(self) -> tuple[Part, ...]:
+        """See :mod:`.parts`."""
+        return extended_parts()
 
     def steps(
         self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None

@@ -48,6 +48,12 @@ def gates_zhr(compute: Compute, c: Computation) -> Outputs:
     return compute(_gates_read_as(c, "zhr"))
 
 
+@fault("gru.gates.hrz", clause="gates.order", operators=GRU)
+def gates_hrz(compute: Compute, c: Computation) -> Outputs:
+    """Reads the gate blocks of W, R and B in the order h, r, z."""
+    return compute(_gates_read_as(c, "hrz"))
+
+
 @fault("gru.update-gate.inverted", clause="equations.hidden", operators=GRU)
 def update_gate_inverted(compute: Compute, c: Computation) -> Outputs:
     """Weighs what is new by the update gate and the state before by what it lacks to one."""

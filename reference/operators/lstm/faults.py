@@ -66,6 +66,24 @@ def gates_fico(compute: Compute, c: Computation) -> Outputs:
     return compute(_gates_read_as(c, "fico"))
 
 
+@fault("lstm.gates.oifc", clause="gates.order", operators=LSTM)
+def gates_oifc(compute: Compute, c: Computation) -> Outputs:
+    """Takes the gate blocks of i and o for each other in W, R and B."""
+    return compute(_gates_read_as(c, "oifc"))
+
+
+@fault("lstm.gates.foic", clause="gates.order", operators=LSTM)
+def gates_foic(compute: Compute, c: Computation) -> Outputs:
+    """Takes the gate blocks of i and f for each other in W, R and B."""
+    return compute(_gates_read_as(c, "foic"))
+
+
+@fault("lstm.gates.iocf", clause="gates.order", operators=LSTM)
+def gates_iocf(compute: Compute, c: Computation) -> Outputs:
+    """Takes the gate blocks of f and c for each other in W, R and B."""
+    return compute(_gates_read_as(c, "iocf"))
+
+
 @fault("lstm.bias.forget-plus-one", clause="bias", operators=LSTM)
 def forget_bias(compute: Compute, c: Computation) -> Outputs:
     """Adds 1 to the forget gate's argument, as frameworks do that train with such a bias."""
@@ -256,6 +274,12 @@ def hidden_ungated(compute: Compute, c: Computation) -> Outputs:
 def g_and_h_swapped(compute: Compute, c: Computation) -> Outputs:
     """Takes the function of the cell's input for that of its output, and the other way round."""
     return compute(configured(c, activations=tuple((f, h, g) for f, g, h in c.configuration.activations)))
+
+
+@fault("lstm.activations.h-by-g", clause="activations.order", operators=LSTM)
+def h_by_g(compute: Compute, c: Computation) -> Outputs:
+    """Applies the function of the cell's input to its output too."""
+    return compute(configured(c, activations=tuple((f, g, g) for f, g, _ in c.configuration.activations)))
 
 
 @fault("lstm.activations.output-gate-by-g", clause="activations.order", operators=LSTM)

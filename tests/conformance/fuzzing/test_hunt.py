@@ -119,7 +119,9 @@ def test_several_failures_are_found_in_one_search_each_made_small(monkeypatch: p
         '{"op":"LSTM","version":14,"type":"float32","layout":1}',
     }
     assert hunt.verdicts["crashed"] > 2
-    assert hunt.covered[0] > 100
+    pairs, triples = next(iter(hunt.reach.scores.values()))
+    assert pairs[0] > 100
+    assert triples[0] > pairs[0]
 
 
 def test_a_search_repeats_from_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.cases.profiles.pool import Pooled, pool_of
+from onnxspec.cases.specs.family import pooled_operators
 from onnxspec.conformance.cli.interactions import interaction_complaints
 from onnxspec.conformance.judging.judgement import FAILING
 from onnxspec.conformance.proof.exposure import Shown, parts_shown, runs_shown
@@ -107,6 +108,13 @@ def test_lengths_that_mean_something_else_in_few_steps_do_not_count() -> None:
     assert len(runs_shown(replace(spec, T=5, N=4))) == 2
 
 
+def test_what_a_document_does_not_support_cannot_occur() -> None:
+    """It is among the contexts, and follows from the document: no part goes wrong there."""
+    faults = faults_of("ExtendedLSTM")
+    never = {faults.contexts[k] for k in range(len(faults.contexts)) if not faults.alone[:, k].any()}
+    assert never == {"direction=forward", "direction=reverse", "layout=1", "input_forget=1"}
+
+
 def test_faults_are_counted_as_they_are_defined() -> None:
     """Pair by pair and triple by triple, from the definition: some case shows X where Y and Z hold."""
     pool = pool_of("RNN")
@@ -123,7 +131,7 @@ def test_faults_are_counted_as_they_are_defined() -> None:
                 assert total.triples[x, y, z] == expected
 
 
-@pytest.mark.parametrize("op", CELLS)
+@pytest.mark.parametrize("op", pooled_operators())
 def test_what_is_pinned_is_what_is_measured(op: str) -> None:
     pool = pool_of(op)
     assert pool.parts == tuple(part.id for part in operator_of(op).parts())
@@ -135,13 +143,13 @@ def test_what_is_pinned_is_what_is_measured(op: str) -> None:
         assert (case.held, case.models) == (bits, space.models(case.spec)), case.spec
 
 
-@pytest.mark.parametrize("op", CELLS)
+@pytest.mark.parametrize("op", pooled_operators())
 def test_nothing_is_shown_that_is_held_to_be_impossible(op: str) -> None:
     pool = pool_of(op)
     assert pool_tally(op, pool.cases[: pool.pinned : 2]).contradicting(faults_of(op)) == []
 
 
-@pytest.mark.parametrize("op", CELLS)
+@pytest.mark.parametrize("op", pooled_operators())
 def test_the_dense_block_of_core_is_stronger_than_as_many_dice(op: str) -> None:
     pool, faults = pool_of(op), faults_of(op)
     pinned = pool.cases[: pool.pinned]
@@ -152,7 +160,7 @@ def test_the_dense_block_of_core_is_stronger_than_as_many_dice(op: str) -> None:
     assert share(ours.triples) > share(theirs.triples) + 0.02
 
 
-@pytest.mark.parametrize("op", CELLS)
+@pytest.mark.parametrize("op", pooled_operators())
 def test_smoke_is_stronger_than_twenty_dice(op: str) -> None:
     """Of its dense cases by what is pinned of them; the plain ones beside them are measured."""
     faults, pool = faults_of(op), pool_of(op)

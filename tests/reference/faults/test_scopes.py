@@ -114,3 +114,50 @@ def test_every_scope_of_every_fault_computes_something() -> None:
                 if fault.id.endswith(("@reverse", "@B", "@Y_h", "@besides")):
                     assert _outputs(fault, op), fault.id
         assert len(ids) > 1000
+
+
+def _rich(op: str) -> tuple[Any, dict[str, Any]]:
+    case = situation("rich", op, "float64")
+    assert case is not None
+    return case.trial.node, dict(case.trial.feeds[0].inputs)
+
+
+def _equal(outputs: dict[str, Any], right: dict[str, Any]) -> None:
+    for name, array in outputs.items():
+        np.testing.assert_allclose(array, right[name], rtol=1e-12, atol=1e-14)
+
+
+def test_one_half_of_the_biases() -> None:
+    """The recurrent biases of R and Z swapped, those of the input right."""
+    node, inputs = _rich("GRU")
+    swapped = inputs["B"].reshape(len(inputs["B"]), 2, 3, -1).copy()
+    swapped[:, 1, [0, 1]] = swapped[:, 1, [1, 0]]
+    right = evaluate(node, {**inputs, "B": swapped.reshape(inputs["B"].shape)})
+    _equal(_outputs(_scoped("gru.gates.rzh@Rb"), "GRU"), right)
+
+
+@pytest.mark.parametrize(("block", "tail"), [(4, 8), (16, 0)])  # of nine units
+def test_units_that_whole_blocks_leave_over(block: int, tail: int) -> None:
+    node, inputs = _rich("LSTM")
+    assert inputs["R"].shape[2] == 9
+    less = inputs["B"].reshape(len(inputs["B"]), 2, 4, 9).copy()
+    less[:, 1, :, tail:] = 0
+    right = evaluate(node, {**inputs, "B": less.reshape(inputs["B"].shape)})
+    _equal(_outputs(_scoped(f"bias.recurrent-half-ignored@units-past-{block}s"), "LSTM"), right)
+
+
+def test_outputs_of_units_that_whole_blocks_leave_over() -> None:
+    right = _right("LSTM")
+    for name, array in _outputs(_scoped("outputs.zero@units-past-4s"), "LSTM").items():
+        np.testing.assert_allclose(array[..., :8], right[name][..., :8], rtol=1e-12, atol=1e-14)
+        assert not array[..., 8:].any()
+
+
+def test_rows_that_stand_together_take_each_others_lengths() -> None:
+    node, inputs = _rich("RNN")
+    lengths = inputs["sequence_lens"].copy()
+    for first in range(0, len(lengths), 2):
+        lengths[first : first + 2] = lengths[first : first + 2].max()
+    assert len(set(lengths.tolist())) > 1
+    _equal(_outputs(_scoped("lengths.longest@rows-by-2"), "RNN"), evaluate(node, {**inputs, "sequence_lens": lengths}))
+    assert scoped_named("lengths.ignored@rows-by-2") is None, "a row that is run too long is so without its neighbours"

@@ -1,0 +1,178 @@
+"""What names are worth: how many failing results of a target get one, how many the right one, and at what cost.
+
+    python -m benchmarks.naming [TARGET ...] [--targets-file FILE] [--profile core] [--json FILE] [--wrong]
+
+Without a target it runs the kernels of `benchmarks/kernels`, of which `benchmarks.truths` knows what is wrong. Of any
+other target no truth is known: then it is counted what is named, and how many names have foretold fresh cases. The
+command prints a table in Markdown; ``--wrong`` lists wrong names, and cases without one, below it. Exit code 1 where a
+kernel's result has a wrong name, or its first finding does not name what is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.truths import TRUTHS, Truth
+from onnxspec.conformance.cli.command import targets_of
+from onnxspec.conformance.cli.display import answer_on
+from onnxspec.conformance.diagnosis.failing_case import DIAGNOSED
+from onnxspec.conformance.probes.selection import Selection, select_probes
+from onnxspec.conformance.results.journal import Journal
+from onnxspec.conformance.results.result import Result
+from onnxspec.conformance.running.engine import execute
+from onnxspec.conformance.running.events import CaseJudged, Event, ResultsAmended
+from onnxspec.conformance.running.run import Plan, Run, TargetRun
+from onnxspec.conformance.targets.target import Target
+
+KERNELS = Path(__file__).parent / "kernels" / "targets.toml"
+OPERATORS = ("GRU", "LSTM", "RNN")
+_PLAIN = ("plain", "right")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    failing, named, right
+        Results that are wrong in what they return, those of them with a name, and those whose names are all true.
+    tellable
+        Those that something in the table of faults, or a combination, could name: all but those whose cause it lacks.
+    first
+        The first finding as a reader sees it, and ``leads`` whether it names a true cause.
+    run, search, experiments
+        Seconds: running and judging; looking for names; asking the target.
+    """
+
+    target: str
+    failing: int
+    named: int
+    right: int | None
+    foretold: int
+    first: str
+    leads: bool | None
+    run: float
+    search: float
+    experiments: float
+
+    def cells(self) -> list[str]:
+        """As the table has it."""
+        share = f"{self.named} ({_percent(self.named, self.failing)})"
+        right = "" if self.right is None else f"{self.right} ({_percent(self.right, self.failing)})"
+        leads = "" if self.leads is None else "yes" if self.leads else "**no**"
+        cost = f"{self.search:.1f} + {self.experiments:.1f} of {self.run:.1f} s"
+        return [self.target, str(self.failing), share, right, str(self.foretold), self.first, leads, cost]
+
+
+HEADINGS = [
+    "target",
+    "failing",
+    "named",
+    "rightly",
+    "findings that foretold",
+    "first finding",
+    "true",
+    "search + experiments",
+]
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else "-"
+
+
+@dataclass
+class Clock:
+    """When what a run consists of was over, in seconds of the wall clock: devices are waited for, too."""
+
+    started: float
+    judged: float = 0.0
+    named: float = 0.0
+
+    def observe(self, event: Event) -> None:
+        """Takes down the time of an event."""
+        if isinstance(event, CaseJudged) or (isinstance(event, ResultsAmended) and event.by == "needed-classes"):
+            self.judged = self.named = time.monotonic()
+        elif isinstance(event, ResultsAmended) and event.by == "diagnosis":
+            self.named = time.monotonic()
+
+
+def measured(target: Target, profile: str, targets_file: Path, remarks: list[str]) -> Row:
+    """A run of a target as anybody runs it, and what its names are worth."""
+    selection = Selection(profile, ops=OPERATORS)
+    probes = tuple(select_probes(selection, OPERATORS))
+    plan = Plan(selection, probes, (target,), expected=False, targets_file=targets_file)
+    with tempfile.TemporaryDirectory() as folder:
+        clock = Clock(time.monotonic())
+        with Journal(Path(folder) / "run") as journal:
+            run = execute(plan, journal, clock.observe)
+        ended = time.monotonic()
+    row = _row(run, run.targets[0], clock, ended)
+    truth = TRUTHS.get(target.name)
+    remarks += _remarks(target.name, run.targets[0].results, truth)
+    return row
+
+
+def _row(run: Run, target: TargetRun, clock: Clock, ended: float) -> Row:
+    failing = [r for r in target.results if r.verdict in DIAGNOSED]
+    truth = TRUTHS.get(target.target.name)
+    hits = [hit for hit in answer_on(target, run).hits if hit.verdict in {v.value for v in DIAGNOSED}]
+    first = next((f for f in target.findings if hits and f["title"] == hits[0].title), None)
+    return Row(
+        target.target.name,
+        len(failing),
+        sum(bool(r.diagnosis) for r in failing),
+        None if truth is None else sum(_right(r, truth) for r in failing),
+        sum(bool(f["foretold"]) for f in target.findings),
+        first["title"] if first else "",
+        None if truth is None or first is None else truth.right(first["fault"]),
+        clock.judged - clock.started,
+        clock.named - clock.judged,
+        ended - clock.named,
+    )
+
+
+def _right(result: Result, truth: Truth) -> bool:
+    return bool(result.diagnosis) and all(map(truth.right, result.diagnosis))
+
+
+def _remarks(name: str, results: Iterable[Result], truth: Truth | None) -> list[str]:
+    """Names that are not true, most frequent first, and where there is none."""
+    failing = [r for r in results if r.verdict in DIAGNOSED]
+    wrong = [r for r in failing if r.diagnosis and (truth is None or not _right(r, truth))]
+    counts = Counter(" + ".join(r.diagnosis) for r in wrong)
+    examples = {" + ".join(r.diagnosis): r.case for r in reversed(wrong)}
+    lines = [f"{name}: {count} {names}, e.g. {examples[names]}" for names, count in counts.most_common()]
+    return lines + [f"{name}: no name: {r.case}" for r in failing if not r.diagnosis][:20]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("targets", nargs="*")
+    parser.add_argument("--targets-file", type=Path, default=KERNELS)
+    parser.add_argument("--profile", default="core")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--wrong", action="store_true", help="list wrong names, and cases without one")
+    given = parser.parse_args()
+    rows: list[Row] = []
+    remarks: list[str] = []
+    print(f"| {' | '.join(HEADINGS)} |\n|{' --- |' * len(HEADINGS)}", flush=True)
+    for target in targets_of(given.targets or list(TRUTHS), given.targets_file):
+        rows.append(measured(target, given.profile, given.targets_file, remarks))
+        print(f"| {' | '.join(rows[-1].cells())} |", flush=True)
+    if given.json:
+        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n", encoding="utf-8")
+    for line in remarks if given.wrong else ():
+        print(line)
+    known = [row for row in rows if row.right is not None]
+    return int(any(row.named != row.right or row.leads is False for row in known))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""What is wrong with the kernels that `benchmarks.naming` runs, in the ids of faults.
+
+The kernels were written first (`kernels/kernels.py`, `kernels/devices.py`: each says in words what is wrong with it).
+Here stands, for each of those things, by which ids a diagnosis would call it by its name, made everywhere or in one
+place (``@``); several where one fault has several forms, as in an old version of an operator. A pattern says no more
+than its words do: a name that only happens to fit is none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+__all__ = ["TRUTHS", "Truth"]
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is wrong with one kernel.
+
+    faults
+        By the word that its author chose, the patterns of ids that name it. None of them: the table of faults lacks it.
+    """
+
+    kernel: str
+    faults: Mapping[str, tuple[str, ...]]
+
+    def right(self, fault: str) -> bool:
+        """Whether an id names something that is wrong with it."""
+        return any(fnmatchcase(fault, pattern) for patterns in self.faults.values() for pattern in patterns)
+
+
+def _truth(kernel: str, **faults: str) -> Truth:
+    return Truth(kernel, {word.replace("_", "-"): tuple(ids.split()) for word, ids in faults.items()})
+
+
+_ALL = (
+    _truth(
+        "library-gru",
+        always_linear="gru.linear-before-reset.always gru.linear-before-reset.in-version-1",
+        no_clip="clip.ignored",
+    ),
+    _truth("unrolled", full_length="lengths.ignored", no_coupling="lstm.input-forget.ignored"),
+    _truth("vector-tail", tail_bias="bias.recurrent-half-ignored@units-past-4s"),
+    _truth(
+        "shared-second-direction",
+        peepholes_of_first="lstm.peepholes.shared-directions*",
+        cell_of_first="initial-states.shared-directions@initial_c",
+    ),
+    _truth(
+        "converted-peepholes",
+        peephole_order="lstm.peepholes.ifo",
+        old_cell_output="lstm.peepholes.output-from-previous-cell",
+    ),
+    _truth(
+        "whole-flip",
+        flip_padding="lengths.reverse-flips-tensor",
+        last_of_reverse="outputs.last-row-of-tensor@reverse",
+    ),
+    _truth(
+        "fast-math",
+        rational_tanh="precision.rational-tanh precision.rational-scaled-tanh",
+        half_sums="precision.half-sums",
+    ),
+    _truth(
+        "one-activation-list",
+        first_activations="activations.backward-as-forward",
+        no_alpha="alpha.ignored alpha.one-without-default",
+    ),
+    _truth(
+        "batch-first",
+        reshaped_initial="layout.initial-states-reshaped",
+        # GRU and RNN have no other state.
+        sorted_rows="lengths.states-left-sorted lengths.states-left-sorted@Y_h lengths.outputs-left-sorted@Y_h",
+    ),
+    _truth(
+        "clip-behind",
+        # Of the one gate of RNN all is the last, and what its activation returns is the state.
+        clip_behind="clip.after-activation clip.on-hidden",
+        candidate_bias="bias.last-recurrent-ignored bias.recurrent-half-ignored",
+    ),
+    _truth(
+        "row-blocks",
+        block_length="lengths.longest@rows-by-2",
+        stale_end="padding.last-position-repeated",
+    ),
+    _truth(
+        "single-precision",
+        float64_in_float32="precision.computed-in-single",
+        # Y is zero behind a short row: of GRU and RNN, which have no other state, nothing tells the two apart.
+        last_row_of_y="outputs.last-row-of-tensor@forward lengths.states-cleared@forward",
+        swapped_bias="lstm.gates.oifc@Rb gru.gates.rzh@Rb",
+    ),
+    _truth(
+        "packed-rows",
+        initial_unsorted="lengths.initial-states-unsorted",
+        merged_bias="gru.linear-before-reset.bias-outside",
+        at_least_one="empty.one-step",
+    ),
+    _truth("one-workspace", state_left="", g_for_h="lstm.activations.h-by-g"),
+    _truth("tiles", hard_sigmoid="sigmoid.hard", tile_restart=""),
+)
+
+#: By the kernel's name.
+TRUTHS = {truth.kernel: truth for truth in _ALL}

@@ -1,0 +1,205 @@
+"""Narrowings: from a fault as it is made everywhere to the same fault, made in one place only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..recurrent.recurrence import Computation
+from .alterations import configured, merged, with_inputs, with_lengths
+from .fault import Compute, Outputs, Wrong
+
+__all__ = [
+    "Narrowing",
+    "besides",
+    "of_bias_half",
+    "of_direction",
+    "of_input",
+    "of_output",
+    "of_row_blocks",
+    "of_unit_tail",
+]
+
+Array = NDArray[Any]
+Narrowing = Callable[[Wrong], Wrong]
+
+
+@dataclass
+class _Between(Compute):
+    """A computation that stands between a fault and the one below, and hands on only some of what was altered."""
+
+    below: Compute = field(default_factory=Compute)
+    handed: Callable[[Computation], Computation] = lambda altered: altered
+
+    def __call__(self, computation: Computation) -> Outputs:
+        return self.below(self.handed(computation))
+
+
+def _between(compute: Compute, handed: Callable[[Computation], Computation]) -> Compute:
+    return _Between(
+        compute.observed, compute.fed, compute.memory, attributes=compute.attributes, below=compute, handed=handed
+    )
+
+
+def of_input(name: str) -> Narrowing:
+    """Of all that is altered only that input is."""
+
+    def narrow(wrong: Wrong) -> Wrong:
+        def only(compute: Compute, c: Computation) -> Outputs:
+            def handed(altered: Computation) -> Computation:
+                changed, own = altered.inputs.get(name), c.inputs.get(name)
+                if changed is not None and own is not None and changed.shape != own.shape:
+                    return c  # it goes with other axes of all that there is, and not alone
+                return with_inputs(c, **{name: changed})
+
+            return wrong(_between(compute, handed), c)
+
+        return only
+
+    return narrow
+
+
+def besides(wrong: Wrong) -> Wrong:
+    """What the fault does in place of clip's bounds is done as well as them."""
+
+    def both(compute: Compute, c: Computation) -> Outputs:
+        return wrong(_between(compute, lambda altered: configured(altered, clips=c.configuration.clips)), c)
+
+    return both
+
+
+def of_direction(direction: str) -> Narrowing:
+    """Only what one direction returns is wrong."""
+
+    def narrow(wrong: Wrong) -> Wrong:
+        def only(compute: Compute, c: Computation) -> Outputs:
+            directions = c.configuration.directions
+            chosen = [d for d, name in enumerate(directions) if name == direction]
+            if len(chosen) == len(directions):
+                return wrong(compute, c)
+            right = compute(c)
+            return merged(c, right, wrong(compute, c), chosen) if chosen else right
+
+        return only
+
+    return narrow
+
+
+def of_output(output: str) -> Narrowing:
+    """Only that output is wrong."""
+
+    def narrow(wrong: Wrong) -> Wrong:
+        def only(compute: Compute, c: Computation) -> Outputs:
+            outputs = dict(compute(c))
+            faulty = wrong(compute, c)
+            if output in faulty:
+                outputs[output] = faulty[output]
+            return outputs
+
+        return only
+
+    return narrow
+
+
+def of_bias_half(half: int) -> Narrowing:
+    """Of all that is altered only one half of B is: 0 for Wb, 1 for Rb."""
+
+    def narrow(wrong: Wrong) -> Wrong:
+        def only(compute: Compute, c: Computation) -> Outputs:
+            def handed(altered: Computation) -> Computation:
+                own = c.inputs.get("B")
+                if own is None:
+                    return c
+                changed = altered.inputs.get("B", np.zeros_like(own))
+                if changed is own or changed.shape != own.shape:
+                    return c
+                middle = own.shape[1] // 2
+                parts = (changed[:, :middle], own[:, middle:]) if half == 0 else (own[:, :middle], changed[:, middle:])
+                return with_inputs(c, B=np.concatenate(parts, axis=1))
+
+            return wrong(_between(compute, handed), c)
+
+        return only
+
+    return narrow
+
+
+# Where a tensor has its units, several times over in those that hold blocks of gates.
+_UNITS = {"W": 1, "R": 1, "B": 1, "P": 1, "initial_h": 2, "initial_c": 2}
+
+
+def of_unit_tail(block: int) -> Narrowing:
+    """Only units behind the last whole block of so many are wrong, all of them where there is no whole one: what a loop
+    over vectors leaves to another one, in the tensors that it reads and in what it returns."""
+
+    def narrow(wrong: Wrong) -> Wrong:
+        def only(compute: Compute, c: Computation) -> Outputs:
+            H = c.configuration.H
+            if H % block == 0:
+                return compute(c)
+            tail = np.arange(H) >= H - H % block
+            read: set[str] = set()
+
+            def handed(altered: Computation) -> Computation:
+                changed: dict[str, Array | None] = {}
+                for name, axis in _UNITS.items():
+                    own, other = c.inputs.get(name), altered.inputs.get(name)
+                    if own is other or own is None:
+                        continue
+                    other = np.zeros_like(own) if other is None else other
+                    if own.shape == other.shape:
+                        shape = [1] * own.ndim
+                        shape[axis] = -1
+                        changed[name] = np.where(np.tile(tail, own.shape[axis] // H).reshape(shape), other, own)
+                read.update(changed)
+                return with_inputs(c, **changed)
+
+            faulty = wrong(_between(compute, handed), c)
+            if read:
+                return faulty  # each unit is computed from all of them
+            right = compute(c)
+            return {
+                name: np.where(tail, array, right[name])
+                if name in right and array.shape == right[name].shape
+                else array
+                for name, array in faulty.items()
+            }
+
+        return only
+
+    return narrow
+
+
+@dataclass
+class _Lengths(Compute):
+    """Takes down with which lengths it is asked to compute, and computes nothing."""
+
+    lengths: Array | None = None
+
+    def __call__(self, computation: Computation) -> Outputs:
+        self.lengths = computation.configuration.lengths
+        return {}
+
+
+def of_row_blocks(block: int) -> Narrowing:
+    """Lengths of rows are taken for each other's only among so many rows that stand together, which a kernel runs
+    side by side. For faults that alter lengths and nothing else."""
+
+    def narrow(wrong: Wrong) -> Wrong:
+        def only(compute: Compute, c: Computation) -> Outputs:
+            lengths = c.configuration.lengths.copy()
+            for first in range(0, len(lengths), block):
+                rows = lengths[first : first + block]
+                asked = _Lengths(attributes=compute.attributes)
+                wrong(asked, configured(c, N=len(rows), lengths=rows.copy()))
+                if asked.lengths is not None and len(asked.lengths) == len(rows):
+                    lengths[first : first + block] = asked.lengths
+            return compute(with_lengths(c, lengths))
+
+        return only
+
+    return narrow
