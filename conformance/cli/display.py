@@ -272,7 +272,7 @@ def _refusal(finding: Finding, console: Console) -> Text:
         if console.file.isatty():
             message.truncate(max(console.width - _MARGIN - len(extent), _LEGIBLE), overflow="ellipsis")
         return message.append(extent)
-    line = Text(f"{finding['title'].removeprefix('refuses ').removeprefix('leaves to another provider ')}{extent}")
+    line = Text(f"{finding['conditions']}{extent}")
     room = console.width - _MARGIN - len(line) - 2
     if finding["message"] and (not console.file.isatty() or room >= _LEGIBLE):
         message = Text(f": {finding['message']}", "dim")

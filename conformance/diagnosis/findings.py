@@ -226,8 +226,11 @@ def _refusal(condition: str, members: list[Result], probes: Mapping[str, Probe])
     """The finding that refusals are: the smallest case that says what most of them say stands for all."""
     kind = message_kind(members[0].message)
     first = _smallest((r for r in members if message_kind(r.message) == kind), probes)
-    does = "refuses" if first.verdict is Verdict.UNSUPPORTED else "leaves to another provider"
-    title = f"{does} {condition}" if condition else f"{does}, saying: {_gist(first.message, 100)}"
+    left = first.verdict is not Verdict.UNSUPPORTED
+    if condition:
+        title = f"leaves {condition} to another provider" if left else f"refuses {condition}"
+    else:
+        title = f"{'leaves to another provider' if left else 'refuses'}, saying: {_gist(first.message, 100)}"
     # What is refused is the finding; it is no condition of it.
     return _entry(title, first.verdict.value, (), members, first, condition, title=title)
 

@@ -243,6 +243,7 @@
   /* ---- One configuration: what became of its cases, and which findings say why ---- */
   const ask = byId("ask"), askAnswer = byId("ask-answer");
   const INVALID = "forbidden models";
+  const AT_ONCE = 3; // findings of each kind; the first screen has more to say
   function offer(name, pairs, chosen) {
     for (const [value, label] of pairs) ask.elements[name].append(new Option(label, value, false, value === chosen));
   }
@@ -258,14 +259,18 @@
   offer("target", data.subjects.map((label, place) => [String(place), label]));
   function linked(found) {
     const places = data.findings.filter(([number]) => findings.get(number).some((row) => found.has(row)));
-    const list = make("ul");
-    for (const [number, title] of places) {
+    const items = places.map(([number, title]) => {
       const link = make("a", "", title), item = make("li");
       link.href = `#finding-${number}`;
       item.append(link);
-      list.append(item);
-    }
-    return list;
+      return item;
+    });
+    const list = make("ul"), rest = make("ul"), more = make("details");
+    const few = items.length > AT_ONCE + 1 ? AT_ONCE : items.length;
+    list.append(...items.slice(0, few));
+    rest.append(...items.slice(few));
+    more.append(make("summary", "", `and ${items.length - few} more`), rest);
+    return items.length === 0 ? [] : few < items.length ? [list, more] : [list];
   }
   function answerAsked() {
     const { op, type, group, target } = Object.fromEntries(new FormData(ask));
@@ -294,8 +299,8 @@
     askAnswer.replaceChildren(make("b", `tone-${tone}`, word), `: ${text}`, ...(all ? ["; ", see, "."] : ["."]));
     for (const [rows, words] of [[failed, "What fails is one of:"], [declined, "Not supported:"]])
       if (rows.size) {
-        const list = linked(rows);
-        if (list.children.length) askAnswer.append(make("p", "soft", words), list);
+        const lists = linked(rows);
+        if (lists.length) askAnswer.append(make("p", "soft", words), ...lists);
       }
   }
   ask.addEventListener("input", answerAsked);
