@@ -72,6 +72,7 @@ class FreshSample:
         amended = []
         try:
             with start(replace(target, environment=environment), hangs=hangs) as process:
+                process.forks = False  # what is compared has nothing in common with what it is compared with
                 for again in tried(process, chosen, target.accuracy):
                     observe(again)
                     case = again.probe.id

@@ -20,6 +20,7 @@ from typing import Any
 
 from ..targets.target import Target
 from . import worker
+from .forking import NotForked, Zygote
 from .hangs import HangBudget
 from .job import Array, Job, Outcome, TargetUnavailable
 from .messages import Began, Report, outcome_of
@@ -85,6 +86,9 @@ class TargetProcess:
 
     at_once
         How many cases keep it busy.
+    forks
+        Whether workers that take the place of lost ones are forked, where the adapter declares that they can be
+        (:mod:`.forking`); the first is always started.
     """
 
     at_once = BATCH_JOBS
@@ -107,6 +111,8 @@ class TargetProcess:
         self._measure = measure
         self._worker: WorkerProcess | None = None
         self._spare: WorkerProcess | None = None
+        self._zygote: Zygote | None = None
+        self.forks = True
         self._number = 0
         self._losses = 0
 
@@ -126,6 +132,9 @@ class TargetProcess:
             if process is not None:
                 process.close()
         self._worker = self._spare = None
+        if self._zygote is not None:
+            self._zygote.close()
+            self._zygote = None
 
     def start(self) -> dict[str, Any]:
         """Start a worker and return the adapter's description; raises `TargetUnavailable` with the reason."""
@@ -223,7 +232,8 @@ class TargetProcess:
     def _ready(self) -> WorkerProcess:
         """The worker, a new one if need be."""
         if self._worker is None:
-            process = self._spare or WorkerProcess(self._target, self._repeats)
+            zygote = self._loaded()
+            process = self._spare or WorkerProcess(self._target, self._repeats, zygote=zygote)
             self._spare = None
             try:
                 process.await_ready()
@@ -232,11 +242,20 @@ class TargetProcess:
                 process = WorkerProcess(self._target, self._repeats)
                 process.await_ready()
             self._worker = process
-            if self._losses:
+            if self._losses and zygote is None:
                 # Where one was lost more may be: the next one loads its runtime meanwhile.
                 with contextlib.suppress(TargetUnavailable):
                     self._spare = WorkerProcess(self._target, self._repeats)
         return self._worker
+
+    def _loaded(self) -> Zygote | None:
+        """Once a worker was lost, what forks further ones, where that can be."""
+        if self._losses and self._zygote is None and self.forks:
+            try:
+                self._zygote = Zygote(self._target)
+            except NotForked:
+                self.forks = False
+        return self._zygote
 
     def _next_report(self, flight: _Flight) -> Outcome:
         process = self._ready()

@@ -597,10 +597,20 @@ def _limit_memory(limit: int) -> None:
 
 def load_adapter(source: str, options: dict[str, Any]) -> Any:
     """Execute an adapter's source as a module of its own and return its ``Adapter(options)``."""
-    module = ModuleType("onnxspec_adapter")
-    sys.modules[module.__name__] = module
-    exec(compile(source, "<adapter>", "exec"), module.__dict__)
-    return module.Adapter(options)
+    return adapter_module(source).Adapter(options)
+
+
+_LOADED: dict[str, ModuleType] = {}  # what a forked worker has from the process that it was forked from
+
+
+def adapter_module(source: str) -> ModuleType:
+    """The module with that source text."""
+    if source not in _LOADED:
+        module = ModuleType("onnxspec_adapter")
+        sys.modules[module.__name__] = module
+        exec(compile(source, "<adapter>", "exec"), module.__dict__)
+        _LOADED[source] = module
+    return _LOADED[source]
 
 
 def measured_by(source: str) -> dict[str, Any]:
@@ -806,7 +816,7 @@ def _converse(channel: Channel, capture: Capture) -> None:
             channel.send(report, payload)
 
 
-def main() -> None:
+def main(station: Station) -> None:
     """Serve one parent until it closes the input."""
     import faulthandler
 
@@ -814,11 +824,11 @@ def main() -> None:
     _offer_to_the_killer()
     _unbuffer_c_output()
     faulthandler.enable()
-    incoming, outgoing, capture = _STATION
+    incoming, outgoing, capture = station
     with contextlib.suppress(OSError):  # the parent is gone
         _converse(Channel(incoming, outgoing), capture)
     os._exit(0)  # without the runtime's own teardown, which may hang or die when there is no job left to blame
 
 
 if __name__ == "__main__":
-    main()
+    main(_STATION)

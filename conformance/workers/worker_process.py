@@ -22,8 +22,9 @@ from ..targets.adapters import adapter_source
 from ..targets.target import Target
 from . import worker
 from .descendants import end_marked
+from .forking import ForkedProcess, NotForked, Zygote
 from .job import TargetUnavailable
-from .launch import launch_of
+from .launch import Launch, launch_of
 from .messages import HEADER_LIMIT, Died, Hello, Message, Ready, Unavailable, legible, message_of, printed_lines
 
 __all__ = ["MEASURED", "START_LIMIT", "WorkerLost", "WorkerProcess"]
@@ -85,7 +86,8 @@ class WorkerProcess:
         Number of the first job that it was sent, 0 for none.
     """
 
-    def __init__(self, target: Target, repeats: int, measure: bool = False) -> None:
+    def __init__(self, target: Target, repeats: int, measure: bool = False, zygote: Zygote | None = None) -> None:
+        """`zygote` forks it, where that can be; without one it is started. Raises TargetUnavailable."""
         source = adapter_source(target.adapter)  # what raises does so before anything is started
         self.since = self._heard = time.monotonic()  # the latter is when the last bytes came
         self.first = 0
@@ -105,20 +107,11 @@ class WorkerProcess:
         environment = {**os.environ, **target.environment, name: mark}
         launch = launch_of(target)
         self._opening = launch.opening
-        try:
-            self._process = subprocess.Popen(
-                launch.command,
-                bufsize=0,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._capture,
-                env=environment,
-                cwd=target.folder or None,
-                start_new_session=True,  # out of reach of Ctrl-C; and it can be ended with all that it started
-            )
-        except OSError as error:
-            self._capture.close()
-            raise TargetUnavailable(f"cannot start {launch.command[0]!r}: {error.strerror or error}") from None
+        forked: ForkedProcess | None = None
+        if zygote is not None:
+            with contextlib.suppress(NotForked):
+                forked = zygote.fork(self._capture.fileno(), mark)
+        self._process = forked or self._started(launch, environment, target.folder)
         for pipe in (self._process.stdin, self._process.stdout):
             _widen(pipe)
         for task in (self._write, self._read):
@@ -135,6 +128,22 @@ class WorkerProcess:
             **({"measure": _MEASURING.read_text(encoding="utf-8")} if measure else {}),
         }
         self.send(start)
+
+    def _started(self, launch: Launch, environment: dict[str, str], folder: str) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                launch.command,
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._capture,
+                env=environment,
+                cwd=folder or None,
+                start_new_session=True,  # out of reach of Ctrl-C; and it can be ended with all that it started
+            )
+        except OSError as error:
+            self._capture.close()
+            raise TargetUnavailable(f"cannot start {launch.command[0]!r}: {error.strerror or error}") from None
 
     def _write(self) -> None:
         stream: Any = self._process.stdin

@@ -30,6 +30,12 @@ def either(first: Mask, second: Mask) -> Mask:
     return second if first is None else first if second is None else first | second
 
 
+def _aligned(parts: Array, dimensions: int) -> Array:
+    """Parts of a sum with as many dimensions: a bias has fewer axes than the sum that it takes part in."""
+    missing = dimensions - parts.ndim
+    return parts if missing <= 0 else parts.reshape(len(parts), *(1,) * missing, *parts.shape[1:])
+
+
 def _spread(doubt: Mask, value: Array) -> Mask:
     """The mask with an entry for every element: a bias has fewer axes than the sum that it takes part in."""
     return doubt if doubt is None or doubt.shape == value.shape else np.broadcast_to(doubt, value.shape)
@@ -40,7 +46,9 @@ def _spread(doubt: Mask, value: Array) -> Mask:
 RADIUS_SLACK = 1 + 2.0**20 * ORACLE_UNIT
 
 
-@dataclass(frozen=True)
+# Not frozen, nor is Sum: a case makes hundreds of them, and what guards fields costs as much as what is in them.
+# Nothing writes to a field.
+@dataclass(slots=True, eq=False)
 class Bounded:
     """Values with radii, elementwise: shapes broadcast as NumPy's do."""
 
@@ -104,10 +112,12 @@ class Bounded:
         return Bounded.in_range(value, radius, doubt, magnitude, w)
 
 
-@dataclass(frozen=True)
 class Sum:
     """A sum of groups (matrix products, biases, peepholes) that may be added in any order, and partly stored.
 
+    parts
+        (4, ...): value, error, magnitude and spread, in one array, since a cell takes sums apart and adds them gate by
+        gate, and four small arrays cost four times as much as one.
     value
         The sum.
     error
@@ -119,48 +129,63 @@ class Sum:
         within it.
     """
 
-    value: Array
-    error: Array
-    magnitude: Array
-    spread: Array
-    terms: int
-    groups: int
-    budget: Budget
-    doubt: Mask = None
+    __slots__ = ("budget", "doubt", "groups", "parts", "terms")
+
+    def __init__(self, parts: Array, terms: int, groups: int, budget: Budget, doubt: Mask = None) -> None:
+        self.parts, self.terms, self.groups, self.budget, self.doubt = parts, terms, groups, budget, doubt
+
+    @staticmethod
+    def of(number: Bounded) -> Sum:
+        """A number as a sum of one."""
+        parts = np.empty((4, *number.value.shape))
+        parts[0], parts[1] = number.value, number.radius
+        np.abs(number.value, out=parts[2])
+        parts[3] = parts[2]
+        return Sum(parts, 1, 1, number.budget, number.doubt)
+
+    @property
+    def value(self) -> Array:
+        part: Array = self.parts[0]
+        return part
+
+    @property
+    def error(self) -> Array:
+        part: Array = self.parts[1]
+        return part
+
+    @property
+    def magnitude(self) -> Array:
+        part: Array = self.parts[2]
+        return part
+
+    @property
+    def spread(self) -> Array:
+        part: Array = self.parts[3]
+        return part
 
     def __getitem__(self, index: Any) -> Sum:
         doubt = None if self.doubt is None else self.doubt[index]
-        return Sum(
-            self.value[index],
-            self.error[index],
-            self.magnitude[index],
-            self.spread[index],
-            self.terms,
-            self.groups,
-            self.budget,
-            doubt,
-        )
+        each = (slice(None), *index) if isinstance(index, tuple) else (slice(None), index)
+        return Sum(self.parts[each], self.terms, self.groups, self.budget, doubt)
 
     def __add__(self, other: Sum | Bounded) -> Sum:
         if isinstance(other, Bounded):
-            size = np.abs(other.value)
-            other = Sum(other.value, other.radius, size, size, 1, 1, self.budget, other.doubt)
+            other = Sum.of(other)
         elif not isinstance(other, Sum):
             return NotImplemented
-        value = self.value + other.value
-        return Sum(
-            value,
-            self.error + other.error,
-            self.magnitude + other.magnitude,
-            self.spread + other.spread,
-            self.terms + other.terms,
-            self.groups + other.groups,
-            self.budget,
-            _spread(either(self.doubt, other.doubt), value),
-        )
+        parts = _aligned(self.parts, other.parts.ndim) + _aligned(other.parts, self.parts.ndim)
+        doubt = either(self.doubt, other.doubt)
+        doubt = doubt if doubt is None else _spread(doubt, parts[0])
+        return Sum(parts, self.terms + other.terms, self.groups + other.groups, self.budget, doubt)
 
     def __len__(self) -> int:
-        return len(self.value)
+        return int(self.parts.shape[1])
+
+    def with_error(self, error: Array) -> Sum:
+        """The same sum, whose terms' own radii amount to something else."""
+        parts = self.parts.copy()
+        parts[1] = error
+        return Sum(parts, self.terms, self.groups, self.budget, self.doubt)
 
     def scaled(self, factor: Bounded) -> Sum:
         """factor * sum, multiplied out or not: kernels may store each group, multiply it, and store the product.
@@ -174,7 +199,7 @@ class Sum:
         error += w.unit * spread + self.groups * w.floor
         value = factor.value * number.value
         doubt = _spread(either(factor.doubt, number.doubt), value)
-        return Sum(value, error, spread, spread, self.groups, self.groups, w, doubt)
+        return Sum(np.stack(np.broadcast_arrays(value, error, spread, spread)), self.groups, self.groups, w, doubt)
 
     def settled(self) -> Bounded:
         """The sum as a number.

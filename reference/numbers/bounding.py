@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -94,10 +95,13 @@ class Bounding:
         """x (..., columns) times the transposed weight matrix: (..., rows)."""
         w = self.budget
         size = np.abs(x.value)
-        value = _times(x.value, weights.transposed)
-        magnitude = self._magnitude(size, weights)
+        parts = np.empty((4, *x.value.shape[:-1], weights.transposed.shape[1]))
+        value, error, magnitude, spread = parts
+        value[...] = _times(x.value, weights.transposed)
+        magnitude[...] = self._magnitude(size, weights)
+        np.abs(value, out=spread)
         # Each operand may be rounded first: |xw| (2o + o^2), and o_min where it is tiny. Flushing takes whole weights.
-        error = (w.operand_unit * (2 + w.operand_unit)) * magnitude
+        np.multiply(magnitude, w.operand_unit * (2 + w.operand_unit), out=error)
         if x.proportion is not None:
             share, rest = x.proportion
             error += (1 + w.operand_unit) ** 2 * (share * magnitude + rest * weights.sums)
@@ -114,7 +118,7 @@ class Bounding:
             doubt = np.broadcast_to(doubt.any(axis=-1, keepdims=True), value.shape)
         if weights.doubt is not None:
             doubt = np.broadcast_to(weights.doubt, value.shape) if doubt is None else doubt | weights.doubt
-        return Sum(value, error, magnitude, np.abs(value), weights.columns, 1, w, doubt)
+        return Sum(parts, weights.columns, 1, w, doubt)
 
     def _magnitude(self, size: Array, weights: Weights) -> Array:
         """|x| @ |W|, from above. Large ones in float32, which is as good for a bound: n terms are off by gamma_n there,
@@ -252,4 +256,4 @@ def _scan(factor: Array, term: Array, start: Array) -> Array:
 
 def _times(x: Array, matrix: Array) -> Array:
     """x (..., K) @ matrix (K, G) as one product, which is many times faster than one a leading index."""
-    return (x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1]) @ matrix).reshape(*x.shape[:-1], matrix.shape[1])
+    return (x.reshape(math.prod(x.shape[:-1]), x.shape[-1]) @ matrix).reshape(*x.shape[:-1], matrix.shape[1])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -61,6 +63,20 @@ class Node:
     @property
     def operator(self) -> OperatorVersion:
         return operator_version(self.op_type, self.since_version, self.domain)
+
+    @cached_property
+    def key(self) -> tuple[object, ...] | None:
+        """What tells this node from others; None for attributes of kinds that no model holds. Their text is compared,
+        since 0.0 equals -0.0 and 1 equals True."""
+        if not all(_plain(value) for value in self.attributes.values()):
+            return None
+        return (self.op_type, self.since_version, self.domain, self.outputs, repr(sorted(self.attributes.items())))
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(isinstance(each, str | bytes | int | float) for each in value)
+    return isinstance(value, str | bytes | int | float)
 
 
 @dataclass(frozen=True)
@@ -123,6 +139,12 @@ def _clause(node: Node, topic: str) -> str:
     return f"{node.op_type.lower()}.{topic}"
 
 
+_KNOWN: OrderedDict[object, Configuration] = OrderedDict()
+_MOST_KNOWN = 2048
+"""Configurations that are kept: a case is resolved some ten times, from its features to its verdict, and a run has a
+hundred or two under way."""
+
+
 def configure(
     node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations | None = None
 ) -> Configuration:
@@ -132,6 +154,22 @@ def configure(
     """
     interpretations = interpretations or Interpretations()
     inputs = {name: array for name, array in inputs.items() if array is not None}
+    if node.key is None:
+        return _configured(node, inputs, interpretations)
+    lengths = inputs.get("sequence_lens")
+    # All that is asked of the inputs: shapes and types, and of the lengths their values.
+    forms = tuple((name, array.shape, array.dtype) for name, array in inputs.items())
+    key = node.key, forms, None if lengths is None else lengths.tobytes(), interpretations
+    known = _KNOWN.get(key)
+    if known is None or known.cell is not CELLS[node.op_type]:
+        known = _KNOWN[key] = _configured(node, inputs, interpretations)
+        known.lengths.flags.writeable = False  # it is shared from now on
+        while len(_KNOWN) > _MOST_KNOWN:
+            _KNOWN.popitem(last=False)
+    return known
+
+
+def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations) -> Configuration:
     operator, cell = node.operator, CELLS[node.op_type]
     touched: set[str] = set()
 

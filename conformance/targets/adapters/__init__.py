@@ -15,6 +15,9 @@ imports nothing but the standard library, NumPy and its runtime. It defines a cl
 ``session.finish()``, ``session.proof`` (both optional)
     Called after the last run; text that shows where the model ran.
 
+``FORKS = True``, a line of its own, declares that to import the module starts no thread and touches no device: where a
+worker was lost the next ones are then forked from a process that has done no more than that.
+
 An exception with ``status`` "fell-back" says that the model would not run, or was not shown to run, where it should;
 its ``proof`` is kept.
 """

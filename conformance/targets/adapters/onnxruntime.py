@@ -41,7 +41,12 @@ from typing import Any
 
 import numpy as np
 
+# From 1.31 on the import starts a thread that collects what is sent to Microsoft. What is tested here is nobody else's
+# affair, and without that thread a process that has only loaded onnxruntime has none and can be forked (1.19 to 1.32).
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 ort: Any = importlib.import_module("onnxruntime")
+
+FORKS = True
 
 CPU = "CPUExecutionProvider"
 BFLOAT16 = 16  # TensorProto.BFLOAT16

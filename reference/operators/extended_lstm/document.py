@@ -357,7 +357,7 @@ class Judge:
         t, own, rows = self.tensors, self.stages.weights[d], 4 * self.node.H
         sums: Any = self._product(before, t["R"][own])
         if self.fixed:
-            sums = replace(sums, error=sums.error + unsure)
+            sums = sums.with_error(sums.error + unsure)
         return sums + self._bias(replace(t["B"][own][rows:], value=self._biases(d)[1])) if "B" in t else sums
 
     def walk(self, input_sums: Any, hidden_sums: Any, cell: Bounded) -> tuple[Any, ...]:
@@ -410,7 +410,7 @@ class Judge:
             error = error + (np.abs(x.value) + x.radius) @ w.radius.T
         if not self.fixed or x.scale == 0:
             # Dequantizing to float32 rounds each operand; so does holding a state that nothing quantizes.
-            return replace(product, error=error + 2 * _UNIT * (1 + _UNIT) * product.magnitude)
+            return product.with_error(error + 2 * _UNIT * (1 + _UNIT) * product.magnitude)
         return self._fixed(x, w, product, error)
 
     def _fixed(self, x: Operand, w: Operand, product: Sum, error: Array) -> Sum:
@@ -432,7 +432,8 @@ class Judge:
         lost = 0.5 * 2.0 ** math.ceil(math.log2(terms)) * unit if terms > 1 else 0.5 * unit
         radius = error + MANTISSA * unit * parts + lost + _TERMS / 2 * _FRACTION
         # The sum itself is exact: one term, as far as roundings of a sum go.
-        return replace(product, error=radius, magnitude=product.spread, terms=1)
+        fixed = np.stack((product.value, radius, product.spread, product.spread))
+        return Sum(fixed, 1, product.groups, product.budget, product.doubt)
 
     def _bias(self, b: Operand) -> Bounded:
         rounding = _FRACTION if self.fixed else 0.0

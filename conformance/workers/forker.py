@@ -1,0 +1,207 @@
+"""The process that forks workers (:mod:`.forking`): it loads the module of an adapter, and forks whenever it is
+asked to.
+
+``INTERPRETER forker.py``, beside the worker's file, needs what that needs. It serves whoever holds the other end of its
+standard input, a socket, and ends when that is closed.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import faulthandler  # noqa: F401 - every worker needs it
+import gc
+import importlib.util
+import json
+import os
+import platform
+import select
+import signal
+import socket
+import sys
+from typing import Any
+
+if __name__ == "__main__":
+    del sys.path[0]  # this file's folder is no place to import from, as it is none for a worker that is started
+
+
+def _worker() -> Any:
+    spec = importlib.util.spec_from_file_location(
+        "onnxspec_worker", os.path.join(os.path.dirname(__file__), "worker.py")
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+worker = _worker()
+
+
+class Forker:
+    """Commands and answers are lines of JSON on the standard input, a socket; after a length and what to load:
+
+    ===========  =================================================================================
+    answer       ``ready``, or ``no`` with the reason why nothing can be forked
+    command      ``fork`` (the mark of the capture file), with three descriptors: input, output, capture file
+    answer       ``pid``, or ``no``
+    answer       ``ended`` (pid), ``status`` (the exit code, negative for a signal), at any time
+    command      ``release`` (pid): forget one that has ended
+    ===========  =================================================================================
+    """
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(fileno=os.dup(0))
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        self._environment: dict[str, Any] = {}
+        self._running: set[int] = set()
+        self._descriptors: list[int] = []
+
+    def serve(self) -> None:
+        """Returns in a worker that was forked, with its standard streams in place; never returns in this process."""
+        if not self._load():
+            os._exit(0)
+        wake, waker = os.pipe()
+        os.set_blocking(waker, False)
+        before = signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        lines = b""
+        while True:
+            ready = select.select([self._socket.fileno(), wake], [], [])[0]
+            if wake in ready:
+                os.read(wake, 512)
+                self._tell_ends()
+            if self._socket.fileno() not in ready:
+                continue
+            data = self._receive()
+            if not data:
+                os._exit(0)
+            *whole, lines = (lines + data).split(b"\n")
+            for line in whole:
+                command = json.loads(line.decode("ascii"))
+                if "release" in command:
+                    with contextlib.suppress(ChildProcessError):
+                        os.waitpid(command["release"], os.WNOHANG)
+                elif self._forked(command["fork"]):
+                    signal.set_wakeup_fd(-1)
+                    signal.signal(signal.SIGCHLD, before)
+                    os.close(wake)
+                    os.close(waker)
+                    return
+
+    def _load(self) -> bool:
+        size = int.from_bytes(self._exactly(8), "little")
+        start = json.loads(self._exactly(size).decode("utf-8"))
+        self._environment = start["environment"]
+        try:
+            declared = getattr(worker.adapter_module(start["adapter"]), "FORKS", False) is True
+            reason = "" if declared else "the adapter does not declare it"
+            platform.platform()  # what adapters describe; the module remembers it
+        except BaseException as error:
+            reason = worker.describe_error(error)
+        reason = reason or not_to_be_forked(self._socket.fileno())
+        self._answer({"no": reason} if reason else {"ready": True})
+        gc.collect()
+        gc.freeze()  # a collection in a worker would write to, and so copy, every page that it shares
+        return not reason
+
+    def _exactly(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            more = self._socket.recv(size - len(data))
+            if not more:
+                os._exit(0)
+            data += more
+        return data
+
+    def _receive(self) -> bytes:
+        item = array.array("i")
+        data, extra, _, _ = self._socket.recvmsg(1 << 16, socket.CMSG_SPACE(8 * item.itemsize))
+        for level, kind, content in extra:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                item.frombytes(content[: len(content) - len(content) % item.itemsize])
+        self._descriptors += item.tolist()
+        return data
+
+    def _answer(self, line: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.sendall(json.dumps(line).encode("ascii") + b"\n")
+
+    def _forked(self, mark: str) -> bool:
+        """Fork: whether this is the new process."""
+        mine, self._descriptors = self._descriptors[:3], self._descriptors[3:]
+        try:
+            reason = not_to_be_forked(self._socket.fileno(), *mine)
+            pid = 0 if reason or len(mine) < 3 else os.fork()
+            if reason or len(mine) < 3:
+                self._answer({"no": reason or "three descriptors have to come along"})
+                return False
+            if pid:
+                self._running.add(pid)
+                self._answer({"pid": pid})
+                return False
+            for number, descriptor in enumerate(mine):
+                os.dup2(descriptor, number)
+        finally:
+            for descriptor in mine:
+                os.close(descriptor)
+        os.setsid()
+        self._socket.close()
+        for name, value in {**self._environment, worker.CAPTURE_VARIABLE: mark}.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        return True
+
+    def _tell_ends(self) -> None:
+        """Ends are told once, and ended processes kept until they are released, so that no other gets their number."""
+        for pid in sorted(self._running):
+            ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is not None:
+                self._running.discard(pid)
+                code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+                self._answer({"ended": pid, "status": code})
+
+
+def not_to_be_forked(*known: int) -> str:
+    """Why a copy of this process might not be like one that was started. Empty where nothing speaks against it.
+
+    Another thread may hold a lock that nobody would release in the copy; and a device knows only the process that
+    opened it.
+
+    known
+        Descriptors that are this program's own.
+    """
+    try:
+        threads = len(os.listdir("/proc/self/task"))
+        opened = {int(name): "" for name in os.listdir("/proc/self/fd")}
+    except OSError:
+        return "the system does not say what this process has"
+    if threads != 1:
+        return f"to load the runtime has started {threads - 1} more thread(s)"
+    for descriptor in opened:
+        try:
+            path = os.readlink(f"/proc/self/fd/{descriptor}")
+        except OSError:  # that of the listing itself
+            continue
+        if descriptor not in known and path.startswith("/dev/") and path not in _HARMLESS:
+            return f"to load the runtime has opened {path}"
+    return ""
+
+
+_HARMLESS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+
+def main() -> None:
+    """Serve until the socket is closed; in each process that is forked, be a worker."""
+    Forker().serve()
+    worker.main(worker.take_station())
+
+
+if __name__ == "__main__":
+    main()

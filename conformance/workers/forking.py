@@ -1,0 +1,184 @@
+"""Workers that are forked instead of started, after a crash: a process that has loaded the runtime and done nothing
+with it hands out copies of itself.
+
+Only adapters that declare it (``FORKS = True``) are forked: to import their runtime must start no thread and touch no
+device, and the process that is copied (:mod:`.forker`) looks for both itself before each fork, and declines where it
+finds one. It makes no session, not even an ``Adapter``, so a copy does what a started worker does from there on, its
+watcher included.
+
+The first worker of a target is always started, and so is whatever is compared with it afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from ..targets.adapters import adapter_source
+from ..targets.target import Target
+
+__all__ = ["ForkedProcess", "NotForked", "Zygote"]
+
+_DECLARED = re.compile(r"^FORKS = True$", re.MULTILINE)
+_FORKER = Path(__file__).with_name("forker.py")
+_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}  # of the process that forks, where NumPy would start threads
+_LOAD_LIMIT = 120.0  # seconds to load the runtime, as for a worker
+_FORK_LIMIT = 10.0  # seconds for a copy of what is loaded
+
+
+def _may_fork(target: Target) -> bool:
+    """Whether the workers of a target may be forked: its adapter declares it, and they are Python's on this machine."""
+    local = not target.command or target.command[1:] == ("{worker}",)
+    return local and sys.platform.startswith("linux") and bool(_DECLARED.search(adapter_source(target.adapter)))
+
+
+class NotForked(Exception):
+    """That no worker can be had this way: another is started."""
+
+
+class Zygote:
+    """A process that has loaded a target's runtime, and forks workers of it.
+
+    Raises NotForked where it does not come up, or finds that it may not be forked.
+    """
+
+    def __init__(self, target: Target) -> None:
+        if not _may_fork(target):
+            raise NotForked("its adapter does not declare it, or its worker is not Python's on this machine")
+        here, there = socket.socketpair()
+        self._socket, self._lines, self._lock = here, b"", threading.Lock()
+        self._ended: dict[int, int] = {}
+        interpreter = target.command[0] if target.command else sys.executable
+        environment = {**os.environ, **target.environment, **_ENVIRONMENT}
+        try:
+            with there:
+                self._process = subprocess.Popen(
+                    [interpreter, str(_FORKER)],
+                    stdin=there.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    env=environment,
+                    cwd=target.folder or None,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            here.close()
+            raise NotForked(str(error)) from None
+        kept = {name: {**os.environ, **target.environment}.get(name) for name in _ENVIRONMENT}
+        start = json.dumps({"adapter": adapter_source(target.adapter), "environment": kept}).encode()
+        try:
+            here.settimeout(_LOAD_LIMIT)
+            here.sendall(len(start).to_bytes(8, "little") + start)
+            answer = self._answer("ready", _LOAD_LIMIT)
+        except OSError as error:
+            answer = {"no": str(error)}
+        if not answer.get("ready"):
+            self.close()
+            raise NotForked(str(answer.get("no", "")))
+
+    def fork(self, capture: int, mark: str) -> ForkedProcess:
+        """A worker, forked now. Raises NotForked."""
+        given, asked = os.pipe()
+        reported, reports = os.pipe()
+        try:
+            with self._lock:
+                self._socket.settimeout(_FORK_LIMIT)
+                line = json.dumps({"fork": mark}).encode() + b"\n"
+                socket.send_fds(self._socket, [line], [given, reports, capture])
+                answer = self._answer("pid", _FORK_LIMIT)
+        except OSError as error:
+            answer = {"no": str(error)}
+        finally:
+            os.close(given)
+            os.close(reports)
+        if "pid" not in answer:
+            os.close(asked)
+            os.close(reported)
+            raise NotForked(str(answer.get("no", "")))
+        return ForkedProcess(self, int(answer["pid"]), asked, reported)
+
+    def _answer(self, key: str, seconds: float) -> dict[str, Any]:
+        """The next line that holds `key`, or that it was refused; what tells of ends is kept. Raises OSError."""
+        deadline = time.monotonic() + seconds
+        while True:
+            line, _, rest = self._lines.partition(b"\n")
+            if _:
+                self._lines = rest
+                answer: dict[str, Any] = json.loads(line)
+                if "ended" in answer:
+                    self._ended[answer["ended"]] = answer["status"]
+                if key in answer or "no" in answer:
+                    return answer
+                continue
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._socket], [], [], left)[0]:
+                raise TimeoutError("no answer")
+            data = self._socket.recv(1 << 16)
+            if not data:
+                raise ConnectionError("it has ended")
+            self._lines += data
+
+    def status_of(self, pid: int, seconds: float | None) -> int | None:
+        """The exit code of a worker as :mod:`subprocess` has it; None while it runs after so many seconds."""
+        deadline = time.monotonic() + (3600.0 if seconds is None else seconds)
+        with self._lock:
+            while pid not in self._ended:
+                left = deadline - time.monotonic()
+                try:
+                    self._answer("ended", max(left, 0.001))
+                except TimeoutError:
+                    if left <= 0:
+                        return None
+                except OSError:  # nobody is left to tell
+                    self._ended[pid] = -signal.SIGKILL
+        return self._ended[pid]
+
+    def release(self, pid: int) -> None:
+        """Let go of a worker that has ended: until then its number is nobody else's."""
+        with self._lock, contextlib.suppress(OSError):
+            self._socket.sendall(json.dumps({"release": pid}).encode() + b"\n")
+
+    def close(self) -> None:
+        """End the process; its workers are not its own to end."""
+        self._socket.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)
+        self._process.kill()
+        self._process.wait()
+
+
+class ForkedProcess:
+    """A worker that was forked, as :class:`subprocess.Popen` shows one that was started."""
+
+    def __init__(self, zygote: Zygote, pid: int, asked: int, reported: int) -> None:
+        self.pid = pid
+        self.stdin, self.stdout = os.fdopen(asked, "wb", buffering=0), os.fdopen(reported, "rb", buffering=0)
+        self._zygote = zygote
+        self._code: int | None = None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code. Raises TimeoutExpired."""
+        if self._code is None:
+            status = self._zygote.status_of(self.pid, timeout)
+            if status is None:
+                raise subprocess.TimeoutExpired("worker", timeout or 0.0)
+            self._code = status
+            self._zygote.release(self.pid)
+        return self._code
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._code is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)

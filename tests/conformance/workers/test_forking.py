@@ -1,0 +1,145 @@
+"""Workers that are forked after a crash: the same answers, and started ones wherever a fork would not be safe."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onnxspec.conformance.targets.target import Target
+from onnxspec.conformance.workers.forker import not_to_be_forked
+from onnxspec.conformance.workers.forking import NotForked, Zygote
+from onnxspec.conformance.workers.process import Job, Outcome, TargetProcess
+
+ADAPTER = """
+import os
+import numpy as np
+LOADED_BY = os.getpid()
+{more}
+
+class Session:
+    def __init__(self, model): self.model = bytes(model)
+    def run(self, feeds):
+        if self.model == b"die":
+            print("last words", flush=True)
+            os.abort()
+        if self.model == b"exit": os._exit(7)
+        if self.model == b"who": return [np.array([os.getpid() != LOADED_BY])]
+        if self.model == b"environment":
+            return [np.frombuffer(os.environ.get("OPENBLAS_NUM_THREADS", "none").encode(), np.uint8)]
+        return [feeds["X"] + 1]
+
+class Adapter:
+    def __init__(self, options): pass
+    def describe(self): return {{"runtime": "dying"}}
+    def prepare(self, model): return Session(model)
+"""
+
+
+def target(folder: Path, more: str = "FORKS = True") -> Target:
+    (folder / "dying.py").write_text(ADAPTER.format(more=more), encoding="utf-8")
+    return Target("dying", str(folder / "dying.py"), time_limit=20.0)
+
+
+def outcomes(chosen: Target, *models: bytes) -> list[Outcome]:
+    jobs = [Job(str(k), model, ({"X": np.zeros(3, np.float32)},)) for k, model in enumerate(models)]
+    with TargetProcess(chosen) as process:
+        return list(process.run(jobs))
+
+
+def returned(outcome: Outcome) -> object:
+    return outcome.outputs[0][0][0].tolist() if outcome.status == "ran" else outcome.status
+
+
+def forked(chosen: Target) -> list[object]:
+    """Whether the workers before and after a crash have a runtime that another process has loaded."""
+    return [returned(outcome) for outcome in outcomes(chosen, b"who", b"die", b"who")]
+
+
+def test_after_a_crash_workers_are_forked_and_the_first_is_not(tmp_path: Path) -> None:
+    assert forked(target(tmp_path)) == [[False], "crashed", [True]]
+
+
+def test_forked_and_started_workers_answer_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    models = (b"fine", b"die", b"fine", b"environment", b"exit", b"die", b"fine")
+    by_fork = outcomes(target(tmp_path), *models)
+    started = outcomes(target(tmp_path, more=""), *models)
+    assert [returned(o) for o in by_fork] == [returned(o) for o in started]
+    assert [(o.signal, o.message) for o in by_fork] == [(o.signal, o.message) for o in started]
+    assert "last words" in by_fork[1].captured
+    assert by_fork[5].captured.startswith("last words")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "",
+        "FORKS = 1",
+        "FORKS = True\nimport threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()",
+        "FORKS = True\nheld = os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY)",
+    ],
+    ids=["undeclared", "not-quite-declared", "thread", "device"],
+)
+def test_others_are_started(tmp_path: Path, more: str) -> None:
+    assert forked(target(tmp_path, more)) == [[False], "crashed", [False]]
+
+
+def test_a_target_that_is_told_not_to_is_not_forked(tmp_path: Path) -> None:
+    jobs = [Job(str(k), model, ({"X": np.zeros(3, np.float32)},)) for k, model in enumerate((b"die", b"who"))]
+    with TargetProcess(target(tmp_path)) as process:
+        process.forks = False
+        assert [returned(outcome) for outcome in process.run(jobs)] == ["crashed", [False]]
+
+
+def test_where_the_process_is_gone_that_forks_a_worker_is_started(tmp_path: Path) -> None:
+    chosen = target(tmp_path)
+    jobs = [Job(str(k), model, ({"X": np.zeros(3, np.float32)},)) for k, model in enumerate((b"die", b"who", b"who"))]
+    with TargetProcess(chosen) as process:
+        answers = [returned(outcome) for outcome in process.run(jobs[:2])]
+        assert process._zygote is not None
+        process._zygote._process.kill()
+        process._zygote._process.wait()
+        process._discard()
+        answers += [returned(outcome) for outcome in process.run(jobs[2:])]
+    assert answers == ["crashed", [True], [False]]
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    with TargetProcess(target(tmp_path)) as process:
+        list(process.run([Job("0", b"die", ({"X": np.zeros(3, np.float32)},)), Job("1", b"fine", ({},))]))
+        assert process._zygote is not None
+        pids = [process._zygote._process.pid]
+        assert process._worker is not None
+        pids.append(process._worker._process.pid)
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and any(map(_alive, pids)):
+        time.sleep(0.01)
+    assert not any(map(_alive, pids))
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_an_adapter_that_does_not_load_forks_nothing(tmp_path: Path) -> None:
+    with pytest.raises(NotForked, match="no such"):
+        Zygote(target(tmp_path, "FORKS = True\nraise RuntimeError('no such runtime')"))
+
+
+def test_this_process_is_no_candidate_while_it_has_threads() -> None:
+    import threading
+
+    event = threading.Event()
+    thread = threading.Thread(target=event.wait)
+    thread.start()
+    try:
+        assert "thread" in not_to_be_forked()
+    finally:
+        event.set()
+        thread.join()
