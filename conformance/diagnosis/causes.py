@@ -69,6 +69,10 @@ _WORDS: Mapping[str, Mapping[Any, str]] = {
         "nan-row": "NaN",
         "inf-row": "infinity",
         "nan-padding": "NaN in the padding",
+        "nan": "NaN",
+        "inf": "infinity",
+        "far": "numbers far beyond all levels",
+        "ties": "numbers between two levels",
     },
     "T": {0: "no steps"},
     "N": {0: "no rows"},
@@ -101,8 +105,10 @@ def _worded(need: Need) -> str:
         beyond = any(share > 1 for _, share in need.value)
         return "numbers beyond what levels stand for" if beyond else "numbers that use little of their range"
     if isinstance(need.value, tuple) and len(need.value) == 2 and isinstance(need.value[0], float):
+        if set(need.instead) == {None}:  # any will do
+            return f"{need.field}_scale"
         scale, zero_point = need.value
-        return f"{need.field}_scale {scale:.6g} and zero point {zero_point}"
+        return f"{need.field}_scale {scale:.6g} at zero point {zero_point}"
     return _ATTRIBUTES.get(need.field, need.field)
 
 

@@ -43,8 +43,12 @@ _FRUITLESS = 2
 _GIVEN_UP = 24
 """Searches for an operator that found nothing, one after the other, after which there is none any more."""
 
-_TRIED = 8
-"""Sets of known faults that are tried on a case."""
+_TRIED, _TRIED_CHEAPLY, _CHEAP = 8, 48, 48.0
+"""Sets of known faults that are tried on a case; as many as the second number while all of them cost less effort than
+the third."""
+
+_MIXED = 6
+"""Known faults of which any three are tried together."""
 
 _PAIRED = 28
 """Faults of which any two are tried together: those nearest to what was returned."""
@@ -202,9 +206,11 @@ class Search(Fitting):
         alike = tuple(d for d in self._alike.get(witness.topics, ()) if d in active)
         tried: set[frozenset[Fault]] = set()
         # Some show only where others are: a sum that wraps, where another makes it too large.
+        observation, before = self._observed(witness), self._observed(witness).work
         beside = [(*active, d) for d in known if d not in active] if 0 < len(active) < _AT_ONCE else []
         for group in (alike, *_groups(active), *beside):
-            if len(tried) >= _TRIED + len(beside):
+            spent = observation.work - before
+            if len(tried) >= (_TRIED if spent >= _CHEAP else _TRIED_CHEAPLY) + len(beside):
                 break
             if group and frozenset(group) not in tried and len(group) <= _AT_ONCE:
                 tried.add(frozenset(group))
@@ -373,7 +379,7 @@ def _groups(active: Explanation) -> Iterator[Explanation]:
     yield from _alternatives(active)
     yield from itertools.combinations(active, len(active) - 1) if len(active) > 1 else ()
     for count in (1, 2, 3):
-        if count < len(active) - 1 and (count < 3 or len(active) <= _AT_ONCE):
+        if count < len(active) - 1 and (count < 3 or len(active) <= _MIXED):
             yield from itertools.combinations(active, count)
 
 

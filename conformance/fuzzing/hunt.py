@@ -261,9 +261,15 @@ class Hunt:
         return (name.fault.id,), name.cases
 
     def _keep(self, failure: Failure) -> None:
-        # Two cases may shrink to one and the same.
-        if all(failure.spec != other.spec for other in self.failures):
+        # Two cases may shrink to one and the same, or have one cause: the second may have shown others beside it.
+        if not any(failure.spec == other.spec or _same_cause(failure, other) for other in self.failures):
             self.failures.append(failure)
+
+
+def _same_cause(failure: Failure, other: Failure) -> bool:
+    """Whether two failures have a name in common that has foretold both, in one operator and type."""
+    named = failure.diagnosis == other.diagnosis and failure.foretold and other.foretold
+    return bool(named and (failure.spec.op, failure.spec.type) == (other.spec.op, other.spec.type))
 
 
 def _spec(text: str) -> Any | None:
