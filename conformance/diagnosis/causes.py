@@ -254,6 +254,26 @@ def _met(needs: Sequence[Need], probe: Probe) -> bool:
     return isinstance(probe, SpecProbe) and all(n.met(probe.spec) for n in needs if n.field not in _UNSAID)
 
 
+def shared(needs: Sequence[Need], specs: Sequence[Any]) -> list[Need]:
+    """Those conditions of one case that all the others have, too: the same value or more, and all of several names."""
+    return [
+        need
+        for need in needs
+        if all(
+            set(filter(None, need.value)) <= set(getattr(spec, need.field) or ())
+            if isinstance(need.value, tuple)
+            else need.met(spec)
+            for spec in specs
+            if hasattr(spec, need.field)
+        )
+    ]
+
+
+def _specs(finding: Finding, subject: Subject) -> list[Any]:
+    probes = (subject.probes[case] for case in finding["cases"])
+    return [probe.spec for probe in probes if isinstance(probe, SpecProbe)]
+
+
 def _mentions(sentence: str, words: str) -> bool:
     """Whether a sentence has some words already, or the input's name that they end with."""
     name = re.search(r"\b([A-Z])$", words)
@@ -299,7 +319,9 @@ def _caused(finding: Finding, shrunk: Shrunk, subject: Subject) -> Finding:
         }
     if not (shrunk.complete or shrunk.needs):
         return {**finding, "title": titled(finding, finding["conditions"], tried=False)}
-    words = [w for w in needs_in_words(shrunk.needs) if not _mentions(finding["what"], w)]
+    # What a name explains may come from more than one case shows: a condition that some of its cases lack is none of it.
+    needs = shared(shrunk.needs, _specs(finding, subject)) if finding["fault"] else shrunk.needs
+    words = [w for w in needs_in_words(needs) if not _mentions(finding["what"], w)]
     conditions = " and ".join(words)
     return {
         **finding,

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.cases.specs.simpler import simpler_cases
 from onnxspec.conformance.diagnosis import causes, experiments
-from onnxspec.conformance.diagnosis.causes import Subject, explains, needs_in_words, with_causes
-from onnxspec.conformance.diagnosis.experiments import Budget, Shrunk, alike, shrink
+from onnxspec.conformance.diagnosis.causes import Subject, explains, needs_in_words, shared, with_causes
+from onnxspec.conformance.diagnosis.experiments import Budget, Need, Shrunk, alike, shrink
 from onnxspec.conformance.diagnosis.findings import findings_of
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.probes.probe import Probe, SpecProbe
@@ -246,3 +246,16 @@ def test_a_condition_that_was_not_tried_says_so(on: Any) -> None:
     (finding,) = findings_of(results, probes)
     assert not finding["tried"]
     assert finding["title"] == "crashed (seen only with bias B)"
+
+
+def test_a_condition_of_one_case_is_none_of_a_finding_whose_other_cases_lack_it() -> None:
+    needs = [
+        Need("clip", 0.25, (None,), Verdict.PASS),
+        Need("outputs", ("Y", "", "Y_c"), (("Y",),), Verdict.PASS),
+        Need("H", 2, (1,), Verdict.PASS),
+        Need("activations", ("Relu",), (None,), Verdict.PASS),
+    ]
+    gru = CaseSpec("GRU", 14, clip=0.5, H=5, outputs=("Y", "Y_h"))
+    assert [n.field for n in shared(needs, [RICH])] == ["clip", "outputs", "H", "activations"]
+    assert [n.field for n in shared(needs, [RICH, gru])] == ["clip", "H"]
+    assert [n.field for n in shared(needs, [gru, replace(gru, H=1)])] == ["clip"]
