@@ -319,7 +319,7 @@ def _caused(finding: Finding, shrunk: Shrunk, subject: Subject) -> Finding:
         }
     if not (shrunk.complete or shrunk.needs):
         return {**finding, "title": titled(finding, finding["conditions"], tried=False)}
-    # What a name explains may come from more than one case shows: a condition that some of its cases lack is none of it.
+    # What has a name may come from less than one case shows: a condition that some of its cases lack is none of it.
     needs = shared(shrunk.needs, _specs(finding, subject)) if finding["fault"] else shrunk.needs
     words = [w for w in needs_in_words(needs) if not _mentions(finding["what"], w)]
     conditions = " and ".join(words)
