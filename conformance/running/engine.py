@@ -323,12 +323,16 @@ def _amend(
 
 def no_longer_needed(plan: Plan, listed: Iterable[Entry], run: TargetRun) -> list[Entry]:
     """The entries for a target that nothing needs any more. Of one that covers cases of the profile which were not run,
-    nothing is known; and that somebody else's case passes says nothing about any, nor that a wrapped one does."""
+    nothing is known; and that somebody else's case passes says nothing about any, nor that a wrapped one does. A case
+    that followed may need one, and makes none useless: the next run may have others in its place."""
     if run.target.wrap or plan.selection.directories:
         return []
     own = {probe.id: probe for probe in plan.probes}
     ran = [(own[r.case], r) for r in run.results if r.case in own]
     entries = stale(applying(listed, run.description), ran)
+    after = {probe.id: probe for probe in plan.filled.get(run.target.name, ())}
+    followed = [(after[r.case], r) for r in run.results if r.case in after]
+    entries = [entry for entry in entries if not any(entry.expects(probe, r) for probe, r in followed)]
     if not entries:
         return []
     return decidable(entries, {result.case for _, result in ran}, plan.selection.profile)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,13 @@ from onnxspec.conformance.probes.selection import Selection, select_probes
 from onnxspec.conformance.proof.coverage import MOST_MODELS, OWED
 from onnxspec.conformance.proof.interactions import space_of
 from onnxspec.conformance.results.coverage import coverage_line
+from onnxspec.conformance.results.expected.entries import Entry
 from onnxspec.conformance.results.folder import NoRun
 from onnxspec.conformance.results.records import OperatorCoverage
 from onnxspec.conformance.running import filling
 from onnxspec.conformance.running import merge as merging
 from onnxspec.conformance.running.description import description_of
+from onnxspec.conformance.running.engine import no_longer_needed
 from onnxspec.conformance.running.filling import Filling, lacks_of, with_filled
 from onnxspec.conformance.running.loop import judged_result
 from onnxspec.conformance.running.run import Plan, Run, TargetRun
@@ -80,6 +83,19 @@ def device() -> tuple[Run, OperatorCoverage]:
 
 def followed(run: Run) -> tuple[Probe, ...]:
     return run.plan.filled.get("t", ())
+
+
+def test_a_known_failure_that_only_a_case_that_followed_shows_is_still_needed(
+    device: tuple[Run, OperatorCoverage],
+) -> None:
+    run, _ = device
+    known = Entry("of late", "RNN", verdicts=("wrong",))
+    (passing,) = run.targets
+    assert no_longer_needed(run.plan, [known], passing) == [known]
+    last = followed(run)[-1].id
+    results = [replace(r, verdict=Verdict.WRONG) if r.case == last else r for r in passing.results]
+    failing = TargetRun(passing.target, results=results)
+    assert no_longer_needed(run.plan, [known], failing) == []
 
 
 def test_what_a_device_lacks_is_named_and_what_it_has_is_filled_up(device: tuple[Run, OperatorCoverage]) -> None:
