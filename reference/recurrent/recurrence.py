@@ -106,7 +106,7 @@ def _run(computation: Computation, arithmetic: Any, d: int, observed: NDArray[An
             own_bias = ABSENT if bias is None else arithmetic.given(bias[d, rows:][block])
             prepared[letter] = arithmetic.weights(R[block]), own_bias
         weights, own_bias = prepared[letter]
-        return arithmetic.product(x, weights) + own_bias
+        return _plus(arithmetic.product(x, weights), own_bias)
 
     W = arithmetic.weights(inputs["W"][d])
     functions = cell.bind(arithmetic, c.activations[d], c.clips)
@@ -126,17 +126,24 @@ def _run(computation: Computation, arithmetic: Any, d: int, observed: NDArray[An
     steps: list[tuple[Number, ...]] = []
     block = max(1, _BLOCK // max(1, c.N * rows))
     for start in range(0, c.T, block):
-        XW = Gates(arithmetic.product(X[start : start + block], W) + Wb, cell.gates, c.H)
+        XW = Gates(_plus(arithmetic.product(X[start : start + block], W), Wb), cell.gates, c.H)
         # Where all states are known one walk takes all steps of the block; otherwise each waits for the one before.
         for step in [slice(t, t + 1) for t in range(len(XW.number))] if before is None else [slice(None)]:
             known = hidden[np.newaxis] if before is None else before[start : start + block]
-            HR = Recurrent(arithmetic.product(known, all_weights) + Rb, cell.gates, c.H, known, through)
+            HR = Recurrent(_plus(arithmetic.product(known, all_weights), Rb), cell.gates, c.H, known, through)
             stepped = cell.walk(parameters, replace(XW, number=XW.number[step]), HR, inner)
             steps.append(stepped)
             hidden, *rest = (arithmetic.kept(s[-1]) for s in stepped)
             inner = tuple(rest)
     H, *states = (arithmetic.concatenate(parts) for parts in zip(*steps, strict=True))
     return Trace(positions, H, tuple(states), initial)
+
+
+def _plus(product: Number, bias: Number) -> Number:
+    """A product, which nothing else holds, plus a bias."""
+    if bias is not ABSENT:
+        product += bias
+    return product
 
 
 def _peepholes(c: Configuration, inputs: Mapping[str, NDArray[Any]], d: int, arithmetic: Any) -> dict[str, Number]:
