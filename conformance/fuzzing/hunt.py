@@ -130,7 +130,7 @@ class Hunt:
         dense = ops & set(pooled_operators())
         stream = fresh_stream(self.seed, dense, numbers, self.types) if dense else iter(())
         self._dense = (spec for spec in stream if (spec.op, spec.version) in set(self.versions))
-        self._explainer = Explainer(self.target.accuracy, _EFFORT)
+        self._explainer = Explainer(self.target.accuracy, _EFFORT, each=_EFFORT)
 
     @property
     def new(self) -> list[Failure]:
@@ -255,8 +255,10 @@ class Hunt:
             thought if isinstance(thought, Fault) else None,
             refuting(self.target.accuracy),
         )
-        if name is None or name.others:
-            return diagnosis, 0  # what others foretell as well is one of several
+        if name is None:
+            return diagnosis, 0
+        if name.others:  # what others foretell as well is one of several
+            return diagnosis or (name.fault.id,), 0
         return (name.fault.id,), name.cases
 
     def _keep(self, failure: Failure) -> None:
