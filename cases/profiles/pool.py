@@ -19,6 +19,7 @@ from ..specs.family import PoolDesign, family_of
 from ..specs.spec import CaseSpec
 from .dense import LEVELS, dense_spec, sibling
 from .partial import PARTIAL, partial_space
+from .rare import RARE, rare_space
 
 __all__ = ["RECURRENT_DESIGN", "TYPES", "Pooled", "pinned_dense", "pool_of", "quick_dense", "recurrent_pooled"]
 
@@ -92,8 +93,12 @@ class Pool:
 
 def recurrent_pooled(op: str, level: str, index: int, number: int) -> CaseSpec | None:
     """The case of LSTM, GRU or RNN that stands at a place of the pool; None where nothing is drawn there."""
-    space = partial_space(op, level, index) if level in PARTIAL else LEVELS[level]
-    spec = dense_spec(op, index, None, TYPES.get(level), space, seed=level)
+    if level == RARE:
+        version, kind, space = rare_space(op, index)
+        spec = dense_spec(op, index, version, kind, space, seed=level)
+    else:
+        space = partial_space(op, level, index) if level in PARTIAL else LEVELS[level]
+        spec = dense_spec(op, index, None, TYPES.get(level), space, seed=level)
     if spec is None or not number:
         return spec
     return sibling(spec, number) if spec.dimensions == "symbolic" or spec.lengths != "absent" else None

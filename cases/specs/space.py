@@ -107,6 +107,8 @@ ACTIVATION_SETS: dict[str, ActivationSet] = {
     "curved": ActivationSet(("Softsign", "Sigmoid", "Elu")),
     "alpha-alone": ActivationSet(("HardSigmoid", "Softplus", "HardSigmoid"), (0.3125, 0.375)),
     "softplus": ActivationSet(("Sigmoid", "Softplus", "Softplus")),
+    # Functions that cost few roundings and stay in range for any number of steps: bounds of half types are tight there.
+    "tight": ActivationSet(("HardSigmoid", "LeakyRelu", "Softsign")),
 }
 
 # What the backward direction has in a bidirectional node: another set, so that the two show.

@@ -29,7 +29,7 @@ from .failing_case import DIAGNOSED, failing_case_of
 from .findings import alone, consistent, counted, titled
 from .foretelling import foretold
 
-__all__ = ["LEAST_SECONDS", "SHARE", "Subject", "explaining", "explains", "needs_in_words", "with_causes"]
+__all__ = ["LEAST_SECONDS", "SHARE", "Subject", "explaining", "explains", "needs_in_words", "refuting", "with_causes"]
 
 SHARE = 0.5
 """The part of a run's own time that experiments may take."""
@@ -69,6 +69,10 @@ _WORDS: Mapping[str, Mapping[Any, str]] = {
         "nan-row": "NaN",
         "inf-row": "infinity",
         "nan-padding": "NaN in the padding",
+        "nan": "NaN",
+        "inf": "infinity",
+        "far": "numbers far beyond all levels",
+        "ties": "numbers between two levels",
     },
     "T": {0: "no steps"},
     "N": {0: "no rows"},
@@ -101,8 +105,10 @@ def _worded(need: Need) -> str:
         beyond = any(share > 1 for _, share in need.value)
         return "numbers beyond what levels stand for" if beyond else "numbers that use little of their range"
     if isinstance(need.value, tuple) and len(need.value) == 2 and isinstance(need.value[0], float):
+        if set(need.instead) == {None}:  # any will do
+            return f"{need.field}_scale"
         scale, zero_point = need.value
-        return f"{need.field}_scale {scale:.6g} and zero point {zero_point}"
+        return f"{need.field}_scale {scale:.6g} at zero point {zero_point}"
     return _ATTRIBUTES.get(need.field, need.field)
 
 
@@ -131,6 +137,19 @@ def explaining(accuracy: str, beside: Sequence[Fault] = ()) -> Callable[[Fault, 
         op, version = one.probe.op, one.probe.version
         together = [d for d in others if d.applies(op, version) and what[0].changes(d, what[1][0])]
         return _explained((fault,), *what) or (bool(together) and _explained((fault, *together), *what))
+
+    return holds
+
+
+def refuting(accuracy: str) -> Callable[[Fault, Tried], bool]:
+    """Whether a fault says that a target returns other numbers in a case than it does."""
+    seen: dict[int, tuple[Tried, tuple[Observation, list[Interpretations]] | None]] = {}
+
+    def holds(fault: Fault, one: Tried) -> bool:
+        if id(one) not in seen:
+            seen[id(one)] = one, _seen(one, accuracy)
+        what = seen[id(one)][1]
+        return what is not None and what[0].changes(fault, what[1][0]) and not _explained((fault,), *what)
 
     return holds
 
@@ -226,6 +245,7 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
         explaining(subject.accuracy, _beside(finding, subject)),
         lambda: budget.left <= 0,
         thought if isinstance(thought, Fault) else None,
+        refuting(subject.accuracy),
     )
     if name is None:
         return finding

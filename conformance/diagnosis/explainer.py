@@ -112,10 +112,12 @@ def _unharmed(results: Iterable[Result], probes: Mapping[str, Probe]) -> Unharme
 class Explainer:
     """Explains one failing case after the other: what explained earlier ones is tried first."""
 
-    def __init__(self, accuracy: str, effort: int, suspects: Iterable[str] = ()) -> None:
-        """`effort` is how many hypotheses may be tried, all in all; `suspects` are patterns of ids of faults that the
-        target is known for, which no case has to show first."""
+    def __init__(self, accuracy: str, effort: int, suspects: Iterable[str] = (), each: int = 0) -> None:
+        """`effort` is how many hypotheses may be tried, all in all, and `each` how many at least on any case, whatever
+        is left; `suspects` are patterns of ids of faults that the target is known for, which no case has to show
+        first."""
         self._search = Search(accuracy, effort, suspects=tuple(suspects))
+        self._each = each
 
     def explain(self, one: Tried) -> tuple[str, ...]:
         """The ids of the faults that explain a case together; none where it does not fail, or nothing does."""
@@ -126,5 +128,6 @@ class Explainer:
             return ()
         trial, slight = one.prepared.trials[0], judgement.verdict is Verdict.INACCURATE
         witness = failing_case_of(probe.id, trial, one.outcomes[0], probe.clauses, probe.size, slight)
+        self._search.effort = max(self._search.effort, self._each)
         faults = self._search.explain(witness) if witness is not None else None
         return tuple(fault.id for fault in faults or ())

@@ -20,7 +20,7 @@ from ...cases.profiles.fresh import fresh_stream
 from ...cases.specs.family import pooled_operators
 from ...reference import Fault, fault_named
 from ..border.strict_json import MalformedJson, parse
-from ..diagnosis.causes import explaining, explains, needs_in_words
+from ..diagnosis.causes import explaining, explains, needs_in_words, refuting
 from ..diagnosis.experiments import Budget, Need, Shrunk, alike, shrink
 from ..diagnosis.explainer import Explainer
 from ..diagnosis.failing_case import DIAGNOSED
@@ -130,7 +130,7 @@ class Hunt:
         dense = ops & set(pooled_operators())
         stream = fresh_stream(self.seed, dense, numbers, self.types) if dense else iter(())
         self._dense = (spec for spec in stream if (spec.op, spec.version) in set(self.versions))
-        self._explainer = Explainer(self.target.accuracy, _EFFORT)
+        self._explainer = Explainer(self.target.accuracy, _EFFORT, each=_EFFORT)
 
     @property
     def new(self) -> list[Failure]:
@@ -253,15 +253,24 @@ class Hunt:
             explaining(self.target.accuracy),
             lambda: budget.left <= 0,
             thought if isinstance(thought, Fault) else None,
+            refuting(self.target.accuracy),
         )
-        if name is None or name.others:
-            return diagnosis, 0  # what others foretell as well is one of several
+        if name is None:
+            return diagnosis, 0
+        if name.others:  # what others foretell as well is one of several
+            return diagnosis or (name.fault.id,), 0
         return (name.fault.id,), name.cases
 
     def _keep(self, failure: Failure) -> None:
-        # Two cases may shrink to one and the same.
-        if all(failure.spec != other.spec for other in self.failures):
+        # Two cases may shrink to one and the same, or have one cause: the second may have shown others beside it.
+        if not any(failure.spec == other.spec or _same_cause(failure, other) for other in self.failures):
             self.failures.append(failure)
+
+
+def _same_cause(failure: Failure, other: Failure) -> bool:
+    """Whether two failures have a name in common that has foretold both, in one operator and type."""
+    named = failure.diagnosis == other.diagnosis and failure.foretold and other.foretold
+    return bool(named and (failure.spec.op, failure.spec.type) == (other.spec.op, other.spec.type))
 
 
 def _spec(text: str) -> Any | None:

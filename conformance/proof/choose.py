@@ -95,18 +95,24 @@ class _Chooser:
     def __init__(self, pool: Sequence[Candidate]) -> None:
         self.pool = pool
         self.counts = np.zeros(len(pool[0].pairs), np.int32)
-        self.triples = np.zeros_like(pool[0].triples)
+        self.before = np.zeros_like(pool[0].triples)
+        self.triples = self.before.copy()
         self.models: set[tuple[str, int]] = set()
         self.chosen: list[int] = []
 
     def worth(self, k: int) -> float:
         """What a case adds for what it costs."""
         case = self.pool[k]
+        return self._adds(k) / (_SHARED if case.model in self.models else case.cost)
+
+    def _adds(self, k: int) -> float:
+        case = self.pool[k]
         adds = float(_ONES[case.triples & ~self.triples].sum())
-        adds += _PAIR * int((case.pairs & (self.counts == 0)).sum()) + _TWICE * int(
-            (case.pairs & (self.counts == 1)).sum()
+        return (
+            adds
+            + _PAIR * int((case.pairs & (self.counts == 0)).sum())
+            + _TWICE * int((case.pairs & (self.counts == 1)).sum())
         )
-        return adds / (_SHARED if case.model in self.models else case.cost)
 
     def run(self, may: Callable[[Candidate], bool], models: int, cases: int) -> None:
         """Choose so many models and cases more at most, among those that may be chosen."""
@@ -136,6 +142,60 @@ class _Chooser:
             cases -= 1
             self.counts += self.pool[k].pairs
             self.triples |= self.pool[k].triples
+
+    def exchange(self, may: Callable[[Candidate], bool], models: int) -> None:
+        """Exchange cases that may be chosen, one for one, as long as all of them together gain by it: a greedy choice
+        has cases that those which were chosen later make superfluous.
+
+        models
+            How many all chosen cases may have together.
+        """
+        some = [k for k in range(len(self.pool)) if may(self.pool[k])]
+        shows = np.zeros(len(self.triples) * 8, np.int16)
+        for k in self.chosen:
+            shows += np.unpackbits(self.pool[k].triples)
+        before = np.unpackbits(self.before)
+        tried: set[int] = set()
+        while True:
+            left = [k for k in self.chosen if k not in tried and may(self.pool[k])]
+            if not left:
+                return
+            single = np.packbits((shows == 1) & (before == 0))
+            loss, worst = min((self._alone(k, single), k) for k in left)
+            tried.add(worst)
+            self._take(worst, shows, before)
+            costs = {case.model: case.cost for k in self.chosen if (case := self.pool[k])}
+            room = models - sum(costs.values())
+            gain, best = max(
+                (self._adds(k), -k)
+                for k in some
+                if k not in self.chosen and (self.pool[k].model in costs or self.pool[k].cost <= room)
+            )
+            if gain > loss:
+                tried.clear()
+            self._put(-best if gain > loss else worst, shows)
+
+    def _alone(self, k: int, single: NDArray[np.uint8]) -> float:
+        """What would be lost without a chosen case; `single` are the triples that one case shows."""
+        case = self.pool[k]
+        lost = float(_ONES[case.triples & single].sum())
+        return (
+            lost
+            + _PAIR * int((case.pairs & (self.counts == 1)).sum())
+            + _TWICE * int((case.pairs & (self.counts == 2)).sum())
+        )
+
+    def _take(self, k: int, shows: NDArray[np.int16], before: NDArray[np.uint8]) -> None:
+        self.chosen.remove(k)
+        self.counts -= self.pool[k].pairs
+        shows -= np.unpackbits(self.pool[k].triples)
+        self.triples = np.packbits((shows > 0) | (before > 0))
+
+    def _put(self, k: int, shows: NDArray[np.int16]) -> None:
+        self.chosen.append(k)
+        self.counts += self.pool[k].pairs
+        shows += np.unpackbits(self.pool[k].triples)
+        self.triples |= self.pool[k].triples
 
 
 def chosen(pool: Sequence[Candidate], design: PoolDesign) -> tuple[list[int], list[int], list[int]]:

@@ -82,7 +82,7 @@ def _coarse(stages: Stages) -> Stages:
         levels = _levels(y, hidden)
         # The half is -2^31 where the shift is 32, and nearly nothing where it is more.
         less = 1.0 if y.scale < 2.0**-7 else 0.5
-        return below(y, _numbers(y, levels - np.sign(np.rint(levels)) * less))
+        return below(y, _numbers(y, levels - np.where(levels < 0, -less, less)))  # less than half a unit goes past zero
 
     return replace(stages, shown=shown)
 

@@ -1,0 +1,76 @@
+"""Parts of the space in which what dice seldom throw stands together: a level of the pool of dense cases.
+
+What happens in one case of six meets another such thing in one of thirty-six, and a part that both hide in fewer still:
+so most triples that chance leaves open are made of two rare contexts. A case of this level has some of them by
+decision, and its version and type each as often as any other. In half types its functions are mostly piecewise linear
+ones: Sigmoid and Tanh may be off by (4|f| + 4)u, so a bound beyond them is wider than 1 % of the signal almost
+everywhere in bfloat16 and half the time in float16 (docs/coverage.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ...reference import operator_version, versions_of
+from ...reference.numbers.dyadic import LINEAR
+from ..specs.space import output_subsets
+from .covering import Counter
+from .dense import Supported
+
+__all__ = ["RARE", "rare_space"]
+
+RARE = "rare"
+"""The name of the level; it is drawn within ``complete``."""
+
+_SIXTHS = 6
+
+# By axis what dice seldom throw; each in a sixth of the cases.
+_SELDOM: Mapping[str, Collection[Any]] = {
+    "T": (1,),
+    "N": (1,),
+    "I": (1, 33, 34, 36),
+    "H": (1, 32, 33, 34, 36),
+    "lengths": ("absent",),
+    "reruns": ("sizes", "growing"),
+    "direction": ("reverse",),
+    "data": ("heavy",),
+    "clip": (0.125, 0.25, 0.5),
+    "input_forget": (1,),
+    "linear_before_reset": (1, 2),
+    "layout": (1,),
+    "peepholes": (True,),
+    "initial": ("h", "c"),
+}
+_COEFFICIENTS: tuple[Supported, ...] = ({}, {}, {"alpha": (None,)}, {"beta": (None,)}, {"beta": (None,)})
+_HALF = frozenset({"float16", "bfloat16"})
+_FEW_STEPS = (1, 2, 3, 4)  # in half types: what no output shows gathers roundings at each
+
+
+def rare_space(op: str, index: int) -> tuple[int, str, Supported]:
+    """Version, type and part of the space of the operator's case of that number."""
+    key = f"{RARE}/{op}/{index}"
+    choose = Counter(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
+    versions = versions_of(op)
+    version = versions[choose.below(len(versions))]
+    operator = operator_version(op, version)
+    types = tuple(operator.types)
+    kind = str(types[choose.below(len(types))])
+    space: dict[str, Collection[Any]] = {}
+    for axis, values in _SELDOM.items():
+        if choose.below(_SIXTHS) == 0:
+            space[axis] = values
+    space |= _COEFFICIENTS[choose.below(len(_COEFFICIENTS))]
+    if choose.below(_SIXTHS) == 0:
+        space["outputs"] = tuple(s for s in output_subsets(operator) if "Y" not in s) or output_subsets(operator)
+    if kind in _HALF:
+        if choose.below(_SIXTHS):
+            space["activations"] = tuple(sorted(LINEAR))
+        space.setdefault("T", _FEW_STEPS)
+    return version, kind, {name: values for name, values in space.items() if _has(operator, name)}
+
+
+def _has(operator: Any, axis: str) -> bool:
+    """Whether a version has an axis of attributes at all."""
+    return axis not in ("input_forget", "linear_before_reset", "layout") or axis in operator.attributes

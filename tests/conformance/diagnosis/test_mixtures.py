@@ -1,0 +1,55 @@
+"""What several faults do together: the model of amd-quark's kernel makes many, and some show only beside others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from onnxspec.cases import build_case, profile
+from onnxspec.cases.operators.extended_lstm.profile import B, R, W, X
+from onnxspec.cases.operators.extended_lstm.spec import ExtendedSpec
+from onnxspec.conformance.diagnosis.failing_case import FailingCase, failing_case_of
+from onnxspec.conformance.diagnosis.search import Search
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.reference import FAULTS, Node
+from onnxspec.reference.operators.extended_lstm.kernel import Parameters, run_kernel
+from onnxspec.reference.operators.extended_lstm.tanhf import TANHF
+
+
+def shipped(node: Node, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    with np.errstate(all="ignore"):
+        tensors = (inputs[name] for name in ("X", "W", "R", "B"))
+        return {"Y": run_kernel(*tensors, Parameters.of(node.attributes), next(iter(TANHF.values())))}
+
+
+def failing(spec: ExtendedSpec) -> FailingCase:
+    case, probe = build_case(spec), SpecProbe(spec)
+    witness = failing_case_of(spec.id, case.trial, staged_outcome(case.trial, shipped), probe.clauses, probe.size)
+    assert witness is not None
+    return witness
+
+
+def test_what_shows_only_beside_other_faults_is_named_with_them() -> None:
+    """A sum that wraps where each of its terms is within its bounds: no fault by itself, but others make the terms."""
+    search = Search("standard", 20_000, {})
+    beside = ("scales.large-garbage", "pre-activation.terms-saturate", "pre-activation.wraps")
+    known = ("output.wraps", "scales.sign-lost", *beside, "scales.small-vanish", "output.zero-point-one-up")
+    search.known["ExtendedLSTM"] = [FAULTS[f"extended.{name}"] for name in known]
+    (large,) = (spec for spec in profile("core", "ExtendedLSTM", 1) if spec.about == "large-inputs")
+    witness = failing(large)
+    assert not witness.observation("standard").changes(FAULTS["extended.pre-activation.wraps"])
+    explanation = search.by_known(witness)
+    assert explanation is not None
+    assert {fault.id for fault in explanation} == {f"extended.{name}" for name in beside}
+
+
+@pytest.mark.parametrize("scale", [2.0**-8, 1.25 * 2.0**-8, 2.0**-7, 2.0**-6])
+def test_coarse_outputs_go_past_zero_where_less_than_half_a_unit_is_left(scale: float) -> None:
+    witness = failing(ExtendedSpec("coarse", T=3, I=3, H=20, x=X, w=W, r=R, b=B, y=(scale, 32768), seed=3))
+    coarse = FAULTS["extended.output.coarse-shift"]
+    assert witness.observation("standard").fit([coarse]) is not None
