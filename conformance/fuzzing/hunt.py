@@ -20,7 +20,7 @@ from ...cases.profiles.fresh import fresh_stream
 from ...cases.specs.family import pooled_operators
 from ...reference import Fault, fault_named
 from ..border.strict_json import MalformedJson, parse
-from ..diagnosis.causes import explaining, explains, needs_in_words
+from ..diagnosis.causes import explaining, explains, needs_in_words, refuting
 from ..diagnosis.experiments import Budget, Need, Shrunk, alike, shrink
 from ..diagnosis.explainer import Explainer
 from ..diagnosis.failing_case import DIAGNOSED
@@ -256,6 +256,7 @@ class Hunt:
             explaining(self.target.accuracy),
             lambda: budget.left <= 0,
             thought if isinstance(thought, Fault) else None,
+            refuting(self.target.accuracy),
         )
         if name is None:
             return diagnosis, 0
