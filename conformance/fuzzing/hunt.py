@@ -20,7 +20,7 @@ from ...cases.profiles.fresh import fresh_stream
 from ...cases.specs.family import pooled_operators
 from ...reference import Fault, fault_named
 from ..border.strict_json import MalformedJson, parse
-from ..diagnosis.causes import explaining, explains, needs_in_words
+from ..diagnosis.causes import explaining, explains, needs_in_words, refuting
 from ..diagnosis.experiments import Budget, Need, Shrunk, alike, shrink
 from ..diagnosis.explainer import Explainer
 from ..diagnosis.failing_case import DIAGNOSED
@@ -209,12 +209,15 @@ class Hunt:
         """Whether a failing case is one that was found before."""
         if spec.illegal or failure.spec.illegal:
             return bool(spec.illegal == failure.spec.illegal)
-        if spec.op != failure.spec.op or not all(need.met(spec) for need in failure.needs if need.field != "seed"):
+        if spec.op != failure.spec.op:
             return False
         faults = [m for m in map(fault_named, failure.diagnosis) if isinstance(m, Fault)]
-        if faults and one.judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE, Verdict.MALFORMED):
-            return explains(faults, self.target.accuracy)(one)
-        return alike(failure.one)(one)
+        named = faults and one.judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE, Verdict.MALFORMED)
+        # What has foretold fresh cases is the cause, wherever it shows.
+        met = all(need.met(spec) for need in failure.needs if need.field != "seed")
+        if not met and not (named and failure.foretold):
+            return False
+        return explains(faults, self.target.accuracy)(one) if named else alike(failure.one)(one)
 
     def _several(self, one: Tried, spec: Any) -> bool:
         """Whether faults that were found before, together, explain a failing case that shows several of them."""
@@ -253,6 +256,7 @@ class Hunt:
             explaining(self.target.accuracy),
             lambda: budget.left <= 0,
             thought if isinstance(thought, Fault) else None,
+            refuting(self.target.accuracy),
         )
         if name is None:
             return diagnosis, 0
