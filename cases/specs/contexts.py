@@ -147,9 +147,14 @@ class ContextSpace(ABC):
         masks = {}
         for group, rows in self.groups.items():
             own = [k for k, context in enumerate(self.contexts) if context.group == group]
-            held = np.array([[self.contexts[k].holds(row) for row in rows] for k in own], bool)
+            table = self._tables[group]
+            held = np.array([table.holding(self.contexts[k].holds) for k in own], bool)
             masks[group] = (np.array(own, np.intp), held.reshape(len(own), len(rows)))
         return masks
+
+    @cached_property
+    def _tables(self) -> Mapping[str, _Table]:
+        return {group: _Table(rows) for group, rows in self.groups.items()}
 
     @cached_property
     def _known(self) -> dict[str, Mask]:
@@ -158,8 +163,61 @@ class ContextSpace(ABC):
     def _needed(self, need: Need) -> Mask:
         """Which rows of its group have what is needed."""
         if need.name not in self._known:
-            self._known[need.name] = np.array([need.holds(row) for row in self.groups[need.group]], bool)
+            self._known[need.name] = self._tables[need.group].holding(need.holds)
         return self._known[need.name]
+
+
+class _Table:
+    """Rows of a group, of which it is asked what holds: once for each combination of the fields that the answer asks
+    for, since most answers ask for one or two of many."""
+
+    def __init__(self, rows: Sequence[Any]) -> None:
+        self._rows = rows
+        self._codes: dict[str, tuple[NDArray[np.intp], int]] = {}
+
+    def holding(self, holds: Callable[[Any], bool]) -> Mask:
+        """(rows,): for which it holds."""
+        fields: dict[str, None] = {}
+        while True:
+            # Which fields are asked for can depend on others: again, until those that differ in nothing that any of
+            # them was asked for stand for each other.
+            before = len(fields)
+            first, which = self._distinct(tuple(fields))
+            answers = np.array([bool(holds(_Asked(self._rows[k], fields))) for k in first.tolist()], bool)
+            if len(fields) == before:
+                return np.array(answers[which], bool)
+
+    def _distinct(self, fields: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """A row of each combination of these fields, and which of these combinations each row has."""
+        place = np.zeros(len(self._rows), np.intp)
+        size = 1
+        for field in fields:
+            code, count = self._coded(field)
+            place, size = place * count + code, size * count
+        _, first, which = np.unique(place, return_index=True, return_inverse=True)
+        return first, which.reshape(-1)
+
+    def _coded(self, field: str) -> tuple[NDArray[np.intp], int]:
+        """A field of each row as a number, and how many there are."""
+        if field not in self._codes:
+            numbers: dict[Any, int] = {}
+            code = [
+                numbers.setdefault((type(value), value), len(numbers))
+                for value in (getattr(row, field) for row in self._rows)
+            ]
+            self._codes[field] = np.array(code, np.intp), len(numbers)
+        return self._codes[field]
+
+
+class _Asked:
+    """A row that writes down which of its fields are asked for."""
+
+    def __init__(self, row: Any, fields: dict[str, None]) -> None:
+        self._row, self._fields = row, fields
+
+    def __getattr__(self, name: str) -> Any:
+        self._fields[name] = None
+        return getattr(self._row, name)
 
 
 def values_of(group: str, field: str, values: Sequence[Any]) -> Iterable[Context]:

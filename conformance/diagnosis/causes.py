@@ -29,7 +29,7 @@ from .failing_case import DIAGNOSED, failing_case_of
 from .findings import alone, consistent, counted, titled
 from .foretelling import foretold
 
-__all__ = ["LEAST_SECONDS", "SHARE", "Subject", "explaining", "explains", "needs_in_words", "with_causes"]
+__all__ = ["LEAST_SECONDS", "SHARE", "Subject", "explaining", "explains", "needs_in_words", "refuting", "with_causes"]
 
 SHARE = 0.5
 """The part of a run's own time that experiments may take."""
@@ -141,6 +141,19 @@ def explaining(accuracy: str, beside: Sequence[Fault] = ()) -> Callable[[Fault, 
     return holds
 
 
+def refuting(accuracy: str) -> Callable[[Fault, Tried], bool]:
+    """Whether a fault says that a target returns other numbers in a case than it does."""
+    seen: dict[int, tuple[Tried, tuple[Observation, list[Interpretations]] | None]] = {}
+
+    def holds(fault: Fault, one: Tried) -> bool:
+        if id(one) not in seen:
+            seen[id(one)] = one, _seen(one, accuracy)
+        what = seen[id(one)][1]
+        return what is not None and what[0].changes(fault, what[1][0]) and not _explained((fault,), *what)
+
+    return holds
+
+
 def _seen(one: Tried, accuracy: str) -> tuple[Observation, list[Interpretations]] | None:
     """What a target returned in a case, and how its document may be read there; None where it returned nothing."""
     if not one.prepared.trials:
@@ -232,6 +245,7 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
         explaining(subject.accuracy, _beside(finding, subject)),
         lambda: budget.left <= 0,
         thought if isinstance(thought, Fault) else None,
+        refuting(subject.accuracy),
     )
     if name is None:
         return finding

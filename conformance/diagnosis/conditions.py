@@ -123,6 +123,7 @@ def _variable(names: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(_PATTERN.replace("OPERATORS", "|".join(names)), re.IGNORECASE)
 
 
+@lru_cache(maxsize=1024)  # many results say the same
 def message_kind(message: str) -> str:
     """A message without what differs from case to case: addresses, paths, shapes, lists, names and numbers."""
     return " ".join(_variable(operator_names("")).sub("*", message).split())

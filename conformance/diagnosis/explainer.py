@@ -83,13 +83,20 @@ def accepting(op: str, version: int, clause: str | None) -> tuple[str, ...]:
     return tuple(d.id for d in faults_of(op, version) if d.accepts and d.clause(op) == clause)
 
 
+_TELLING = 2  # right results
+
+
 def _followed(results: Iterable[Result]) -> dict[str, dict[str, str]]:
-    """For each operator the interpretations that most of the target's right results tell of."""
+    """For each operator the interpretations that most of the target's right results tell of; of what one tells alone
+    nothing is concluded, as a small fault may make it right."""
     votes: dict[str, Counter[tuple[str, str]]] = {}
     for result in results:
         if result.verdict is Verdict.PASS:
             votes.setdefault(result.op, Counter()).update(result.interpretations.items())
-    return {op: dict(reversed([option for option, _ in options.most_common()])) for op, options in votes.items()}
+    return {
+        op: dict(reversed([option for option, count in options.most_common() if count >= _TELLING]))
+        for op, options in votes.items()
+    }
 
 
 def _unharmed(results: Iterable[Result], probes: Mapping[str, Probe]) -> Unharmed:
@@ -112,10 +119,12 @@ def _unharmed(results: Iterable[Result], probes: Mapping[str, Probe]) -> Unharme
 class Explainer:
     """Explains one failing case after the other: what explained earlier ones is tried first."""
 
-    def __init__(self, accuracy: str, effort: int, suspects: Iterable[str] = ()) -> None:
-        """`effort` is how many hypotheses may be tried, all in all; `suspects` are patterns of ids of faults that the
-        target is known for, which no case has to show first."""
+    def __init__(self, accuracy: str, effort: int, suspects: Iterable[str] = (), each: int = 0) -> None:
+        """`effort` is how many hypotheses may be tried, all in all, and `each` how many at least on any case, whatever
+        is left; `suspects` are patterns of ids of faults that the target is known for, which no case has to show
+        first."""
         self._search = Search(accuracy, effort, suspects=tuple(suspects))
+        self._each = each
 
     def explain(self, one: Tried) -> tuple[str, ...]:
         """The ids of the faults that explain a case together; none where it does not fail, or nothing does."""
@@ -126,5 +135,6 @@ class Explainer:
             return ()
         trial, slight = one.prepared.trials[0], judgement.verdict is Verdict.INACCURATE
         witness = failing_case_of(probe.id, trial, one.outcomes[0], probe.clauses, probe.size, slight)
+        self._search.effort = max(self._search.effort, self._each)
         faults = self._search.explain(witness) if witness is not None else None
         return tuple(fault.id for fault in faults or ())

@@ -14,7 +14,7 @@ from typing import Any
 from ...cases import family_of
 from ...reference import Fault, faults_of
 from ...reference.faults.scope import scoped_of
-from ..judging.judgement import FAILING
+from ..judging.judgement import FAILING, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried
 
@@ -76,6 +76,7 @@ def foretold(
     explains: Callable[[Fault, Tried], bool],
     hurry: Callable[[], bool] = lambda: False,
     first: Fault | None = None,
+    refutes: Callable[[Fault, Tried], bool] = lambda fault, one: False,
 ) -> Foretold | None:
     """The fault that explains a case and foretells fresh ones; None where there is none, or not enough of them fail.
 
@@ -87,6 +88,8 @@ def foretold(
         Whether time is up; faults that are made in one place only come last.
     first
         The fault that is thought of: of several that foretell all, it is taken.
+    refutes
+        Whether a fault says that a case which passed comes out otherwise.
     """
     assert isinstance(one.probe, SpecProbe)
     spec = one.probe.spec
@@ -105,15 +108,21 @@ def foretold(
         if not fitting:
             continue
         if fresh is None:
-            fresh = _failing(run, fresh_specs(spec))
+            fresh = [answer for answer in _tried(run, fresh_specs(spec)) if answer.judgement.verdict in FAILING]
         if len(fresh) < _ENOUGH:
             return None
         # Each may be made in fewer places than it is thought to be.
         narrow = [d for d in scoped_of(iter(fitting)) if spec.op in d.operators and d not in fitting]
         right = [d for d in (*fitting, *narrow) if all(explains(d, answer) for answer in (one, *fresh))]
-        for answer in _failing(run, richer_specs(spec)) if right and not hurry() else ():
+        richer = _tried(run, richer_specs(spec)) if right and not hurry() else []
+        for answer in richer:
             # What none of them explains shows something else.
-            right = [d for d in right if explains(d, answer)] or right
+            if answer.judgement.verdict in FAILING:
+                right = [d for d in right if explains(d, answer)] or right
+        for answer in richer:
+            # Of several, those that say what is right to be wrong are not the cause.
+            if answer.judgement.verdict is Verdict.PASS and len(right) > 1:
+                right = [d for d in right if not refutes(d, answer)] or right
         if right:
             chosen = right[0]
             others = {d.id.partition("@")[0] for d in right} - {chosen.id.partition("@")[0]}
@@ -121,6 +130,5 @@ def foretold(
     return None
 
 
-def _failing(run: Callable[[Sequence[SpecProbe]], Iterator[Tried]], specs: Sequence[Any]) -> list[Tried]:
-    answers = run([SpecProbe(spec, fresh=True) for spec in specs])
-    return [answer for answer in answers if answer.judgement.verdict in FAILING]
+def _tried(run: Callable[[Sequence[SpecProbe]], Iterator[Tried]], specs: Sequence[Any]) -> list[Tried]:
+    return list(run([SpecProbe(spec, fresh=True) for spec in specs]))

@@ -14,24 +14,19 @@ take from others; and a case that has all that an unexplained one has comes afte
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from ...reference import FAULTS, Fault, Interpretations, faults_of, operator_names, operator_of, versions_of
-from ...reference.documents.interpretations import ASKED_ANEW
+from ...reference import FAULTS, Fault, faults_of, operator_names, operator_of, versions_of
 from ...reference.faults.hypothesis import Fit
 from ...reference.faults.scope import scoped_of
-from ...reference.operators.observation import Observation
 from .failing_case import FailingCase
+from .fitting import Arithmetics, Explanation, Fitting, Followed
 
 __all__ = ["Diagnosis", "Search", "diagnose"]
-
-_INTERPRETATIONS = 4
-"""Interpretations that are tried for a case: first what the target's right results tell of it."""
 
 _VOTERS = 8
 """Further cases that choose between faults which explain a case equally well."""
@@ -55,14 +50,8 @@ the third."""
 _MIXED = 6
 """Known faults of which any three are tried together."""
 
-_SHARE, _LEAST = 10, 700.0
-"""The part of what is left, one in so many, that one case may take, and what it always may."""
-
 _PAIRED = 28
 """Faults of which any two are tried together: those nearest to what was returned."""
-
-_HELD = 24
-"""Cases whose numbers are held at a time."""
 
 _ALTERNATIVES = 3
 """Choices between one fault in several places."""
@@ -70,13 +59,8 @@ _ALTERNATIVES = 3
 _EQUAL = 0.02
 """Evidence that differs by less than this share says nothing: radii are no finer."""
 
-Explanation = tuple[Fault, ...]
-Followed = Mapping[str, Mapping[str, str]]
-"""Operator to the options of interpretations that the target's right results tell of."""
 Unharmed = Callable[[Fault, str], int]
 """How many cases of an operator a fault would show in that the target passed nevertheless."""
-Arithmetics = Mapping[str, tuple[str, ...]]
-"""Type to the accuracy classes that the target's arithmetic shows there, beside that which it is judged by."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +111,7 @@ def diagnose(
     return Diagnosis({case: tuple(d.id for d in explanation) for case, explanation in explained.items()})
 
 
-class Search:
+class Search(Fitting):
     """The faults known so far, operator by operator, and the search for more.
 
     effort
@@ -144,10 +128,8 @@ class Search:
         arithmetics: Arithmetics | None = None,
     ) -> None:
         """`suspects` are patterns of ids of faults that are known from the start."""
-        self.accuracy, self.effort, self.followed, self.unharmed = accuracy, effort, followed or {}, unharmed
-        self._charged = True
-        self.arithmetics = arithmetics or {}
-        self.known: dict[str, list[Fault]] = defaultdict(list)
+        super().__init__(accuracy, effort, followed, arithmetics)
+        self.unharmed = unharmed
         for op in operator_names() if suspects else ():
             self.known[op] += [d for d in FAULTS.values() if _suspected(d, op, suspects)]
         self._fruitless: dict[str, list[FailingCase]] = defaultdict(list)
@@ -161,7 +143,6 @@ class Search:
         self._vague: set[Fault] = set()
         # What explained the last case that exercised the same clauses: mostly it explains the next one too.
         self._alike: dict[frozenset[str], Explanation] = {}
-        self._observations: OrderedDict[str, Observation] = OrderedDict()
 
     def explain(self, witness: FailingCase, others: Sequence[FailingCase] = ()) -> Explanation | None:
         """The faults that explain a case: of those known, or with one more that then is known too."""
@@ -192,13 +173,19 @@ class Search:
         if self.effort <= 0 or self._in_vain[witness.op] >= _GIVEN_UP:
             return None
         self._asked.add(witness.case)
-        choices = [c for c in self._with_one_more(witness) if self._confirmed(c[0], witness, others)]
+        before, part = self.effort, self._part
+        choices = self._with_one_more(witness)
+        # To choose among what fits must not be cut short, nor cost other cases more than to find it may.
+        with self._free():
+            choices = [c for c in choices if self._confirmed(c[0], witness, others)]
+            chosen = self._chosen(choices, witness, others) if choices else ()
+        self._charge(min(part, before - self.effort))
         if not choices:
             self._fruitless[witness.op].append(witness)
             self._in_vain[witness.op] += 1
             return None
         self._in_vain[witness.op] = 0
-        explanation = self._chosen(choices, witness, others)
+        explanation = chosen
         self.known[witness.op] += [d for d in explanation if d not in self.known[witness.op]]
         self._rivals[witness.op] += [d for faults, _ in choices for d in faults if d not in self.known[witness.op]]
         explanation = self._needed(witness, explanation)
@@ -235,107 +222,44 @@ class Search:
         return None
 
     def spare(self, explained: dict[str, Explanation], witnesses: Mapping[str, FailingCase]) -> None:
-        """Do without every fault whose cases the others of its operator explain as well, the rarest first."""
+        """Do without every fault whose cases the others of its operator explain as well, or those of other operators
+        if it is known of this one alone, the rarest first."""
+        used = {(witnesses[case].op, d) for case, explanation in explained.items() for d in explanation}
         for op, known in self.known.items():
-            of_operator = {case: e for case, e in explained.items() if witnesses[case].op == op}
-            for fault in sorted(known, key=lambda d: sum(d in e for e in of_operator.values())):
-                cases = [case for case, explanation in of_operator.items() if fault in explanation]
-                without = Search(self.accuracy, self.effort, self.followed, arithmetics=self.arithmetics)
-                without.known[op] = [d for d in known if d is not fault]
-                instead: dict[str, Explanation] = {}
-                for case in cases:
-                    explanation = without.by_known(witnesses[case])
-                    if explanation is None:
-                        break
-                    instead[case] = explanation
-                if len(instead) == len(cases):
-                    known.remove(fault)
-                    of_operator.update(instead)
-                    explained.update(instead)
+            known[:] = [d for d in known if (op, d) in used]
+        for by_others in (False, True):
+            for op in list(self.known):
+                self._spare(op, by_others, explained, witnesses)
 
-    @contextlib.contextmanager
-    def _free(self) -> Iterator[None]:
-        """What is tried here is not charged to the effort."""
-        before, self.effort = self.effort, max(self.effort, 1.0)
-        charged, self._charged = self._charged, False
-        try:
-            yield
-        finally:
-            self.effort, self._charged = before, charged
+    def _spare(
+        self, op: str, by_others: bool, explained: dict[str, Explanation], witnesses: Mapping[str, FailingCase]
+    ) -> None:
+        known = self.known[op]
+        of_operator = {case: e for case, e in explained.items() if witnesses[case].op == op}
+        for fault in sorted(known, key=lambda d: sum(d in e for e in of_operator.values())):
+            shared = any(fault in theirs for other, theirs in self.known.items() if other != op)
+            elsewhere = self._elsewhere(op) if by_others and not shared else []
+            if by_others and not elsewhere:
+                continue
+            without = Search(self.accuracy, self.effort, self.followed, arithmetics=self.arithmetics)
+            without.known[op] = [*(d for d in known if d is not fault), *elsewhere]
+            instead: dict[str, Explanation] = {}
+            cases = [case for case, explanation in of_operator.items() if fault in explanation]
+            for case in cases:
+                explanation = without.by_known(witnesses[case])
+                if explanation is None:
+                    break
+                instead[case] = explanation
+            if len(instead) == len(cases):
+                known.remove(fault)
+                known += [d for d in elsewhere if any(d in explanation for explanation in instead.values())]
+                of_operator.update(instead)
+                explained.update(instead)
 
-    def _charge(self, work: float) -> None:
-        if self._charged:
-            self.effort = max(0.0, self.effort - work)
-
-    def _observed(self, witness: FailingCase) -> Observation:
-        observation = self._observations.get(witness.case)
-        if observation is None:
-            observation = self._observations[witness.case] = witness.observation(self.accuracy)
-        self._observations.move_to_end(witness.case)
-        while len(self._observations) > _HELD:  # each holds many numbers
-            self._observations.popitem(last=False)
-        return observation
-
-    def _fit(self, witness: FailingCase, faults: Sequence[Fault]) -> Fit | None:
-        """How these faults explain a case, by one of the first interpretations and in one of the arithmetics that the
-        target shows; None where they do not."""
-        observation = self._observed(witness)
-        for accuracy in (self.accuracy, *self.arithmetics.get(witness.type, ())):
-            for choice in itertools.islice(self._interpretations(witness), _INTERPRETATIONS):
-                if self.effort <= 0:
-                    return None
-                before = observation.work
-                fit = observation.fit(faults, choice, accuracy)
-                self._charge(observation.work - before)
-                if fit is not None:
-                    return fit
-        return self._fit_within(witness, faults)
-
-    def _fit_within(self, witness: FailingCase, faults: Sequence[Fault]) -> Fit | None:
-        """How a case fits the others of some faults in the arithmetic that one of them, which is known of the target
-        already, computes in: a kernel's roundings come in an order of its own."""
-        known = self.known[witness.op]
-        coarse = [d for d in faults if d.within and d in known and witness.type in d.types]
-        if len(coarse) != 1:
-            return None
-        others = [d for d in faults if d is not coarse[0]]
-        observation = self._observed(witness)
-        for choice in itertools.islice(self._interpretations(witness), _INTERPRETATIONS):
-            before = observation.work
-            fit = observation.fit(others, choice, coarse[0].within)
-            self._charge(observation.work - before)
-            if fit is not None:
-                return fit
-        return None
-
-    def _active(self, witness: FailingCase, faults: Iterable[Fault]) -> Explanation:
-        """Those of some faults that change what a target returns in a case."""
-        version, observation = witness.trial.node.since_version, self._observed(witness)
-        before = observation.work
-        usual = self._interpretations(witness)[0]
-        active = [d for d in faults if d.applies(witness.op, version) and observation.changes(d, usual)]
-        self._charge(observation.work - before)
-        return tuple(active)
-
-    def _holds(self, witness: FailingCase, faults: Sequence[Fault]) -> bool:
-        """Whether these faults, which are known, explain a case, and enough speaks for it. Slips of precision change
-        too little for much to speak for them."""
-        fit = self._fit(witness, faults) if faults else None
-        return fit is not None and (
-            fit.evidence >= operator_of(witness.op).evidence.known or not any(d.structural for d in faults)
-        )
-
-    def _interpretations(self, witness: FailingCase) -> list[Interpretations]:
-        """Interpretations that a target may follow in a case: what its right results tell of, and of the others first
-        those that differ least from the reference's own."""
-        followed = self.followed.get(witness.op, {})
-        usual = Interpretations(**followed)
-        asked = [name for name in witness.touched if name not in followed or name in ASKED_ANEW]
-
-        def changes(other: Interpretations) -> int:
-            return sum(getattr(other, name) != getattr(usual, name) for name in asked)
-
-        return sorted(usual.alternatives(asked), key=changes)
+    def _elsewhere(self, op: str) -> list[Fault]:
+        """The faults that are known of other operators, and may be this one's as well."""
+        others = dict.fromkeys(d for other, known in self.known.items() if other != op for d in known)
+        return [d for d in others if op in d.operators and d not in self.known[op]]
 
     def _with_one_more(self, witness: FailingCase) -> list[tuple[Explanation, Fit]]:
         """What explains a case, with what speaks for each: first single faults, alone or beside known ones, of which
@@ -344,7 +268,7 @@ class Search:
         What says of some numbers only that anything may stand there comes last.
         """
         least = operator_of(witness.op).evidence.new
-        floor = max(0.0, self.effort - max(_LEAST, self.effort / _SHARE))
+        floor = max(0.0, self.effort - self._part)
         vague: list[tuple[Explanation, Fit]] = []
         for hypotheses in self._stages(witness):
             choices: list[tuple[Explanation, Fit]] = []
@@ -370,6 +294,11 @@ class Search:
             for d in faults_of(op, version, witness.type)
             if d not in self.known[op] and not d.accepts and not d.drifts and not (witness.slight and d.structural)
         ]
+        # Operators of one runtime are built alike.
+        alike = self._active(witness, self._elsewhere(op))[:_AT_ONCE]
+        yield [(d,) for d in alike]
+        yield [(*beside, d) for beside in together for d in alike]
+        yield [some for count in range(2, len(alike) + 1) for some in itertools.combinations(alike, count)]
         # What is known may be another fault, which looks the same in simpler cases, or be made in fewer places.
         rivals = self._active(witness, dict.fromkeys((*known, *self._rivals[op])))
         narrow = [d for d in scoped_of(iter(rivals)) if op in d.operators]
@@ -397,7 +326,8 @@ class Search:
     def _confirmed(self, faults: Explanation, witness: FailingCase, others: Sequence[FailingCase]) -> bool:
         """Whether other cases bear out what explains one. Of tens of thousands of pairs some explain a case by chance:
         two faults that no case shows alone must explain most of those that show both."""
-        if sum(d not in self.known[witness.op] and d not in self._rivals[witness.op] for d in faults) < 2:
+        known = {*self.known[witness.op], *self._rivals[witness.op], *self._elsewhere(witness.op)}
+        if len(set(faults) - known) < 2:
             return True
         both = [w for w in _voters(witness, others)[: 2 * _VOTERS] if len(self._active(w, faults)) == len(faults)]
         holding = sum(self._holds(w, faults) for w in both)

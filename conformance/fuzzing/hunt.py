@@ -20,7 +20,7 @@ from ...cases.profiles.fresh import fresh_stream
 from ...cases.specs.family import pooled_operators
 from ...reference import Fault, fault_named
 from ..border.strict_json import MalformedJson, parse
-from ..diagnosis.causes import explaining, explains, needs_in_words
+from ..diagnosis.causes import explaining, explains, needs_in_words, refuting
 from ..diagnosis.experiments import Budget, Need, Shrunk, alike, shrink
 from ..diagnosis.explainer import Explainer
 from ..diagnosis.failing_case import DIAGNOSED
@@ -130,7 +130,7 @@ class Hunt:
         dense = ops & set(pooled_operators())
         stream = fresh_stream(self.seed, dense, numbers, self.types) if dense else iter(())
         self._dense = (spec for spec in stream if (spec.op, spec.version) in set(self.versions))
-        self._explainer = Explainer(self.target.accuracy, _EFFORT)
+        self._explainer = Explainer(self.target.accuracy, _EFFORT, each=_EFFORT)
 
     @property
     def new(self) -> list[Failure]:
@@ -209,12 +209,15 @@ class Hunt:
         """Whether a failing case is one that was found before."""
         if spec.illegal or failure.spec.illegal:
             return bool(spec.illegal == failure.spec.illegal)
-        if spec.op != failure.spec.op or not all(need.met(spec) for need in failure.needs if need.field != "seed"):
+        if spec.op != failure.spec.op:
             return False
         faults = [m for m in map(fault_named, failure.diagnosis) if isinstance(m, Fault)]
-        if faults and one.judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE, Verdict.MALFORMED):
-            return explains(faults, self.target.accuracy)(one)
-        return alike(failure.one)(one)
+        named = faults and one.judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE, Verdict.MALFORMED)
+        # What has foretold fresh cases is the cause, wherever it shows.
+        met = all(need.met(spec) for need in failure.needs if need.field != "seed")
+        if not met and not (named and failure.foretold):
+            return False
+        return explains(faults, self.target.accuracy)(one) if named else alike(failure.one)(one)
 
     def _several(self, one: Tried, spec: Any) -> bool:
         """Whether faults that were found before, together, explain a failing case that shows several of them."""
@@ -253,15 +256,24 @@ class Hunt:
             explaining(self.target.accuracy),
             lambda: budget.left <= 0,
             thought if isinstance(thought, Fault) else None,
+            refuting(self.target.accuracy),
         )
-        if name is None or name.others:
-            return diagnosis, 0  # what others foretell as well is one of several
+        if name is None:
+            return diagnosis, 0
+        if name.others:  # what others foretell as well is one of several
+            return diagnosis or (name.fault.id,), 0
         return (name.fault.id,), name.cases
 
     def _keep(self, failure: Failure) -> None:
         # Two cases may shrink to one and the same, or have one cause: the second may have shown others beside it.
         if not any(failure.spec == other.spec or _same_cause(failure, other) for other in self.failures):
             self.failures.append(failure)
+        if failure.foretold:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Take back what had no name and only shows several causes at once, now that each is known by itself."""
+        self.failures = [f for f in self.failures if f.diagnosis or f.known or not self._several(f.one, f.spec)]
 
 
 def _same_cause(failure: Failure, other: Failure) -> bool:

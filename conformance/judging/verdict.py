@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...cases import Trial
-from ...reference import Agreement, Expectation, Interpretations, Node, compare, expect, operator_for, resolve
+from ...reference import Agreement, Expectation, Interpretations, Node, compare, operator_for, resolve
 from ...reference.documents.interpretations import OPTIONS
 from ...reference.faults.hypothesis import Run
-from ...reference.operators.operator import Classes
+from ...reference.operators.operator import Classes, Expecting
 from ..workers.process import Outcome
 from .divergence import Divergence, first_divergence
 from .judgement import Judgement, Verdict, judge_forbidden, not_run
@@ -114,6 +115,16 @@ class _Session:
     inputs: Mapping[str, NDArray[Any]]
     outputs: Outputs
 
+    @cached_property
+    def present(self) -> dict[str, NDArray[Any]]:
+        """The outputs that there are."""
+        return {name: array for name, array in self.outputs.items() if array is not None}
+
+    @cached_property
+    def expected(self) -> Expecting:
+        """What they must be, by a class and interpretations."""
+        return operator_for(self.node).expecting(self.node, self.inputs, self.present)
+
 
 def _named(node: Node, lists: Sequence[Sequence[NDArray[Any] | None]]) -> Iterator[dict[str, Any]]:
     for outputs in lists:
@@ -189,11 +200,8 @@ def _by_values(sessions: list[_Session], touched: frozenset[str], classes: Class
 def _rounds(sessions: list[_Session], declared: str, name: str, interpretations: Interpretations) -> bool:
     """Whether what only a wider class holds looks like its roundings: a structural fault is never inaccurate."""
     for session in sessions:
-        present = {n: a for n, a in session.outputs.items() if a is not None}
-        narrow, wide = (
-            expect(session.node, session.inputs, present, accuracy, interpretations) for accuracy in (declared, name)
-        )
-        if not looks_like_rounding(zip(narrow, wide, strict=True), present, name):
+        narrow, wide = (session.expected(accuracy, interpretations) for accuracy in (declared, name))
+        if not looks_like_rounding(zip(narrow, wide, strict=True), session.present, name):
             return False
     return True
 
@@ -267,9 +275,9 @@ def _attempt(
     largest = 0.0
     sums = np.zeros(4)
     for session in sessions:
-        present = {n: a for n, a in session.outputs.items() if a is not None}
+        present = session.present
         unmet: list[Expectation] = []
-        for expectation in expect(session.node, session.inputs, present, accuracy, interpretations):
+        for expectation in session.expected(accuracy, interpretations):
             if expectation.output not in present:
                 continue
             agreement = compare(expectation, present[expectation.output])

@@ -178,6 +178,20 @@ class Sum:
         doubt = doubt if doubt is None else _spread(doubt, parts[0])
         return Sum(parts, self.terms + other.terms, self.groups + other.groups, self.budget, doubt)
 
+    def __iadd__(self, other: Sum | Bounded) -> Sum:
+        """As `+`, for a sum that nothing else holds: its numbers are added to where they are."""
+        if not isinstance(other, Bounded) or other.value.ndim > self.parts.ndim - 1 or other.doubt is not None:
+            return self + other
+        value, error, magnitude, spread = self.parts
+        if np.broadcast_shapes(value.shape, other.value.shape) != value.shape:
+            return self + other
+        size = np.abs(other.value)
+        value += other.value
+        error += other.radius
+        magnitude += size
+        spread += size
+        return Sum(self.parts, self.terms + 1, self.groups + 1, self.budget, self.doubt)
+
     def __len__(self) -> int:
         return int(self.parts.shape[1])
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,6 +42,8 @@ __all__ = [
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
+Expecting = Callable[[str, Interpretations | None], list[Expectation]]
+"""From an accuracy class and interpretations to what the outputs of one run must be."""
 Outputs = dict[str, Array]
 
 
@@ -175,6 +178,10 @@ class Operator(ABC):
 
         Raises IllegalNode; ValueError for a class that there is not.
         """
+
+    def expecting(self, node: Node, inputs: Arrays, observed: Arrays) -> Expecting:
+        """:meth:`expect` of one run, to be asked with several classes and interpretations."""
+        return partial(self.expect, node, inputs, observed)
 
     @abstractmethod
     def answer(

@@ -21,7 +21,7 @@ from ..kernels.kernel import STYLES, Style, run_kernel
 from ..numbers.accuracy import WIDER_PRESETS
 from ..recurrent.cell import CELLS, Cell
 from ..recurrent.evaluation import computation_of, evaluate
-from ..recurrent.expectation import Expectation, expect
+from ..recurrent.expectation import Expectation, Expecting, expect
 from ..recurrent.gates import Steps, steps_of
 from ..recurrent.node import Configuration, Node, configure, interpretations_touched
 from ..recurrent.special import Departure, departures
@@ -81,6 +81,10 @@ class RecurrentOperator(Operator):
         """See :func:`..recurrent.expectation.expect`; faults are tried by :meth:`observation`."""
         assert not faults
         return expect(node, inputs, observed, accuracy, interpretations)
+
+    def expecting(self, node: Node, inputs: Arrays, observed: Arrays) -> Expecting:
+        """See :class:`..recurrent.expectation.Expecting`."""
+        return Expecting(node, inputs, observed)
 
     def departures(
         self, node: Node, inputs: Arrays, observed: Arrays, accuracy: str, interpretations: Interpretations

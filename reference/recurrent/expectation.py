@@ -25,10 +25,10 @@ from ..numbers.bounded import RADIUS_SLACK, Bounded
 from ..numbers.bounding import Bounding
 from ..numbers.dyadic import Proving, provable
 from .evaluation import computation_of
-from .node import Configuration, Node
-from .recurrence import Computation, collect, trace
+from .node import Configuration, Node, configure
+from .recurrence import Computation, Inputs, collect, trace
 
-__all__ = ["Agreement", "Expectation", "Measure", "compare", "expect", "ratios", "valid_elements"]
+__all__ = ["Agreement", "Expectation", "Expecting", "Measure", "compare", "expect", "ratios", "valid_elements"]
 
 # A radius above this share of the signal has nothing to say for a target that lies within, step by step or free: a
 # kernel whose every output is 1 % too large would.
@@ -131,11 +131,34 @@ def expect(
 
     Raises IllegalNode where the document does not allow the node, ValueError for an unknown class.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _expect(computation_of(node, inputs, interpretations), observed, accuracy)
+    return Expecting(node, inputs, observed)(accuracy, interpretations)
 
 
-def _expect(computation: Computation, observed: Mapping[str, NDArray[Any]], accuracy: str) -> list[Expectation]:
+class Expecting:
+    """What the outputs of a node must be in one run, by several classes and interpretations: what does not depend on
+    these is worked out once."""
+
+    def __init__(self, node: Node, inputs: Mapping[str, NDArray[Any]], observed: Mapping[str, NDArray[Any]]) -> None:
+        self._node, self._inputs, self._observed = node, inputs, observed
+        self._tensors: Mapping[str, NDArray[Any]] | None = None
+        self._shared: dict[str, dict[tuple[int, bool], Inputs]] = {}
+
+    def __call__(self, accuracy: str = "standard", interpretations: Interpretations | None = None) -> list[Expectation]:
+        """See :func:`expect`."""
+        configuration = configure(self._node, self._inputs, interpretations)
+        if self._tensors is None:
+            self._tensors = computation_of(self._node, self._inputs).inputs
+        shared = self._shared.setdefault(accuracy, {})
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _expect(Computation(configuration, self._tensors), self._observed, accuracy, shared)
+
+
+def _expect(
+    computation: Computation,
+    observed: Mapping[str, NDArray[Any]],
+    accuracy: str,
+    shared: dict[tuple[int, bool], Inputs],
+) -> list[Expectation]:
     c = computation.configuration
     arithmetic = Bounding(budget(accuracy, c.format.name))
     reported = observed.get("Y")
@@ -144,7 +167,7 @@ def _expect(computation: Computation, observed: Mapping[str, NDArray[Any]], accu
         Y = reported.astype(np.float64)
         if c.layout == 1:
             Y = Y.transpose(1, 2, 0, 3)
-    numbers = collect(c, trace(computation, arithmetic, Y), arithmetic)
+    numbers = collect(c, trace(computation, arithmetic, Y, shared), arithmetic)
     if arithmetic.budget.exact_possible and provable(c.activations, c.T * c.N * (c.I + c.H) * len(c.cell.gates) * c.H):
         numbers = _proved_exact(computation, numbers)
     prefix = c.cell.op_type.lower()
@@ -218,6 +241,10 @@ class _Weighed:
 
     ratio
         |error| / radius, 0 where nothing is judged; ``finite`` is False where a NaN or an infinity stands wrongly.
+    certain
+        What the expectation is about and not in doubt; None for all of it.
+    all_finite
+        Whether the output has no NaN and no infinity.
     """
 
     value: NDArray[np.float64]
@@ -227,33 +254,43 @@ class _Weighed:
     judged: NDArray[np.bool_]
     elements: int
     vague: int
+    certain: NDArray[np.bool_] | None
+    all_finite: bool
 
 
 def _weighed(expectation: Expectation, got: NDArray[np.float64]) -> _Weighed:
     number, mask = expectation.number, expectation.about
-    judged = np.ones(got.shape, bool) if mask is None else mask
-    elements = int(judged.sum())
+    elements = got.size if mask is None else int(mask.sum())
+    certain = mask
     if number.doubt is not None:
-        judged = judged & ~number.doubt
-    value, radius = np.broadcast_to(number.value, got.shape), np.broadcast_to(number.radius, got.shape) * RADIUS_SLACK
+        certain = ~number.doubt if mask is None else mask & ~number.doubt
+        certain = np.broadcast_to(certain, got.shape)
+    judged = np.ones(got.shape, bool) if certain is None else certain
+    value, radius = number.value, number.radius
+    if value.shape != got.shape:
+        value, radius = np.broadcast_to(value, got.shape), np.broadcast_to(radius, got.shape)
+    radius = radius * RADIUS_SLACK
     largest = number.budget.tensor.largest
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         error = got - value
         ratio = np.abs(error) / radius
         ratio[got == value] = 0.0
         finite = np.isfinite(got)
+        all_finite = bool(finite.all())
         size = np.abs(value) + radius
         if size.size and not size.max() < largest:
             towards = (np.sign(got) == np.sign(value)) & (np.abs(got) >= largest) & (size >= largest)
             ratio[towards] = 0.0
             finite = finite | towards
-        ratio[~finite] = np.inf
-    ratio[~judged] = 0.0
+        if not all_finite:
+            ratio[~finite] = np.inf
+    if certain is not None:
+        ratio[~certain] = 0.0
     vague = 0
     if expectation.weak is not None:
         unproved = judged & expectation.weak & (ratio <= 1)
         judged, vague = judged & ~unproved, int(unproved.sum())
-    return _Weighed(value, error, ratio, finite, judged, elements, vague)
+    return _Weighed(value, error, ratio, finite, judged, elements, vague, certain, all_finite)
 
 
 def ratios(expectation: Expectation, output: NDArray[Any]) -> NDArray[np.float64]:
@@ -274,11 +311,16 @@ def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
     worst = float(ratio.max(initial=0.0))
     index: tuple[Any, ...] | None = np.unravel_index(int(ratio.argmax()), ratio.shape) if worst > 0 else None
     nonfinite = index is not None and not bool(weighed.finite[index])
-    certain = np.ones(got.shape, bool) if expectation.about is None else expectation.about
-    certain = certain if expectation.number.doubt is None else certain & ~expectation.number.doubt
     # A bound that is too wide to show anything takes nothing from what the error itself says of drift.
-    steady = certain & np.isfinite(got)
-    error, value = weighed.error[steady], weighed.value[steady]
+    certain, error, value = weighed.certain, weighed.error, weighed.value
+    if certain is None and weighed.all_finite:  # as nearly always
+        error, value = error.ravel(), value.ravel()
+        largest = float(np.abs(error).max(initial=0.0))
+    else:
+        certain = np.ones(got.shape, bool) if certain is None else certain
+        largest = float(np.where(weighed.finite, np.abs(error), np.inf)[certain].max(initial=0.0))
+        steady = certain & np.isfinite(got)
+        error, value = error[steady], value[steady]
     with np.errstate(over="ignore", invalid="ignore"):
         shift, scale = float(error.sum()), float((error * np.sign(value)).sum())
         square, size = float((error * error).sum()), float(np.abs(value).sum())
@@ -295,5 +337,5 @@ def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
         scale=scale,
         square=square,
         size=expectation.number.budget.tensor.unit * size,
-        largest=float(np.where(weighed.finite, np.abs(weighed.error), np.inf)[certain].max(initial=0.0)),
+        largest=largest,
     )

@@ -8,7 +8,7 @@ and then left out. One table of positions turns tensors into processing order an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +23,9 @@ __all__ = ["Computation", "Trace", "collect", "trace"]
 # Numbers of one array that are worked on at a time: small enough for a processor's cache, and for memory to be used
 # again instead of being asked for anew. Long sequences are taken in blocks of steps.
 _BLOCK = 1 << 17
+
+# Sums of at most so many numbers are kept for other interpretations: those of larger cases would fill the memory.
+_SHARED = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -76,28 +79,78 @@ def ordered(tensor: Any, positions: NDArray[np.int64] | slice) -> Any:
     return tensor[positions, np.arange(positions.shape[1])]
 
 
-def trace(computation: Computation, arithmetic: Any, observed: NDArray[Any] | None = None) -> tuple[Trace, ...]:
+def trace(
+    computation: Computation,
+    arithmetic: Any,
+    observed: NDArray[Any] | None = None,
+    shared: dict[tuple[int, bool], Inputs] | None = None,
+) -> tuple[Trace, ...]:
     """Run every direction.
 
     observed
         The Y that a target reported, (T, D, N, H) in float64. Then each step starts from the reported state of the
         step before (step-local); without it from the computed one (free run).
+    shared
+        What other interpretations of the same node have in common with this one, in the same arithmetic and from the
+        same reported states; it is added to.
     """
-    return tuple(_run(computation, arithmetic, d, observed) for d in range(len(computation.configuration.directions)))
+    directions = range(len(computation.configuration.directions))
+    return tuple(_run(computation, arithmetic, d, observed, {} if shared is None else shared) for d in directions)
 
 
-def _run(computation: Computation, arithmetic: Any, d: int, observed: NDArray[Any] | None) -> Trace:
+@dataclass
+class Inputs:
+    """What one direction computes from: its tensors in some arithmetic, its sums for all gates where every state before
+    a step is known, of the blocks of steps that were asked for so far."""
+
+    positions: NDArray[np.int64] | slice
+    X: Number
+    W: Any
+    R: Any
+    biases: tuple[Number, Number]
+    initial: tuple[Number, ...]
+    peepholes: dict[str, Number]
+    before: Number | None
+    sums: dict[int, tuple[Number, Number]] = field(default_factory=dict)
+
+
+def _inputs(computation: Computation, arithmetic: Any, d: int, observed: NDArray[Any] | None) -> Inputs:
     c, inputs, cell = computation.configuration, computation.inputs, computation.configuration.cell
     rows = len(cell.gates) * c.H
     positions = processing_order(c, c.directions[d])
     bias = inputs.get("B")
-    Wb, Rb = (ABSENT, ABSENT) if bias is None else (arithmetic.given(b) for b in (bias[d, :rows], bias[d, rows:]))
-    R = inputs["R"][d]
-    if not c.transposes:
-        R = R.reshape(-1, c.H, c.H).swapaxes(1, 2).reshape(R.shape)
-    all_weights = arithmetic.weights(R)
+    biases = (ABSENT, ABSENT) if bias is None else (arithmetic.given(bias[d, :rows]), arithmetic.given(bias[d, rows:]))
+    R = arithmetic.weights(_recurrent_weights(computation, d))
     X = arithmetic.given(ordered(inputs["X"] if c.layout == 0 else inputs["X"].swapaxes(0, 1), positions))
+    W = arithmetic.weights(inputs["W"][d])
+    initial = tuple(arithmetic.given(_initial(c, inputs, name, d)) for name in ("h", *cell.inner))
+    before = None
+    if observed is not None and c.T:
+        reported = arithmetic.shown(ordered(observed[:, d], positions)[:-1])
+        before = arithmetic.concatenate((initial[0][np.newaxis], reported))
+    return Inputs(positions, X, W, R, biases, initial, _peepholes(c, inputs, d, arithmetic), before)
 
+
+def _recurrent_weights(computation: Computation, d: int) -> NDArray[Any]:
+    c = computation.configuration
+    R: NDArray[Any] = computation.inputs["R"][d]
+    return R if c.transposes else R.reshape(-1, c.H, c.H).swapaxes(1, 2).reshape(R.shape)
+
+
+def _run(
+    computation: Computation,
+    arithmetic: Any,
+    d: int,
+    observed: NDArray[Any] | None,
+    shared: dict[tuple[int, bool], Inputs],
+) -> Trace:
+    c, cell = computation.configuration, computation.configuration.cell
+    rows = len(cell.gates) * c.H
+    key = d, c.transposes
+    if key not in shared:
+        shared[key] = _inputs(computation, arithmetic, d, observed)
+    given = shared[key]
+    R, bias = _recurrent_weights(computation, d), computation.inputs.get("B")
     prepared: dict[str, tuple[Any, Number]] = {}
 
     def through(x: Number, letter: str) -> Number:
@@ -106,37 +159,46 @@ def _run(computation: Computation, arithmetic: Any, d: int, observed: NDArray[An
             own_bias = ABSENT if bias is None else arithmetic.given(bias[d, rows:][block])
             prepared[letter] = arithmetic.weights(R[block]), own_bias
         weights, own_bias = prepared[letter]
-        return arithmetic.product(x, weights) + own_bias
+        return _plus(arithmetic.product(x, weights), own_bias)
 
-    W = arithmetic.weights(inputs["W"][d])
     functions = cell.bind(arithmetic, c.activations[d], c.clips)
-    parameters = Parameters(
-        functions, _peepholes(c, inputs, d, arithmetic), c.coupled, c.linear_before_reset, arithmetic
-    )
+    parameters = Parameters(functions, given.peepholes, c.coupled, c.linear_before_reset, arithmetic)
 
-    initial = tuple(arithmetic.given(_initial(c, inputs, name, d)) for name in ("h", *cell.inner))
-    hidden, inner = initial[0], initial[1:]
+    before, (Wb, Rb) = given.before, given.biases
+    hidden, inner = given.initial[0], given.initial[1:]
     if c.T == 0:
         nothing = arithmetic.given(np.zeros((0, c.N, c.H)))
-        return Trace(positions, nothing, (nothing,) * len(inner), initial)
-    before = None
-    if observed is not None:
-        reported = arithmetic.shown(ordered(observed[:, d], positions)[:-1])
-        before = arithmetic.concatenate((hidden[np.newaxis], reported))
+        return Trace(given.positions, nothing, (nothing,) * len(inner), given.initial)
     steps: list[tuple[Number, ...]] = []
     block = max(1, _BLOCK // max(1, c.N * rows))
     for start in range(0, c.T, block):
-        XW = Gates(arithmetic.product(X[start : start + block], W) + Wb, cell.gates, c.H)
+        known = None if before is None else before[start : start + block]
+        sums = given.sums.get(start)
+        if sums is None:
+            XW = _plus(arithmetic.product(given.X[start : start + block], given.W), Wb)
+            HR = None if known is None else _plus(arithmetic.product(known, given.R), Rb)
+            sums = XW, HR
+            if known is not None and c.T * c.N * rows <= _SHARED:
+                given.sums[start] = sums
+        XW, HR = sums
         # Where all states are known one walk takes all steps of the block; otherwise each waits for the one before.
-        for step in [slice(t, t + 1) for t in range(len(XW.number))] if before is None else [slice(None)]:
-            known = hidden[np.newaxis] if before is None else before[start : start + block]
-            HR = Recurrent(arithmetic.product(known, all_weights) + Rb, cell.gates, c.H, known, through)
-            stepped = cell.walk(parameters, replace(XW, number=XW.number[step]), HR, inner)
+        for step in [slice(None)] if known is not None else [slice(t, t + 1) for t in range(len(XW))]:
+            states = hidden[np.newaxis] if known is None else known
+            H = _plus(arithmetic.product(states, given.R), Rb) if known is None else HR
+            recurrent = Recurrent(H, cell.gates, c.H, states, through)
+            stepped = cell.walk(parameters, Gates(XW[step], cell.gates, c.H), recurrent, inner)
             steps.append(stepped)
             hidden, *rest = (arithmetic.kept(s[-1]) for s in stepped)
             inner = tuple(rest)
-    H, *states = (arithmetic.concatenate(parts) for parts in zip(*steps, strict=True))
-    return Trace(positions, H, tuple(states), initial)
+    hidden, *inner_states = (arithmetic.concatenate(parts) for parts in zip(*steps, strict=True))
+    return Trace(given.positions, hidden, tuple(inner_states), given.initial)
+
+
+def _plus(product: Number, bias: Number) -> Number:
+    """A product, which nothing else holds, plus a bias."""
+    if bias is not ABSENT:
+        product += bias
+    return product
 
 
 def _peepholes(c: Configuration, inputs: Mapping[str, NDArray[Any]], d: int, arithmetic: Any) -> dict[str, Number]:

@@ -35,6 +35,9 @@ from .violations import EXTENDED_VIOLATIONS, extended_violation
 __all__ = ["EXTENDED_FAMILY"]
 
 
+_ASIDE = 5000  # levels, by which a zero point is moved: far, though scales beside it keep their sense
+
+
 class _Extended(Family):
     """ExtendedLSTM; see :class:`...specs.family.Family`."""
 
@@ -126,9 +129,15 @@ class _Extended(Family):
         return fresh_extended(seed, lacks) if there else None
 
     def richer(self, spec: ExtendedSpec) -> Sequence[Mapping[str, Any]]:
-        """Larger, and then with a bias and with a run before."""
+        """Larger, and then with a bias, a run before, and other scales and zero points of each tensor: faults of levels
+        and faults of sums look alike where gates are shut."""
         more = {"T": max(spec.T, 4), "I": max(spec.I, 3), "H": max(spec.H, 5)}
-        return [more, {**more, "bias": True}, {**more, "reruns": "data"}]
+        richer: list[dict[str, Any]] = [more, {**more, "bias": True}, {**more, "reruns": "data"}]
+        for name in ("x", "w"):
+            scale, zero_point = getattr(spec, name)
+            aside = zero_point + (_ASIDE if zero_point < MIDDLE else -_ASIDE)
+            richer += [{**more, name: (scale / 2, zero_point)}, {**more, name: (scale, aside)}]
+        return richer
 
     def plainer(self, spec: ExtendedSpec) -> Sequence[tuple[str, Any]]:
         """The scales and zero points that calibration gives for tensors of usual sizes; a zero point in the middle; a

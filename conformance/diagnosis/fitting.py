@@ -1,0 +1,158 @@
+"""Fits: which faults explain a failing case, each tried at a cost, of which there is so much and no more.
+
+A case is tried by the interpretations that the target's right results tell of, in the arithmetics that it shows; what a
+target returned is held for the last few cases, as many faults are tried on each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ...reference import Fault, Interpretations, operator_of
+from ...reference.documents.interpretations import ASKED_ANEW
+from ...reference.faults.hypothesis import Fit
+from ...reference.numbers.accuracy import budget
+from ...reference.operators.observation import Observation
+from .failing_case import FailingCase
+
+__all__ = ["Arithmetics", "Explanation", "Fitting", "Followed"]
+
+_INTERPRETATIONS = 4
+"""Interpretations that are tried for a case: first what the target's right results tell of it."""
+
+_SHARE, _LEAST = 10, 700.0
+"""The part of what is left, one in so many, that one case may take, and what it always may."""
+
+_HELD = 24
+"""Cases whose numbers are held at a time."""
+
+Explanation = tuple[Fault, ...]
+Followed = Mapping[str, Mapping[str, str]]
+"""Operator to the options of interpretations that the target's right results tell of."""
+Arithmetics = Mapping[str, tuple[str, ...]]
+"""Type to the accuracy classes that the target's arithmetic shows there, beside that which it is judged by."""
+
+
+class Fitting:
+    """What has been tried on cases, and the faults that are known of the target, operator by operator.
+
+    effort
+        How many times a hypothesis may still be tried on a small case; large ones count for several.
+    """
+
+    def __init__(
+        self, accuracy: str, effort: float, followed: Followed | None = None, arithmetics: Arithmetics | None = None
+    ) -> None:
+        self.accuracy, self.effort, self.followed = accuracy, effort, followed or {}
+        self.arithmetics = arithmetics or {}
+        self.known: dict[str, list[Fault]] = defaultdict(list)
+        self._charged = True
+        self._observations: OrderedDict[str, Observation] = OrderedDict()
+
+    @contextlib.contextmanager
+    def _free(self) -> Iterator[None]:
+        """What is tried here is not charged to the effort."""
+        before, self.effort = self.effort, max(self.effort, 1.0)
+        charged, self._charged = self._charged, False
+        try:
+            yield
+        finally:
+            self.effort, self._charged = before, charged
+
+    @property
+    def _part(self) -> float:
+        """What one case may take of the effort that is left."""
+        return max(_LEAST, self.effort / _SHARE)
+
+    def _charge(self, work: float) -> None:
+        if self._charged:
+            self.effort = max(0.0, self.effort - work)
+
+    def _observed(self, witness: FailingCase) -> Observation:
+        observation = self._observations.get(witness.case)
+        if observation is None:
+            observation = self._observations[witness.case] = witness.observation(self.accuracy)
+        self._observations.move_to_end(witness.case)
+        while len(self._observations) > _HELD:  # each holds many numbers
+            self._observations.popitem(last=False)
+        return observation
+
+    def _fit(self, witness: FailingCase, faults: Sequence[Fault]) -> Fit | None:
+        """How these faults explain a case, by one of the first interpretations and in one of the arithmetics that the
+        target shows; None where they do not."""
+        if (coarse := self._coarse(witness, faults)) is not None:
+            return self._fit_within(witness, coarse, [d for d in faults if d is not coarse])
+        observation = self._observed(witness)
+        # Who computes in an arithmetic of their own does so in no other.
+        own = any(fault.layer == "arithmetic" for fault in faults)
+        for accuracy in (self.accuracy, *(() if own else self.arithmetics.get(witness.type, ()))):
+            for choice in itertools.islice(self._interpretations(witness), _INTERPRETATIONS):
+                if self.effort <= 0:
+                    return None
+                before = observation.work
+                fit = observation.fit(faults, choice, accuracy)
+                self._charge(observation.work - before)
+                if fit is not None:
+                    return fit
+        return None
+
+    def _coarse(self, witness: FailingCase, faults: Iterable[Fault]) -> Fault | None:
+        """The one of some faults that is known of the target already and is an arithmetic whose error bounds say all of
+        it in a case: they do not where sums are so long that it has none."""
+        known = self.known[witness.op]
+        coarse = [d for d in faults if d.within and d in known and witness.type in d.types]
+        if len(coarse) != 1:
+            return None
+        _, _, H = witness.runs[0].inputs["R"].shape
+        terms = H + witness.runs[0].inputs["X"].shape[2] + 2
+        return coarse[0] if math.isfinite(budget(coarse[0].within, witness.type).gamma(terms)) else None
+
+    def _fit_within(self, witness: FailingCase, coarse: Fault, others: Sequence[Fault]) -> Fit | None:
+        """How a case fits other faults in the arithmetic that one is: a kernel's roundings come in an order of its own,
+        which nobody has to know once it is known that there are such."""
+        observation = self._observed(witness)
+        for choice in itertools.islice(self._interpretations(witness), _INTERPRETATIONS):
+            before = observation.work
+            fit = observation.fit(others, choice, coarse.within)
+            self._charge(observation.work - before)
+            if fit is not None:
+                return fit
+        return None
+
+    def _active(self, witness: FailingCase, faults: Iterable[Fault]) -> Explanation:
+        """Those of some faults that change what a target returns in a case."""
+        version, observation = witness.trial.node.since_version, self._observed(witness)
+        before = observation.work
+        usual = self._interpretations(witness)[0]
+        active = [
+            d
+            for d in faults
+            if d.applies(witness.op, version)
+            and (self._coarse(witness, (d,)) is not None or observation.changes(d, usual))
+        ]
+        self._charge(observation.work - before)
+        return tuple(active)
+
+    def _holds(self, witness: FailingCase, faults: Sequence[Fault]) -> bool:
+        """Whether these faults, which are known, explain a case, and enough speaks for it. Slips of precision change
+        too little for much to speak for them."""
+        fit = self._fit(witness, faults) if faults else None
+        return fit is not None and (
+            fit.evidence >= operator_of(witness.op).evidence.known or not any(d.structural for d in faults)
+        )
+
+    def _interpretations(self, witness: FailingCase) -> list[Interpretations]:
+        """Interpretations that a target may follow in a case: what its right results tell of, and of the others first
+        those that differ least from the reference's own."""
+        followed = self.followed.get(witness.op, {})
+        usual = Interpretations(**followed)
+        asked = [name for name in witness.touched if name not in followed or name in ASKED_ANEW]
+
+        def changes(other: Interpretations) -> int:
+            return sum(getattr(other, name) != getattr(usual, name) for name in asked)
+
+        return sorted(usual.alternatives(asked), key=changes)

@@ -1,0 +1,92 @@
+"""A cluster that speaks TLS, with certificates of an authority of its own, made for the test."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from shutil import which
+
+import dask
+import distributed
+import pytest
+
+from onnxspec.cases import CaseSpec
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.selection import Selection
+from onnxspec.conformance.results.journal import Journal
+from onnxspec.conformance.running.cluster import ClusterError, cluster_at
+from onnxspec.conformance.running.engine import execute
+from onnxspec.conformance.running.run import Plan
+from onnxspec.conformance.targets.target import parse_target
+
+pytestmark = pytest.mark.skipif(which("openssl") is None, reason="certificates are made by openssl")
+
+Files = dict[str, str]
+
+
+def certificates(folder: Path, name: str) -> Files:
+    """An authority, and a certificate that it has signed, as Dask's configuration names them."""
+    folder.mkdir()
+    key, ca_key = folder / "key.pem", folder / "ca-key.pem"
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    _openssl("req", "-x509", *curve, "-keyout", ca_key, "-out", folder / "ca.pem", "-subj", f"/CN={name}", "-days", "2")
+    _openssl("req", *curve, "-keyout", key, "-out", folder / "request.pem", "-subj", f"/CN={name} member")
+    signed = ["-CA", folder / "ca.pem", "-CAkey", ca_key, "-CAcreateserial", "-days", "2"]
+    _openssl("x509", "-req", "-in", folder / "request.pem", *signed, "-out", folder / "cert.pem")
+    members = {
+        f"distributed.comm.tls.{who}.{what}": str(folder / f"{what}.pem")
+        for who in ("client", "scheduler", "worker")
+        for what in ("cert", "key")
+    }
+    return {"distributed.comm.tls.ca-file": str(folder / "ca.pem"), **members}
+
+
+def _openssl(*words: object) -> None:
+    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Files]]:
+    """The address of a scheduler with two workers, and the certificates that they take."""
+    files = certificates(tmp_path_factory.mktemp("farm") / "tls", "farm")
+    with (
+        dask.config.set(files),
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            protocol="tls://",
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            security=distributed.Security(require_encryption=True),
+            memory_limit=0,
+        ) as cluster,
+    ):
+        assert cluster.scheduler_address.startswith("tls://")
+        yield cluster.scheduler_address, files
+
+
+def test_a_run_over_tls_is_the_run_here(farm: tuple[str, Files], tmp_path: Path) -> None:
+    address, files = farm
+    specs = [CaseSpec("RNN", 14, T=T, N=N, I=2, H=3, outputs=("Y", "Y_h")) for T in (2, 3) for N in (1, 2, 3)]
+    plan = Plan(Selection(), tuple(SpecProbe(spec, fresh=True) for spec in specs), (parse_target("onnx-reference"),))
+    with Journal(tmp_path / "here") as journal:
+        (here,) = execute(plan, journal).targets
+    with dask.config.set(files), cluster_at(address) as cluster, Journal(tmp_path / "there") as journal:
+        (there,) = execute(replace(plan, process=cluster.process), journal).targets
+    assert [asdict(r) | {"seconds": 0} for r in there.results] == [asdict(r) | {"seconds": 0} for r in here.results]
+    assert len(there.results) == len(specs)
+
+
+@pytest.mark.parametrize("whose", ["nobody", "somebody else"])
+def test_without_the_farm_s_certificates_nobody_gets_in(farm: tuple[str, Files], tmp_path: Path, whose: str) -> None:
+    address, files = farm
+    others = dict.fromkeys(files, None) if whose == "nobody" else certificates(tmp_path / "tls", whose)
+    with (
+        dask.config.set(others),
+        pytest.raises(ClusterError, match="no scheduler answers") as caught,
+        cluster_at(address),
+    ):
+        pass
+    assert "\n" not in str(caught.value)
