@@ -84,7 +84,7 @@ HEADINGS = [
 
 
 def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.0f} %" if whole else "-"
+    return f"{1000 * part // whole / 10:g} %" if whole else "-"  # never rounded up to all
 
 
 @dataclass
@@ -122,8 +122,9 @@ def measured(target: Target, profile: str, targets_file: Path, remarks: list[str
 def _row(run: Run, target: TargetRun, clock: Clock, ended: float) -> Row:
     failing = [r for r in target.results if r.verdict in DIAGNOSED]
     truth = TRUTHS.get(target.target.name)
-    hits = [hit for hit in answer_on(target, run).hits if hit.verdict in {v.value for v in DIAGNOSED}]
-    first = next((f for f in target.findings if hits and f["title"] == hits[0].title), None)
+    verdicts = {verdict.value for verdict in DIAGNOSED}
+    leading = [target.findings[hit.problems[0]] for hit in answer_on(target, run).relied_on]
+    first = next((finding for finding in leading if finding["verdict"] in verdicts), None)
     return Row(
         target.target.name,
         len(failing),

@@ -80,7 +80,7 @@ def fuzz(
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     limits = Limits(float("inf") if examples and minutes is None else 60 * (minutes or _MINUTES), examples)
     say(f"{chosen.name}: seed {seed}, {len(known.found)} known failures in {place}")
-    interrupted, description = False, dict[str, Any]()
+    interrupted, description, broken = False, dict[str, Any](), None
     with process_at(scheduler) as start, start(chosen, hangs=HangBudget()) as process:
         hunt = Hunt(chosen, process, versions, types, seed, illegal, known, process.at_once)
         try:
@@ -97,12 +97,16 @@ def fuzz(
             interrupted = True
         except KeyboardInterrupt:
             interrupted = True
+        except Exception as error:  # a fault of ours: what was found until then must not go with it
+            interrupted, broken = True, error
     try:
         reports = write_failures(out, hunt, description)
         write_database(place, hunt.knowledge() if not interrupted else _joined(hunt))
     except OSError as error:
         fail(why(error))
     _tell(hunt, out, reports)
+    if broken is not None:
+        raise broken
     raise typer.Exit(130 if interrupted else int(bool(hunt.new)))
 
 

@@ -209,8 +209,10 @@ def _spec(one: Tried) -> Any:
 
 
 def _legal(spec: Any) -> bool:
+    probe = SpecProbe(spec)
     try:
-        SpecProbe(spec).prepare()
+        probe.prepare()
+        _ = probe.features  # which are those of a node that the document allows: a model can be made of others too
     except (ValueError, KeyError, IndexError):  # an IllegalNode too
         return False
     return True

@@ -209,12 +209,15 @@ class Hunt:
         """Whether a failing case is one that was found before."""
         if spec.illegal or failure.spec.illegal:
             return bool(spec.illegal == failure.spec.illegal)
-        if spec.op != failure.spec.op or not all(need.met(spec) for need in failure.needs if need.field != "seed"):
+        if spec.op != failure.spec.op:
             return False
         faults = [m for m in map(fault_named, failure.diagnosis) if isinstance(m, Fault)]
-        if faults and one.judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE, Verdict.MALFORMED):
-            return explains(faults, self.target.accuracy)(one)
-        return alike(failure.one)(one)
+        named = faults and one.judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE, Verdict.MALFORMED)
+        # What has foretold fresh cases is the cause, wherever it shows.
+        met = all(need.met(spec) for need in failure.needs if need.field != "seed")
+        if not met and not (named and failure.foretold):
+            return False
+        return explains(faults, self.target.accuracy)(one) if named else alike(failure.one)(one)
 
     def _several(self, one: Tried, spec: Any) -> bool:
         """Whether faults that were found before, together, explain a failing case that shows several of them."""
@@ -265,6 +268,12 @@ class Hunt:
         # Two cases may shrink to one and the same, or have one cause: the second may have shown others beside it.
         if not any(failure.spec == other.spec or _same_cause(failure, other) for other in self.failures):
             self.failures.append(failure)
+        if failure.foretold:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Take back what had no name and only shows several causes at once, now that each is known by itself."""
+        self.failures = [f for f in self.failures if f.diagnosis or f.known or not self._several(f.one, f.spec)]
 
 
 def _same_cause(failure: Failure, other: Failure) -> bool:

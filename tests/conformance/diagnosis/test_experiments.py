@@ -131,6 +131,24 @@ def test_another_failure_does_not_take_its_place(on: Any) -> None:
     assert result.one.probe.spec.lengths == "short"  # type: ignore[attr-defined]
 
 
+def test_what_a_case_is_shrunk_to_is_legal(on: Any) -> None:
+    """Of two directions one is taken away, and with its function the coefficients that belong to it."""
+    given: list[Node] = []
+
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        given.append(node)
+        return {name: array + 1 for name, array in conforming(node, inputs).items()}
+
+    on(target)
+    functions = ("ScaledTanh", "HardSigmoid")
+    spec = CaseSpec("RNN", 7, direction="bidirectional", activations=functions, alpha=(0.5, 0.5), beta=(0.5, 0.25))
+    assert shrunk(target, spec).one.probe.spec == CaseSpec("RNN", 7)  # type: ignore[attr-defined]
+    for node in given:
+        functions = node.attributes.get("activations", (b"Tanh",))
+        assert all(len(node.attributes.get(f"activation_{each}", ())) <= len(functions) for each in ("alpha", "beta"))
+    assert not experiments._legal(CaseSpec("RNN", 7, activations=("Tanh",), beta=(0.5, 0.5)))
+
+
 def test_of_sizes_the_least_that_fails_is_told(on: Any) -> None:
     def target(node: Node, inputs: Arrays) -> Arrays:
         return {n: a * (2 if inputs["R"].shape[2] > 4 else 1) for n, a in conforming(node, inputs).items()}
