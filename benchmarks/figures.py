@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.measuring import command_seconds, each_in_turn, onnxspec
 
-__all__ = ["FIGURES", "Figure"]
+__all__ = ["FIGURES", "Figure", "judging"]
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Adapter:
 def judging_tiny() -> float:
     from onnxspec.cases import CaseSpec
 
-    judge = _judging(CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, outputs=("Y", "Y_h", "Y_c")))
+    judge = judging(CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, outputs=("Y", "Y_h", "Y_c")))
     judge()
     return 1000 * each_in_turn(200, judge)[0]
 
@@ -168,7 +168,7 @@ def judging_large() -> float:
 
     spec = CaseSpec("LSTM", 14, T=100, N=8, I=64, H=256, bias=True, outputs=("Y", "Y_h", "Y_c"))
     trial = build_case(spec).trial
-    judge = _judging(spec)
+    judge = judging(spec)
 
     def create_and_run() -> None:
         options = onnxruntime.SessionOptions()
@@ -274,7 +274,8 @@ def _conforming(trials: Any) -> list[Any]:
     return [staged_outcome(trial, implementation) for trial in trials]
 
 
-def _judging(spec: Any) -> Callable[[], object]:
+def judging(spec: Any) -> Callable[[], object]:
+    """What judges a conforming target's outputs of a case."""
     from onnxspec.cases import build_case
     from onnxspec.conformance.judging.verdict import judge
 

@@ -1,4 +1,4 @@
-"""How costs grow: judging with T, N and H, a run with its cases. Drawn as SVG, both axes
+"""How costs grow: judging with T, N and H, a run with its cases, a report with its results. Drawn as SVG, both axes
 logarithmic, so that what is linear is a line that rises as the dashed one does."""
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from benchmarks.figures import _judging
+from benchmarks.figures import judging
 from benchmarks.measuring import command_seconds, each_in_turn, onnxspec
+from benchmarks.report import dumped, reported, results
 
 __all__ = ["curves", "drawn"]
 
@@ -26,13 +27,14 @@ def curves() -> dict[str, Curve]:
         "judging, N of LSTM T8 H16": [(N, _judged(T=8, N=N, H=16)) for N in (4, 16, 64, 256)],
         "judging, H of LSTM T8 N4": [(H, _judged(T=8, N=4, H=H)) for H in (4, 16, 64, 256)],
         "a run, cases": [(count, _run(count)) for count in (25, 100, 400)],
+        "a report, results": [(count, _report(count)) for count in (1000, 3000, 10_000)],
     }
 
 
 def _judged(*, T: int, N: int, H: int) -> float:
     from onnxspec.cases import CaseSpec
 
-    judge = _judging(CaseSpec("LSTM", 14, T=T, N=N, I=8, H=H, bias=True, outputs=("Y", "Y_h", "Y_c")))
+    judge = judging(CaseSpec("LSTM", 14, T=T, N=N, I=8, H=H, bias=True, outputs=("Y", "Y_h", "Y_c")))
     return each_in_turn(3, judge)[0]
 
 
@@ -40,6 +42,16 @@ def _run(count: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         words = onnxspec("run", "--random", str(count), "--seed", "growth", "--no-shrink", "--out", "run")
         return command_seconds(words, Path(folder))
+
+
+def _report(count: int) -> float:
+    rows = results(count)
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        run.mkdir()
+        (run / "run.json").write_text('{"schema": 2, "complete": true, "targets": []}', encoding="utf-8")
+        dumped(rows, run / "results.jsonl")
+        return reported(run, Path(folder) / "report")[0]
 
 
 def drawn(every: Mapping[str, Curve]) -> str:

@@ -84,7 +84,7 @@ HEADINGS = [
 
 
 def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.0f} %" if whole else "-"
+    return f"{1000 * part // whole / 10:g} %" if whole else "-"  # never rounded up to all
 
 
 @dataclass

@@ -13,13 +13,15 @@ import hashlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ...reference import operator_version, versions_of
+from ...reference import interpretations_touched, operator_version, versions_of
 from ...reference.numbers.dyadic import LINEAR
+from ..specs.data import inputs_of
 from ..specs.space import output_subsets
+from ..specs.spec import CaseSpec
 from .covering import Counter
 from .dense import Supported
 
-__all__ = ["RARE", "rare_space"]
+__all__ = ["RARE", "costly", "rare_space"]
 
 RARE = "rare"
 """The name of the level; it is drawn within ``complete``."""
@@ -45,6 +47,7 @@ _SELDOM: Mapping[str, Collection[Any]] = {
 }
 _COEFFICIENTS: tuple[Supported, ...] = ({}, {}, {"alpha": (None,)}, {"beta": (None,)}, {"beta": (None,)})
 _HALF = frozenset({"float16", "bfloat16"})
+_MOST, _WIDEST = 300, 600  # T*N*H and I*H
 _FEW_STEPS = (1, 2, 3, 4)  # in half types: what no output shows gathers roundings at each
 
 
@@ -69,6 +72,13 @@ def rare_space(op: str, index: int) -> tuple[int, str, Supported]:
             space["activations"] = tuple(sorted(LINEAR))
         space.setdefault("T", _FEW_STEPS)
     return version, kind, {name: values for name, values in space.items() if _has(operator, name)}
+
+
+def costly(spec: CaseSpec) -> bool:
+    """Whether a case costs more to measure than others that show as much: it is large, or touches several open
+    questions, each of which doubles the ways in which a fault may be excused."""
+    large = spec.T * spec.N * spec.H > _MOST or spec.I * spec.H > _WIDEST
+    return large or len(interpretations_touched(spec.node, inputs_of(spec))) > 1
 
 
 def _has(operator: Any, axis: str) -> bool:

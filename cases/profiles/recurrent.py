@@ -26,7 +26,7 @@ from ..specs.violations import Violation
 from .anything import any_recurrent, crossed_recurrent
 from .fresh import recurrent_fresh
 from .levels import recurrent_challenge, recurrent_levels
-from .pool import RECURRENT_DESIGN, recurrent_pooled
+from .pool import recurrent_design, recurrent_pooled
 from .profiles import recurrent_profile
 
 __all__ = ["RECURRENT"]
@@ -69,8 +69,8 @@ class _Recurrent(Family):
         return recurrent_pooled(op, level, index, sibling)
 
     def pool_design(self, op: str) -> PoolDesign:
-        """The same of all of them."""
-        return RECURRENT_DESIGN
+        """See :func:`.pool.recurrent_design`."""
+        return recurrent_design(op)
 
     def fresh(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from random import Random
 from types import MappingProxyType
 from typing import Any, TypeGuard
@@ -52,6 +52,9 @@ class PoolDesign:
         Of the dense block of ``core``: models of each of its levels, companions among them, and cases in all.
     quick
         Dense cases of ``smoke``.
+    many, measured
+        Levels that are drawn so often as is said, and how many of those cases are measured: the ones that are likely
+        to show what no case does so far. What is chosen of them stands with the widest level.
     """
 
     drawn: Mapping[str, int]
@@ -59,6 +62,8 @@ class PoolDesign:
     models: Mapping[str, int]
     cases: int
     quick: int
+    many: Mapping[str, int] = field(default_factory=dict)
+    measured: int = 0
 
 
 class Family(ABC):

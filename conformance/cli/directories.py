@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, NoReturn, Optional
 
 import typer
 
-from ...cases import Spec, digests_for
+from ...cases import Spec, digests_for, operator_versions
 from ...cases.directories.manifest import MANIFEST, ManifestError, OccupiedTree, Origin, generate, verify
+from ...cases.profiles.fair import fair_cases
 from ...reference import operator_names
 from ..probes.probe import Probe, SpecProbe
 from ..probes.selection import Selection, UnknownName, select_probes
+from ..proof.interactions import faults_of, measurable, tally
+from ..proof.tolerance import shown_to_runner
 from ..results.environment import version_of
 from .command import CaseIds, Ops, ProfileName, Types, Versions, app, fail, put, say, selection_of, why
 from .display import cases_counted
@@ -54,6 +57,8 @@ def generate_cases(
     try:
         chosen = selection_of(profile, op, since_version, type, case)
         specs = _specs_of(select_probes(chosen, operator_names("")))
+        if profile != "smoke" and not chosen.cases and not chosen.directories:
+            specs += _fair(chosen, {spec.digest for spec in specs})
         versions = sorted({(spec.op, spec.version) for spec in specs})
         command = _command(chosen, everything)
         origin = Origin(command, version_of("onnxspec") or "", chosen.profile, digests_for(chosen.profile, versions))
@@ -64,10 +69,37 @@ def generate_cases(
         fail(why(error))
     written, left_out = len(manifest["cases"]), len(manifest["left_out"])
     say(f"{cases_counted(written)} in {folder}")
+    for line in _scores(specs, {entry["case"] for entry in manifest["cases"]}) if not everything else ():
+        say(line)
     if left_out:
         # What --all leaves out as well has no right outputs that could be written.
         more = "" if everything else "; --all also writes those that have outputs to expect"
         say(f"{cases_counted(left_out)} left out, for the reasons in {folder / MANIFEST}{more}")
+
+
+def _fair(chosen: Selection, known: Collection[str]) -> list[Spec]:
+    """Dense cases for runners with one tolerance, of the chosen operators, versions and types."""
+    return [
+        spec
+        for op, version in operator_versions()
+        if (not chosen.ops or op in chosen.ops) and (not chosen.versions or version in chosen.versions)
+        for spec in fair_cases(op, version)
+        if (not chosen.types or spec.type in chosen.types) and spec.digest not in known
+    ]
+
+
+def _scores(specs: Iterable[Spec], written: Collection[str]) -> Iterator[str]:
+    """For each operator how many faults "X goes wrong when Y [and Z]" what is written shows to a runner with that
+    tolerance; cases of special numbers or of great size count for nothing."""
+    by_op: dict[str, list[Spec]] = {}
+    for spec in specs:
+        if spec.id in written and measurable(spec):
+            by_op.setdefault(spec.op, []).append(spec)
+    for op, own in by_op.items():
+        score = tally(op, ([(spec, shown_to_runner(spec))] for spec in own)).score(faults_of(op))
+        pairs, triples = (f"{shown / there:.0%}" for shown, there in (score.pairs, score.triples))
+        what = f"{pairs} of the faults with one condition, {triples} of those with two"
+        yield f"{op}: within that tolerance they show {what}"
 
 
 def _specs_of(probes: Iterable[Probe]) -> list[Spec]:

@@ -83,13 +83,20 @@ def accepting(op: str, version: int, clause: str | None) -> tuple[str, ...]:
     return tuple(d.id for d in faults_of(op, version) if d.accepts and d.clause(op) == clause)
 
 
+_TELLING = 2  # right results
+
+
 def _followed(results: Iterable[Result]) -> dict[str, dict[str, str]]:
-    """For each operator the interpretations that most of the target's right results tell of."""
+    """For each operator the interpretations that most of the target's right results tell of; of what one tells alone
+    nothing is concluded, as a small fault may make it right."""
     votes: dict[str, Counter[tuple[str, str]]] = {}
     for result in results:
         if result.verdict is Verdict.PASS:
             votes.setdefault(result.op, Counter()).update(result.interpretations.items())
-    return {op: dict(reversed([option for option, _ in options.most_common()])) for op, options in votes.items()}
+    return {
+        op: dict(reversed([option for option, count in options.most_common() if count >= _TELLING]))
+        for op, options in votes.items()
+    }
 
 
 def _unharmed(results: Iterable[Result], probes: Mapping[str, Probe]) -> Unharmed:

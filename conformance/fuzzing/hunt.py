@@ -268,6 +268,12 @@ class Hunt:
         # Two cases may shrink to one and the same, or have one cause: the second may have shown others beside it.
         if not any(failure.spec == other.spec or _same_cause(failure, other) for other in self.failures):
             self.failures.append(failure)
+        if failure.foretold:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Take back what had no name and only shows several causes at once, now that each is known by itself."""
+        self.failures = [f for f in self.failures if f.diagnosis or f.known or not self._several(f.one, f.spec)]
 
 
 def _same_cause(failure: Failure, other: Failure) -> bool:

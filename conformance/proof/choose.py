@@ -1,17 +1,17 @@
 """Choose the dense block: `python -m onnxspec.conformance.proof.choose` writes cases/profiles/pool.json.
 
 Draws the pool, measures what each case shows, and orders it greedily by the faults that a case is the first to show,
-level by level: each level's own space is covered before the next wider one adds to it. To be run, and the profiles to
-be pinned again, when the space, the parts or the contexts are meant to change.
+level by level: each level's own space is covered before the next wider one adds to it. The widest level begins with
+what the plain cases of ``core`` show, and its cases are exchanged as long as all together gain by it. Of levels that
+are drawn many times only those cases are measured that are likely to show what no other does (:mod:`.promising`). To
+be run, and the profiles to be pinned again, when the space, the parts or the contexts are meant to change.
 """
 
 from __future__ import annotations
 
 import argparse
-import heapq
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,40 +19,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cases import Spec, family_of
+from ...cases import Spec, family_of, operator_versions, profile
 from ...cases.profiles.pool import Pooled, pool_of
 from ...cases.specs.family import PoolDesign, pooled_operators
 from ...reference import operator_of
-from .exposure import Shown, parts_shown
-from .interactions import Tally, faults_of, shown_by, space_of
+from .chooser import Candidate, Chooser
+from .exposure import Shown, measure, parts_shown
+from .interactions import Tally, faults_of, measurable, shown_by, space_of, tally
+from .promising import promising, telling
 from .proof import spread
 
-__all__ = ["Candidate", "chosen", "drawn", "main"]
-
-# What a case is worth: each triple, pair, and pair for the second time that it is the first to show. A second case of a
-# model costs a device no compilation.
-_PAIR, _TWICE, _SHARED = 10, 4, 0.3
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A case that may be chosen, and the faults that it shows: pairs as truth values, triples as bits."""
-
-    place: tuple[str, int, int]
-    spec: Spec
-    shown: Mapping[str, Shown]
-    pairs: NDArray[np.bool_]
-    triples: NDArray[np.uint8]
-
-    @property
-    def model(self) -> tuple[str, int]:
-        """Cases with the same one share a model."""
-        return self.place[:2]
-
-    @property
-    def cost(self) -> int:
-        """Models that must be compiled for it: without Y there is a companion with all outputs."""
-        return space_of(self.spec.op).models(self.spec)
+__all__ = ["chosen", "drawn", "main"]
 
 
 def design_of(op: str) -> PoolDesign:
@@ -85,135 +62,58 @@ def candidates(op: str, measured: Sequence[tuple[tuple[str, int, int], Spec, Map
     return made
 
 
-_ONES = np.array([bin(byte).count("1") for byte in range(256)], np.uint16)
+def chosen(
+    pool: Sequence[Candidate], design: PoolDesign, before: NDArray[np.uint8] | None = None, kept: Collection[int] = ()
+) -> tuple[list[int], list[int], list[int]]:
+    """Places in the pool: the dense block of core in order, those of them for smoke, and all others in order.
 
-
-class _Chooser:
-    """Greedy choice: always what adds most, with what it has added so far. What a case adds only shrinks, so a case
-    that still leads after it has been valued anew is the best one."""
-
-    def __init__(self, pool: Sequence[Candidate]) -> None:
-        self.pool = pool
-        self.counts = np.zeros(len(pool[0].pairs), np.int32)
-        self.before = np.zeros_like(pool[0].triples)
-        self.triples = self.before.copy()
-        self.models: set[tuple[str, int]] = set()
-        self.chosen: list[int] = []
-
-    def worth(self, k: int) -> float:
-        """What a case adds for what it costs."""
-        case = self.pool[k]
-        return self._adds(k) / (_SHARED if case.model in self.models else case.cost)
-
-    def _adds(self, k: int) -> float:
-        case = self.pool[k]
-        adds = float(_ONES[case.triples & ~self.triples].sum())
-        return (
-            adds
-            + _PAIR * int((case.pairs & (self.counts == 0)).sum())
-            + _TWICE * int((case.pairs & (self.counts == 1)).sum())
-        )
-
-    def run(self, may: Callable[[Candidate], bool], models: int, cases: int) -> None:
-        """Choose so many models and cases more at most, among those that may be chosen."""
-        heap = [(-self.worth(k), k) for k in range(len(self.pool)) if k not in self.chosen and may(self.pool[k])]
-        heapq.heapify(heap)
-        new = 0
-        while heap and cases:
-            _, k = heapq.heappop(heap)
-            if self.pool[k].model not in self.models and new + self.pool[k].cost > models:
-                continue
-            now = -self.worth(k)
-            if heap and now > heap[0][0]:
-                heapq.heappush(heap, (now, k))
-                continue
-            if now == 0:
-                return
-            if self.pool[k].model not in self.models:
-                new += self.pool[k].cost
-                self.models.add(self.pool[k].model)
-                for other in range(len(self.pool)):  # what shares its model costs less from now on
-                    shares = other != k and self.pool[other].model == self.pool[k].model
-                    if shares and other not in self.chosen and may(self.pool[other]):
-                        heapq.heappush(heap, (-self.worth(other), other))
-            if k in self.chosen:
-                continue
-            self.chosen.append(k)
-            cases -= 1
-            self.counts += self.pool[k].pairs
-            self.triples |= self.pool[k].triples
-
-    def exchange(self, may: Callable[[Candidate], bool], models: int) -> None:
-        """Exchange cases that may be chosen, one for one, as long as all of them together gain by it: a greedy choice
-        has cases that those which were chosen later make superfluous.
-
-        models
-            How many all chosen cases may have together.
-        """
-        some = [k for k in range(len(self.pool)) if may(self.pool[k])]
-        shows = np.zeros(len(self.triples) * 8, np.int16)
-        for k in self.chosen:
-            shows += np.unpackbits(self.pool[k].triples)
-        before = np.unpackbits(self.before)
-        tried: set[int] = set()
-        while True:
-            left = [k for k in self.chosen if k not in tried and may(self.pool[k])]
-            if not left:
-                return
-            single = np.packbits((shows == 1) & (before == 0))
-            loss, worst = min((self._alone(k, single), k) for k in left)
-            tried.add(worst)
-            self._take(worst, shows, before)
-            costs = {case.model: case.cost for k in self.chosen if (case := self.pool[k])}
-            room = models - sum(costs.values())
-            gain, best = max(
-                (self._adds(k), -k)
-                for k in some
-                if k not in self.chosen and (self.pool[k].model in costs or self.pool[k].cost <= room)
-            )
-            if gain > loss:
-                tried.clear()
-            self._put(-best if gain > loss else worst, shows)
-
-    def _alone(self, k: int, single: NDArray[np.uint8]) -> float:
-        """What would be lost without a chosen case; `single` are the triples that one case shows."""
-        case = self.pool[k]
-        lost = float(_ONES[case.triples & single].sum())
-        return (
-            lost
-            + _PAIR * int((case.pairs & (self.counts == 1)).sum())
-            + _TWICE * int((case.pairs & (self.counts == 2)).sum())
-        )
-
-    def _take(self, k: int, shows: NDArray[np.int16], before: NDArray[np.uint8]) -> None:
-        self.chosen.remove(k)
-        self.counts -= self.pool[k].pairs
-        shows -= np.unpackbits(self.pool[k].triples)
-        self.triples = np.packbits((shows > 0) | (before > 0))
-
-    def _put(self, k: int, shows: NDArray[np.int16]) -> None:
-        self.chosen.append(k)
-        self.counts += self.pool[k].pairs
-        shows += np.unpackbits(self.pool[k].triples)
-        self.triples |= self.pool[k].triples
-
-
-def chosen(pool: Sequence[Candidate], design: PoolDesign) -> tuple[list[int], list[int], list[int]]:
-    """Places in the pool: the dense block of core in order, those of them for smoke, and all others in order."""
-    block = _Chooser(pool)
-    for level, models in design.models.items():
-        share = design.cases * models // sum(design.models.values())
-        block.run(lambda case, level=level: case.place[0] == level, models, share)  # type: ignore[misc]
-    quick, places = _Chooser(pool), {pool[k].place for k in block.chosen}
+    before
+        The triples that core's other cases show, as bits.
+    kept
+        Places that are chosen in any case.
+    """
+    block = Chooser(pool)
+    for k in kept:
+        block.choose(k)
+    *narrow, widest = design.models
+    for level in narrow:
+        share = design.cases * design.models[level] // sum(design.models.values())
+        there = {case.model: case.cost for k in kept if (case := pool[k]).place[0] == level}
+        fresh = share - sum(pool[k].place[0] == level for k in kept)
+        block.run(lambda c, level=level: c.place[0] == level, design.models[level] - sum(there.values()), fresh)  # type: ignore[misc]
+    if before is not None:
+        block.before = before
+        block.triples |= before
+    last = frozenset({widest, *design.many})
+    telling = _Telling()
+    all_models = sum(design.models.values())
+    block.run(lambda c: c.place[0] in last and telling(c), all_models - block.cost, design.cases - len(block.chosen))
+    fixed = {pool[k].place for k in kept}
+    block.exchange(lambda c: c.place[0] in last and c.place not in fixed and telling(c), all_models)
+    quick, places = Chooser(pool), {pool[k].place for k in block.chosen}
     quick.run(lambda case: case.place in places and case.cost == 1, design.quick, design.quick)
     rest = [k for k in range(len(pool)) if k not in block.chosen]
     return block.chosen, quick.chosen, rest
 
 
-def written(op: str, pool: Sequence[Candidate]) -> dict[str, Any]:
+class _Telling:
+    """Whether enough of a case's elements are judged where all is right; looked at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int, int], bool] = {}
+
+    def __call__(self, case: Candidate) -> bool:
+        if case.place not in self._known:
+            self._known[case.place] = telling(case.spec)
+        return self._known[case.place]
+
+
+def written(
+    op: str, pool: Sequence[Candidate], before: NDArray[np.uint8] | None = None, kept: Collection[int] = ()
+) -> dict[str, Any]:
     """The pool of an operator as pool.json has it."""
     parts = [part.id for part in operator_of(op).parts()]
-    block, quick, rest = chosen(pool, design_of(op))
+    block, quick, rest = chosen(pool, design_of(op), before, kept)
 
     def bits(case: Candidate, there: Callable[[Shown], bool]) -> str:
         return f"{sum(1 << k for k, id in enumerate(parts) if id in case.shown and there(case.shown[id])):x}"
@@ -239,41 +139,86 @@ def written(op: str, pool: Sequence[Candidate]) -> dict[str, Any]:
     }
 
 
+_PATH = Path(str(resources.files("onnxspec.cases.profiles").joinpath("pool.json")))
+
 Place = tuple[str, int, int]
+Measured = tuple[Place, Spec, Mapping[str, Shown]]
 
 
-def _measured(item: tuple[Place, Spec]) -> tuple[Place, Spec, Mapping[str, Shown]]:
+def _measured(item: tuple[Place, Spec]) -> Measured:
     return (*item, parts_shown(item[1]))
 
 
-def _all_measured(op: str, keep: bool, processes: int) -> list[tuple[Place, Spec, Mapping[str, Shown]]]:
-    """The pool of an operator with what each case shows; of cases that are to be kept, as it is pinned."""
+def _all_measured(op: str, known: Mapping[Place, Pooled], processes: int) -> list[Measured]:
+    """The pool of an operator with what each case shows, but for levels that are drawn many times; of known cases as it
+    is pinned."""
     parts = tuple(part.id for part in operator_of(op).parts())
-    known: dict[Place, Pooled] = {}
-    if keep and (pool := pool_of(op)).parts == parts:
-        known = {(case.level, case.index, case.sibling): case for case in pool.cases}
     there = list(drawn(op))
     fresh = iter(list(spread(_measured, [item for item in there if item[0] not in known], processes)))
     return [(place, spec, shown_by(known[place], parts)) if place in known else next(fresh) for place, spec in there]
+
+
+def _further(op: str, shown: NDArray[np.bool_], processes: int) -> list[Measured]:
+    """The promising cases of levels that are drawn many times."""
+    design = design_of(op)
+    items = [
+        ((level, index, number), spec)
+        for level, count in design.many.items()
+        for index in range(count)
+        for number in range(design.siblings[level] + 1)
+        if (spec := family_of(op).pooled(op, level, index, number)) is not None and telling(spec)
+    ]
+    places = promising(op, [spec for _, spec in items], shown, design.measured)
+    return list(spread(_measured, [items[k] for k in places], processes))
+
+
+def _made(op: str, keep: bool, processes: int) -> dict[str, Any]:
+    """The pool of an operator, drawn and chosen."""
+    parts = tuple(part.id for part in operator_of(op).parts())
+    there = pool_of(op) if op in json.loads(_PATH.read_text(encoding="utf-8")) else None
+    pinned = there if there is not None and keep and there.parts == parts else None
+    known = {(c.level, c.index, c.sibling): c for c in pinned.cases} if pinned is not None else {}
+    dense = {c.spec.digest for c in there.cases[: there.pinned]} if there is not None else set()
+    core = [spec for name, version in operator_versions(None) if name == op for spec in profile("core", op, version)]
+    plain = [spec for spec in core if spec.digest not in dense and measurable(spec)]
+    tallied = tally(op, measure(plain, processes))
+    faults = faults_of(op)
+    bits = np.packbits((tallied.triples > 0).ravel()[np.flatnonzero(faults.together)])
+    measured = _all_measured(op, known, processes)
+    many = design_of(op).many
+    further: list[Measured] = [(p, c.spec, shown_by(c, parts)) for p, c in known.items() if p[0] in many]
+    if many and not further:
+        pool = candidates(op, measured)
+        block, _, _ = chosen(pool, design_of(op), bits)
+        for k in block:
+            tallied.add((pool[k].spec, pool[k].shown))
+        further = _further(op, tallied.triples > 0, processes)
+    pool = candidates(op, [*measured, *further])
+    # With --keep what is pinned stays in all types but the first one, in which plain cases are many: in the others
+    # faults that are there in every case were proved with it.
+    at, widest = {case.place: k for k, case in enumerate(pool)}, [*design_of(op).models][-1]
+    kept = [
+        at[case.level, case.index, case.sibling]
+        for number, case in enumerate(pinned.cases[: pinned.pinned] if pinned is not None else ())
+        if case.level not in (widest, *many) or case.spec.type != "float32" or (pinned and number in pinned.quick)
+    ]
+    return written(op, pool, bits, kept)
 
 
 def main() -> None:
     """Write pool.json."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", "-j", type=int, default=1)
-    parser.add_argument("--keep", action="store_true", help="measure cases that are new in the pool, and no others")
+    parser.add_argument("--keep", action="store_true", help="measure new cases alone, and leave in core what it has")
     parser.add_argument("--op", action="append", choices=pooled_operators(), help="only this operator's pool")
     asked = parser.parse_args()
-    path = Path(str(resources.files("onnxspec.cases.profiles").joinpath("pool.json")))
-    before = json.loads(path.read_text(encoding="utf-8"))
+    before = json.loads(_PATH.read_text(encoding="utf-8"))
     held = {
-        op: before[op]
-        if asked.op and op not in asked.op
-        else written(op, candidates(op, _all_measured(op, asked.keep and op in before, asked.processes)))
+        op: before[op] if asked.op and op not in asked.op else _made(op, asked.keep, asked.processes)
         for op in pooled_operators()
     }
     lines = [f"{json.dumps(op)}: {_lines(value)}" for op, value in held.items()]
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    _PATH.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def _lines(value: dict[str, Any]) -> str:

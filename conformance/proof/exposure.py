@@ -23,7 +23,7 @@ from ...reference.faults.part import Part
 from ...reference.recurrent.expectation import ratios
 from .proof import spread
 
-__all__ = ["Run", "Shown", "measure", "parts_shown", "runs_shown"]
+__all__ = ["Run", "Shown", "answer_of", "measure", "parts_shown", "runs_shown"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -82,7 +82,7 @@ def _parts_shown(op: str, trial: Trial) -> dict[str, Shown]:
         of_right = [_failing(operator, node, feed, right, way) for way in ways] if len(ways) > 1 else None
         shown = {}
         for part in operator.parts():
-            got = _outputs(part, trial)
+            got = answer_of(part, trial)
             if all(got[name].tobytes() == right[name].tobytes() for name in right):
                 continue
             of_part = _shown(operator, node, feed, got, ways, of_right)
@@ -91,7 +91,7 @@ def _parts_shown(op: str, trial: Trial) -> dict[str, Shown]:
     return shown
 
 
-def _outputs(part: Part, trial: Trial) -> Arrays:
+def answer_of(part: Part, trial: Trial) -> Arrays:
     """What the case's own run returns; what runs before it is there for what a session may keep."""
     memory: dict[str, Any] = {}
     for feed in trial.feeds:

@@ -179,7 +179,7 @@ def not_to_be_forked(*known: int) -> str:
     """
     try:
         threads = len(os.listdir("/proc/self/task"))
-        opened = {int(name): "" for name in os.listdir("/proc/self/fd")}
+        opened = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:
         return "the system does not say what this process has"
     if threads != 1:

@@ -238,12 +238,20 @@ def clipless(node: Node, inputs: Arrays) -> Arrays:
 
 def test_a_name_has_foretold_fresh_cases_or_is_no_more_than_consistent(monkeypatch: pytest.MonkeyPatch) -> None:
     put(monkeypatch, clipless)
-    (failure,) = search(cases=24).failures
+    hunt = search(cases=24)
+    (failure,) = hunt.failures
     assert failure.diagnosis == ("clip.ignored",)
     assert failure.foretold >= 5
     assert failure.title.startswith("LSTM: ")
     assert "consistent with" not in failure.title
     assert "wrong (value), consistent with: " in replace(failure, foretold=0).title
+    # What had no name goes when causes that were found later explain it together.
+    hunt.failures.append(replace(failure, diagnosis=(), foretold=0))
+    hunt._settle()
+    assert len(hunt.failures) == 2
+    monkeypatch.setattr(hunt, "_several", lambda one, spec: True)
+    hunt._settle()
+    assert hunt.failures == [failure]
 
 
 def test_experiments_do_not_come_between_a_job_and_its_outcome(monkeypatch: pytest.MonkeyPatch) -> None:

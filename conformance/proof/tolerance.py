@@ -1,0 +1,36 @@
+"""What cases show to a runner that knows no error bound, but compares all outputs with one tolerance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...cases import Spec, build_case
+from ...cases.directories.directory import ATOL, RTOL
+from ...reference import operator_of
+from .exposure import Shown, answer_of
+
+__all__ = ["shown_to_runner"]
+
+
+def shown_to_runner(spec: Spec) -> Mapping[str, Shown]:
+    """The parts that the own run of a legal case shows, by id, where |got - expected| <= ATOL + RTOL |expected| is all
+    that is asked of its outputs. The case must be one that such a runner may judge: what it expects is beyond doubt."""
+    trial = build_case(spec).trial
+    operator, node, feed = operator_of(spec.op), trial.node, trial.feeds[-1]
+    resolved = operator.resolve(node, feed.inputs)
+    count = len(resolved.directions)
+    shown = {}
+    with np.errstate(all="ignore"):
+        right = {n: a.astype(feed.inputs["X"].dtype) for n, a in operator.evaluate(node, feed.inputs).items()}
+        for part in operator.parts():
+            wrong = np.zeros(count, bool)
+            for name, array in answer_of(part, trial).items():
+                expected = right[name].astype(np.float64)
+                off = ~(np.abs(array.astype(np.float64) - expected) <= ATOL + RTOL * np.abs(expected))
+                axis = (1 if resolved.layout == 0 else 2) if name == "Y" else resolved.layout
+                wrong |= np.moveaxis(off, axis, 0).reshape(count, -1).any(axis=1)
+            if wrong.any():
+                shown[part.id] = Shown(True, tuple(map(bool, wrong)))
+    return shown

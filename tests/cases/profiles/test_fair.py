@@ -1,0 +1,22 @@
+"""Cases for runners with one tolerance are such that they may be judged there."""
+
+import pytest
+
+from onnxspec.cases import build_case
+from onnxspec.cases.directories.fairness import data_sets_of, fairness_of
+from onnxspec.cases.profiles.fair import fair_cases
+from onnxspec.reference import CELLS, versions_of
+
+
+@pytest.mark.parametrize("op", CELLS)
+def test_they_are_fair(op: str) -> None:
+    specs = [spec for version in versions_of(op) for spec in fair_cases(op, version)]
+    assert len(specs) >= 60
+    assert len({spec.digest for spec in specs}) == len(specs)
+    for spec in specs[::7]:
+        case = build_case(spec)
+        assert not fairness_of(case, data_sets_of(case.trial)).reason, spec
+
+
+def test_an_operator_without_a_list_has_none() -> None:
+    assert fair_cases("ExtendedLSTM", 1) == ()
