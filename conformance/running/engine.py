@@ -220,7 +220,7 @@ def _target_events(whole: Run, run: TargetRun) -> Events:
         yield from _amend(run, "fresh-sample", differing, probes, entries)
         yield from _amend(run, "needed-classes", with_needed_classes(run.results), probes, entries)
         yield from _amend(run, "diagnosis", _diagnosed(plan, run, probes, kept, entries), probes, entries)
-    run.stale = no_longer_needed(plan, listed, run)
+    run.stale = no_longer_needed(whole.plan, listed, run)
     run.findings = findings_of(run.results, probes)
     if not run.unavailable:
         if plan.shrinks:

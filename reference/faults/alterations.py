@@ -7,6 +7,7 @@ fault can be computed with numbers that carry radii too.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,6 +22,7 @@ from ..recurrent.recurrence import Computation
 from .fault import Compute, Outputs
 
 __all__ = [
+    "Unfinished",
     "by_direction",
     "clipped",
     "configured",
@@ -120,13 +122,25 @@ def revalued(function: Activation, value: Callable[[Array, float, float], Array]
     return replace(function, kind=replace(function.kind, value=value, slope=None))
 
 
+class Unfinished(ABC):
+    """What a fault passes on in the place of a number of which a part is still to come."""
+
+    __array_ufunc__ = None  # NumPy arrays then leave `+` to this class
+
+    @abstractmethod
+    def clipped(self, p: Parameters, threshold: float) -> Number:
+        """What :func:`clipped` makes of it."""
+
+
 _BOUND = ActivationKind(
     "Bound", False, False, lambda x, a, b: x, lambda low, high, image, a, b, w: np.zeros_like(image)
 )
 
 
 def clipped(p: Parameters, number: Number, threshold: float) -> Number:
-    """A number bounded to [-threshold, threshold]."""
+    """A number bounded to [-threshold, threshold]; one that another fault has made knows itself what that is."""
+    if isinstance(number, Unfinished):
+        return number.clipped(p, threshold)
     return p.arithmetic.activate(Activation(_BOUND), number, threshold)
 
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ...numbers.activations import Activation
 from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
 from ...recurrent.recurrence import Computation
+from ..alterations import Unfinished, configured, merged, revalued, with_functions, with_inputs, with_steps, with_walk
 from ..alterations import clipped as bounded
-from ..alterations import configured, merged, revalued, with_functions, with_inputs, with_steps, with_walk
 from ..fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault
 
 __all__: list[str] = []
@@ -131,10 +131,8 @@ def clip_by_default(compute: Compute, c: Computation) -> Outputs:
     return compute(configured(c, clips=(USUAL_CLIP,) * len(c.configuration.clips)))
 
 
-class _Owed:
+class _Owed(Unfinished):
     """A sum that owes its biases: they are added when it is handed to an activation, after clip has bounded it."""
-
-    __array_ufunc__ = None  # NumPy arrays then leave `+` to this class
 
     def __init__(self, number: Number, bias: Array) -> None:
         self.number, self.bias = number, bias
@@ -150,6 +148,14 @@ class _Owed:
         return _Owed(self.number + other, self.bias)
 
     __radd__ = __add__
+
+    def __mul__(self, other: Number) -> _Owed:
+        return _Owed(self.number * other, self.bias)  # whatever is done before, the bias comes last
+
+    __rmul__ = __mul__
+
+    def clipped(self, p: Parameters, threshold: float) -> _Owed:
+        return _Owed(bounded(p, self.number, threshold), self.bias)
 
 
 @fault("clip.before-bias", clause="clip", types=ALL_BUT_BFLOAT16)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.cases import build_case, profile
+from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FAULTS, Fault, evaluate, resolve, run_recurrent_fault
-from onnxspec.reference.faults.fault import Compute
+from onnxspec.reference.faults.fault import Compute, made_together
 from onnxspec.reference.faults.hypothesis import Observation, Run
 
 from .fault_situations import names_of, situation
@@ -73,6 +73,21 @@ def test_a_bug_in_a_fault_surfaces(negated: Observation, error: Exception, late:
 
 def test_faults_that_do_not_go_together_predict_nothing(negated: Observation) -> None:
     assert negated.fit([FAULTS["outputs.last-hidden-missing"], FAULTS["padding.state-repeated"]]) is None
+
+
+@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
+def test_a_sum_that_owes_its_biases_goes_with_every_other_fault(op: str) -> None:
+    spec = CaseSpec(op, 14, direction="bidirectional", T=2, N=2, I=2, H=3, bias=True, lengths="ragged", clip=0.5)
+    spec = replace(spec, initial="all", outputs=("Y", "Y_h"), peepholes=op == "LSTM")
+    inputs = build_case(spec).trial.feeds[0].inputs
+    outputs = {name: -array.astype(np.float32) for name, array in evaluate(spec.node, inputs).items()}
+    observation = Observation(spec.node, (Run(inputs, outputs, inputs),))
+    owing = FAULTS["clip.before-bias"]
+    for other in FAULTS.values():
+        if other is owing or other.accepts or not other.applies(op, 14, "float32"):
+            continue
+        if pair := made_together((owing, other)):
+            observation.fit(pair)  # explains nothing here, and breaks nothing
 
 
 def test_what_plain_numbers_alone_can_do_is_declared() -> None:
