@@ -51,7 +51,7 @@ from .fresh import FreshSample
 from .loop import cases_judged, judged_result
 from .run import Plan, Run, TargetRun, stranger_among
 
-__all__ = ["Events", "execute", "no_longer_needed", "run_events", "write_down"]
+__all__ = ["Events", "execute", "looked_up", "no_longer_needed", "run_events", "write_down"]
 
 Events = Generator[Event, None, None]
 
@@ -218,7 +218,8 @@ def _target_events(whole: Run, run: TargetRun) -> Events:
         differing = sample.differing(target, {r.case: r for r in run.results}, run.hangs, again.append, plan.process)
         yield from (SampleTried(run, one) for one in again)
         yield from _amend(run, "fresh-sample", differing, probes, entries)
-        yield from _amend(run, "needed-classes", with_needed_classes(run.results), probes, entries)
+        if plan.shard is None:  # a shard's share decides nothing; what is merged of shards does
+            yield from _amend(run, "needed-classes", with_needed_classes(run.results), probes, entries)
         yield from _amend(run, "diagnosis", _diagnosed(plan, run, probes, kept, entries), probes, entries)
     run.stale = no_longer_needed(whole.plan, listed, run)
     run.findings = findings_of(run.results, probes)
@@ -309,16 +310,19 @@ def _amend(
     run: TargetRun, by: str, better: Iterable[Result], probes: Mapping[str, Probe], entries: Sequence[Entry]
 ) -> Events:
     """Put results in the place of those of the same cases, now that more is known of them."""
-    amended = {}
-    for result in better:
-        entry = matching(entries, probes[result.case], result)
-        amended[result.case] = replace(result, expected=entry is not None, why=entry.reason if entry else "")
+    amended = {result.case: looked_up(result, probes, entries) for result in better}
     changes = [
         line for r in run.results if r.case in amended and (line := lines.amendment(r, amended[r.case], by)) is not None
     ]
     run.results[:] = [amended.get(result.case, result) for result in run.results]
     if changes:
         yield ResultsAmended(run, by, changes)
+
+
+def looked_up(result: Result, probes: Mapping[str, Probe], entries: Sequence[Entry]) -> Result:
+    """A result with what the list of known failures says of it."""
+    entry = matching(entries, probes[result.case], result)
+    return replace(result, expected=entry is not None, why=entry.reason if entry else "")
 
 
 def no_longer_needed(plan: Plan, listed: Iterable[Entry], run: TargetRun) -> list[Entry]:

@@ -15,12 +15,13 @@ from typing import Any
 
 from ..diagnosis.disagreements import disagreements_of, write_reproducers
 from ..diagnosis.findings import findings_of
+from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import UNTRIED, Verdict
 from ..probes.directory import digest_of_directories, probe_directories
 from ..probes.selection import Selection, UnknownName, narrow, select_probes
 from ..results import lines
 from ..results.evidence import FOLDER, Evidence, forget_evidence
-from ..results.expected.entries import expectations_of
+from ..results.expected.entries import applying, expectations_of
 from ..results.folder import NoRun, gist, read_folder, recorded_in
 from ..results.journal import SAME_RUNTIME, SAME_TARGET, Journal
 from ..results.recorded import MissingBits, Recorder, bits_of
@@ -28,7 +29,7 @@ from ..results.records import EvidenceRecord, MergedRecord, RunRecord, TargetRec
 from ..results.result import Result
 from ..targets.target import Target
 from .description import description_of
-from .engine import no_longer_needed
+from .engine import looked_up, no_longer_needed
 from .filling import SHARDS, Filling, with_filled
 from .run import Plan, Run, TargetRun, stranger_among
 
@@ -254,6 +255,11 @@ def _target(entry: TargetRecord) -> Target:
 
 def _finish(run: Run, target_run: TargetRun, parts: Sequence[_Part]) -> None:
     """What can be said of a target only now that all its results are together."""
+    probes = {probe.id: probe for probe in run.plan.probes_of(target_run.target)}
+    entries = applying(_listed(target_run.target), target_run.description) if run.plan.expected else ()
+    amended = with_needed_classes(target_run.results)
+    better = {r.case: looked_up(r, probes, entries) if entries else r for r in amended}
+    target_run.results[:] = [better.get(r.case, r) for r in target_run.results]
     if run.plan.expected:
         target_run.stale = no_longer_needed(run.plan, _listed(target_run.target), target_run)
     target_run.unavailable = target_run.unavailable and next(
@@ -262,7 +268,6 @@ def _finish(run: Run, target_run: TargetRun, parts: Sequence[_Part]) -> None:
     if run.plan.counts_coverage and target_run.results:
         sharded = any(part.info["shard"] for part in parts)
         target_run.coverage = Filling(run, target_run).record(SHARDS if sharded else "")
-    probes = {probe.id: probe for probe in run.plan.probes_of(target_run.target)}
     target_run.disagreements = disagreements_of(target_run.results, probes)
     write_reproducers(run.folder, target_run.target, target_run.disagreements, probes)
     target_run.findings = findings_of(target_run.results, probes)

@@ -160,6 +160,20 @@ def test_two_results_of_one_case_that_differ_are_refused(inside: Inside, shards:
     assert "crashed in" in done.complaint
 
 
+def test_whether_a_wider_class_is_needed_is_asked_of_all_shards_together(
+    inside: Inside, shards: list[Path], tmp_path: Path
+) -> None:
+    journal = shards[0] / "journal.jsonl"
+    lines = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
+    coarse = next(l["result"] for l in lines if l["record"] == "observed" and l["result"]["verdict"] == "pass")
+    coarse |= {"verdict": "inaccurate", "accuracy": "bf16-math", "worst": 100.0, "message": "off; right by bf16-math"}
+    journal.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    assert inside("merge", *shards, "--out", "merged").code == 1
+    result = next(r for r in read_results(tmp_path / "merged") if r["case"] == coarse["case"])
+    assert (result["verdict"], result["accuracy"]) == ("wrong", None)
+    assert "only 1 need one" in result["message"]
+
+
 def test_what_is_no_run_or_already_one_is_told(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert (
