@@ -116,7 +116,9 @@ def _release(subject: Subject) -> str:
     release = fields.text(info.get("onnxspec"), limit=60)
     selection = fields.mapping(info.get("selection"))
     chosen = [value for name, value in fields.flattened(selection) if name in _CHOSEN and value]
-    what = " of ".join([fields.text(info.get("profile"), limit=60), *chosen])
+    single = fields.texts(selection.get("case"))
+    counted = f"{len(single)} chosen case{'s' * (len(single) != 1)}"
+    what = counted if single else " of ".join([fields.text(info.get("profile"), limit=60), *chosen])
     return f"onnxspec {release}, {what}, {fields.text(info.get('started'))[:10]}"
 
 
