@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -103,6 +105,18 @@ def a_pipe(folder: Path) -> None:
     path = put(folder, model(), {"X": X})
     path.unlink()
     os.mkfifo(path)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_deep_stays(tmp_path: Path) -> Iterator[None]:
+    """pytest removes old folders by a recursion, which such a depth ends, and the whole of a later session with it."""
+    yield
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)
+    try:
+        shutil.rmtree(tmp_path, ignore_errors=True)
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def deep(folder: Path) -> None:
