@@ -98,7 +98,7 @@ _ALL = (
         merged_bias="gru.linear-before-reset.bias-outside",
         at_least_one="empty.one-step",
     ),
-    _truth("one-workspace", state_left="", g_for_h="lstm.activations.h-by-g"),
+    _truth("one-workspace", state_left="direction.workspace-left", g_for_h="lstm.activations.h-by-g"),
     _truth("tiles", hard_sigmoid="sigmoid.hard", tile_restart=""),
 )
 

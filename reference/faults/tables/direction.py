@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -49,24 +50,36 @@ def reverse_flips_batch(compute: Compute, c: Computation) -> Outputs:
     return with_outputs(c, by_direction(compute, c, turned, "reverse"), Y=turn, states=turn)
 
 
-@fault("direction.backward-continues", clause="directions")
-def backward_continues(compute: Compute, c: Computation) -> Outputs:
-    """Starts the backward direction from the states in which the forward one ended."""
-    if len(c.configuration.directions) == 1:
-        return compute(c)
+def _continuing(compute: Compute, c: Computation, given: Mapping[str, Array | None]) -> Outputs:
+    """The backward direction starts from where the forward one ended, but for what is given of a state's name."""
     ended = compute(c)
     batch_first = c.configuration.layout == 1
     initial = {}
     for name in ("h", *c.configuration.cell.inner):
-        given = c.inputs.get(f"initial_{name}")
-        last = ended[f"Y_{name}"]
-        states = (np.zeros_like(last) if given is None else given).copy()
+        if given.get(name) is not None:
+            continue
+        first, last = c.inputs.get(f"initial_{name}"), ended[f"Y_{name}"]
+        states = (np.zeros_like(last) if first is None else first).copy()
         if batch_first:
             states[:, 1] = last[:, 0]
         else:
             states[1] = last[0]
         initial[f"initial_{name}"] = states
     return compute(with_inputs(c, **initial))
+
+
+@fault("direction.backward-continues", clause="directions")
+def backward_continues(compute: Compute, c: Computation) -> Outputs:
+    """Starts the backward direction from the states in which the forward one ended."""
+    return compute(c) if len(c.configuration.directions) == 1 else _continuing(compute, c, {})
+
+
+@fault("direction.workspace-left", clause="directions")
+def workspace_left(compute: Compute, c: Computation) -> Outputs:
+    """Starts the backward direction from the states in which the forward one ended where initial_h is not given."""
+    if len(c.configuration.directions) == 1 or c.inputs.get("initial_h") is not None:
+        return compute(c)
+    return _continuing(compute, c, {name: c.inputs.get(f"initial_{name}") for name in c.configuration.cell.inner})
 
 
 @fault("direction.reverse-not-turned-back", clause="outputs.order")
