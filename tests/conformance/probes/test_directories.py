@@ -62,11 +62,13 @@ def results_of(folder: Path) -> Results:
 def runs(work: Path) -> dict[tuple[str, str], Results]:
     """Results by (tree, or ``cases of`` a tree, target)."""
     results = {}
+    fair = json.loads((work / "fair" / "manifest.json").read_text())["cases"]  # some are in no profile
+    fair = fair.values() if isinstance(fair, dict) else fair
     for target in ("onnxruntime", "onnx-reference"):
         for name, what in {
             "fair": ("--cases", work / "fair"),
             "all": ("--cases", work / "all"),
-            "cases of fair": [word for path in (work / "fair").glob("test_*") for word in ("--case", path.name[5:])],
+            "cases of fair": [word for one in fair for word in ("--case", json.dumps(one["spec"]))],
             "cases of all": ("--profile", "smoke"),
         }.items():
             out = work / f"{name}-{target}"
@@ -484,7 +486,7 @@ def test_generating_and_verifying(inside: Inside, tmp_path: Path) -> None:
     assert written
     assert left_out
     assert done.out.splitlines()[0].startswith(f"{written} case")
-    assert f"{left_out} case" in done.out.splitlines()[1]
+    assert f"{left_out} case" in done.out
     assert inside("verify-cases", "tree").code == 0
 
     again = inside("generate", "tree")

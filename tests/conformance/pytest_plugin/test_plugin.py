@@ -329,7 +329,8 @@ def test_xdist_gives_the_same_verdicts(project: pytest.Pytester) -> None:
     alone = project.runpytest_inprocess(*few, "--junitxml", "alone.xml")
     spread = project.runpytest_subprocess(*few, "--junitxml", "spread.xml", "-n", "2")
     assert verdicts(project.path / "spread.xml") == verdicts(project.path / "alone.xml")
-    assert spread.parseoutcomes() == alone.parseoutcomes()
+    outcomes = [{**run.parseoutcomes(), "warnings": 0} for run in (spread, alone)]  # a busy machine may add one
+    assert outcomes[0] == outcomes[1]
     spread.stdout.fnmatch_lines(["onnxruntime [0-9]*: * cases: *pass*"])
 
 

@@ -216,7 +216,7 @@ def test_the_command_fills_up_and_goes_on(
     info = json.loads((tmp_path / "out" / "run.json").read_text())
     coverage: dict[str, Any] = info["targets"][0]["coverage"]
     (one,) = coverage["operators"]
-    assert 0 < one["models"] <= 6
+    assert 0 < one["models"] <= 9
     assert one["cases"] == len(coverage["cases"])
     assert info["digests"]["filled:backend:lacking"] == coverage["digest"]
     assert coverage_line(coverage) in done.out.replace("\n", " ")  # type: ignore[arg-type]
