@@ -63,10 +63,10 @@ class RunDisplay:
         self._plan = plan
         self._progress = Progress(
             TextColumn("{task.description}", style="bold", markup=False),
-            BarColumn(table_column=Column(max_width=24, ratio=1)),
+            BarColumn(None, table_column=Column(min_width=4, max_width=24)),  # what gives way to the counts
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            _CountsColumn(),
+            _CountsColumn(table_column=Column(no_wrap=True)),
             console=console,
             disable=silent or not console.file.isatty(),
         )
