@@ -71,7 +71,7 @@ class Pooled:
     whole: int
     halves: tuple[int, ...]
 
-    @property
+    @cached_property
     def place(self) -> str:
         """Where it stands, in a word."""
         return f"{self.op}/{self.level}/{self.index}/{self.sibling}"
@@ -83,7 +83,7 @@ class Pooled:
         assert spec is not None, "pool.json names cases that are drawn"
         return spec
 
-    @property
+    @cached_property
     def model(self) -> tuple[str, int]:
         """Cases with the same one share a model."""
         return self.level, self.index

@@ -117,29 +117,47 @@ class ContextSpace(ABC):
         without
             What there is not: each a context by its place, or several of one group that do not occur together.
         """
-        by_group: dict[str, list[Need]] = {}
+        by_group: dict[str, list[str]] = {}
         for need in needs:
-            by_group.setdefault(need.group, []).append(need)
+            by_group.setdefault(need.group, []).append(need.name)
+            self._required(need)
         alone = np.zeros(len(self.contexts), bool)
         inside: dict[str, Mask] = {}
         satisfied = True
-        for group, (own, held) in self._masks.items():
-            legal = np.ones(held.shape[1], bool)
-            for need in by_group.get(group, ()):
-                legal &= self._needed(need)
-            for some in without:
-                if set(some) <= set(own):
-                    legal &= ~held[np.searchsorted(own, some)].all(axis=0)
-            satisfied = satisfied and bool(legal.any())
-            kept = (held & legal).astype(np.float32)
-            inside[group] = kept @ kept.T > 0
-            alone[own] = kept.any(axis=1)
+        for group, (own, _) in self._masks.items():
+            absent = frozenset(some for some in without if set(some) <= self._members[group])
+            there, inside[group] = self._within(group, frozenset(by_group.get(group, ())), absent)
+            satisfied = satisfied and there
+            alone[own] = inside[group].diagonal()
         if not satisfied:
             return Possible(np.zeros_like(alone), np.zeros((len(alone), len(alone)), bool))
         together = alone[:, np.newaxis] & alone
         for group, (own, _) in self._masks.items():
             together[np.ix_(own, own)] = inside[group]
         return Possible(alone, together)
+
+    def _within(self, group: str, needs: frozenset[str], absent: frozenset[tuple[int, ...]]) -> tuple[bool, Mask]:
+        """Whether some row of a group has what is needed and nothing that is absent, and which contexts of the group
+        occur together in such rows. Parts differ in a few of their needs, so most answers are there already."""
+        if (group, needs, absent) not in self._answers:
+            own, held = self._masks[group]
+            legal = np.ones(held.shape[1], bool)
+            for name in needs:
+                legal &= self._known[name]
+            for some in absent:
+                legal &= ~held[np.searchsorted(own, some)].all(axis=0)
+            kept = (held & legal).astype(np.float32)
+            self._answers[group, needs, absent] = bool(legal.any()), kept @ kept.T > 0
+        return self._answers[group, needs, absent]
+
+    @cached_property
+    def _answers(self) -> dict[tuple[str, frozenset[str], frozenset[tuple[int, ...]]], tuple[bool, Mask]]:
+        return {}
+
+    @cached_property
+    def _members(self) -> Mapping[str, frozenset[int]]:
+        """The places of the contexts of each group."""
+        return {group: frozenset(own.tolist()) for group, (own, _) in self._masks.items()}
 
     @cached_property
     def _masks(self) -> Mapping[str, tuple[NDArray[np.intp], Mask]]:
@@ -160,11 +178,10 @@ class ContextSpace(ABC):
     def _known(self) -> dict[str, Mask]:
         return {}
 
-    def _needed(self, need: Need) -> Mask:
-        """Which rows of its group have what is needed."""
+    def _required(self, need: Need) -> None:
+        """Learn which rows of its group have what is needed."""
         if need.name not in self._known:
             self._known[need.name] = self._tables[need.group].holding(need.holds)
-        return self._known[need.name]
 
 
 class _Table:

@@ -8,18 +8,20 @@ measurement. All other cases of a profile count for nothing here, so that what i
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...cases.profiles.pool import Pooled
-from .interactions import Faults, Score, faults_of, space_of
+from ...reference import operator_of
+from .interactions import Score, faults_of, space_of
 
-__all__ = ["MOST_MODELS", "OWED", "Cover", "Shares"]
+__all__ = ["MOST_MODELS", "OWED", "Cover", "Shares", "masks_of"]
 
 OWED = {"pairs": 0.99, "twice": 0.97, "triples": 0.95}
 """Shares of the faults that can show on a target, which a run fills up to."""
@@ -51,32 +53,86 @@ class Shares:
         return all(getattr(self, name)[0] >= share * getattr(self, name)[1] for name, share in OWED.items())
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """What a case shows: the places of its parts as a whole and in each direction, and which pairs of contexts it has.
+def masks_of(bits: Sequence[int], width: int) -> Mask:
+    """(integers, width): which bits of each are set."""
+    size = (width + 7) // 8
+    packed = np.frombuffer(b"".join(each.to_bytes(size, "little") for each in bits), np.uint8)
+    return np.unpackbits(packed.reshape(len(bits), size), axis=1, count=width, bitorder="little").astype(bool)
 
-    whole, together
-        Parts of the case as a whole, and (pairs of contexts,) about no direction that it has.
-    halves
-        For each direction parts, and (pairs of contexts,) about a direction that it has.
+
+def _bits_of(masks: Mask) -> list[int]:
+    """The integer of each row of masks."""
+    packed = np.packbits(masks, axis=1, bitorder="little")
+    return [int.from_bytes(row.tobytes(), "little") for row in packed]
+
+
+class _Shown(NamedTuple):
+    """What a case shows, as bits of integers, which are combined and counted in one go.
+
     pairs
-        (parts, contexts): which faults of one context it shows.
+        Faults of one context: bit k * contexts + c for part k and context c.
+    triples
+        Parts of the case as a whole with the pairs of contexts about no direction that it has, then for each direction
+        parts with the pairs about one: bit c for pair c of :attr:`_Pinned.both`.
     """
 
-    whole: NDArray[np.intp]
-    together: Mask
-    halves: tuple[tuple[NDArray[np.intp], Mask], ...]
-    pairs: Mask
+    pairs: int
+    triples: tuple[tuple[list[int], int], ...]
 
 
-def _places(bits: int) -> NDArray[np.intp]:
-    """The places of the bits that are set."""
-    return np.array([k for k in range(bits.bit_length()) if bits >> k & 1], np.intp)
+class _Pinned:
+    """What the cases of an operator's pool show where nothing is lacking, worked out once and for many at a time.
+
+    both
+        All pairs of contexts, the first and the second of each.
+    """
+
+    _AT_ONCE = 64  # cases: a megabyte, which stays near the processor
+
+    def __init__(self, op: str) -> None:
+        self._of_half = space_of(op).of_half
+        self._parts = len(operator_of(op).parts())
+        self.both = np.triu_indices(len(self._of_half), 1)
+        self._by_half = self._of_half[self.both[0]] | self._of_half[self.both[1]]
+        self._known: dict[str, _Shown] = {}
+
+    def __getitem__(self, case: Pooled) -> _Shown:
+        self.prepare([case])
+        return self._known[case.place]
+
+    def prepare(self, cases: Iterable[Pooled]) -> None:
+        """Work out what these cases show, so far as it is not known."""
+        left = [case for case in cases if case.place not in self._known]
+        for start in range(0, len(left), self._AT_ONCE):
+            some = left[start : start + self._AT_ONCE]
+            self._known |= zip((case.place for case in some), self._worked_out(some), strict=True)
+
+    def _worked_out(self, cases: Sequence[Pooled]) -> Iterator[_Shown]:
+        contexts = len(self._of_half)
+        whole = masks_of([case.whole for case in cases], self._parts)
+        plain = masks_of([case.held[0] for case in cases], contexts) & ~self._of_half
+        sources = [(whole, plain, self._together(plain))]
+        for d in range(max(len(case.held) for case in cases)):  # a direction that is not there shows no part
+            held = masks_of([case.held[d] if d < len(case.held) else 0 for case in cases], contexts)
+            parts = masks_of([case.halves[d] if d < len(case.halves) else 0 for case in cases], self._parts)
+            sources.append((parts, held & self._of_half, self._together(held) & self._by_half))
+        pairs = np.zeros((len(cases), self._parts, contexts), bool)
+        for parts, held, _ in sources:
+            pairs |= parts[:, :, np.newaxis] & held[:, np.newaxis, :]
+        of_pairs = _bits_of(pairs.reshape(len(cases), -1))
+        of_triples = [
+            zip([np.flatnonzero(row).tolist() for row in parts], _bits_of(together), strict=True)
+            for parts, _, together in sources
+        ]
+        return (_Shown(*of_case) for of_case in zip(of_pairs, zip(*of_triples, strict=True), strict=True))
+
+    def _together(self, held: Mask) -> Mask:
+        """(cases, pairs): which pairs are held."""
+        first, second = self.both
+        return np.take(held, first, axis=1) & np.take(held, second, axis=1)  # in the order of rows, unlike [:, first]
 
 
-def _both(held: Mask, pairs: tuple[NDArray[np.intp], NDArray[np.intp]]) -> Mask:
-    """(pairs,): of which pairs both contexts are held."""
-    return np.array(held[pairs[0]] & held[pairs[1]])
+_pinned = cache(_Pinned)
 
 
 class Cover:
@@ -87,56 +143,30 @@ class Cover:
     """
 
     def __init__(self, op: str, without: Collection[tuple[int, ...]] = ()) -> None:
-        self.space = space_of(op)
-        self.faults: Faults = faults_of(op, frozenset(without))
-        self._pairs = np.zeros(self.faults.alone.shape, np.int32)
-        # Of the pairs of contexts those alone that some part can go wrong with, a column each: what a case has of them
-        # is one row of bits then, and whole rows are far cheaper to combine than cells picked one by one.
-        first, second = np.nonzero(self.faults.together.any(axis=0))
-        by_half = self.space.of_half[first] | self.space.of_half[second]
-        self._whole = first[~by_half], second[~by_half]
-        self._half = first[by_half], second[by_half]
-        self._open = self.faults.together[:, self._whole[0], self._whole[1]]
-        self._open_half = self.faults.together[:, self._half[0], self._half[1]]
-        self._known: dict[str, _Shown] = {}
+        faults = faults_of(op, frozenset(without))
+        self._cases = _pinned(op)
+        # What no case has shown so far, what at most one has, and of each part the pairs of contexts that none has.
+        self._unshown = self._once = _bits_of(faults.alone.reshape(1, -1))[0]
+        self._open = _bits_of(faults.together[:, self._cases.both[0], self._cases.both[1]])
+        self._possible = self._unshown.bit_count(), sum(bits.bit_count() for bits in self._open)
         self._shares: Shares | None = None
 
     def copy(self) -> Cover:
         """The same, that counts on by itself."""
         other = copy(self)
-        other._pairs, other._open, other._open_half = self._pairs.copy(), self._open.copy(), self._open_half.copy()
+        other._open = [*self._open]
         return other
 
-    @cached_property
-    def _possible(self) -> tuple[int, int]:
-        return int(self.faults.alone.sum()), int(self.faults.together.sum())
-
-    def _shown(self, case: Pooled) -> _Shown:
-        if case.place not in self._known:
-            self._known[case.place] = self._shown_by(case)
-        return self._known[case.place]
-
-    def _shown_by(self, case: Pooled) -> _Shown:
-        of_half, whole = self.space.of_half, _places(case.whole)
-        held = np.zeros((len(case.held), len(of_half)), bool)
-        for row, bits in zip(held, case.held, strict=True):
-            row[_places(bits)] = True
-        plain = held[0] & ~of_half
-        parts = [_places(bits) for bits in case.halves]
-        pairs = np.zeros(self._pairs.shape, bool)
-        pairs[whole] |= plain
-        for own, contexts in zip(parts, held, strict=True):
-            pairs[own] |= contexts & of_half
-        halves = tuple((own, _both(row, self._half)) for own, row in zip(parts, held, strict=True))
-        return _Shown(whole, _both(plain, self._whole), halves, pairs & self.faults.alone)
-
-    def add(self, case: Pooled) -> None:
-        """Count a case that showed all that it can show: it ran, and passed."""
-        shown = self._shown(case)
-        self._pairs += shown.pairs
-        self._open[shown.whole] &= ~shown.together
-        for parts, together in shown.halves:
-            self._open_half[parts] &= ~together
+    def add(self, *cases: Pooled) -> None:
+        """Count cases that showed all that they can show: they ran, and passed."""
+        self._cases.prepare(cases)
+        for case in cases:
+            shown = self._cases[case]
+            self._once &= ~shown.pairs | self._unshown
+            self._unshown &= ~shown.pairs
+            for parts, together in shown.triples:
+                for part in parts:
+                    self._open[part] &= ~together
         self._shares = None
 
     @property
@@ -144,19 +174,18 @@ class Cover:
         """How much of what is possible is shown so far."""
         if self._shares is None:
             pairs, triples = self._possible
-            left = int(np.count_nonzero(self._open)) + int(np.count_nonzero(self._open_half))
-            once, twice = (int(np.count_nonzero(self._pairs > times)) for times in (0, 1))
+            left = sum(bits.bit_count() for bits in self._open)
+            once, twice = pairs - self._unshown.bit_count(), pairs - self._once.bit_count()
             self._shares = Shares((once, pairs), (twice, pairs), (triples - left, triples))
         return self._shares
 
     def worth(self, case: Pooled) -> float:
         """What a case would add."""
-        shown = self._shown(case)
-        adds = float(np.count_nonzero(self._open[shown.whole] & shown.together))
-        adds += sum(float(np.count_nonzero(self._open_half[parts] & both)) for parts, both in shown.halves)
-        before = self._pairs[shown.pairs]
-        adds += _PAIR * int(np.count_nonzero(before == 0)) + _TWICE * int(np.count_nonzero(before == 1))
-        return adds
+        shown, still = self._cases[case], self._open
+        fresh = shown.pairs & self._unshown
+        again = shown.pairs & self._once & ~self._unshown
+        adds = sum((still[part] & together).bit_count() for parts, together in shown.triples for part in parts)
+        return float(adds + _PAIR * fresh.bit_count() + _TWICE * again.bit_count())
 
     def choose(self, pool: Sequence[Pooled], models: int, known: Iterable[tuple[str, int]] = ()) -> list[Pooled]:
         """Cases that would show what is owed, in so many models at most, greedily by what each adds for what its model
@@ -165,6 +194,7 @@ class Cover:
         known
             Models that were compiled already, of which further cases cost next to nothing.
         """
+        self._cases.prepare(pool)
         there, taken, left = set(known), set[int](), models
         value: Callable[[int], float] = lambda k: self.worth(pool[k]) / self._cost(pool[k], there)  # noqa: E731
         heap = [(-value(k), k) for k in range(len(pool))]

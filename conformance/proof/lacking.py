@@ -122,6 +122,8 @@ def _features(of_cases: Sequence[frozenset[str]], ran: Mask, left: Mask) -> set[
 def _pairs(held: Mask, ran: Mask, left: Mask, enough: int) -> Iterable[tuple[int, int]]:
     """Pairs of columns, or one column twice, that no case which ran has and that explain the cases which are left, the
     most of them first; what is explained is taken out of them."""
+    if not left.any():
+        return
     there = held[ran].astype(np.float32)
     apart = there.T @ there == 0
     while left.any():

@@ -12,10 +12,12 @@ list anywhere.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +31,7 @@ from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..probes.naming import CaseError, portable_probes
 from ..probes.probe import Probe, SpecProbe
 from ..probes.wrapped import WrapProbe
-from ..proof.coverage import MOST_MODELS, Cover, Shares
+from ..proof.coverage import MOST_MODELS, Cover, Shares, masks_of
 from ..proof.interactions import space_of
 from ..proof.lacking import Evidence, Lacking, lacking, named
 from ..results.folder import NoRun, read_folder
@@ -55,6 +57,7 @@ _ROUND = 40
 """Models after which it is derived again what a target lacks: a case that is refused shows nothing but that."""
 
 Mask = NDArray[np.bool_]
+_Observed: TypeAlias = tuple[Evidence, Sequence[Verdict], Mapping[str, tuple[Pooled, Verdict]]]
 
 
 @dataclass(frozen=True)
@@ -88,12 +91,13 @@ class Filling:
         self._ops = [op for op in counted_operators() if op in there]
         self._unfit: set[str] = set()
         self._rows: dict[str, tuple[Mask, frozenset[str], bool]] = {}
+        self._turn: dict[str, _Observed] = {}
         self._covers: dict[tuple[str, frozenset[tuple[int, ...]]], tuple[Cover, frozenset[str]]] = {}
 
     def next(self) -> tuple[Probe, ...]:
         """The cases that are to follow now, which the plan of the run has from now on; none where nothing is owed."""
-        finished = {result.case: result.verdict for result in self._target.results}
-        if any(verdict in UNTRIED for verdict in finished.values()):
+        self._turn.clear()
+        if any(result.verdict in UNTRIED for result in self._target.results):
             return ()
         chosen = [case for op in self._ops for case in self._chosen(op)]
         probes = tuple(SpecProbe(case.spec, fresh=True) for case in chosen)
@@ -103,6 +107,7 @@ class Filling:
 
     def record(self, left_out: str = "") -> CoverageRecord:
         """How far the cases reach; `left_out` says why none were added, where none were to be."""
+        self._turn.clear()
         texts = [probe.text for probe in self._run.plan.filled.get(self._target.target.name, ())]
         return {
             "operators": [self._of(op) for op in self._ops],
@@ -171,22 +176,26 @@ class Filling:
         cover, counted = self._covers.get((op, known.without), (None, frozenset[str]()))
         if cover is None or not counted <= passed.keys():
             cover, counted = Cover(op, known.without), frozenset()
-        for place, case in passed.items():
-            if place not in counted:
-                cover.add(case)
+        cover.add(*(case for place, case in passed.items() if place not in counted))
         self._covers[op, known.without] = cover, frozenset(passed)
         return cover
 
     def _known(self, op: str, *, final: bool = True) -> _Known:
+        evidence, verdicts, tried = self._observed(op)
+        return _derived(space_of(op), evidence, verdicts, tried, self._target.target.lacks, final)
+
+    def _observed(self, op: str) -> _Observed:
+        """What the cases of an operator have, what became of them, and those of them that are pooled."""
+        if op in self._turn:
+            return self._turn[op]
         space = space_of(op)
         tried: dict[str, tuple[Pooled, Verdict]] = {}
         rows: list[tuple[Mask, frozenset[str], bool]] = []
         verdicts: list[Verdict] = []
-        verdict_of = {result.case: result.verdict for result in self._target.results}
         by_id = self._pooled(op)
-        for probe in self._run.plan.probes_of(self._target.target):
+        for probe, verdict in self._results():
             spec = _spec_of(probe)
-            if spec is None or spec.op != op or spec.illegal or probe.id not in verdict_of:
+            if spec is None or spec.op != op or spec.illegal:
                 continue
             if probe.id not in self._rows:
                 self._rows[probe.id] = (
@@ -195,13 +204,20 @@ class Filling:
                     space.measurable(spec),
                 )
             rows.append(self._rows[probe.id])
-            verdicts.append(verdict_of[probe.id])
+            verdicts.append(verdict)
             case = by_id.get(spec.id)
             if case is not None and case.spec == spec:
-                tried[case.place] = case, verdicts[-1]
+                tried[case.place] = case, verdict
         held = np.array([row[0] for row in rows], bool).reshape(len(rows), len(space.contexts))
         evidence = Evidence(held, [row[1] for row in rows], np.array([row[2] for row in rows], bool))
-        return _derived(space, evidence, verdicts, tried, self._target.target.lacks, final)
+        self._turn[op] = evidence, verdicts, tried
+        return self._turn[op]
+
+    def _results(self) -> Iterator[tuple[Probe, Verdict]]:
+        """What was run so far, in the order of the plan, with its verdicts."""
+        verdict_of = {result.case: result.verdict for result in self._target.results}
+        planned = self._run.plan.probes_of(self._target.target)
+        return ((probe, verdict_of[probe.id]) for probe in planned if probe.id in verdict_of)
 
     def _pooled(self, op: str) -> Mapping[str, Pooled]:
         """The cases of the pool that may have been tried, by id. All of it is drawn only where a run is gone on with
@@ -264,15 +280,7 @@ def _probing(doubtful: Mask, followed: Mask) -> list[int]:
 
 def _held(cases: Sequence[Pooled], contexts: int) -> Mask:
     """(cases, contexts): what pooled cases have, in one of their directions at least."""
-    bits = [[held >> k & 1 for k in range(contexts)] for case in cases for held in [_either(case)]]
-    return np.array(bits, bool).reshape(len(cases), contexts)
-
-
-def _either(case: Pooled) -> int:
-    out = 0
-    for held in case.held:
-        out |= held
-    return out
+    return masks_of([reduce(or_, case.held) for case in cases], contexts)
 
 
 def _models(cases: Iterable[Pooled]) -> int:
