@@ -18,7 +18,15 @@ from .numbers.accuracy import ACCURACY_CLASSES, WIDER_PRESETS, AccuracyClass, bu
 from .numbers.activations import ACTIVATIONS
 from .numbers.formats import FORMATS, Format, format_of
 from .operators import tables as _tables  # noqa: F401 - registers operators and faults
-from .operators.asking import evaluate, expect, interpretations_touched, operator_for, resolve, run_fault
+from .operators.asking import (
+    evaluate,
+    evaluate_in_order,
+    expect,
+    interpretations_touched,
+    operator_for,
+    resolve,
+    run_fault,
+)
 from .operators.operator import OPERATORS, Operator, operator_of, register
 from .recurrent.expectation import Agreement, Expectation, compare
 from .recurrent.node import CELLS, Configuration, IllegalNode, Node, configure
@@ -58,6 +66,7 @@ __all__ = [
     "document_meant",
     "document_of",
     "evaluate",
+    "evaluate_in_order",
     "expect",
     "fault_named",
     "faults_of",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...reference import FORMATS, Expectation, evaluate, expect
+from ...reference import FORMATS, Expectation, evaluate_in_order, expect
 from ...reference.numbers.bounded import RADIUS_SLACK
 from ..specs.case import Case, Trial
 from ..specs.family import clauses_exercised
@@ -66,7 +66,7 @@ def data_sets_of(trial: Trial) -> list[DataSet]:
     data_sets = []
     for feed in trial.feeds:
         form = FORMATS[feed.inputs["X"].dtype.name]
-        outputs = evaluate(trial.node, feed.inputs)
+        outputs = evaluate_in_order(trial.node, feed.inputs)
         data_sets.append(DataSet(feed.fed, {name: form.nearest(number) for name, number in outputs.items()}))
     return data_sets
 

@@ -3,12 +3,15 @@ nobody did. It proves nothing: a target may be built on onnxruntime, and may say
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ...reference import evaluate
+from ...cases import Trial
+from ...reference import evaluate, evaluate_in_order
 from ..judging.judgement import Verdict
 from ..probes.probe import Prepared, Probe
 from ..targets.target import parse_target
@@ -78,14 +81,17 @@ def _by_reference(chosen: Sequence[tuple[Probe, Prepared, Outcome]]) -> int:
     for _, prepared, outcome in chosen:
         trial = prepared.trials[0]
         with suppress(KeyError, ValueError, NotImplementedError), np.errstate(all="ignore"):
-            lists = []
-            for feed in trial.feeds:
-                values = evaluate(trial.node, feed.inputs)
-                kind = feed.inputs["X"].dtype
-                lists.append(((*(np.asarray(values[name]).astype(kind) for name in trial.node.outputs),),))
-            same += _same(outcome, tuple(lists))
-
+            same += any(_same(outcome, _by(way, trial)) for way in (evaluate, evaluate_in_order))
     return same
+
+
+def _by(way: Callable[..., Mapping[str, NDArray[Any]]], trial: Trial) -> tuple[Any, ...]:
+    lists = []
+    for feed in trial.feeds:
+        values = way(trial.node, feed.inputs)
+        kind = feed.inputs["X"].dtype
+        lists.append(((*(np.asarray(values[name]).astype(kind) for name in trial.node.outputs),),))
+    return tuple(lists)
 
 
 def _same(outcome: Outcome, others: Sequence[Sequence[Sequence[object]]]) -> bool:

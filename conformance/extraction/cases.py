@@ -117,7 +117,7 @@ def _written(node: PortableNode, folder: Path, captured: Capture | None) -> Node
 def _outputs(node: PortableNode, run: Mapping[str, Array]) -> dict[str, Array]:
     """What the reference computes, in the node's type: of an open question it gives its own answer."""
     inputs = node.read.bind(run)
-    numbers = operator_of(node.operator.op_type).evaluate(node.read.node, inputs)
+    numbers = operator_of(node.operator.op_type).evaluate_in_order(node.read.node, inputs)
     with np.errstate(over="ignore"):
         return {name: array.astype(FORMATS[node.element].dtype) for name, array in numbers.items()}
 

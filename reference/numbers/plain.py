@@ -41,7 +41,7 @@ class Plain(Joining):
         return state
 
     def weights(self, matrix: Array) -> Array:
-        return matrix.T
+        return np.ascontiguousarray(matrix.T)
 
     def product(self, x: Array, weights: Array) -> Array:
         """x (..., columns) times the transposed weight matrix: (..., rows)."""
@@ -59,9 +59,8 @@ class Plain(Joining):
         """All C_t = factor_t * C_(t-1) + term_t, t along the first axis."""
         states = np.empty_like(term)
         for t in range(len(term)):
-            start = factor[t] * start
+            start = np.multiply(factor[t], start, out=states[t])
             start += term[t]
-            states[t] = start
         return states
 
 

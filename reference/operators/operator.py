@@ -206,6 +206,11 @@ class Operator(ABC):
     def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
         """The outputs that the node asks for, in float64 and the node's layout."""
 
+    def evaluate_in_order(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
+        """The same, down to the last digit on every machine: what is written into files. An operator says what it does
+        for that where its values are not so by themselves."""
+        return self.evaluate(node, inputs, interpretations)
+
     @abstractmethod
     def steps(
         self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None

@@ -20,7 +20,7 @@ from ..faults.parts import recurrent_parts
 from ..kernels.kernel import STYLES, Style, run_kernel
 from ..numbers.accuracy import WIDER_PRESETS
 from ..recurrent.cell import CELLS, Cell
-from ..recurrent.evaluation import computation_of, evaluate
+from ..recurrent.evaluation import computation_of, evaluate, evaluate_in_order
 from ..recurrent.expectation import Expectation, Expecting, expect
 from ..recurrent.gates import Steps, steps_of
 from ..recurrent.node import Configuration, Node, configure, interpretations_touched
@@ -95,6 +95,10 @@ class RecurrentOperator(Operator):
     def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
         """See :func:`..recurrent.evaluation.evaluate`."""
         return evaluate(node, inputs, interpretations)
+
+    def evaluate_in_order(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
+        """See :func:`..recurrent.evaluation.evaluate_in_order`."""
+        return evaluate_in_order(node, inputs, interpretations)
 
     def answer(
         self,

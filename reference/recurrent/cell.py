@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 from ..numbers.activations import Activation
 
-__all__ = ["ABSENT", "CELLS", "Absent", "Cell", "Gates", "Parameters", "Recurrent", "States"]
+__all__ = ["ABSENT", "CELLS", "Absent", "Cell", "Gates", "Parameters", "Recurrent", "States", "blocks_of"]
 
 # A number of any arithmetic: a float64 array, a Bounded, a Dyadic, ... The equations do not care.
 Number = Any
@@ -33,26 +34,43 @@ class Absent:
 ABSENT = Absent()
 
 
-@dataclass(frozen=True)
+# Not frozen, nor is Recurrent: every step makes both, and what guards fields costs more than what is in them. Nothing
+# writes to a field.
+@dataclass(eq=False)
 class Gates:
-    """A sum for all gates at once, (..., gates x hidden_size), of which each gate's block has its letter's name."""
+    """A sum for all gates at once, (..., gates x hidden_size), of which each gate's block has its letter's name.
+
+    blocks
+        Where each letter's block is, see :func:`blocks_of`.
+    """
 
     number: Number
-    letters: str
-    hidden_size: int
+    blocks: Mapping[str, Any]
 
     def __getattr__(self, letter: str) -> Number:
         # Only letters get here; everything else is a field.
-        position = self.letters.find(letter)
-        if position < 0:
-            raise AttributeError(letter)
-        return self.number[..., position * self.hidden_size : (position + 1) * self.hidden_size]
+        try:
+            block = self.__dict__["blocks"][letter]
+        except KeyError:
+            raise AttributeError(letter) from None
+        return self.number[block]
+
+    def __add__(self, other: Gates) -> Gates:
+        return type(self)(self.number + other.number, self.blocks)
 
     def __getitem__(self, step: int) -> Gates:
         return replace(self, number=self.number[step])
 
 
-@dataclass(frozen=True)
+def blocks_of(letters: str, hidden_size: int) -> Mapping[str, Any]:
+    """Letter to what takes its gate's block out of a sum for all gates. The blocks stand in the order of `letters`."""
+    return {
+        letter: (..., slice(position * hidden_size, (position + 1) * hidden_size))
+        for position, letter in enumerate(letters)
+    }
+
+
+@dataclass(eq=False)
 class Recurrent(Gates):
     """The sums over Ht-1: Ht-1*(R^T) + Rb for all gates.
 
@@ -90,15 +108,15 @@ class Parameters:
     linear_before_reset: bool
     arithmetic: Any
 
-    @property
+    @cached_property
     def f(self) -> Callable[[Number], Number]:
         return self.functions[0]
 
-    @property
+    @cached_property
     def g(self) -> Callable[[Number], Number]:
         return self.functions[1]
 
-    @property
+    @cached_property
     def h(self) -> Callable[[Number], Number]:
         return self.functions[2]
 
@@ -143,10 +161,8 @@ class Cell:
     ) -> tuple[Callable[[Number], Number], ...]:
         """The activations as functions of one argument, in an arithmetic."""
 
-        def bound(activation: Activation, clip: float | None) -> Callable[[Number], Number]:
-            return lambda argument: arithmetic.activate(activation, argument, clip)
-
-        return tuple(bound(a, c) for a, c in zip(activations, clips, strict=True))
+        pairs = zip(activations, clips, strict=True)
+        return tuple(partial(arithmetic.activate, activation, clip=clip) for activation, clip in pairs)
 
 
 CELLS: dict[str, Cell] = {}

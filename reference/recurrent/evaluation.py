@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
-from ..numbers.plain import Ordered
+from ..numbers.plain import Ordered, Plain
 from .node import Node, configure
 from .recurrence import Computation, collect, trace
 
-__all__ = ["computation_of", "compute", "evaluate"]
+__all__ = ["computation_of", "evaluate", "evaluate_in_order"]
 
 
 def computation_of(
@@ -25,18 +25,11 @@ def computation_of(
     return Computation(configuration, tensors)
 
 
-def compute(computation: Computation) -> dict[str, NDArray[np.float64]]:
-    """All outputs of a computation, each state computed from the one before."""
-    arithmetic = Ordered()
-    with np.errstate(over="ignore", invalid="ignore"):
-        return collect(computation.configuration, trace(computation, arithmetic), arithmetic)
-
-
 def evaluate(
     node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations | None = None
 ) -> dict[str, NDArray[np.float64]]:
-    """The outputs that the node asks for, by name, as float64 arrays in the node's layout. Sums are added in a fixed
-    order, so that no matrix library has part in the last digits.
+    """The outputs that the node asks for, by name, as float64 arrays in the node's layout. A matrix library adds the
+    sums, so the last digits depend on the machine.
 
     inputs
         Formal input name to array: X, W, R, and of B, sequence_lens, initial_h, initial_c, P those that are there;
@@ -46,5 +39,21 @@ def evaluate(
 
     Raises IllegalNode where the document does not allow the node with these inputs.
     """
-    outputs = compute(computation_of(node, inputs, interpretations))
+    return _evaluate(node, inputs, interpretations, Plain())
+
+
+def evaluate_in_order(
+    node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations | None = None
+) -> dict[str, NDArray[np.float64]]:
+    """As :func:`evaluate`, with the terms of each sum added from the first to the last: no matrix library has part in
+    the last digits, so what is written into files is the same on every machine. Several times slower."""
+    return _evaluate(node, inputs, interpretations, Ordered())
+
+
+def _evaluate(
+    node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations | None, arithmetic: Plain
+) -> dict[str, NDArray[np.float64]]:
+    computation = computation_of(node, inputs, interpretations)
+    with np.errstate(over="ignore", invalid="ignore"):
+        outputs = collect(computation.configuration, trace(computation, arithmetic), arithmetic)
     return {name: outputs[name] for name in node.outputs}

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .cell import ABSENT, Gates, Number, Parameters, Recurrent
+from .cell import ABSENT, Gates, Number, Parameters, Recurrent, blocks_of
 from .node import Configuration
 
 __all__ = ["Computation", "Trace", "collect", "trace"]
@@ -165,7 +165,8 @@ def _run(
     parameters = Parameters(functions, given.peepholes, c.coupled, c.linear_before_reset, arithmetic)
 
     before, (Wb, Rb) = given.before, given.biases
-    hidden, inner = given.initial[0], given.initial[1:]
+    state, inner = given.initial[0][np.newaxis], given.initial[1:]
+    blocks = blocks_of(cell.gates, c.H)
     if c.T == 0:
         nothing = arithmetic.given(np.zeros((0, c.N, c.H)))
         return Trace(given.positions, nothing, (nothing,) * len(inner), given.initial)
@@ -181,15 +182,16 @@ def _run(
             if known is not None and c.T * c.N * rows <= _SHARED:
                 given.sums[start] = sums
         XW, HR = sums
-        # Where all states are known one walk takes all steps of the block; otherwise each waits for the one before.
-        for step in [slice(None)] if known is not None else [slice(t, t + 1) for t in range(len(XW))]:
-            states = hidden[np.newaxis] if known is None else known
-            H = _plus(arithmetic.product(states, given.R), Rb) if known is None else HR
-            recurrent = Recurrent(H, cell.gates, c.H, states, through)
-            stepped = cell.walk(parameters, Gates(XW[step], cell.gates, c.H), recurrent, inner)
-            steps.append(stepped)
-            hidden, *rest = (arithmetic.kept(s[-1]) for s in stepped)
-            inner = tuple(rest)
+        if known is not None:  # one walk takes all steps of the block
+            steps.append(cell.walk(parameters, Gates(XW, blocks), Recurrent(HR, blocks, known, through), inner))
+            inner = tuple(arithmetic.kept(states[-1]) for states in steps[-1][1:])
+            continue
+        for t in range(len(XW)):  # each step waits for the one before
+            HR = _plus(arithmetic.product(state, given.R), Rb)
+            step = Recurrent(HR, blocks, state, through)
+            steps.append(stepped := cell.walk(parameters, Gates(XW[t : t + 1], blocks), step, inner))
+            state = arithmetic.kept(stepped[0])
+            inner = tuple([arithmetic.kept(states[-1]) for states in stepped[1:]])
     hidden, *inner_states = (arithmetic.concatenate(parts) for parts in zip(*steps, strict=True))
     return Trace(given.positions, hidden, tuple(inner_states), given.initial)
 

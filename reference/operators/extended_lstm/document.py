@@ -36,7 +36,7 @@ from ...numbers.bounded import Bounded, Sum
 from ...numbers.bounding import Bounding
 from ...numbers.formats import FORMATS, Format
 from ...numbers.plain import ordered_product
-from ...recurrent.cell import ABSENT, Gates, Parameters, Recurrent
+from ...recurrent.cell import ABSENT, Gates, Parameters, Recurrent, blocks_of
 from ...recurrent.node import IllegalNode
 from ..lstm.cell import LSTM
 from .quantization import Affine
@@ -366,10 +366,10 @@ class Judge:
         def unused(*_: Any) -> Any:
             raise NotImplementedError
 
-        stages, H = self.stages, self.node.H
+        stages, blocks = self.stages, blocks_of(self.stages.gates, self.node.H)
         functions = LSTM.bind(self.bounding, tuple(_activation(name) for name in stages.functions), (None, None, None))
         parameters = Parameters(functions, dict.fromkeys(LSTM.peepholes, ABSENT), None, False, self.bounding)
-        sums = Gates(input_sums, stages.gates, H), Recurrent(hidden_sums, stages.gates, H, None, unused)
+        sums = Gates(input_sums, blocks), Recurrent(hidden_sums, blocks, None, unused)
         return LSTM.walk(parameters, *sums, (cell,))
 
     def exact(self, value: Array) -> Bounded:

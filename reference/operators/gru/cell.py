@@ -17,8 +17,9 @@ def candidate(p: Parameters, X: Gates, H: Recurrent, r: Number) -> Number:
 
 def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
     """Ht after every step: (1 - zt) (.) ht + zt (.) Ht-1."""
-    z = p.f(X.z + H.z)
-    r = p.f(X.r + H.r)
+    both = X + H
+    z = p.f(both.z)
+    r = p.f(both.r)
     h = candidate(p, X, H, r)
     return (p.arithmetic.interpolation(z, h, H.state),)
 

@@ -7,42 +7,43 @@ from ...recurrent.cell import Absent, Cell, Gates, Number, Parameters, Recurrent
 __all__ = ["LSTM"]
 
 
-def gates(p: Parameters, X: Gates, H: Gates, C: Number) -> tuple[Number, Number, Number]:
+def gates(p: Parameters, S: Gates, C: Number) -> tuple[Number, Number, Number]:
     """it, ft and ct from Ct-1.
 
-    X stands for Xt*(W^T) + Wb and H for Ht-1*(R^T) + Rb, each for all gates: the documents' sums, grouped. ABSENT
-    peepholes fall out of them.
+    S stands for Xt*(W^T) + Wb + Ht-1*(R^T) + Rb, for all gates: the documents' sums, grouped. ABSENT peepholes fall out
+    of them.
     """
     if p.coupled == "forget":
-        f = p.f(X.f + H.f + p.P["f"] * C)
+        f = p.f(S.f + p.P["f"] * C)
         i = 1.0 - f
     else:
-        i = p.f(X.i + H.i + p.P["i"] * C)
-        f = 1.0 - i if p.coupled == "input" else p.f(X.f + H.f + p.P["f"] * C)
-    c = p.g(X.c + H.c)
+        i = p.f(S.i + p.P["i"] * C)
+        f = 1.0 - i if p.coupled == "input" else p.f(S.f + p.P["f"] * C)
+    c = p.g(S.c)
     return i, f, c
 
 
-def output(p: Parameters, X: Gates, H: Gates, C: Number) -> Number:
+def output(p: Parameters, S: Gates, C: Number) -> Number:
     """Ht from Ct."""
-    o = p.f(X.o + H.o + p.P["o"] * C)
+    o = p.f(S.o + p.P["o"] * C)
     return o * p.h(C)
 
 
 def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
     """Ht and Ct after every step. Only the cell state is scanned; without peepholes its gates do not wait for it."""
     (C,) = inner
+    S = X + H
     if isinstance(p.P["i"], Absent) and isinstance(p.P["f"], Absent):
-        i, f, c = gates(p, X, H, C)
+        i, f, c = gates(p, S, C)
         states = p.arithmetic.recurrence(f, i * c, C)
     else:
         steps = []
-        for t in range(len(X.number)):
-            i, f, c = gates(p, X[t], H[t], C)
+        for t in range(len(S.number)):
+            i, f, c = gates(p, S[t], C)
             C = f * C + i * c
             steps.append(C)
         states = p.arithmetic.stack(steps)
-    return output(p, X, H, states), states
+    return output(p, S, states), states
 
 
 LSTM = Cell(

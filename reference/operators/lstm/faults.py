@@ -89,11 +89,11 @@ def forget_bias(compute: Compute, c: Computation) -> Outputs:
     """Adds 1 to the forget gate's argument, as frameworks do that train with such a bias."""
 
     def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X, H, C)
+        i, f, candidate = gates(p, X + H, C)
         if p.coupled is None:
             f = p.f(X.f + H.f + p.P["f"] * C + p.arithmetic.given(np.ones(c.configuration.H)))
         C = f * C + i * candidate
-        return output(p, X, H, C), C
+        return output(p, X + H, C), C
 
     return compute(_stepped(c, step))
 
@@ -171,7 +171,7 @@ def peephole_from_previous_cell(compute: Compute, c: Computation) -> Outputs:
     """Lets the output gate's peephole look at Ct-1 instead of Ct."""
 
     def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X, H, C)
+        i, f, candidate = gates(p, X + H, C)
         o = p.f(X.o + H.o + p.P["o"] * C)
         C = f * C + i * candidate
         return o * p.h(C), C
@@ -187,7 +187,7 @@ def output_peephole_after_clip(compute: Compute, c: Computation) -> Outputs:
         return compute(c)
 
     def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X, H, C)
+        i, f, candidate = gates(p, X + H, C)
         C = f * C + i * candidate
         o = p.f(clipped(p, X.o + H.o, threshold) + p.P["o"] * C)
         return o * p.h(C), C
@@ -200,9 +200,9 @@ def peepholes_on_hidden(compute: Compute, c: Computation) -> Outputs:
     """Lets the peepholes of the input and forget gates look at Ht-1 instead of Ct-1."""
 
     def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X, H, H.state)
+        i, f, candidate = gates(p, X + H, H.state)
         C = f * C + i * candidate
-        return output(p, X, H, C), C
+        return output(p, X + H, C), C
 
     return compute(_stepped(c, step))
 
@@ -215,9 +215,9 @@ def cell_gates_swapped(compute: Compute, c: Computation) -> Outputs:
     """Multiplies Ct-1 by the input gate and what is new by the forget gate."""
 
     def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X, H, C)
+        i, f, candidate = gates(p, X + H, C)
         C = i * C + f * candidate
-        return output(p, X, H, C), C
+        return output(p, X + H, C), C
 
     return compute(_stepped(c, step))
 
@@ -227,9 +227,9 @@ def cell_input_ungated(compute: Compute, c: Computation) -> Outputs:
     """Adds what is new to the cell state without the input gate."""
 
     def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        _, f, candidate = gates(p, X, H, C)
+        _, f, candidate = gates(p, X + H, C)
         C = f * C + candidate
-        return output(p, X, H, C), C
+        return output(p, X + H, C), C
 
     return compute(_stepped(c, step))
 
@@ -239,7 +239,7 @@ def hidden_without_h(compute: Compute, c: Computation) -> Outputs:
     """Multiplies the output gate by Ct itself instead of h(Ct)."""
 
     def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X, H, C)
+        i, f, candidate = gates(p, X + H, C)
         C = f * C + i * candidate
         return p.f(X.o + H.o + p.P["o"] * C) * C, C
 
@@ -251,7 +251,7 @@ def hidden_from_previous_cell(compute: Compute, c: Computation) -> Outputs:
     """Computes Ht from Ct-1."""
 
     def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X, H, C)
+        i, f, candidate = gates(p, X + H, C)
         before, C = C, f * C + i * candidate
         return p.f(X.o + H.o + p.P["o"] * C) * p.h(before), C
 
@@ -263,7 +263,7 @@ def hidden_ungated(compute: Compute, c: Computation) -> Outputs:
     """Leaves the output gate out: Ht is h(Ct)."""
 
     def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X, H, C)
+        i, f, candidate = gates(p, X + H, C)
         C = f * C + i * candidate
         return p.h(C), C
 
@@ -287,7 +287,7 @@ def output_gate_by_g(compute: Compute, c: Computation) -> Outputs:
     """Applies g instead of f to the output gate."""
 
     def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X, H, C)
+        i, f, candidate = gates(p, X + H, C)
         C = f * C + i * candidate
         return p.g(X.o + H.o + p.P["o"] * C) * p.h(C), C
 
@@ -305,9 +305,9 @@ def clip_on_cell_state(compute: Compute, c: Computation) -> Outputs:
         return compute(c)
 
     def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X, H, C)
+        i, f, candidate = gates(p, X + H, C)
         C = clipped(p, f * C + i * candidate, threshold)
-        return output(p, X, H, C), C
+        return output(p, X + H, C), C
 
     return compute(configured(_stepped(c, step), clips=(None,) * len(c.configuration.clips)))
 
@@ -355,7 +355,7 @@ def input_forget_equal(compute: Compute, c: Computation) -> Outputs:
     def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
         i = p.f(X.i + H.i + p.P["i"] * C)
         C = i * C + i * p.g(X.c + H.c)
-        return output(p, X, H, C), C
+        return output(p, X + H, C), C
 
     return compute(_stepped(c, step))
 
@@ -403,8 +403,8 @@ def forget_gate_drifts(compute: Compute, c: Computation) -> Outputs:
     share = 1 - 12 * c.configuration.format.unit
 
     def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X, H, C)
+        i, f, candidate = gates(p, X + H, C)
         C = f * share * C + i * candidate
-        return output(p, X, H, C), C
+        return output(p, X + H, C), C
 
     return compute(_stepped(c, step))
