@@ -13,6 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
+from msgspec.structs import force_setattr
+
 from ..border.strict_json import MalformedJson, decode, parse, typed
 from ..judging.judgement import UNTRIED
 from .lines import Amended, Begun, Ended, Filled, Line, Observed, Recorded, TargetFinished, TargetStarted, amended
@@ -67,6 +69,7 @@ class Held:
     damaged: int = 0
     amiss: int = 0
     problems: list[str] = field(default_factory=list)
+    _names: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
 
     def take(self, line: Line, place: str = "") -> None:
         """Add what a line says; `place` names it where it contradicts another."""
@@ -96,13 +99,20 @@ class Held:
         before = self.results.get(key)
         if before is None or before.verdict in UNTRIED:
             # In the order in which they count: what a target was not tried with was run later.
-            self.results.pop(key, None)
-            self.results[key] = result
+            if before is not None:
+                del self.results[key]
+            self.results[key] = self._shared(result)
         elif result.verdict not in UNTRIED and gist(before) != gist(result):
             self.complain(
                 f"{place}: a second result of case {result.case} on {result.target} ({result.verdict.value}), which "
                 f"contradicts the first ({before.verdict.value}); the first counts"
             )
+
+    def _shared(self, result: Result) -> Result:
+        """The result with the names of others that have the same: nearly all of its memory, and few differ in them."""
+        for name, names in (("clauses", result.clauses), ("features", result.features)):
+            force_setattr(result, name, self._names.setdefault(names, names))
+        return result
 
     def damage(self, place: str, why: str) -> None:
         """Note that a line cannot be read."""
