@@ -112,7 +112,8 @@ class Bounding:
         if x.proportion is not None:
             share, rest = x.proportion
             np.multiply(magnitude, rounded + grown * share, out=error)
-            error += grown * rest * weights.sums
+            if rest.any():
+                error += grown * rest * weights.sums
         else:
             np.multiply(magnitude, rounded, out=error)
             if x.radius.any():
@@ -241,14 +242,17 @@ class Bounding:
         with np.errstate(over="ignore", invalid="ignore"):
             values = _scan(factor.value, term.value, start.value)
             before = np.concatenate((start.value[np.newaxis], values[:-1])) if len(values) else values
-            size = np.abs(before)
-            product = np.abs(factor.value) * size
+            size, growth = np.abs(before), np.abs(factor.value)
+            product = growth * size
             known = factor.radius * size
             known += w.unit * (product + known) + w.floor + term.radius
-            known += w.unit * (np.abs(values) + known) + w.floor
-            growth = (np.abs(factor.value) + factor.radius) * (1 + w.unit) ** 2
+            size = np.abs(values)
+            known += w.unit * (size + known) + w.floor
+            growth += factor.radius
+            growth *= (1 + w.unit) ** 2
             radii = _scan(growth, known, start.radius)
-            reach = np.maximum(np.abs(values), product) + radii
+            reach = np.maximum(size, product, out=size)
+            reach += radii
         number = Bounded.in_range(values, radii, either(factor.doubt, term.doubt), reach, w)
         if number.doubt is None and start.doubt is None:
             return number
@@ -262,9 +266,8 @@ def _scan(factor: Array, term: Array, start: Array) -> Array:
     """All s_t = factor_t * s_(t-1) + term_t."""
     out = np.empty_like(term)
     for t in range(len(out)):
-        start = factor[t] * start
+        start = np.multiply(factor[t], start, out=out[t])
         start += term[t]
-        out[t] = start
     return out
 
 
