@@ -59,6 +59,11 @@ def write_report(runs: Sequence[Path], out: Path, *, warn: Callable[[str], None]
     return report_on(readable, problems, out)
 
 
+def prepare() -> None:
+    """Have the page's template compiled, for a report that is to be written later."""
+    _template("page.html")
+
+
 def report_on(runs: Sequence[Run], problems: Sequence[str], out: Path) -> Path:
     """Write the report on runs that have been read, with what is amiss with them; as `write_report` otherwise."""
     subjects = subjects_of(runs)

@@ -6,15 +6,19 @@ a row points at a `Kind` (what was run, and what became of it) and at an `About`
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from itertools import starmap
+from operator import attrgetter
+from typing import Any, TypeVar
 
 import numpy as np
 
+from ..conformance.judging.judgement import Verdict
 from ..conformance.results.result import Place, Result
 from . import fields
 
@@ -148,8 +152,8 @@ def subject_of(clause: str) -> str:
 
 def columns_of(results: Sequence[Result]) -> Results:
     """The results of a run as columns of printable text."""
-    kind_of, kinds = _encoded(map(_kind, results))
-    about_of, abouts = _encoded(About(result.clauses, result.features) for result in results)
+    kind_of, kinds = _printable(_encoded(map(_KIND, results)), _kind)
+    about_of, abouts = _printable(_encoded(map(_ABOUT, results)), _about)
     case = _plain([result.case for result in results])
     repeat_of, repeats = _templates(_plain([result.repeat for result in results]), case)
     return Results(
@@ -157,7 +161,7 @@ def columns_of(results: Sequence[Result]) -> Results:
         kind_of,
         kinds,
         about_of,
-        [About(fields.texts(labels.clauses), fields.texts(labels.features)) for labels in abouts],
+        abouts,
         [NO_NUMBER if result.worst is None else result.worst for result in results],
         [result.seconds for result in results],
         {
@@ -174,6 +178,13 @@ def _encoded(column: Iterable[T]) -> tuple[list[int], list[T]]:
     """Return (the place of each value among the distinct ones, the distinct ones in order of appearance)."""
     seen: dict[T, int] = {}
     return [seen.setdefault(value, len(seen)) for value in column], list(seen)
+
+
+def _printable(column: tuple[list[int], list[Any]], printable: Callable[..., T]) -> tuple[list[int], list[T]]:
+    """A column that `_encoded` returned, each of its values made printable. Few are, and the same may come of two."""
+    places, values = column
+    among, distinct = _encoded(starmap(printable, values))
+    return (places if len(distinct) == len(values) else [among[place] for place in places]), distinct
 
 
 def _templates(commands: Sequence[str], case: Sequence[str]) -> tuple[Sequence[int], list[str]]:
@@ -207,16 +218,35 @@ def _words(where: Place | None) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _kind(result: Result) -> Kind:
+_KIND = attrgetter(*(field.name for field in dataclasses.fields(Kind)))
+_ABOUT = attrgetter("clauses", "features")
+
+
+def _kind(
+    op: str,
+    domain: str,
+    version: int,
+    type: str,
+    target: str,
+    verdict: Verdict,
+    expected: bool,
+    reason: str | None,
+    flags: tuple[str, ...],
+    diagnosis: tuple[str, ...],
+) -> Kind:
     return Kind(
-        op=fields.text(result.op, limit=200),
-        domain=fields.text(result.domain, limit=200),
-        version=result.version,
-        type=fields.text(result.type, limit=200),
-        target=fields.text(result.target, "unnamed target", limit=200),
-        verdict=result.verdict.value,
-        expected=result.expected,
-        reason=fields.text(result.reason, limit=200),
-        flags=fields.texts(result.flags, 20),
-        diagnosis=fields.texts(result.diagnosis, 20),
+        op=fields.text(op, limit=200),
+        domain=fields.text(domain, limit=200),
+        version=version,
+        type=fields.text(type, limit=200),
+        target=fields.text(target, "unnamed target", limit=200),
+        verdict=verdict.value,
+        expected=expected,
+        reason=fields.text(reason, limit=200),
+        flags=fields.texts(flags, 20),
+        diagnosis=fields.texts(diagnosis, 20),
     )
+
+
+def _about(clauses: tuple[str, ...], features: tuple[str, ...]) -> About:
+    return About(fields.texts(clauses), fields.texts(features))

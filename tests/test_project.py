@@ -442,7 +442,7 @@ def test_every_key_of_results_is_documented(run: Path) -> None:
     lines = [json.loads(line) for line in (run / "results.jsonl").read_text(encoding="utf-8").splitlines()]
     assert lines
     keys = {key for line in lines for key in line}
-    assert keys == set(Result.__dataclass_fields__)
+    assert keys == set(Result.__struct_fields__)
     assert documented("results.jsonl") == keys
 
 

@@ -14,6 +14,7 @@ import hashlib
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -176,9 +177,17 @@ def _pairs(op: str, version: int | None, type: str | None, types: Collection[str
     return pairs
 
 
+@cache
+def _weighted(op: str, version: int) -> Mapping[str, list[Any]]:
+    """Axis to the values that are drawn from, those several times that are drawn more often."""
+    space = space_of(operator_version(op, version))
+    return {name: [v for v in _WEIGHTS.get(name, axis.values) if axis.holds(v)] for name, axis in space.items()}
+
+
 def _drawn(op: str, version: int, kind: str, supported: Supported, choose: Counter) -> CaseSpec | None:
     operator = operator_version(op, version)
     space = space_of(operator)
+    weighted = _weighted(op, version)
     lean = _LEAN[choose.below(len(_LEAN))]
 
     def one_of(values: Sequence[Any]) -> Any:
@@ -186,7 +195,7 @@ def _drawn(op: str, version: int, kind: str, supported: Supported, choose: Count
 
     def drawn(name: str) -> Any:
         axis = space[name]
-        values = [v for v in _WEIGHTS.get(name, axis.values) if axis.holds(v)]
+        values = weighted[name]
         allowed = supported.get(name)
         if allowed is not None:
             values = [v for v in values if v in allowed] or list(allowed)

@@ -76,7 +76,7 @@ def _of(
 ) -> Iterator[CaseSpec]:
     pool, space = pool_of(op), context_space(op)
     assert space is not None, "what is pooled has contexts"
-    pinned = {case.spec for case in pool.cases[: pool.pinned]}
+    pinned = {case.spec for case in pool.dense}
     out = [place for id, place in space.position.items() if id in lacks]
     supported = _left(op, lacks, types)
     in_vain = 0

@@ -8,12 +8,13 @@ shows is pinned too, so that no choice waits for a measurement, or depends on th
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from typing import Any
+
+import msgspec
 
 from ..specs.family import PoolDesign, family_of
 from ..specs.spec import CaseSpec
@@ -91,12 +92,32 @@ class Pooled:
 
 @dataclass(frozen=True)
 class Pool:
-    """The pool of an operator: ``pinned`` cases of it are in ``core``, those of ``quick`` (places) in ``smoke``."""
+    """The pool of an operator: ``dense`` cases of it are in ``core``, those of ``quick`` (places) in ``smoke``, and
+    ``further`` ones are as pool.json has them."""
 
+    op: str
     parts: tuple[str, ...]
-    pinned: int
     quick: tuple[int, ...]
-    cases: tuple[Pooled, ...]
+    dense: tuple[Pooled, ...]
+    further: Sequence[Sequence[Any]]
+
+    @property
+    def pinned(self) -> int:
+        """How many are in ``core``."""
+        return len(self.dense)
+
+    @cached_property
+    def cases(self) -> tuple[Pooled, ...]:
+        """All cases, those of ``core`` first."""
+        return self.dense + tuple(_pooled(self.op, row) for row in self.further)
+
+
+def _pooled(op: str, row: Sequence[Any]) -> Pooled:
+    """The case that a row of pool.json describes."""
+    level, index, number, version, models, there, whole, *halves = row
+    bits = tuple(int(half, 16) for half in halves) or (int(whole, 16),)
+    contexts = tuple(int(half, 16) for half in there.split("."))
+    return Pooled(op, level, index, number, version, models, contexts, int(whole, 16), bits)
 
 
 def recurrent_pooled(op: str, level: str, index: int, number: int) -> CaseSpec | None:
@@ -115,23 +136,19 @@ def recurrent_pooled(op: str, level: str, index: int, number: int) -> CaseSpec |
 @cache
 def pool_of(op: str) -> Pool:
     """The pool of an operator. Raises KeyError where it has none."""
-    text = resources.files(__package__ or "onnxspec.cases.profiles").joinpath("pool.json").read_text(encoding="utf-8")
-    held: dict[str, Any] = json.loads(text)[op]
-    cases = []
-    for level, index, number, version, models, there, whole, *halves in held["cases"]:
-        bits = tuple(int(half, 16) for half in halves) or (int(whole, 16),)
-        contexts = tuple(int(half, 16) for half in there.split("."))
-        cases.append(Pooled(op, level, index, number, version, models, contexts, int(whole, 16), bits))
-    return Pool(tuple(held["parts"]), held["pinned"], tuple(held["quick"]), tuple(cases))
+    text = resources.files(__package__ or "onnxspec.cases.profiles").joinpath("pool.json").read_bytes()
+    held: dict[str, Any] = msgspec.json.decode(msgspec.json.decode(text, type=dict[str, msgspec.Raw])[op])
+    rows, pinned = held["cases"], held["pinned"]
+    dense = tuple(_pooled(op, row) for row in rows[:pinned])
+    return Pool(op, tuple(held["parts"]), tuple(held["quick"]), dense, rows[pinned:])
 
 
 def pinned_dense(op: str, version: int) -> tuple[Any, ...]:
     """The dense block of ``core`` for an operator version."""
-    pool = pool_of(op)
-    return tuple(case.spec for case in pool.cases[: pool.pinned] if case.version == version)
+    return tuple(case.spec for case in pool_of(op).dense if case.version == version)
 
 
 def quick_dense(op: str, version: int) -> tuple[Any, ...]:
     """The dense cases of ``smoke`` for an operator version, which are in ``core`` too."""
     pool = pool_of(op)
-    return tuple(pool.cases[k].spec for k in pool.quick if pool.cases[k].version == version)
+    return tuple(pool.dense[k].spec for k in pool.quick if pool.dense[k].version == version)

@@ -8,6 +8,7 @@ operation rounds on the way, and no generator of a library takes part.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -27,11 +28,24 @@ Array = NDArray[Any]
 def _bits(key: str, count: int) -> NDArray[np.uint64]:
     """`count` numbers of 64 random bits."""
     start = np.uint64(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
-    with np.errstate(over="ignore"):
-        z = start + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return z ^ (z >> np.uint64(31))
+    # Arrays of integers wrap around without a warning.
+    z = _counted(count) + start
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(0xBF58476D1CE4E5B9)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return z
+
+
+def _counted(count: int) -> NDArray[np.uint64]:
+    """The first multiples of splitmix64's step, from one on."""
+    if count <= len(_FIRST):
+        return _FIRST[:count]
+    return np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+
+
+_FIRST = np.arange(1, 4097, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
 
 
 def _integers(key: str, count: int, low: int, high: int) -> NDArray[np.int64]:
@@ -42,12 +56,11 @@ def _integers(key: str, count: int, low: int, high: int) -> NDArray[np.int64]:
 def uniform(key: str, shape: tuple[int, ...], precision: int, exponent: int) -> Array:
     """Numbers m * 2^(exponent - precision) with odd m, |m| < 2^precision: dense in (-2^exponent, 2^exponent), never 0,
     each using all digits of the format."""
-    count = int(np.prod(shape))
-    bits = _bits(key, count)
-    magnitude = (bits >> np.uint64(64 - precision)) | np.uint64(1)
-    numbers = np.ldexp(magnitude.astype(np.float64), exponent - precision)
-    negative = (bits & np.uint64(1)).astype(bool)
-    return np.where(negative, -numbers, numbers).reshape(shape)
+    bits = _bits(key, math.prod(shape))
+    numbers = ((bits >> np.uint64(64 - precision)) | np.uint64(1)).astype(np.float64)
+    numbers *= 2.0 ** (exponent - precision)  # exact: a power of two, far from the ends of float64
+    np.negative(numbers, out=numbers, where=(bits & np.uint64(1)).astype(bool))
+    return numbers.reshape(shape)
 
 
 def _gain(columns: int) -> int:

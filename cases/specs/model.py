@@ -9,9 +9,9 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper
 
-from ...reference import FORMATS, Node
+from ...reference import Node
 from .spec import CaseSpec
-from .tensor import tensor_proto
+from .tensor import element_type, tensor_proto
 
 __all__ = ["CONSTANTS", "build_model"]
 
@@ -50,7 +50,9 @@ def build_model(spec: CaseSpec, node: Node, inputs: Mapping[str, NDArray[Any]], 
         given_as = inputs.get(name)
         fixed = name in CONSTANTS or spec.dimensions == "static"
         shape = given_as.shape if given_as is not None and fixed else changing.get(name, state)
-        return helper.make_tensor_value_info(name, _kind(inputs["X"] if given_as is None else given_as), shape)
+        return helper.make_tensor_value_info(
+            name, element_type((inputs["X"] if given_as is None else given_as).dtype), shape
+        )
 
     graph = helper.make_graph(
         [made],
@@ -67,10 +69,3 @@ def build_model(spec: CaseSpec, node: Node, inputs: Mapping[str, NDArray[Any]], 
         graph, producer_name="onnxspec", opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version
     )
     return bytes(model.SerializeToString(deterministic=True))
-
-
-def _kind(array: NDArray[Any]) -> int:
-    """The element type of an array as ONNX numbers it."""
-    if array.dtype.name in FORMATS:
-        return FORMATS[array.dtype.name].onnx_type
-    return int(helper.np_dtype_to_tensor_dtype(array.dtype))

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from ...reference import FORMATS
 
-__all__ = ["array_of", "tensor_proto"]
+__all__ = ["array_of", "element_type", "tensor_proto"]
 
 Array = NDArray[Any]
 
 
+@cache
+def element_type(dtype: np.dtype[Any]) -> int:
+    """The element type of arrays as ONNX numbers it."""
+    if dtype.name in FORMATS:
+        return FORMATS[dtype.name].onnx_type
+    return int(helper.np_dtype_to_tensor_dtype(dtype))
+
+
 def tensor_proto(name: str, array: NDArray[Any]) -> TensorProto:
     """A tensor as ONNX holds it, with its bytes as they are; bfloat16 included, in every version of onnx."""
-    kind = TensorProto.INT32 if array.dtype == np.int32 else FORMATS[array.dtype.name].onnx_type
     little = np.ascontiguousarray(array)
     if little.dtype.byteorder == ">":
         little = little.astype(little.dtype.newbyteorder("<"))
-    return TensorProto(name=name, data_type=kind, dims=array.shape, raw_data=little.tobytes())
+    return TensorProto(name=name, data_type=element_type(array.dtype), dims=array.shape, raw_data=little.tobytes())
 
 
 # What targets are fed: NumPy's own numbers, and bfloat16.

@@ -3,6 +3,9 @@
 RFC 8259 leaves open what a parser does with a key that stands twice, with numbers beyond its own, and with nesting, and
 parsers differ; JSON has no infinity and no NaN, and encoders write them in several ways. A record that two programs
 read differently is no record, so all of that is refused here, in both directions.
+
+Nearly every line there is was written by onnxspec, and is what it writes of the record that it holds. That is cheap to
+show, with a decoder that knows the record's type, and leaves nothing to refuse; every other text is looked at closely.
 """
 
 from __future__ import annotations
@@ -10,18 +13,23 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Hashable, Iterator
+from functools import cache
+from typing import Any, NoReturn, TypeVar, Union, cast, get_args
 
 import msgspec
+from msgspec import inspect
 
-__all__ = ["MOST_DEPTH", "MalformedJson", "decode", "encode", "parse", "typed"]
+__all__ = ["MOST_DEPTH", "MOST_INTEGER", "MalformedJson", "decode", "encode", "parse", "typed"]
 
 MOST_DEPTH = 32
 """Levels of nesting; the deepest record has 6. Parsers recurse on the depth, so it is looked at before they begin."""
 
-_MOST_DIGITS = 19  # of an integer: 2**63 - 1 has as many
+MOST_INTEGER = 2**63 - 1
+_MOST_DIGITS = 19  # of an integer: MOST_INTEGER has as many
 # A text that does not end is passed over to the end of the file, or each of its quotes would be tried again.
 _BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
+_SIMPLE = (inspect.StrType, inspect.FloatType, inspect.BoolType, inspect.NoneType, inspect.EnumType)
 
 T = TypeVar("T")
 
@@ -32,6 +40,13 @@ class MalformedJson(ValueError):
 
 def decode(text: str | bytes, kind: type[T]) -> T:
     """The record of type `kind` that a text holds. Raises MalformedJson."""
+    if isinstance(text, bytes) and (decoder := _decoder(cast(Hashable, kind))) is not None:
+        try:
+            record: T = decoder.decode(text)
+            if _written(text, _ENCODER.encode(record)):
+                return record
+        except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
+            pass  # said below, in words that name the place
     return typed(parse(text), kind)
 
 
@@ -44,6 +59,8 @@ def typed(value: object, kind: type[T]) -> T:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise MalformedJson(str(error)) from None
+    except UnicodeEncodeError as error:  # a key, or a word that must be one of a few
+        raise MalformedJson(f"{error.object[:80]!a} holds half of a character") from None
 
 
 def parse(text: str | bytes) -> Any:
@@ -67,6 +84,41 @@ def encode(value: object, *, indent: int | None = None) -> str:
     """A record as JSON in ASCII, on one line unless it is indented. Raises ValueError for infinity and NaN."""
     plain = msgspec.to_builtins(value)
     return json.dumps(plain, allow_nan=False, indent=indent, separators=(",", ":") if indent is None else None)
+
+
+def _written(text: bytes, again: bytes) -> bool:
+    """Whether a text is what is written of the record that was read from it, up to zeros before an exponent (1e-07).
+
+    Then :func:`parse` has nothing to refuse in it: each key of the text is one that was written, at the same place, and
+    no key is written twice; an integer that stands where a float is expected would be written with a point.
+    """
+    return text == again or text.replace(b"e-0", b"e-") == again.replace(b"e-0", b"e-")
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any] | None:
+    """What decodes those members of `kind`, a type or a union of types, whose types leave no room for what `parse`
+    refuses beyond keys that stand twice: deep nesting and integers of more than 64 bits. None where there are none."""
+    some = tuple(each for each in get_args(kind) or (kind,) if _bounded(inspect.type_info(each)))
+    return msgspec.json.Decoder(Union[some]) if some else None  # noqa: UP007 - as many as there are
+
+
+def _bounded(kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.IntType):
+        return kind.ge is not None and kind.ge >= -MOST_INTEGER - 1 and kind.le is not None and kind.le <= MOST_INTEGER
+    return isinstance(kind, _SIMPLE) or (bool(parts := [*_parts(kind)]) and all(map(_bounded, parts)))
+
+
+def _parts(kind: inspect.Type) -> Iterator[inspect.Type]:
+    """The types of what a value of a type holds; none of those that are not known here."""
+    if isinstance(kind, inspect.StructType | inspect.DataclassType | inspect.TypedDictType):
+        yield from (field.type for field in kind.fields)
+    elif isinstance(kind, inspect.UnionType):
+        yield from kind.types
+    elif isinstance(kind, inspect.VarTupleType | inspect.ListType):
+        yield kind.item_type
+    elif isinstance(kind, inspect.DictType):
+        yield from (kind.key_type, kind.value_type)
 
 
 def _bound_depth(text: str) -> None:
@@ -93,7 +145,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _integer(digits: str) -> int:
     value = int(digits) if len(digits) <= _MOST_DIGITS + 1 else None  # and a sign
-    if value is None or not -(2**63) <= value < 2**63:
+    if value is None or not -MOST_INTEGER - 1 <= value <= MOST_INTEGER:
         raise MalformedJson(f"the number {digits[:24]}{'...' * (len(digits) > 24)} has more than 64 bits")
     return value
 
@@ -109,4 +161,5 @@ def _constant(name: str) -> NoReturn:
     raise MalformedJson(f"{name} is no JSON")
 
 
+_ENCODER = msgspec.json.Encoder()
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)

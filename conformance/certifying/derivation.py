@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from msgspec import structs
+
 from ...cases import PROFILES
 from ..diagnosis.disagreements import disagreements_of
 from ..diagnosis.explainer import explained
@@ -212,7 +214,7 @@ def _derived(
                 results[id] = amended_by_fresh(results[id], fresh.judgement)
     results |= {amended.case: amended for amended in with_needed_classes(list(results.values()))}
     causes = explained(list(results.values()), probes, kept, target.accuracy)
-    final = tuple(replace(r, diagnosis=causes.get(r.case, ())) for r in results.values())
+    final = tuple(structs.replace(r, diagnosis=causes.get(r.case, ())) for r in results.values())
     if strange := _filled_otherwise(folder, plan, target, first_results, entry):
         flaws.append(strange)
     record = _described(folder, plan, target, final, probes, info, entry)

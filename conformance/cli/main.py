@@ -11,18 +11,18 @@ import shlex
 import signal
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, Optional
+from threading import Thread
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Optional
 
 import typer
 
 from ...cases.directories.directory import DirectoryError
 from ...cases.directories.room import CASE_BYTES
 from ...reference import operator_names
-from ..extraction.cases import NodeCase
 from ..probes.directory import DirectoryProbe, digest_of_directories, probe_directories
 from ..probes.drawn import MOST, fresh_profile, fresh_profile_name, nonce_profile_name, some_seed
 from ..probes.probe import Probe
@@ -63,8 +63,10 @@ from .command import (
     why,
 )
 from .display import RunDisplay, cases_counted, summarize
-from .nodes import nodes_of_model, say_nodes
 from .terminal import console_on
+
+if TYPE_CHECKING:
+    from ..extraction.cases import NodeCase
 
 __all__ = ["app", "main"]
 
@@ -249,6 +251,8 @@ def run(
         if model is not None:
             out = out or _fresh()
             place = keep or out / NODE_CASES
+            from .nodes import nodes_of_model  # with all that models are read by
+
             nodes = nodes_of_model(model, inputs, place, again=resume)
             cases = [place]
         if cases:
@@ -344,14 +348,13 @@ def _carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes
     folder = journal.folder
     finished: Run | None = None
     console = console_on(sys.stdout)
+    Thread(target=_report_writer).start()  # loaded while the target starts, which takes as long
     try:
         with journal, _interrupted_by_signals():
             with RunDisplay(console, plan, silent=wanted.silent) as display:
                 finished = execute(plan, journal, display.observe)
             _warn_of(journal)
-            from ...reports import write_report  # the report needs its templates only now
-
-            page = write_report([folder], folder / "report", warn=lambda line: warn(f"warning: {line}"))
+            page = _report_writer()([folder], folder / "report", warn=lambda line: warn(f"warning: {line}"))
             write_files(finished, wanted)
     except (RunMismatch, ExpectedFailureError, DirectoryError) as error:
         fail(str(error))
@@ -366,6 +369,8 @@ def _carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes
     if not wanted.as_json:
         summarize(finished, console, only_new=wanted.quiet)
     if nodes and not wanted.silent:
+        from .nodes import say_nodes
+
         say_nodes(nodes, finished, console)
     if update:
         try:
@@ -383,6 +388,14 @@ def _carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes
     if plan.fail_fast and finished.lacking:
         warn(f"ended with the first new failure; go on with: {_again(plan, folder)}", "yellow")
     raise typer.Exit(finished.exit_code)
+
+
+def _report_writer() -> Callable[..., Path]:
+    """What writes the report, with its templates."""
+    from ...reports import prepare, write_report
+
+    prepare()
+    return write_report
 
 
 def _warn_of(journal: Journal) -> None:

@@ -162,16 +162,17 @@ def refusals(
         if condition:
             groups[condition, ""] += members
             continue
-        for one, own in _apart(members, ran, traits):
+        for one, own in _apart(members, seen, traits):
             groups[one, "" if one else kind] += own
     named = [(condition, _representative(members)) for (condition, _), members in groups.items()]
     return sorted(named, key=lambda group: -len(group[1]))
 
 
 def _apart(
-    members: Sequence[Result], ran: Mapping[str, Sequence[Traits]], traits: Callable[[Result], Traits]
+    members: Sequence[Result], seen: Mapping[str, Traits], traits: Callable[[Result], Traits]
 ) -> list[tuple[str, list[Result]]]:
     """Refusals with one message, taken apart by what is refused: providers say the same whatever they do not take.
+    ``seen`` has the traits with which cases of an operator run.
 
     What may be refused is a trait with which no case of the operator runs, and of which there are enough cases. Of some
     case it may be the only one, since whatever else that case has runs elsewhere: those come first, and of them what
@@ -179,9 +180,8 @@ def _apart(
     """
     suspects: list[tuple[Result, dict[str, None]]] = []
     for result in members:
-        others = ran.get(result.op, ())
-        seen = frozenset().union(*others)
-        never = [t for t in sorted(traits(result), key=_weight) if others and t not in seen]
+        runs = seen.get(result.op, frozenset())
+        never = [t for t in sorted(traits(result), key=_weight) if runs and t not in runs]
         suspects.append((result, dict.fromkeys(map(worded, never))))
     times = Counter(word for _, words in suspects for word in words)
     suspects = [(result, {w: None for w in words if times[w] >= _ENOUGH_REFUSED}) for result, words in suspects]

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import median
+
+from msgspec import structs
 
 from ...reference import ACCURACY_CLASSES
 from ..judging.judgement import Verdict
@@ -50,7 +51,7 @@ def with_needed_classes(results: Sequence[Result]) -> list[Result]:
         passing, missing = passed[result.op, result.type], missed[result.op, result.type]
         if _coarse(result) and passing > missing:
             message = _message(result, passing, missing)
-            amended.append(replace(result, verdict=Verdict.WRONG, accuracy=None, message=message))
+            amended.append(structs.replace(result, verdict=Verdict.WRONG, accuracy=None, message=message))
     return amended
 
 

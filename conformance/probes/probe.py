@@ -160,7 +160,7 @@ class SpecProbe:
     def clauses(self) -> tuple[str, ...]:
         return tuple(clause.id for clause in clauses_exercised(self.spec))
 
-    @property
+    @cached_property
     def features(self) -> frozenset[str]:
         return features_of(self.spec)
 

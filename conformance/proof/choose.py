@@ -178,7 +178,7 @@ def _made(op: str, keep: bool, processes: int) -> dict[str, Any]:
     there = pool_of(op) if op in json.loads(_PATH.read_text(encoding="utf-8")) else None
     pinned = there if there is not None and keep and there.parts == parts else None
     known = {(c.level, c.index, c.sibling): c for c in pinned.cases} if pinned is not None else {}
-    dense = {c.spec.digest for c in there.cases[: there.pinned]} if there is not None else set()
+    dense = {c.spec.digest for c in there.dense} if there is not None else set()
     core = [spec for name, version in operator_versions(None) if name == op for spec in profile("core", op, version)]
     plain = [spec for spec in core if spec.digest not in dense and measurable(spec)]
     tallied = tally(op, measure(plain, processes))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from ..diagnosis.explainer import Explainer
 from ..judging.judgement import Verdict
@@ -160,9 +162,9 @@ class Pipeline:
         diagnosis = self._explainer.explain(one)
         if not diagnosis:
             return result
-        explained = replace(result, diagnosis=diagnosis)
+        explained = structs.replace(result, diagnosis=diagnosis)
         entry = matching(applying(self.entries, self.description), one.probe, explained)
-        return replace(explained, expected=entry is not None, why=entry.reason if entry else "")
+        return structs.replace(explained, expected=entry is not None, why=entry.reason if entry else "")
 
     def _repeat(self, probe: Probe) -> str:
         """The command that shows a case on the target."""

@@ -13,6 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
+from msgspec.structs import force_setattr
+
 from ..border.strict_json import MalformedJson, decode, parse, typed
 from ..judging.judgement import UNTRIED
 from .lines import Amended, Begun, Ended, Filled, Line, Observed, Recorded, TargetFinished, TargetStarted, amended
@@ -67,11 +69,12 @@ class Held:
     damaged: int = 0
     amiss: int = 0
     problems: list[str] = field(default_factory=list)
+    _names: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
 
     def take(self, line: Line, place: str = "") -> None:
         """Add what a line says; `place` names it where it contradicts another."""
         if isinstance(line, Observed):
-            self._observe(line.result, place)
+            self.observe(line.result, place)
         elif isinstance(line, Amended):
             key = line.target, line.case
             if key in self.results:
@@ -91,18 +94,27 @@ class Held:
         elif isinstance(line, Ended):
             self.all_seconds += line.seconds
 
-    def _observe(self, result: Result, place: str) -> None:
+    def observe(self, result: Result, place: str) -> None:
+        """Add a result; as `take` otherwise."""
         key = result.target, result.case
         before = self.results.get(key)
         if before is None or before.verdict in UNTRIED:
             # In the order in which they count: what a target was not tried with was run later.
-            self.results.pop(key, None)
-            self.results[key] = result
+            if before is not None:
+                del self.results[key]
+            self.results[key] = self._shared(result)
         elif result.verdict not in UNTRIED and gist(before) != gist(result):
             self.complain(
                 f"{place}: a second result of case {result.case} on {result.target} ({result.verdict.value}), which "
                 f"contradicts the first ({before.verdict.value}); the first counts"
             )
+
+    def _shared(self, result: Result) -> Result:
+        """The result with the names of others that have the same: nearly all of its memory, and few differ in them."""
+        share = self._names.setdefault
+        force_setattr(result, "clauses", share(result.clauses, result.clauses))
+        force_setattr(result, "features", share(result.features, result.features))
+        return result
 
     def damage(self, place: str, why: str) -> None:
         """Note that a line cannot be read."""
@@ -211,16 +223,18 @@ def recorded_in(folder: Path) -> Iterator[Recorded]:
 def held_in(path: Path) -> Held:
     """What a journal, or a results.jsonl, holds. Raises OSError, and NoRun where it is of another version's form."""
     held = Held()
-    kind: Any = Result if path.name == RESULTS else Line
+    name = path.name
+    kind: Any = Result if name == RESULTS else Line
     for number, line in enumerate(_lines(path, held, last=kind is Result), 1):
-        place = f"{path.name}:{number}"
+        place = f"{name}:{number}"
         if line is None:
             held.damage(place, f"longer than {LONGEST_LINE >> 20} MiB")
             continue
         try:
-            first = kind is not Result and not held.begun
-            read = _first(line, path.parent) if first else decode(line, kind)
-            held.take(Observed(result=read) if isinstance(read, Result) else read, place)
+            if kind is Result:
+                held.observe(decode(line, Result), place)
+            else:
+                held.take(decode(line, kind) if held.begun else _first(line, path.parent), place)
         except MalformedJson as error:
             held.damage(place, str(error))
     return held
@@ -240,7 +254,7 @@ def _lines(path: Path, held: Held, last: bool) -> Iterator[bytes | None]:
     last
         Whether a last line without an end counts: an editor may have left it out, where a kill cannot have cut it off.
     """
-    with path.open("rb") as file:
+    with path.open("rb", buffering=1 << 18) as file:
         while True:
             line = file.readline(LONGEST_LINE)
             if not line:

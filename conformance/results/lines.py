@@ -178,7 +178,7 @@ def amendment(before: Result, after: Result, by: str) -> Amended | None:
 
     Raises ValueError where they differ in what an observation alone can say.
     """
-    changes = {name: value for name, value in vars(after).items() if value != getattr(before, name)}
+    changes = {name: value for name, value in asdict(after).items() if value != getattr(before, name)}
     if strange := changes.keys() - set(_AMENDABLE):
         raise ValueError(f"an amendment cannot change {', '.join(sorted(strange))}")
     line = Amended(by=by, target=before.target, case=before.case)
@@ -189,4 +189,4 @@ def amended(result: Result, line: Amended) -> Result:
     """A result with what a line says of it."""
     known = asdict(line)
     changes = {name: known[name] for name in _AMENDABLE if known[name] is not UNSET}
-    return Result(**{**vars(result), **changes})
+    return replace(result, **changes)

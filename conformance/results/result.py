@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, TypedDict, cast
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from ...reference import clause_named
-from ..border.strict_json import decode, encode
+from ..border.strict_json import MOST_INTEGER, decode, encode
 from ..judging.judgement import FAILING, Judgement, Verdict
 from ..probes.probe import Probe
 
@@ -18,7 +17,8 @@ __all__ = ["Count", "Place", "Quantity", "Result", "not_of", "place_of", "result
 
 _PRINTED = 2000  # characters of what a target printed: a thousand chatty cases stay a journal that can be looked at
 
-Count = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0, le=MOST_INTEGER)]
+Whole = Annotated[int, Meta(ge=-MOST_INTEGER - 1, le=MOST_INTEGER)]
 Quantity = Annotated[float, Meta(ge=0)]
 
 
@@ -30,15 +30,14 @@ class Place(TypedDict, total=False):
     """
 
     output: str
-    index: list[int] | None
-    step: int | None
+    index: list[Whole] | None
+    step: Whole | None
     error: float | None
     units: float | None
     argument: float | None
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(Struct, frozen=True, gc=False):
     """One line of results.jsonl; the keys are documented in docs/results.md.
 
     ``expected`` holds for a failing result that the target's expected-failure file names; ``why`` is the reason there.

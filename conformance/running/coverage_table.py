@@ -85,7 +85,7 @@ def _blocks() -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for op in counted_operators():
         pool, faults = pool_of(op), faults_of(op)
-        pinned = pool.cases[: pool.pinned]
+        pinned = pool.dense
         models = sum(case.models for case in {case.model: case for case in pinned}.values())
         dice = sorted((c for c in pool.cases if c.level == "complete" and not c.sibling), key=lambda c: c.index)
         costs = itertools.accumulate(case.models for case in dice)

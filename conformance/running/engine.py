@@ -11,6 +11,8 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 
+from msgspec import structs
+
 from ..diagnosis.causes import LEAST_SECONDS, SHARE, Subject, with_causes
 from ..diagnosis.disagreements import disagreements_of, write_reproducers
 from ..diagnosis.experiments import Budget
@@ -270,7 +272,7 @@ def _diagnosed(
                 kept.offer(one)
     suspects = [pattern for entry in entries for pattern in entry.faults]
     causes = explained(run.results, probes, kept, run.target.accuracy, suspects)
-    return [replace(r, diagnosis=causes[r.case]) for r in run.results if r.case in causes]
+    return [structs.replace(r, diagnosis=causes[r.case]) for r in run.results if r.case in causes]
 
 
 def _experiments(plan: Plan, run: TargetRun, probes: dict[str, Probe], kept: Kept, seconds: float) -> Events:
@@ -322,7 +324,7 @@ def _amend(
 def looked_up(result: Result, probes: Mapping[str, Probe], entries: Sequence[Entry]) -> Result:
     """A result with what the list of known failures says of it."""
     entry = matching(entries, probes[result.case], result)
-    return replace(result, expected=entry is not None, why=entry.reason if entry else "")
+    return structs.replace(result, expected=entry is not None, why=entry.reason if entry else "")
 
 
 def no_longer_needed(plan: Plan, listed: Iterable[Entry], run: TargetRun) -> list[Entry]:

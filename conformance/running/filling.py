@@ -120,7 +120,7 @@ class Filling:
         known, pool = self._known(op, final=False), pool_of(op)
         if not known.passes:
             return []
-        followed = [case for case, _ in known.tried.values() if case not in pool.cases[: pool.pinned]]
+        followed = [case for case, _ in known.tried.values() if case not in pool.dense]
         models = min(MOST_MODELS - _models(followed), _ROUND)
         if models <= 0 or self._cover(op, known).shares.reached:
             return []
@@ -149,7 +149,7 @@ class Filling:
 
     def _of(self, op: str) -> OperatorCoverage:
         known, pool = self._known(op), pool_of(op)
-        pinned = {case.place for case in pool.cases[: pool.pinned]}
+        pinned = {case.place for case in pool.dense}
         followed = [case for place, (case, _) in known.tried.items() if place not in pinned]
         before, after = self._cover(op, known, pinned).shares, self._cover(op, known).shares
         space = space_of(op)
@@ -223,7 +223,7 @@ class Filling:
         """The cases of the pool that may have been tried, by id. All of it is drawn only where a run is gone on with
         in which some followed."""
         pool = pool_of(op)
-        by_id = {case.spec.id: case for case in pool.cases[: pool.pinned]}
+        by_id = {case.spec.id: case for case in pool.dense}
         followed = {spec.id for p in self._run.plan.filled.get(self._target.target.name, ()) if (spec := _spec_of(p))}
         by_id |= {case.spec.id: case for case in pool.cases[pool.pinned :] if "spec" in vars(case)}
         if any(f"{op.lower()}-" == id[: len(op) + 1] and id not in by_id for id in followed):

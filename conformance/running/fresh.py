@@ -11,6 +11,8 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from ..judging.judgement import FAILING, UNTRIED, Judgement, Verdict
 from ..probes.probe import Probe
 from ..probes.stream import Tried, tried
@@ -94,11 +96,11 @@ def amended_by_fresh(result: Result, again: Judgement) -> Result:
     """The result of a case that returned something else in a fresh process, on which `again` is the verdict."""
     flags = tuple(dict.fromkeys((*result.flags, "nondeterministic")))
     if result.failing == (again.verdict in FAILING):
-        return replace(result, flags=flags)
+        return structs.replace(result, flags=flags)
     message = "another result in a fresh process than after other cases"
     worse = again.message if again.verdict in FAILING else result.message
     reason = again.reason if again.verdict in FAILING else result.reason
-    return replace(
+    return structs.replace(
         result,
         verdict=Verdict.UNSTABLE,
         reason=reason,

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from ...cases import Spec
 from ...cases.portable import case_text
@@ -258,7 +259,7 @@ def _on_function(runner: Runner, selection: Selection, accuracy: str, each: Call
     needed = {amended.case: amended for amended in with_needed_classes(results)}
     results = [needed.get(result.case, result) for result in results]
     causes = explained(results, probes, kept, accuracy)
-    results = [replace(result, diagnosis=causes.get(result.case, ())) for result in results]
+    results = [structs.replace(result, diagnosis=causes.get(result.case, ())) for result in results]
     return RunOutcome(name, {}, tuple(results), tuple(findings_of(results, probes)), time.monotonic() - clock)
 
 

@@ -5,6 +5,7 @@ Those of ONNX are read from the schemas that ``onnx`` registers; an operator of 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -98,6 +99,9 @@ class Document:
         return f"{self.domain}::{self.op_type}" if self.domain else self.op_type
 
 
+_BEYOND = 1 << 16
+"""A number that no version of an operator reaches."""
+
 _DOCUMENTS: dict[str, Document] = {}
 
 
@@ -145,12 +149,12 @@ def versions_of(op_type: str, domain: str = "") -> tuple[int, ...]:
     document = document_of(op_type, domain)
     if document.versions is not None:
         return tuple(sorted(document.versions))
-    versions = {
-        schema.since_version
-        for schema in onnx.defs.get_all_schemas_with_history()
-        if schema.name == op_type and schema.domain == document.domain
-    }
-    return tuple(sorted(versions))
+    versions: list[int] = []
+    with contextlib.suppress(onnx.defs.SchemaError):  # there is none before the first
+        while True:  # one by one, newest first: to have all schemas of all operators made takes far longer
+            before = versions[-1] if versions else _BEYOND
+            versions.append(onnx.defs.get_schema(op_type, before - 1, document.domain).since_version)
+    return tuple(reversed(versions))
 
 
 @cache

@@ -280,7 +280,7 @@ class Activation:
         """Value and radius of the function on [low, high]: the image of the interval, and a conforming kernel's
         error."""
         if self.kind.slope is not None:
-            return self._smooth_hull(low, value, high, w)
+            return self.image(value, np.maximum(high - value, value - low), w)
         image = self(np.stack((low, value, high)))
         bottom, centre, top = image.min(axis=0), image[1], image.max(axis=0)
         for place, corner in self.kind.corners(self.alpha.value):
@@ -292,18 +292,23 @@ class Activation:
         radius += self.kind.cost(low, high, np.maximum(np.abs(bottom), np.abs(top)), self.alpha, self.beta, w)
         return centre, radius
 
-    def _smooth_hull(self, low: Array, value: Array, high: Array, w: Budget) -> tuple[Array, Array]:
-        """By Taylor: |f(x + d) - f(x)| <= d (|f'(x)| + d max|f''|/2), here without the half; both functions that have
-        a slope are at most 1 apart from any of their values, or 2 for tanh, which no bound needs to exceed."""
+    def image(self, value: Array, reach: Array, w: Budget) -> tuple[Array, Array]:
+        """As :meth:`hull` of a smooth function on [value - reach, value + reach].
+
+        By Taylor: |f(x + d) - f(x)| <= d (|f'(x)| + d max|f''|/2), here without the half; both functions that have
+        a slope are at most 1 apart from any of their values, or 2 for tanh, which no bound needs to exceed.
+        """
         assert self.kind.slope is not None
         centre = self(value)
-        reach = np.maximum(high - value, value - low)
         # 2^-50: what the slope is off for a value that is itself off by a rounding.
-        steepest = self.kind.slope(centre)
-        steepest += self.kind.curvature * reach + 2.0**-50
-        radius = np.minimum(reach * steepest, 1 + np.abs(centre))
-        top = np.minimum(np.abs(centre) + radius, 1.0)
-        radius += self.kind.cost(low, high, top, self.alpha, self.beta, w)
+        radius = self.kind.slope(centre)
+        radius += self.kind.curvature * reach + 2.0**-50
+        radius *= reach
+        size = np.abs(centre)
+        if radius.max(initial=0.0) > 1:
+            np.minimum(radius, 1 + size, out=radius)
+        size += radius
+        radius += self.kind.cost(value, value, np.minimum(size, 1.0, out=size), self.alpha, self.beta, w)
         return centre, radius
 
 

@@ -187,7 +187,8 @@ class Sum:
             return self + other
         size = np.abs(other.value)
         value += other.value
-        error += other.radius
+        if other.radius.any():
+            error += other.radius
         magnitude += size
         spread += size
         return Sum(self.parts, self.terms + 1, self.groups + 1, self.budget, self.doubt)

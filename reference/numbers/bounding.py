@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +42,11 @@ class Weights:
     @property
     def columns(self) -> int:
         return int(self.transposed.shape[0])
+
+    @cached_property
+    def narrow(self) -> NDArray[np.float32]:
+        """|W|^T in float32."""
+        return self.absolute.astype(np.float32)
 
 
 class Bounding:
@@ -100,16 +107,20 @@ class Bounding:
         size = np.abs(x.value)
         parts = np.empty((4, *x.value.shape[:-1], weights.transposed.shape[1]))
         value, error, magnitude, spread = parts
-        value[...] = _times(x.value, weights.transposed)
-        magnitude[...] = self._magnitude(size, weights)
+        _times(x.value, weights.transposed, value)
+        self._magnitude(size, weights, magnitude)
         np.abs(value, out=spread)
         # Each operand may be rounded first: |xw| (2o + o^2), and o_min where it is tiny. Flushing takes whole weights.
-        np.multiply(magnitude, w.operand_unit * (2 + w.operand_unit), out=error)
+        rounded, grown = w.operand_unit * (2 + w.operand_unit), (1 + w.operand_unit) ** 2
         if x.proportion is not None:
             share, rest = x.proportion
-            error += (1 + w.operand_unit) ** 2 * (share * magnitude + rest * weights.sums)
-        elif x.radius.any():
-            error += (1 + w.operand_unit) ** 2 * _times(x.radius, weights.absolute)
+            np.multiply(magnitude, rounded + grown * share, out=error)
+            if rest.any():
+                error += grown * rest * weights.sums
+        else:
+            np.multiply(magnitude, rounded, out=error)
+            if x.radius.any():
+                error += grown * _times(x.radius, weights.absolute, np.empty_like(value))
         lost = max(w.operand_floor, w.input_floor)
         if lost:
             error += lost * (size + x.radius + lost).sum(axis=-1, keepdims=True)
@@ -123,22 +134,26 @@ class Bounding:
             doubt = np.broadcast_to(weights.doubt, value.shape) if doubt is None else doubt | weights.doubt
         return Sum(parts, weights.columns, 1, w, doubt)
 
-    def _magnitude(self, size: Array, weights: Weights) -> Array:
-        """|x| @ |W|, from above. Large ones in float32, which is as good for a bound: n terms are off by gamma_n there,
-        n*2^-23 at most for n up to 2^22; operands whose largest is beyond 2^-50 ... 2^50 stay in float64."""
+    def _magnitude(self, size: Array, weights: Weights, total: Array) -> None:
+        """|x| @ |W|, from above, into `total`. Large ones in float32, which is as good for a bound: n terms are off by
+        gamma_n there, n*2^-23 at most for n up to 2^22; operands whose largest is beyond 2^-50 ... 2^50 stay in
+        float64."""
         worth_it = size.size * weights.transposed.shape[1] >= LEAST_SINGLE and weights.single
         if not worth_it or not 2.0**-50 < size.max() < 2.0**50:
-            return _times(size, weights.absolute)
-        total = _times(size.astype(np.float32), weights.absolute.astype(np.float32)).astype(np.float64)
-        total *= 1 + (weights.columns + 2) * 2.0**-23
+            _times(size, weights.absolute, total)
+            return
+        narrow = _times(size.astype(np.float32), weights.narrow, np.empty(total.shape, np.float32))
+        np.multiply(narrow, 1 + (weights.columns + 2) * 2.0**-23, out=total, dtype=np.float64)
         # What underflowed on the way: at most 2^-149 of an operand or product, times 2^50 at most.
         total += weights.columns * 2.0**-64
-        return total
 
     def activate(self, activation: Activation, argument: Sum | Bounded, clip: float | None) -> Bounded:
         """The activation of an argument, clipped first where `clip` is a threshold."""
         number = argument.settled() if isinstance(argument, Sum) else argument
         w = self.budget
+        if clip is None and activation.kind.slope is not None:
+            # Value and radius are far within the range of any class.
+            return Bounded(*activation.image(number.value, number.radius, w), w, number.doubt)
         low, value, high = number.value - number.radius, number.value, number.value + number.radius
         if clip is not None:
             # A narrower kernel's threshold may be a rounded copy, so either end may reach a little further.
@@ -230,14 +245,17 @@ class Bounding:
         with np.errstate(over="ignore", invalid="ignore"):
             values = _scan(factor.value, term.value, start.value)
             before = np.concatenate((start.value[np.newaxis], values[:-1])) if len(values) else values
-            size = np.abs(before)
-            product = np.abs(factor.value) * size
+            size, growth = np.abs(before), np.abs(factor.value)
+            product = growth * size
             known = factor.radius * size
             known += w.unit * (product + known) + w.floor + term.radius
-            known += w.unit * (np.abs(values) + known) + w.floor
-            growth = (np.abs(factor.value) + factor.radius) * (1 + w.unit) ** 2
+            size = np.abs(values)
+            known += w.unit * (size + known) + w.floor
+            growth += factor.radius
+            growth *= (1 + w.unit) ** 2
             radii = _scan(growth, known, start.radius)
-            reach = np.maximum(np.abs(values), product) + radii
+            reach = np.maximum(size, product, out=size)
+            reach += radii
         number = Bounded.in_range(values, radii, either(factor.doubt, term.doubt), reach, w)
         if number.doubt is None and start.doubt is None:
             return number
@@ -251,12 +269,14 @@ def _scan(factor: Array, term: Array, start: Array) -> Array:
     """All s_t = factor_t * s_(t-1) + term_t."""
     out = np.empty_like(term)
     for t in range(len(out)):
-        start = factor[t] * start
+        start = np.multiply(factor[t], start, out=out[t])
         start += term[t]
-        out[t] = start
     return out
 
 
-def _times(x: Array, matrix: Array) -> Array:
-    """x (..., K) @ matrix (K, G) as one product, which is many times faster than one a leading index."""
-    return (x.reshape(math.prod(x.shape[:-1]), x.shape[-1]) @ matrix).reshape(*x.shape[:-1], matrix.shape[1])
+def _times(x: NDArray[Any], matrix: NDArray[Any], out: NDArray[Any]) -> NDArray[Any]:
+    """x (..., K) @ matrix (K, G) into the contiguous `out` (..., G), as one product, which is many times faster than
+    one a leading index."""
+    rows = math.prod(x.shape[:-1])
+    np.matmul(x.reshape(rows, x.shape[-1]), matrix, out=out.reshape(rows, matrix.shape[1]))
+    return out

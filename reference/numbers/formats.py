@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import ml_dtypes
@@ -39,7 +40,7 @@ class Format:
     def least_subnormal(self) -> float:
         return 2.0 ** (self.least_exponent - self.precision + 1)
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         """The NumPy type that holds this format (bfloat16 is that of ml_dtypes)."""
         return np.dtype(ml_dtypes.bfloat16 if self.name == "bfloat16" else self.name)

@@ -5,15 +5,26 @@ from __future__ import annotations
 import json
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Meta
 
-from onnxspec.conformance.border.strict_json import MOST_DEPTH, MalformedJson, decode, encode, parse, typed
+from onnxspec.conformance.border import strict_json
+from onnxspec.conformance.border.strict_json import (
+    MOST_DEPTH,
+    MOST_INTEGER,
+    MalformedJson,
+    decode,
+    encode,
+    parse,
+    typed,
+)
 
 
 class Colour(Enum):
@@ -122,12 +133,126 @@ def test_a_record_comes_back_as_it_went() -> None:
         ('{"name": "a", "count": 2, "colour": "green"}', "$.colour"),
         ('{"name": "a", "count": 2, "sizes": [1, null]}', "$.sizes"),
         ("[]", "Expected `object`"),
+        ('{"name": "a", "count": 2, "\\ud800": 2}', "half of a character"),
+        ('{"name": "a", "count": 2, "colour": "\\ud800"}', "half of a character"),
     ],
 )
 def test_what_does_not_fit_is_named(text: str, message: str) -> None:
     with pytest.raises(MalformedJson) as refused:
         decode(text, Row)
     assert message in str(refused.value)
+
+
+class Leaf(TypedDict, total=False):
+    output: str
+    index: list[Annotated[int, Meta(ge=0, le=MOST_INTEGER)]] | None
+    error: float | None
+
+
+@dataclass(frozen=True)
+class Line:
+    """With all that lines have in them, and keys that may be left out."""
+
+    name: str
+    count: Annotated[int, Meta(ge=-5, le=MOST_INTEGER)] = 0
+    colour: Colour = Colour.RED
+    ratio: float | None = None
+    where: Leaf | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    sums: tuple[float, ...] = ()
+
+
+LINES = st.builds(
+    Line,
+    st.text(max_size=9) | st.sampled_from(['"', "\\", '"name":', "e-07", "\x7f", "é", "\ud800"]),
+    st.integers(-5, MOST_INTEGER),
+    st.sampled_from(Colour),
+    st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    st.none() | st.fixed_dictionaries({}, optional={"output": st.text(max_size=3), "error": st.none() | st.just(1e-7)}),
+    st.dictionaries(st.text(max_size=2) | st.sampled_from(["e-01", "e-1"]), st.text(max_size=2), max_size=3),
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=3).map(tuple),
+)
+PIECES = [
+    b'"',
+    b"\\",
+    b",",
+    b":",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b"0",
+    b"1",
+    b"-",
+    b".",
+    b"e-0",
+    b" ",
+    b"\xff",
+    b"NaN",
+    b"null",
+]
+PIECES += [b"", b'"count":1,', b'"count":1.0,', b'"name":"a",', b'"other":[1],', b'"error":1,', b'"e-01":"",']
+PIECES += [b'"e-001":"",', b'"where":{"error":1,"error":2},', b"9" * 19, b"1" + b"0" * 22, b"1" + b"0" * 30]
+PIECES += [b"1e999", b"\\u0022", b"\\ud800"]
+
+
+@given(LINES, st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.sampled_from(PIECES)), max_size=3))
+@settings(max_examples=400)
+def test_a_line_is_read_as_a_close_look_reads_it(line: Line, changes: list[tuple[float, int, bytes]]) -> None:
+    """However a line differs from what is written: the same record, or the same words."""
+    text = encode(line).encode("ascii")
+    for place, gone, piece in changes:
+        at = round(place * len(text))
+        text = text[:at] + piece + text[at + gone :]
+    assert _record_or_words(lambda: decode(text, Line)) == _record_or_words(lambda: typed(parse(text), Line))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        (b'"name":"a"', b'"name":"b","name":"a"'),
+        (b'"count":1', b'"name":"a"'),  # as many keys as there are, one of them twice and one left out
+        (b'"error":1e-07', b'"error":1e-07,"error":1e-7'),
+        (b'"n":"x"', b'"n":"x","n":"x"'),
+        (b'"count":1', b'"count":9223372036854775808'),
+        (b'"index":[1]', b'"index":[9223372036854775808]'),
+        (b'"ratio":1e+22', b'"ratio":10000000000000000000000'),
+        (b'"sums":[]', b'"sums":[NaN]'),
+        (b'"sums":[]', b'"sums":[],"unknown":' + b"[" * 40 + b"]" * 40),
+        (b'"sums":[]', b'"sums":[],"unknown":{"a":1,"a":1}'),
+        (b'"name":"a"', b'"name":"\xff"'),
+    ],
+)
+def test_what_is_refused_in_a_line_is_refused_however_it_is_read(change: tuple[bytes, bytes]) -> None:
+    line = Line("a", 1, ratio=1e22, where={"index": [1], "error": 1e-7}, names={"n": "x"})
+    text = encode(line).encode("ascii")
+    assert decode(text, Line) == line
+    assert change[0] in text
+    with pytest.raises(MalformedJson) as close:
+        typed(parse(text.replace(*change)), Line)
+    with pytest.raises(MalformedJson) as refused:
+        decode(text.replace(*change), Line)
+    assert str(refused.value) == str(close.value)
+
+
+def test_nearly_every_line_is_read_without_a_close_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [encode(Line("a", n, ratio=n / 3, sums=(n / 3e7,))).encode("ascii") for n in range(100)]
+    monkeypatch.setattr(strict_json, "parse", lambda text: pytest.fail(f"a close look at {text!r}"))
+    assert [decode(line, Line).count for line in lines] == list(range(100))
+
+
+def test_what_may_hold_anything_is_looked_at_closely() -> None:
+    """Where a type says nothing of depth and digits, that a line is as it is written shows nothing."""
+    for kind, text in ((dict, b'{"a":%s}' % (b"[" * 40 + b"]" * 40)), (dict[str, int], b'{"a":9223372036854775808}')):
+        with pytest.raises(MalformedJson, match=r"nested more|more than 64"):
+            decode(text, kind)
+
+
+def _record_or_words(read: Callable[[], object]) -> object:
+    try:
+        return read()
+    except MalformedJson as error:
+        return str(error)
 
 
 def test_a_value_that_was_parsed_can_be_typed() -> None:

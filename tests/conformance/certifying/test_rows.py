@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -93,7 +92,7 @@ def test_a_feature_without_a_case_that_says_something_is_not_shown() -> None:
 
 
 def test_too_many_open_elements_deny_a_level() -> None:
-    vague = [replace(result, judged=5) for result in results()]
+    vague = [structs.replace(result, judged=5) for result in results()]
     assert row(vague).status == "none"
 
 
@@ -107,8 +106,9 @@ def test_more_may_be_open_where_the_arithmetic_is_coarser() -> None:
 
 def test_two_answers_to_one_question_deny_every_level() -> None:
     first, second, *rest = results()
-    answers = replace(first, interpretations={"clip": "a"}), replace(second, interpretations={"clip": "b"})
-    assert row([*answers, *rest]).status == "none"
+    answers = zip((first, second), "ab", strict=True)
+    answered = [structs.replace(result, interpretations={"clip": option}) for result, option in answers]
+    assert row([*answered, *rest]).status == "none"
 
 
 def test_cases_that_show_too_little_together_deny_every_level() -> None:

@@ -6,12 +6,13 @@ import contextlib
 import io
 import json
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
+from msgspec import structs
 
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance.checking.rules import rules
@@ -183,8 +184,8 @@ def test_notes_of_what_was_measured(folder: Path) -> None:
     """Recorded results of a target that fails whatever has a bias."""
     probe = SpecProbe(CaseSpec("LSTM", 14, T=4, N=2, I=3, H=5))
     bad = result_of(probe, "gadget", Judgement(Verdict.WRONG, message="Y is off"), 0.0, None)
-    good = replace(bad, case="other", verdict=Verdict.PASS)
-    results = [bad, good, replace(bad, features=("forward", "bias"))]
+    good = structs.replace(bad, case="other", verdict=Verdict.PASS)
+    results = [bad, good, structs.replace(bad, features=("forward", "bias"))]
     (folder / "run").mkdir()
     (folder / "run" / "results.jsonl").write_text("".join(f"{r.to_line()}\n" for r in results), encoding="utf-8")
     done = run("right.onnx", "--measured", "run", cwd=folder)

@@ -9,12 +9,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import distributed
 import pytest
+from msgspec import structs
 
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance.probes.probe import SpecProbe
@@ -98,7 +99,7 @@ def ran(address: str, kin: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_
             else:
                 with cluster_at(address) as cluster:
                     (done,) = execute(replace(plan, process=cluster.process), journal, observe).targets
-        return [{**asdict(result), "seconds": 0} for result in done.results]
+        return [{**structs.asdict(result), "seconds": 0} for result in done.results]
 
     return results
 

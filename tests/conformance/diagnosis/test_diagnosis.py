@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case, profile
@@ -126,7 +127,7 @@ def test_a_finding_says_where_a_fault_shows() -> None:
     specs = [s for s in SPECS if s.op == "LSTM"]
     witnesses, results = failing(target, specs)
     explained = diagnose(witnesses, "standard", 20_000).of
-    results = [Result(**{**vars(r), "diagnosis": explained.get(r.case, ())}) for r in results]
+    results = [structs.replace(r, diagnosis=explained.get(r.case, ())) for r in results]
     (finding,) = [f for f in findings_of(results, {s.id: SpecProbe(s) for s in specs}) if f["fault"]]
     assert finding["fault"] == "lengths.ignored"
     assert finding["clauses"] == ["lstm.lengths"]

@@ -17,6 +17,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from msgspec import structs
 from numpy.typing import NDArray
 from rich.console import Console
 from typer.testing import CliRunner
@@ -313,7 +314,7 @@ def test_what_the_kernel_does_is_found_out() -> None:
 def test_disagreements_are_tied_to_results() -> None:
     results, probes, kept = results_of([case("xw-power-of-two"), case("realistic", 2)])
     diagnoses = explainer.explained(results, probes, kept, "standard")
-    results = [replace(r, diagnosis=diagnoses.get(r.case, ())) for r in results]
+    results = [structs.replace(r, diagnosis=diagnoses.get(r.case, ())) for r in results]
     by_id = {entry["id"]: entry for entry in disagreements_of(results, probes)}
     assert by_id["sign-lost"]["seen"] == "shown"
     assert by_id["sign-lost"]["units"] > 1000

@@ -153,13 +153,13 @@ def test_what_is_pinned_is_what_is_measured(op: str) -> None:
 @pytest.mark.parametrize("op", pooled_operators())
 def test_nothing_is_shown_that_is_held_to_be_impossible(op: str) -> None:
     pool = pool_of(op)
-    assert pool_tally(op, pool.cases[: pool.pinned : 2]).contradicting(faults_of(op)) == []
+    assert pool_tally(op, pool.dense[::2]).contradicting(faults_of(op)) == []
 
 
 @pytest.mark.parametrize("op", pooled_operators())
 def test_the_dense_block_of_core_is_stronger_than_as_many_dice(op: str) -> None:
     pool, faults = pool_of(op), faults_of(op)
-    pinned = pool.cases[: pool.pinned]
+    pinned = pool.dense
     ours = pool_tally(op, pinned).score(faults)
     theirs = pool_tally(op, dice(op, models(pinned))).score(faults)
     assert share(ours.pairs) >= max(0.995, share(theirs.pairs))
@@ -173,7 +173,7 @@ def test_core_is_stronger_than_dice_with_as_many_models_as_all_of_it(op: str) ->
     pool, faults = pool_of(op), faults_of(op)
     core = [spec for version in versions_of(op) for spec in profile("core", op, version) if not spec.illegal]
     whole = len({trial.model for spec in core for trial in build_case(spec).trials})
-    ours = pool_tally(op, pool.cases[: pool.pinned]).score(faults)
+    ours = pool_tally(op, pool.dense).score(faults)
     theirs = pool_tally(op, dice(op, whole)).score(faults)
     assert share(ours.pairs) > share(theirs.pairs)
     assert share(ours.twice) > share(theirs.twice)

@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
 from onnxspec.cases.directories.directory import DataSet, write_directory
@@ -335,7 +336,7 @@ def test_an_entry_that_is_needed_stays_as_it_stands_and_one_that_is_not_goes() -
 
 
 def test_what_is_new_comes_with_what_is_known_of_it_and_a_second_time_changes_nothing() -> None:
-    explained = replace(failing(PLAIN), diagnosis=("lstm.gates.ifco",))
+    explained = structs.replace(failing(PLAIN), diagnosis=("lstm.gates.ifco",))
     new = update(LIST, failing(CLIPPED), explained)
     assert new.startswith(LIST)
     *_, entry = parse_expected(new, "f.toml")
@@ -357,7 +358,9 @@ def test_what_is_new_comes_with_what_is_known_of_it_and_a_second_time_changes_no
 
 
 def test_what_is_written_of_a_model_that_is_no_operator_can_be_read_again() -> None:
-    results = [replace(failing(PLAIN), case=f"test_{k}", op="the_graph", type="int64", clause=None) for k in range(40)]
+    results = [
+        structs.replace(failing(PLAIN), case=f"test_{k}", op="the_graph", type="int64", clause=None) for k in range(40)
+    ]
     probes = {r.case: PLAIN for r in results}
     new, _ = updated_text("", "f.toml", results, probes, (), {"runtime": "r"})
     (entry,) = parse_expected(new, "f.toml")

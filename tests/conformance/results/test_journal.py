@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace as changed_line
+from msgspec.structs import replace
 
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance.border.strict_json import encode
@@ -168,6 +167,7 @@ DAMAGE: list[tuple[Callable[[bytes], bytes], str]] = [
     (lambda line: line.replace(b'"judged":0', b'"judged":1180591620717411303424'), "64 bits"),
     (lambda line: line.replace(b'"judged":0', b'"judged":0,"judged":1'), "stands twice"),
     (lambda line: line.replace(b'"flags":[]', b'"flags":' + b"[" * 100_000), "deep"),
+    (lambda line: line.replace(b'"flags":[]', b'"\\ud800":[]'), "half of a character"),
     (lambda line: b'{"record": "hearsay"}\n', "hearsay"),
     (lambda line: b"\0" * 4096 + b"\n", "no JSON"),
 ]
@@ -273,10 +273,10 @@ def test_only_one_journal_at_a_time(tmp_path: Path) -> None:
 
 def test_the_same_run_goes_on_also_with_a_target_more(tmp_path: Path) -> None:
     started(tmp_path / "o", result(1))
-    more = changed_line(TARGET, name="other", options={"sizes": (1, 2)})  # which JSON gives back as a list
+    more = replace(TARGET, name="other", options={"sizes": (1, 2)})  # which JSON gives back as a list
     for _ in range(2):
         with Journal(tmp_path / "o", resume=True) as journal:
-            journal.begin(changed_line(BEGUN, started="later", targets=[more, TARGET]))
+            journal.begin(replace(BEGUN, started="later", targets=[more, TARGET]))
     assert len(journal.held.begun) == 2
     with Journal(tmp_path / "new", resume=True) as journal:
         journal.begin(BEGUN)
@@ -291,8 +291,8 @@ def test_the_same_run_goes_on_also_with_a_target_more(tmp_path: Path) -> None:
         ({"selection": {"op": ["LSTM"], "since_version": [], "type": [], "case": []}}, "selection"),
         ({"expected_failures": False}, "expected failures"),
         ({"targets": []}, "'t'"),
-        ({"targets": [changed_line(TARGET, options={"optimize": True})]}, "'t'"),
-        ({"targets": [changed_line(TARGET, accuracy="tf32")]}, "'t'"),
+        ({"targets": [replace(TARGET, options={"optimize": True})]}, "'t'"),
+        ({"targets": [replace(TARGET, accuracy="tf32")]}, "'t'"),
     ],
 )
 @pytest.mark.parametrize("cut", [0, 20])
@@ -307,7 +307,7 @@ def test_another_run_does_not_and_nothing_is_touched(
     path.write_bytes(path.read_bytes()[: -cut or None])
     before = content(tmp_path)
     with Journal(tmp_path, resume=True) as journal, pytest.raises(RunMismatch, match=named):
-        journal.begin(changed_line(BEGUN, **changed))
+        journal.begin(replace(BEGUN, **changed))
     assert content(tmp_path) == before
 
 

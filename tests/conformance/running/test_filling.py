@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from onnxspec.conformance.border.strict_json import encode
 from onnxspec.conformance.cli import main as command
@@ -93,7 +93,7 @@ def test_a_known_failure_that_only_a_case_that_followed_shows_is_still_needed(
     (passing,) = run.targets
     assert no_longer_needed(run.plan, [known], passing) == [known]
     last = followed(run)[-1].id
-    results = [replace(r, verdict=Verdict.WRONG) if r.case == last else r for r in passing.results]
+    results = [structs.replace(r, verdict=Verdict.WRONG) if r.case == last else r for r in passing.results]
     failing = TargetRun(passing.target, results=results)
     assert no_longer_needed(run.plan, [known], failing) == []
 
