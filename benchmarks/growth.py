@@ -45,12 +45,11 @@ def _run(count: int) -> float:
 
 
 def _report(count: int) -> float:
-    rows = results(count)
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         run.mkdir()
         (run / "run.json").write_text('{"schema": 2, "complete": true, "targets": []}', encoding="utf-8")
-        dumped(rows, run / "results.jsonl")
+        dumped(results(count), run / "results.jsonl")
         return reported(run, Path(folder) / "report")[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -46,7 +47,7 @@ class Table:
 
 def matrix(subjects: Sequence[Subject]) -> list[Table]:
     """Return one table per operator, in order of name; a case stands in the row of every feature that it uses."""
-    tallies: dict[tuple[str, str, str, int], Tally] = {}
+    tallies: defaultdict[tuple[str, str, str, int], Tally] = defaultdict(Tally)
     versions: dict[str, set[tuple[int, str]]] = {}
     features: dict[str, set[str]] = {}
     for subject in subjects:
@@ -55,7 +56,7 @@ def matrix(subjects: Sequence[Subject]) -> list[Table]:
             operator = _operator(kind)
             versions.setdefault(operator, set()).add((-1 if kind.version is None else kind.version, kind.operator))
             features.setdefault(operator, set()).add(group)
-            tallies.setdefault((operator, kind.operator, group, subject.number), Tally()).add(kind, count)
+            tallies[operator, kind.operator, group, subject.number].add(kind, count)
     tables = []
     for operator in sorted(versions):
         names = tuple(name for _, name in sorted(versions[operator]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -71,10 +71,10 @@ class Subject:
     def types(self) -> list[TypeRow]:
         """One row per element type, in order of name."""
         results = self.run.results
-        tallies: dict[str, Tally] = {}
+        tallies: defaultdict[str, Tally] = defaultdict(Tally)
         ratios: dict[str, float] = {}
         for kind, count in self.counts:
-            tallies.setdefault(kind.type, Tally()).add(kind, count)
+            tallies[kind.type].add(kind, count)
         for number in self.kinds:
             kind, worst = results.kinds[number], results.worst_of_kind[number]
             if kind.verdict == "pass" and worst >= 0:
@@ -129,9 +129,9 @@ class Subject:
     @cached_property
     def holding(self) -> tuple[list[str], list[tuple[str, int, int]]]:
         """(feature groups where every judged case passed, (group, passing, judged) of the others, best first)."""
-        tallies: dict[str, Tally] = {}
+        tallies: defaultdict[str, Tally] = defaultdict(Tally)
         for kind, group, count in self.group_counts:
-            tallies.setdefault(group, Tally()).add(kind, count)
+            tallies[group].add(kind, count)
         held = sorted(name for name, tally in tallies.items() if tally.passed and not tally.failed)
         others = [(name, tally.passed, tally.judged) for name, tally in tallies.items() if tally.failed]
         return held, sorted(others, key=lambda row: (-row[1] / row[2], row[0]))

@@ -11,7 +11,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -141,13 +142,14 @@ class ContextSpace(ABC):
         occur together in such rows. Parts differ in a few of their needs, so most answers are there already."""
         if (group, needs, absent) not in self._answers:
             own, held = self._masks[group]
-            legal = np.ones(held.shape[1], bool)
+            legal = (1 << len(self.groups[group])) - 1
             for name in needs:
                 legal &= self._known[name]
             for some in absent:
-                legal &= ~held[np.searchsorted(own, some)].all(axis=0)
-            kept = (held & legal).astype(np.float32)
-            self._answers[group, needs, absent] = bool(legal.any()), kept @ kept.T > 0
+                legal &= ~reduce(and_, (held[own.index(place)] for place in some))
+            kept = [rows & legal for rows in held]
+            inside = np.array([[first & second != 0 for second in kept] for first in kept], bool)
+            self._answers[group, needs, absent] = legal != 0, inside.reshape(len(own), len(own))
         return self._answers[group, needs, absent]
 
     @cached_property
@@ -157,17 +159,15 @@ class ContextSpace(ABC):
     @cached_property
     def _members(self) -> Mapping[str, frozenset[int]]:
         """The places of the contexts of each group."""
-        return {group: frozenset(own.tolist()) for group, (own, _) in self._masks.items()}
+        return {group: frozenset(own) for group, (own, _) in self._masks.items()}
 
     @cached_property
-    def _masks(self) -> Mapping[str, tuple[NDArray[np.intp], Mask]]:
-        """For each group the places of its contexts, and in which of its rows each holds."""
+    def _masks(self) -> Mapping[str, tuple[list[int], list[int]]]:
+        """For each group the places of its contexts, and in which of its rows each holds: bit k for row k."""
         masks = {}
-        for group, rows in self.groups.items():
+        for group, table in self._tables.items():
             own = [k for k, context in enumerate(self.contexts) if context.group == group]
-            table = self._tables[group]
-            held = np.array([table.holding(self.contexts[k].holds) for k in own], bool)
-            masks[group] = (np.array(own, np.intp), held.reshape(len(own), len(rows)))
+            masks[group] = own, [table.holding(self.contexts[k].holds) for k in own]
         return masks
 
     @cached_property
@@ -175,7 +175,7 @@ class ContextSpace(ABC):
         return {group: _Table(rows) for group, rows in self.groups.items()}
 
     @cached_property
-    def _known(self) -> dict[str, Mask]:
+    def _known(self) -> dict[str, int]:
         return {}
 
     def _required(self, need: Need) -> None:
@@ -191,9 +191,10 @@ class _Table:
     def __init__(self, rows: Sequence[Any]) -> None:
         self._rows = rows
         self._codes: dict[str, tuple[NDArray[np.intp], int]] = {}
+        self._combinations: dict[tuple[str, ...], tuple[NDArray[np.intp], NDArray[np.intp]]] = {}
 
-    def holding(self, holds: Callable[[Any], bool]) -> Mask:
-        """(rows,): for which it holds."""
+    def holding(self, holds: Callable[[Any], bool]) -> int:
+        """For which rows it holds: bit k for row k."""
         fields: dict[str, None] = {}
         while True:
             # Which fields are asked for can depend on others: again, until those that differ in nothing that any of
@@ -202,17 +203,19 @@ class _Table:
             first, which = self._distinct(tuple(fields))
             answers = np.array([bool(holds(_Asked(self._rows[k], fields))) for k in first.tolist()], bool)
             if len(fields) == before:
-                return np.array(answers[which], bool)
+                return int.from_bytes(np.packbits(answers[which], bitorder="little").tobytes(), "little")
 
-    def _distinct(self, fields: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _distinct(self, fields: tuple[str, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """A row of each combination of these fields, and which of these combinations each row has."""
-        place = np.zeros(len(self._rows), np.intp)
-        size = 1
-        for field in fields:
-            code, count = self._coded(field)
-            place, size = place * count + code, size * count
-        _, first, which = np.unique(place, return_index=True, return_inverse=True)
-        return first, which.reshape(-1)
+        if fields not in self._combinations:
+            place = np.zeros(len(self._rows), np.intp)
+            size = 1
+            for field in fields:
+                code, count = self._coded(field)
+                place, size = place * count + code, size * count
+            _, first, which = np.unique(place, return_index=True, return_inverse=True)
+            self._combinations[fields] = first, which.reshape(-1)
+        return self._combinations[fields]
 
     def _coded(self, field: str) -> tuple[NDArray[np.intp], int]:
         """A field of each row as a number, and how many there are."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Container, Mapping, Sequence, Set
 from functools import cache, lru_cache
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -175,9 +176,10 @@ def _magnitudes(inputs: Mapping[str, NDArray[Any]]) -> tuple[bool, bool, dict[st
     for name, array in inputs.items():
         if name != "sequence_lens":
             numbers = np.abs(array.astype(np.float64))
-            plain = np.isfinite(numbers)
-            finite, infinite = finite and bool(plain.all()), infinite or bool(np.isinf(numbers).any())
-            largest[name] = float(numbers.max(initial=0.0, where=plain))
+            largest[name] = float(numbers.max(initial=0.0))
+            if not isfinite(largest[name]):
+                finite, infinite = False, infinite or bool(np.isinf(numbers).any())
+                largest[name] = float(numbers.max(initial=0.0, where=np.isfinite(numbers)))
     return finite, infinite, largest
 
 

@@ -6,28 +6,27 @@ every interpretation that an open clause allows, and never on a convention.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...cases import Trial
-from ...reference import Agreement, Expectation, Interpretations, Node, compare, operator_for, resolve
+from ...reference import Agreement, Expectation, Interpretations, compare, operator_for, resolve
 from ...reference.documents.interpretations import OPTIONS
 from ...reference.faults.hypothesis import Run
-from ...reference.operators.operator import Classes, Expecting
+from ...reference.operators.operator import Classes
+from ...reference.recurrent.expectation import ExpectationsBy
 from ..workers.process import Outcome
 from .divergence import Divergence, first_divergence
-from .judgement import Judgement, Verdict, judge_forbidden, not_run
+from .judgement import Judgement, Verdict
+from .returned import Returned, Session, read
 from .rounding import looks_like_rounding
 from .special_values import with_special_values
 
-__all__ = ["judge"]
-
-Outputs = Mapping[str, NDArray[Any]]
+__all__ = ["judge", "judge_each"]
 
 
 def judge(
@@ -45,42 +44,35 @@ def judge(
     Raises IllegalNode where the document does not allow the node with what it is fed, unless that is what the trial is
     about: then it must be refused, and the twin is the same without the violation.
     """
-    trial, outcome = trials[0], outcomes[0]
-    twin_trial, twin = (trials[1], outcomes[1]) if len(trials) > 1 and len(outcomes) > 1 else (None, None)
-    if trial.violation is not None:
-        broken = trial.violation
-        clause = broken.clause(trial.node.op_type)
-        return judge_forbidden(broken.summary, broken.due, clause, outcome, twin, open=broken.open)
-    if outcome.status != "ran":
-        return not_run(outcome)
-    if twin is not None and twin.status in ("crashed", "timed-out", "unavailable", "not-run"):
-        return replace(not_run(twin), reason="twin", message=f"with all outputs asked for: {twin.message}")
-    touched = trial.touched
-    runs = [list(_named(trial.node, lists)) for lists in outcome.outputs]
-    if outcome.malformed:
-        return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)
-    for feed, lists in zip(trial.feeds, runs, strict=True):
-        for outputs in lists:
-            wrong_form = _malformed(trial.node, feed.inputs, outputs, touched)
-            if wrong_form is not None:
-                return wrong_form
-    if outcome.changed:
-        names = ", ".join(outcome.changed)
-        return Judgement(Verdict.INPUT_MODIFIED, "inputs-changed", message=f"the run changed its inputs: {names}")
+    return judge_each(trials, [outcomes], accuracy, wider=wider)[0]
 
-    twins = _twin_outputs(twin_trial, twin, len(trial.feeds))
-    sessions, same = [], True
-    for feed, lists, all_outputs in zip(trial.feeds, runs, twins, strict=True):
-        for outputs in lists:
-            joined = _joined(outputs, all_outputs)
-            same = same and (joined is not None or not all_outputs)
-            if joined is not None and twin_trial is not None:
-                sessions.append(_Session(twin_trial.node, feed.inputs, joined))
-            else:
-                sessions.append(_Session(trial.node, feed.inputs, outputs))
-    flags = ["nondeterministic"] if any(len(lists) > 1 for lists in runs) else []
-    if not same:
-        flags.append("outputs-differ-from-twin")
+
+def judge_each(
+    trials: Sequence[Trial], several: Sequence[Sequence[Outcome]], accuracy: str = "standard", *, wider: bool = True
+) -> list[Judgement]:
+    """The verdicts on a case of several targets, or of one that has run it several times: see :func:`judge`. What the
+    outputs must be is worked out for all together, which costs much less.
+
+    several
+        For each what it did with the trials.
+    """
+    each = [read(trials, outcomes) for outcomes in several]
+    sessions = iter(
+        _sessions([run for returned in each if isinstance(returned, Returned) for run in returned.sessions])
+    )
+    judgements = []
+    for returned in each:
+        if isinstance(returned, Returned):
+            own = [*islice(sessions, len(returned.sessions))]
+            judgements.append(_judged(trials[0], own, returned.flags, accuracy, wider))
+        else:
+            judgements.append(returned)
+    return judgements
+
+
+def _judged(trial: Trial, sessions: list[_Session], flags: Sequence[str], accuracy: str, wider: bool) -> Judgement:
+    """The verdict on numbers."""
+    touched = trial.touched
     classes = _classes(trial, accuracy, wider)
     judgement = _by_values(sessions, touched, classes)
     if trial.graded and (judgement.verdict is Verdict.PASS or judgement.reason == "wide"):
@@ -91,12 +83,12 @@ def judge(
         if any(v not in (Verdict.WRONG, Verdict.INACCURATE) for v in alone):
             message = f"repeated runs differ; one of them: {judgement.message}"
             judgement = replace(judgement, verdict=Verdict.UNSTABLE, message=message)
-    returned = [Run(s.inputs, s.outputs) for s in sessions]
+    runs = [Run(s.inputs, s.outputs) for s in sessions]
     answered = judgement.interpretations if judgement.verdict is Verdict.PASS else None
-    remarks = operator_for(trial.node).remarks(trial.node, returned, answered or {})
+    remarks = operator_for(trial.node).remarks(trial.node, runs, answered or {})
     judgement = replace(judgement, flags=(*flags, *remarks, *judgement.flags))
     return with_special_values(
-        judgement, [(session.node, run) for session, run in zip(sessions, returned, strict=True)], accuracy
+        judgement, [(session.node, run) for session, run in zip(sessions, runs, strict=True)], accuracy
     )
 
 
@@ -108,71 +100,24 @@ def _classes(trial: Trial, accuracy: str, wider: bool) -> Classes:
 
 
 @dataclass(frozen=True)
-class _Session:
-    """One run to be judged: a node, all its inputs, and what came out."""
+class _Session(Session):
+    """A run with what must come out, by a class and interpretations."""
 
-    node: Node
-    inputs: Mapping[str, NDArray[Any]]
-    outputs: Outputs
-
-    @cached_property
-    def present(self) -> dict[str, NDArray[Any]]:
-        """The outputs that there are."""
-        return {name: array for name, array in self.outputs.items() if array is not None}
-
-    @cached_property
-    def expected(self) -> Expecting:
-        """What they must be, by a class and interpretations."""
-        return operator_for(self.node).expecting(self.node, self.inputs, self.present)
+    expected: ExpectationsBy
 
 
-def _named(node: Node, lists: Sequence[Sequence[NDArray[Any] | None]]) -> Iterator[dict[str, Any]]:
-    for outputs in lists:
-        # A list of another length is caught as malformed; until then it keeps what can be named.
-        names = [*node.outputs, *(f"output {k}" for k in range(len(node.outputs), len(outputs)))]
-        yield dict(zip(names, outputs, strict=False))
-
-
-def _malformed(
-    node: Node, inputs: Mapping[str, NDArray[Any]], outputs: Mapping[str, Any], touched: frozenset[str]
-) -> Judgement | None:
-    """What is wrong with the count, the types or the shapes of outputs, if anything."""
-    c = resolve(node, inputs)
-    if len(outputs) != len(node.outputs):
-        count = f"{len(outputs)} outputs came back, {len(node.outputs)} were asked for"
-        return Judgement(Verdict.MALFORMED, "count", message=count)
-    for name, array in outputs.items():
-        where = {"output": name, "index": None, "step": None}
-        if array is None:
-            if name == "Y" and "sequence_output" in touched:
-                continue
-            return Judgement(Verdict.MALFORMED, "form", where, f"{name} is missing or no array of numbers")
-        if array.shape != c.shape_of(name):
-            wrong = f"{name} has shape {array.shape}, must be {c.shape_of(name)}"
-            return Judgement(Verdict.MALFORMED, "shape", where, wrong)
-        if array.dtype != c.format.dtype:
-            return Judgement(Verdict.MALFORMED, "type", where, f"{name} is {array.dtype.name}, must be {c.format.name}")
-    return None
-
-
-def _twin_outputs(twin_trial: Trial | None, twin: Outcome | None, feeds: int) -> list[list[dict[str, Any]]]:
-    """For each feed the outputs of the twin, which has Y, as far as it ran and they are well formed."""
-    if twin_trial is None or twin is None or twin.status != "ran" or twin.malformed:
-        return [[] for _ in range(feeds)]
-    outputs = []
-    for feed, lists in zip(twin_trial.feeds, twin.outputs, strict=True):
-        named = list(_named(twin_trial.node, lists))
-        outputs.append([o for o in named if _malformed(twin_trial.node, feed.inputs, o, frozenset()) is None])
-    return outputs
-
-
-def _joined(outputs: Outputs, twins: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The twin's outputs in place of a run's own, where those that both have are equal bit for bit: then the twin
-    stands for both, and every step can be judged. Otherwise the run is judged alone, by the radius of a free run."""
-    for all_outputs in twins:
-        if all(array.tobytes() == all_outputs[name].tobytes() for name, array in outputs.items()):
-            return all_outputs
-    return None
+def _sessions(runs: Sequence[Session]) -> list[_Session]:
+    """Runs with what must come out; of one node on the same inputs that is worked out together."""
+    alike: dict[tuple[int, int], list[int]] = {}
+    for number, run in enumerate(runs):
+        alike.setdefault((id(run.node), id(run.inputs)), []).append(number)
+    sessions: dict[int, _Session] = {}
+    for numbers in alike.values():
+        node, inputs = runs[numbers[0]].node, runs[numbers[0]].inputs
+        each = operator_for(node).expecting_each(node, inputs, [runs[number].present for number in numbers])
+        for number, expected in zip(numbers, each, strict=True):
+            sessions[number] = _Session(node, inputs, runs[number].outputs, expected)
+    return [sessions[number] for number in range(len(runs))]
 
 
 def _by_values(sessions: list[_Session], touched: frozenset[str], classes: Classes) -> Judgement:

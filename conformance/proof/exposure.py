@@ -9,8 +9,9 @@ direction only leaves the other half right.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from ...cases import Feed, Spec, Trial, build_case
 from ...cases.specs.family import context_space
 from ...reference import Interpretations, Node, Operator, operator_of
 from ...reference.faults.part import Part
-from ...reference.recurrent.expectation import ratios
+from ...reference.recurrent.expectation import ExpectationsBy, ratios
 from .proof import spread
 
 __all__ = ["Run", "Shown", "answer_of", "measure", "parts_shown", "runs_shown"]
@@ -79,16 +80,20 @@ def _parts_shown(op: str, trial: Trial) -> dict[str, Shown]:
         right = {n: a.astype(feed.inputs["X"].dtype) for n, a in operator.evaluate(node, feed.inputs).items()}
         arithmetics = operator.classes(ACCURACY, operator.resolve(node, feed.inputs).format.name).right
         ways = [(each, name) for each in Interpretations().alternatives(trial.touched) for name in arithmetics]
-        of_right = [_failing(operator, node, feed, right, way) for way in ways] if len(ways) > 1 else None
-        shown = {}
+        answers: dict[str, Arrays] = {"": right} if len(ways) > 1 else {}
         for part in operator.parts():
             got = answer_of(part, trial)
-            if all(got[name].tobytes() == right[name].tobytes() for name in right):
-                continue
-            of_part = _shown(operator, node, feed, got, ways, of_right)
-            if of_part.whole or any(of_part.halves):
-                shown[part.id] = of_part
-    return shown
+            if not all(got[name].tobytes() == right[name].tobytes() for name in right):
+                answers[part.id] = got
+        expected = operator.expecting_each(node, feed.inputs, list(answers.values()))
+        failing = {
+            id: partial(_failing, operator, node, feed, got, expects)
+            for (id, got), expects in zip(answers.items(), expected, strict=True)
+        }
+        failing_of_right = failing.pop("", None)
+        of_right = None if failing_of_right is None else [*map(failing_of_right, ways)]
+        shown = {id: _shown(failing_by, ways, of_right) for id, failing_by in failing.items()}
+    return {id: of_part for id, of_part in shown.items() if of_part.whole or any(of_part.halves)}
 
 
 def answer_of(part: Part, trial: Trial) -> Arrays:
@@ -103,16 +108,11 @@ def answer_of(part: Part, trial: Trial) -> Arrays:
 
 
 def _shown(
-    operator: Operator,
-    node: Node,
-    feed: Feed,
-    got: Arrays,
-    ways: Sequence[Way],
-    of_right: list[NDArray[np.bool_]] | None,
+    failing_by: Callable[[Way], NDArray[np.bool_]], ways: Sequence[Way], of_right: list[NDArray[np.bool_]] | None
 ) -> Shown:
     whole, halves = True, None
     for number, way in enumerate(ways):
-        failing = _failing(operator, node, feed, got, way)
+        failing = failing_by(way)
         own = failing.copy()
         if of_right is not None:
             # A half that is right is excused by an interpretation only where it is right by that interpretation too.
@@ -125,12 +125,14 @@ def _shown(
     return Shown(whole, tuple(map(bool, halves)))
 
 
-def _failing(operator: Operator, node: Node, feed: Feed, got: Arrays, way: Way) -> NDArray[np.bool_]:
+def _failing(
+    operator: Operator, node: Node, feed: Feed, got: Arrays, expects: ExpectationsBy, way: Way
+) -> NDArray[np.bool_]:
     """For each direction whether some judged number of it is wrong in this way, (D,)."""
     interpretations, accuracy = way
     resolved = operator.resolve(node, feed.inputs, interpretations)
     failing = np.zeros(len(resolved.directions), bool)
-    for expectation in operator.expect(node, feed.inputs, got, accuracy, interpretations):
+    for expectation in expects(accuracy, interpretations):
         if expectation.conventional:
             continue
         wrong = ratios(expectation, got[expectation.output]) > BEYOND

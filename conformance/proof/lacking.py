@@ -124,8 +124,9 @@ def _pairs(held: Mask, ran: Mask, left: Mask, enough: int) -> Iterable[tuple[int
     most of them first; what is explained is taken out of them."""
     if not left.any():
         return
-    there = held[ran].astype(np.float32)
-    apart = there.T @ there == 0
+    # Bits of rows, since a product of so small matrices costs more for the threads that libraries divide it among.
+    there = np.packbits(held[ran], axis=0).T
+    apart = ~(there[:, np.newaxis] & there).any(axis=2)
     while left.any():
         own = held[left].astype(np.float32)
         counts = np.where(apart, np.triu(own.T @ own), 0)

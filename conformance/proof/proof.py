@@ -20,7 +20,7 @@ from typing import TypeVar
 from ...cases import Case, Spec, Trial, build_case, clauses_exercised, features_of
 from ...reference import FAULTS, LOSES_NAN, Clause, Fault, Node, clauses_of, faults_of, operator_for, operator_names
 from ..judging.judgement import FAILING, Judgement
-from ..judging.verdict import judge
+from ..judging.verdict import judge_each
 from ..probes.probe import SpecProbe
 from ..results.result import result_of
 from ..results.signed_errors import BIAS_ERRORS, BIAS_UNITS, biases
@@ -195,26 +195,36 @@ def _try(
         case = build_case(spec)
         trials = case.trials
         right = [staged_outcome(trial, _right) for trial in trials]
+        tried = []
         for fault in faults_of(spec.op, spec.version):
             if fault.id not in faults or not _can_show(fault, spec, case.trial):
                 continue
             outcomes = [staged_outcome(trial, fault) for trial in trials]
             # What returns the same as a right implementation is not caught, and most faults do in most cases.
-            if all(map(_same, outcomes, right)):
-                continue
-            judgement = _judged(case, outcomes)
+            if not all(map(_same, outcomes, right)):
+                tried.append((fault, outcomes))
+        judgements = judge_each(trials, [outcomes for _, outcomes in tried], wider=False)
+        for (fault, _), judgement in zip(tried, judgements, strict=True):
             if fault.drifts:
                 drifts.append(Drift(fault.id, spec, judgement))
             elif judgement.verdict in FAILING or "unconventional" in judgement.flags:
                 strength = _strength(judgement, fault)
                 catches.append(Catch(fault.id, spec.id, spec.op, spec.version, spec.type, strength))
-        conforming = operator_for(case.trial.node).conforming
-        for style in conforming if styles is None else styles:
-            one = conforming[style]
-            judgement = _judged(case, [staged_outcome(trial, one.run) for trial in trials], one.accuracy)
-            if judgement.verdict in FAILING or LOSES_NAN in judgement.flags:
-                accusations.append(Accusation(style, spec.id, f"{judgement.verdict.value}: {judgement.message}"))
+        accusations += _accused(case, spec.id, styles)
     return catches, accusations, drifts
+
+
+def _accused(case: Case, id: str, styles: Sequence[str] | None) -> Iterator[Accusation]:
+    """Conforming variants that fail a case."""
+    conforming = operator_for(case.trial.node).conforming
+    by_class: dict[str, list[str]] = defaultdict(list)
+    for style in conforming if styles is None else styles:
+        by_class[conforming[style].accuracy].append(style)
+    for accuracy, alike in by_class.items():
+        returned = [[staged_outcome(trial, conforming[style].run) for trial in case.trials] for style in alike]
+        for style, judgement in zip(alike, judge_each(case.trials, returned, accuracy, wider=False), strict=True):
+            if judgement.verdict in FAILING or LOSES_NAN in judgement.flags:
+                yield Accusation(style, id, f"{judgement.verdict.value}: {judgement.message}")
 
 
 def _right(node: Node, inputs: Arrays) -> Arrays:
@@ -231,10 +241,6 @@ def _can_show(fault: Fault, spec: Spec, trial: Trial) -> bool:
     if fault.needs and fault.needs not in features_of(spec):
         return False
     return operator_for(trial.node).worthwhile(fault, trial.node, trial.feeds[-1].inputs)
-
-
-def _judged(case: Case, outcomes: Sequence[Outcome], accuracy: str = "standard") -> Judgement:
-    return judge(case.trials, outcomes, accuracy, wider=False)
 
 
 def _same(outcome: Outcome, other: Outcome) -> bool:

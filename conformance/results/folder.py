@@ -74,7 +74,7 @@ class Held:
     def take(self, line: Line, place: str = "") -> None:
         """Add what a line says; `place` names it where it contradicts another."""
         if isinstance(line, Observed):
-            self._observe(line.result, place)
+            self.observe(line.result, place)
         elif isinstance(line, Amended):
             key = line.target, line.case
             if key in self.results:
@@ -94,7 +94,8 @@ class Held:
         elif isinstance(line, Ended):
             self.all_seconds += line.seconds
 
-    def _observe(self, result: Result, place: str) -> None:
+    def observe(self, result: Result, place: str) -> None:
+        """Add a result; as `take` otherwise."""
         key = result.target, result.case
         before = self.results.get(key)
         if before is None or before.verdict in UNTRIED:
@@ -110,8 +111,9 @@ class Held:
 
     def _shared(self, result: Result) -> Result:
         """The result with the names of others that have the same: nearly all of its memory, and few differ in them."""
-        for name, names in (("clauses", result.clauses), ("features", result.features)):
-            force_setattr(result, name, self._names.setdefault(names, names))
+        share = self._names.setdefault
+        force_setattr(result, "clauses", share(result.clauses, result.clauses))
+        force_setattr(result, "features", share(result.features, result.features))
         return result
 
     def damage(self, place: str, why: str) -> None:
@@ -221,16 +223,18 @@ def recorded_in(folder: Path) -> Iterator[Recorded]:
 def held_in(path: Path) -> Held:
     """What a journal, or a results.jsonl, holds. Raises OSError, and NoRun where it is of another version's form."""
     held = Held()
-    kind: Any = Result if path.name == RESULTS else Line
+    name = path.name
+    kind: Any = Result if name == RESULTS else Line
     for number, line in enumerate(_lines(path, held, last=kind is Result), 1):
-        place = f"{path.name}:{number}"
+        place = f"{name}:{number}"
         if line is None:
             held.damage(place, f"longer than {LONGEST_LINE >> 20} MiB")
             continue
         try:
-            first = kind is not Result and not held.begun
-            read = _first(line, path.parent) if first else decode(line, kind)
-            held.take(Observed(result=read) if isinstance(read, Result) else read, place)
+            if kind is Result:
+                held.observe(decode(line, Result), place)
+            else:
+                held.take(decode(line, kind) if held.begun else _first(line, path.parent), place)
         except MalformedJson as error:
             held.damage(place, str(error))
     return held
@@ -250,7 +254,7 @@ def _lines(path: Path, held: Held, last: bool) -> Iterator[bytes | None]:
     last
         Whether a last line without an end counts: an editor may have left it out, where a kill cannot have cut it off.
     """
-    with path.open("rb") as file:
+    with path.open("rb", buffering=1 << 18) as file:
         while True:
             line = file.readline(LONGEST_LINE)
             if not line:

@@ -15,7 +15,10 @@ from .accuracy import ORACLE_UNIT, Budget
 from .activations import Activation
 from .bounded import Array, Bounded, Mask, Sum, either
 
-__all__ = ["Bounding", "Weights"]
+__all__ = ["LEAST_SINGLE", "Bounding", "Weights"]
+
+# Multiplications of a product from which on float32 is worth its conversions.
+LEAST_SINGLE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,7 @@ class Bounding:
         """|x| @ |W|, from above, into `total`. Large ones in float32, which is as good for a bound: n terms are off by
         gamma_n there, n*2^-23 at most for n up to 2^22; operands whose largest is beyond 2^-50 ... 2^50 stay in
         float64."""
-        worth_it = size.size * weights.transposed.shape[1] >= 1 << 20 and weights.single
+        worth_it = size.size * weights.transposed.shape[1] >= LEAST_SINGLE and weights.single
         if not worth_it or not 2.0**-50 < size.max() < 2.0**50:
             _times(size, weights.absolute, total)
             return

@@ -23,7 +23,7 @@ from ..faults.fault import Fault
 from ..faults.hypothesis import Run
 from ..faults.part import Part
 from ..numbers.formats import Format
-from ..recurrent.expectation import Expectation
+from ..recurrent.expectation import Expectation, ExpectationsBy
 from ..recurrent.gates import Steps
 from ..recurrent.node import Node
 from ..recurrent.special import Departure
@@ -42,8 +42,6 @@ __all__ = [
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
-Expecting = Callable[[str, Interpretations | None], list[Expectation]]
-"""From an accuracy class and interpretations to what the outputs of one run must be."""
 Outputs = dict[str, Array]
 
 
@@ -179,9 +177,13 @@ class Operator(ABC):
         Raises IllegalNode; ValueError for a class that there is not.
         """
 
-    def expecting(self, node: Node, inputs: Arrays, observed: Arrays) -> Expecting:
-        """:meth:`expect` of one run, to be asked with several classes and interpretations."""
-        return partial(self.expect, node, inputs, observed)
+    def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[ExpectationsBy]:
+        """:meth:`expect` of several runs on the same inputs, each to be asked with classes and interpretations.
+
+        several
+            Each run's outputs by name. An operator may work out together what they must be.
+        """
+        return [partial(self.expect, node, inputs, observed) for observed in several]
 
     @abstractmethod
     def answer(

@@ -21,10 +21,11 @@ from ..kernels.kernel import STYLES, Style, run_kernel
 from ..numbers.accuracy import WIDER_PRESETS
 from ..recurrent.cell import CELLS, Cell
 from ..recurrent.evaluation import computation_of, evaluate, evaluate_in_order
-from ..recurrent.expectation import Expectation, Expecting, expect
+from ..recurrent.expectation import Expectation, ExpectationsBy, expect
 from ..recurrent.gates import Steps, steps_of
 from ..recurrent.node import Configuration, Node, configure, interpretations_touched
 from ..recurrent.special import Departure, departures
+from ..recurrent.stacking import expecting_each
 from .operator import Classes, Conforming, Operator
 
 __all__ = ["RecurrentOperator", "cell_known"]
@@ -82,9 +83,9 @@ class RecurrentOperator(Operator):
         assert not faults
         return expect(node, inputs, observed, accuracy, interpretations)
 
-    def expecting(self, node: Node, inputs: Arrays, observed: Arrays) -> Expecting:
-        """See :class:`..recurrent.expectation.Expecting`."""
-        return Expecting(node, inputs, observed)
+    def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[ExpectationsBy]:
+        """See :func:`..recurrent.stacking.expecting_each`."""
+        return expecting_each(node, inputs, several)
 
     def departures(
         self, node: Node, inputs: Arrays, observed: Arrays, accuracy: str, interpretations: Interpretations

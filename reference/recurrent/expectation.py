@@ -11,7 +11,7 @@ signal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +28,17 @@ from .evaluation import computation_of
 from .node import Configuration, Node, configure
 from .recurrence import Computation, Inputs, collect, trace
 
-__all__ = ["Agreement", "Expectation", "Expecting", "Measure", "compare", "expect", "ratios", "valid_elements"]
+__all__ = [
+    "Agreement",
+    "Expectation",
+    "ExpectationsBy",
+    "Expecting",
+    "Measure",
+    "compare",
+    "expect",
+    "ratios",
+    "valid_elements",
+]
 
 # A radius above this share of the signal has nothing to say for a target that lies within, step by step or free: a
 # kernel whose every output is 1 % too large would.
@@ -75,6 +85,10 @@ class Expectation:
     def repeats_y(self) -> bool:
         """Whether it says that an output is a part of Y, whose errors have been counted already."""
         return self.clause.endswith(".outputs.last-hidden")
+
+
+ExpectationsBy = Callable[[str, Interpretations | None], list[Expectation]]
+"""From an accuracy class and interpretations to what the outputs of one run must be."""
 
 
 @dataclass(frozen=True)
@@ -138,8 +152,11 @@ class Expecting:
     """What the outputs of a node must be in one run, by several classes and interpretations: what does not depend on
     these is worked out once."""
 
-    def __init__(self, node: Node, inputs: Mapping[str, NDArray[Any]], observed: Mapping[str, NDArray[Any]]) -> None:
-        self._node, self._inputs, self._observed = node, inputs, observed
+    def __init__(
+        self, node: Node, inputs: Mapping[str, NDArray[Any]], observed: Mapping[str, NDArray[Any]], runs: int = 1
+    ) -> None:
+        """`runs`: how many stand side by side in the batch (:mod:`.stacking`)."""
+        self._node, self._inputs, self._observed, self._runs = node, inputs, observed, runs
         self._tensors: Mapping[str, NDArray[Any]] | None = None
         self._shared: dict[str, dict[tuple[int, bool], Inputs]] = {}
 
@@ -150,7 +167,7 @@ class Expecting:
             self._tensors = computation_of(self._node, self._inputs).inputs
         shared = self._shared.setdefault(accuracy, {})
         with np.errstate(over="ignore", invalid="ignore"):
-            return _expect(Computation(configuration, self._tensors), self._observed, accuracy, shared)
+            return _expect(Computation(configuration, self._tensors), self._observed, accuracy, shared, self._runs)
 
 
 def _expect(
@@ -158,6 +175,7 @@ def _expect(
     observed: Mapping[str, NDArray[Any]],
     accuracy: str,
     shared: dict[tuple[int, bool], Inputs],
+    runs: int,
 ) -> list[Expectation]:
     c = computation.configuration
     arithmetic = Bounding(budget(accuracy, c.format.name))
@@ -168,7 +186,8 @@ def _expect(
         if c.layout == 1:
             Y = Y.transpose(1, 2, 0, 3)
     numbers = collect(c, trace(computation, arithmetic, Y, shared), arithmetic)
-    if arithmetic.budget.exact_possible and provable(c.activations, c.T * c.N * (c.I + c.H) * len(c.cell.gates) * c.H):
+    terms = c.T * c.N // runs * (c.I + c.H) * len(c.cell.gates) * c.H
+    if arithmetic.budget.exact_possible and provable(c.activations, terms):
         numbers = _proved_exact(computation, numbers)
     prefix = c.cell.op_type.lower()
     expectations = []

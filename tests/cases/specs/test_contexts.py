@@ -2,7 +2,6 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from onnxspec.cases.specs.contexts import _Table
@@ -20,8 +19,8 @@ def test_what_holds_is_what_every_single_row_answers(op: str) -> None:
         for asked in (*space.contexts, *needs):
             if asked.group == group:
                 answers = table.holding(asked.holds)
-                assert len(answers) == len(rows)
-                assert [bool(answers[k]) for k in some] == [bool(asked.holds(rows[k])) for k in some], asked
+                assert answers.bit_length() <= len(rows)
+                assert [bool(answers >> k & 1) for k in some] == [bool(asked.holds(rows[k])) for k in some], asked
 
 
 def test_a_field_that_is_asked_for_only_where_another_has_some_value_counts() -> None:
@@ -32,8 +31,8 @@ def test_a_field_that_is_asked_for_only_where_another_has_some_value_counts() ->
         asked.append(row)
         return bool(row.a and (row.b or row.c))
 
-    np.testing.assert_array_equal(_Table(rows).holding(holds), [bool(r.a and (r.b or r.c)) for r in rows])
-    assert not _Table(()).holding(holds).size
+    assert _Table(rows).holding(holds) == sum(1 << k for k, r in enumerate(rows) if r.a and (r.b or r.c))
+    assert _Table(()).holding(holds) == 0
     many = [SimpleNamespace(a=k % 2, b=k % 3, c=0, d=k) for k in range(1000)]
     asked.clear()
     _Table(many).holding(holds)

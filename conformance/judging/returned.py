@@ -1,0 +1,130 @@
+"""What a target returned in a case: the runs whose numbers are to be judged, or the verdict where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ...cases import Trial
+from ...reference import Node, resolve
+from ..workers.process import Outcome
+from .judgement import Judgement, Verdict, judge_forbidden, not_run
+
+__all__ = ["Outputs", "Returned", "Session", "read"]
+
+Outputs = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Session:
+    """One run to be judged: a node, all its inputs, and what came out."""
+
+    node: Node
+    inputs: Mapping[str, NDArray[Any]]
+    outputs: Outputs
+
+    @property
+    def present(self) -> dict[str, NDArray[Any]]:
+        """The outputs that there are."""
+        return {name: array for name, array in self.outputs.items() if array is not None}
+
+
+@dataclass(frozen=True)
+class Returned:
+    """Runs that are well formed, and what is to be said of them beside the verdict."""
+
+    sessions: tuple[Session, ...]
+    flags: tuple[str, ...]
+
+
+def read(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> Returned | Judgement:
+    """What a target returned, or the verdict where there are no numbers to be judged."""
+    trial, outcome = trials[0], outcomes[0]
+    twin_trial, twin = (trials[1], outcomes[1]) if len(trials) > 1 and len(outcomes) > 1 else (None, None)
+    if trial.violation is not None:
+        broken = trial.violation
+        clause = broken.clause(trial.node.op_type)
+        return judge_forbidden(broken.summary, broken.due, clause, outcome, twin, open=broken.open)
+    if outcome.status != "ran":
+        return not_run(outcome)
+    if twin is not None and twin.status in ("crashed", "timed-out", "unavailable", "not-run"):
+        return replace(not_run(twin), reason="twin", message=f"with all outputs asked for: {twin.message}")
+    returned = [list(_named(trial.node, lists)) for lists in outcome.outputs]
+    if outcome.malformed:
+        return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)
+    for feed, lists in zip(trial.feeds, returned, strict=True):
+        for outputs in lists:
+            wrong_form = _malformed(trial.node, feed.inputs, outputs, trial.touched)
+            if wrong_form is not None:
+                return wrong_form
+    if outcome.changed:
+        names = ", ".join(outcome.changed)
+        return Judgement(Verdict.INPUT_MODIFIED, "inputs-changed", message=f"the run changed its inputs: {names}")
+
+    twins = _twin_outputs(twin_trial, twin, len(trial.feeds))
+    sessions: list[Session] = []
+    same = True
+    for feed, lists, all_outputs in zip(trial.feeds, returned, twins, strict=True):
+        for outputs in lists:
+            joined = _joined(outputs, all_outputs)
+            same = same and (joined is not None or not all_outputs)
+            if joined is not None and twin_trial is not None:
+                sessions.append(Session(twin_trial.node, feed.inputs, joined))
+            else:
+                sessions.append(Session(trial.node, feed.inputs, outputs))
+    flags = ["nondeterministic"] if any(len(lists) > 1 for lists in returned) else []
+    if not same:
+        flags.append("outputs-differ-from-twin")
+    return Returned(tuple(sessions), tuple(flags))
+
+
+def _named(node: Node, lists: Sequence[Sequence[NDArray[Any] | None]]) -> Iterator[dict[str, Any]]:
+    for outputs in lists:
+        # A list of another length is caught as malformed; until then it keeps what can be named.
+        names = [*node.outputs, *(f"output {k}" for k in range(len(node.outputs), len(outputs)))]
+        yield dict(zip(names, outputs, strict=False))
+
+
+def _malformed(
+    node: Node, inputs: Mapping[str, NDArray[Any]], outputs: Mapping[str, Any], touched: frozenset[str]
+) -> Judgement | None:
+    """What is wrong with the count, the types or the shapes of outputs, if anything."""
+    c = resolve(node, inputs)
+    if len(outputs) != len(node.outputs):
+        count = f"{len(outputs)} outputs came back, {len(node.outputs)} were asked for"
+        return Judgement(Verdict.MALFORMED, "count", message=count)
+    for name, array in outputs.items():
+        where = {"output": name, "index": None, "step": None}
+        if array is None:
+            if name == "Y" and "sequence_output" in touched:
+                continue
+            return Judgement(Verdict.MALFORMED, "form", where, f"{name} is missing or no array of numbers")
+        if array.shape != c.shape_of(name):
+            wrong = f"{name} has shape {array.shape}, must be {c.shape_of(name)}"
+            return Judgement(Verdict.MALFORMED, "shape", where, wrong)
+        if array.dtype != c.format.dtype:
+            return Judgement(Verdict.MALFORMED, "type", where, f"{name} is {array.dtype.name}, must be {c.format.name}")
+    return None
+
+
+def _twin_outputs(twin_trial: Trial | None, twin: Outcome | None, feeds: int) -> list[list[dict[str, Any]]]:
+    """For each feed the outputs of the twin, which has Y, as far as it ran and they are well formed."""
+    if twin_trial is None or twin is None or twin.status != "ran" or twin.malformed:
+        return [[] for _ in range(feeds)]
+    outputs = []
+    for feed, lists in zip(twin_trial.feeds, twin.outputs, strict=True):
+        named = list(_named(twin_trial.node, lists))
+        outputs.append([o for o in named if _malformed(twin_trial.node, feed.inputs, o, frozenset()) is None])
+    return outputs
+
+
+def _joined(outputs: Outputs, twins: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The twin's outputs in place of a run's own, where those that both have are equal bit for bit: then the twin
+    stands for both, and every step can be judged. Otherwise the run is judged alone, by the radius of a free run."""
+    for all_outputs in twins:
+        if all(array.tobytes() == all_outputs[name].tobytes() for name, array in outputs.items()):
+            return all_outputs
+    return None

@@ -1,0 +1,103 @@
+"""Many runs of one node on the same inputs, whose expectations are worked out in one walk.
+
+The rows of a batch know nothing of each other, so runs stand side by side in it. A walk through tiny tensors costs what
+its operations cost to call, which hardly depends on the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..documents.interpretations import Interpretations
+from ..numbers.bounding import LEAST_SINGLE
+from .expectation import Expectation, ExpectationsBy, Expecting
+from .node import Configuration, Node, configure
+
+__all__ = ["expecting_each"]
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def expecting_each(node: Node, inputs: Arrays, several: Sequence[Arrays]) -> list[ExpectationsBy]:
+    """For each run what its outputs must be, to be asked with an accuracy class and interpretations: see
+    :class:`.expectation.Expecting`.
+
+    several
+        Each run's outputs by name, of the right shapes. Where Y is not among them they say nothing of what is expected.
+
+    Raises IllegalNode.
+    """
+    free = _Kept(Expecting(node, inputs, {}))
+    each: list[ExpectationsBy] = [free] * len(several)
+    reported = [number for number, outputs in enumerate(several) if "Y" in outputs]
+    c = configure(node, inputs)
+    # As many as leave the arithmetic what it is for one.
+    products = c.T * c.N * max(c.I, c.H) * len(c.cell.gates) * c.H
+    most = max(1, (LEAST_SINGLE - 1) // max(1, products))
+    for start in range(0, len(reported), most):
+        numbers = reported[start : start + most]
+        if len(numbers) == 1:
+            each[numbers[0]] = Expecting(node, inputs, several[numbers[0]])
+            continue
+        stack = _Stack(c, node, inputs, [several[number]["Y"] for number in numbers])
+        for place, number in enumerate(numbers):
+            each[number] = partial(stack, place)
+    return each
+
+
+class _Kept:
+    """What does not depend on what a run returned, asked once."""
+
+    def __init__(self, expecting: Expecting) -> None:
+        self._expecting = expecting
+        self._answers: dict[tuple[str, Interpretations | None], list[Expectation]] = {}
+
+    def __call__(self, accuracy: str = "standard", interpretations: Interpretations | None = None) -> list[Expectation]:
+        key = accuracy, interpretations
+        if key not in self._answers:
+            self._answers[key] = self._expecting(accuracy, interpretations)
+        return self._answers[key]
+
+
+class _Stack:
+    """Runs side by side in one batch."""
+
+    def __init__(self, configuration: Configuration, node: Node, inputs: Arrays, reported: Sequence[NDArray[Any]]):
+        c, runs = configuration, len(reported)
+        self._configuration = c
+        rows = {
+            "X": 1 - c.layout,
+            "sequence_lens": 0,
+            **{f"initial_{name}": 1 - c.layout for name in ("h", *c.cell.inner)},
+        }
+        tiled = {
+            name: np.concatenate([array] * runs, rows[name]) if name in rows and array is not None else array
+            for name, array in inputs.items()
+        }
+        together = {"Y": np.concatenate(reported, self._rows("Y"))}
+        self._expecting = _Kept(Expecting(node, tiled, together, runs))
+
+    def _rows(self, output: str) -> int:
+        """The axis of an output along which rows stand."""
+        if self._configuration.layout == 1:
+            return 0
+        return 2 if output == "Y" else 1
+
+    def __call__(
+        self, place: int, accuracy: str = "standard", interpretations: Interpretations | None = None
+    ) -> list[Expectation]:
+        """What the run at a place must return."""
+        return list(self._of(place, self._expecting(accuracy, interpretations)))
+
+    def _of(self, place: int, expectations: Sequence[Expectation]) -> Iterator[Expectation]:
+        N = self._configuration.N
+        for expectation in expectations:
+            own = (slice(None),) * self._rows(expectation.output) + (slice(place * N, (place + 1) * N),)
+            about, weak = (None if mask is None else mask[own] for mask in (expectation.about, expectation.weak))
+            yield replace(expectation, number=expectation.number[own], about=about, weak=weak)
