@@ -26,6 +26,7 @@ FEW = {"--profile": "smoke", "--op": "RNN", "--since-version": "14", "--type": "
 # Whole profiles take minutes; what is left out of these only narrows further.
 SHORT = {"--minutes": "0.05", "--examples": "5"}  # what stands behind these in a document is for an evening
 NARROWED = {"run": FEW, "generate": FEW, "prove": {**FEW, "--fault": "rnn.state.added", "--processes": "1"}}
+ONE_FAULT = {"RNN": "rnn.state.added", "ExtendedLSTM": "extended.quantization.wraps"}
 FINE = {0, 1}  # 1 is an answer, not a failure of the command
 
 
@@ -68,9 +69,10 @@ def narrowed(words: list[str]) -> list[str]:
     options = {o: v for o, v in NARROWED.get(words[1], {}).items() if o not in given}
     if "--require" in given:
         options["--op"] = words[words.index("--require") + 1].partition("-")[0]
-    if "--op" in given:  # what is shown is of another operator
-        options.pop("--fault", None)
+    if "--op" in given:  # what is shown may be of another operator
         options.pop("--since-version", None)
+        if "--fault" in options:
+            options["--fault"] = ONE_FAULT[words[words.index("--op") + 1]]
     return [*words, *(word for pair in options.items() for word in pair)]
 
 

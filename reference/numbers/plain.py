@@ -45,6 +45,8 @@ class Plain(Joining):
 
     def product(self, x: Array, weights: Array) -> Array:
         """x (..., columns) times the transposed weight matrix: (..., rows)."""
+        if len(x) == 1:  # one step: NumPy takes it as it is
+            return x @ weights
         return (x.reshape(-1, x.shape[-1]) @ weights).reshape(*x.shape[:-1], weights.shape[1])
 
     def activate(self, activation: Activation, argument: Array, clip: float | None) -> Array:

@@ -72,7 +72,7 @@ def runs(work: Path) -> dict[tuple[str, str], Results]:
             "cases of all": ("--profile", "smoke"),
         }.items():
             out = work / f"{name}-{target}"
-            assert command("run", *what, "--target", target, "--out", out) == 0
+            assert command("run", *what, "--target", target, "--no-shrink", "--out", out) == 0
             results[name, target] = results_of(out)
     return results
 
