@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 from rich.console import Console
 
 from onnxspec.cases import CaseSpec, profile
@@ -44,8 +45,7 @@ def lines(
     target = TargetRun(parse_target("onnxruntime"))
     for spec, judgement, why, diagnosis in judged:
         result = result_of(SpecProbe(spec), "onnxruntime", judgement, 0.0, why, f"onnxspec explain {spec.id}")
-        object.__setattr__(result, "diagnosis", diagnosis)
-        target.results.append(result)
+        target.results.append(structs.replace(result, diagnosis=diagnosis))
     stream = stream or io.StringIO()
     probes = tuple(map(SpecProbe, SPECS))
     target.findings = findings_of(target.results, {probe.id: probe for probe in probes})

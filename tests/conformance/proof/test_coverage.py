@@ -34,6 +34,20 @@ def test_cases_count_as_in_a_tally(without: tuple[str, ...]) -> None:
     assert cover.shares == Shares.of(pool_tally("RNN", cases).score(faults_of("RNN", places)))
 
 
+def test_what_a_case_is_worth_is_what_it_adds() -> None:
+    cover, cases = Cover("RNN"), pool_of("RNN").cases[:400:9]
+    for case in cases:
+        before, other = cover.shares, cover.copy()
+        if len(case.held) == 1:  # what both directions show counts for each of them
+            worth = cover.worth(case)
+            cover.add(case)
+            gained = [
+                now[0] - then[0] for now, then in zip(vars(cover.shares).values(), vars(before).values(), strict=True)
+            ]
+            assert worth == 10 * gained[0] + 4 * gained[1] + gained[2]
+        assert other.shares == before
+
+
 def test_what_there_is_not_takes_faults_away_and_brings_none() -> None:
     whole, left = faults_of("RNN"), faults_of("RNN", frozenset({(RNN.position["clip"],)}))
     assert not (left.alone & ~whole.alone).any()
