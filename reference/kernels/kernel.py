@@ -136,6 +136,10 @@ STYLES: dict[str, Style] = {
 }
 
 
+# Terms of sums that are worked out at a time, before they are added one by one: as many as stay in a processor's cache.
+_TERMS = 1 << 15
+
+
 def rounded(x: Array, form: Format | str) -> Array:
     """float64 numbers rounded to nearest in a format, ``tf32`` included, and given back as float64."""
     if form == "tf32":
@@ -147,7 +151,12 @@ def rounded(x: Array, form: Format | str) -> Array:
             return np.where(np.isfinite(single), bits.view(np.float32), single).astype(np.float64)
     form = FORMATS[form] if isinstance(form, str) else form
     with np.errstate(over="ignore", invalid="ignore"):
-        return x.astype(form.dtype).astype(np.float64)
+        return _through(x, form)
+
+
+def _through(x: Array, form: Format) -> Array:
+    """The same, where NumPy has been told already that numbers may overflow."""
+    return x.astype(form.dtype).astype(np.float64)
 
 
 def _cut(x: Array, form: Format) -> Array:
@@ -375,21 +384,25 @@ class Kernel(Joining):
     def _in_turn(self, parts: list[Array]) -> Array:
         total, *others = parts
         for part in others:
-            total = rounded(total + part, self.accumulator)
+            total = _through(total + part, self.accumulator)
         return total
 
     def _paired(self, parts: list[Array]) -> Array:
         while len(parts) > 1:
-            parts = [rounded(sum(parts[j : j + 2], np.zeros(())), self.accumulator) for j in range(0, len(parts), 2)]
+            parts = [_through(sum(parts[j : j + 2], np.zeros(())), self.accumulator) for j in range(0, len(parts), 2)]
         (total,) = parts
         return total
 
     def _chain(self, x: Array, weights: Array, steps: range) -> Array:
-        total = np.zeros((*x.shape[:-1], weights.shape[1]))
-        fused = self.style.order in ("fused", "chained")
-        for k in steps:
-            term = x[..., k : k + 1] * weights[k]
-            total = rounded(total + (term if fused else rounded(term, self.accumulator)), self.accumulator)
+        total, form = np.zeros((*x.shape[:-1], weights.shape[1])), self.accumulator
+        many = max(1, _TERMS // max(1, total.size))
+        for start in range(0, len(steps), many):
+            some = steps[start : start + many]
+            terms = x[..., some, np.newaxis] * weights[some]
+            if self.style.order not in ("fused", "chained"):
+                terms = _through(terms, form)
+            for k in range(len(some)):
+                total = _through(total + terms[..., k, :], form)
         return total
 
 

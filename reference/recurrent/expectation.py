@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..documents.clauses import clause_named
 from ..documents.interpretations import Interpretations
-from ..numbers.accuracy import budget
+from ..numbers.accuracy import Budget, budget
 from ..numbers.bounded import RADIUS_SLACK, Bounded
 from ..numbers.bounding import Bounding
 from ..numbers.dyadic import Proving, provable
@@ -159,14 +159,16 @@ class Expecting:
         """`runs`: how many stand side by side in the batch (:mod:`.stacking`)."""
         self._node, self._inputs, self._observed, self._runs = node, inputs, observed, runs
         self._tensors: Mapping[str, NDArray[Any]] | None = None
-        self._shared: dict[str, dict[tuple[int, bool], Inputs]] = {}
+        self._shared: dict[Budget, dict[tuple[int, bool], Inputs]] = {}
 
     def __call__(self, accuracy: str = "standard", interpretations: Interpretations | None = None) -> list[Expectation]:
         """See :func:`expect`."""
         configuration = configure(self._node, self._inputs, interpretations)
         if self._tensors is None:
             self._tensors = computation_of(self._node, self._inputs).inputs
-        shared = self._shared.setdefault(accuracy, {})
+        # Classes that differ in what activations may cost, as strict and standard do, have their sums in common.
+        sums = replace(budget(accuracy, configuration.format.name), name="", a=0.0, b=0.0)
+        shared = self._shared.setdefault(sums, {})
         with np.errstate(over="ignore", invalid="ignore"):
             return _expect(Computation(configuration, self._tensors), self._observed, accuracy, shared, self._runs)
 
