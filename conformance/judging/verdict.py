@@ -18,7 +18,7 @@ from ...reference import Agreement, Expectation, Interpretations, compare, opera
 from ...reference.documents.interpretations import OPTIONS
 from ...reference.faults.hypothesis import Run
 from ...reference.operators.operator import Classes
-from ...reference.recurrent.expectation import ExpectationsBy
+from ...reference.recurrent.expectation import ExpectationsBy, meets
 from ..workers.process import Outcome
 from .divergence import Divergence, first_divergence
 from .judgement import Judgement, Verdict
@@ -77,7 +77,7 @@ def _judged(trial: Trial, sessions: list[_Session], flags: Sequence[str], accura
     judgement = _by_values(sessions, touched, classes)
     if trial.graded and (judgement.verdict is Verdict.PASS or judgement.reason == "wide"):
         interpretations = Interpretations(**dict(judgement.interpretations or {}))
-        judgement = replace(judgement, strict=_attempt(sessions, "strict", interpretations, touched).holds)
+        judgement = replace(judgement, strict=_hold(sessions, "strict", interpretations))
     if judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE) and "nondeterministic" in flags:
         alone = [_by_values([s], touched, Classes(classes.right)).verdict for s in sessions]
         if any(v not in (Verdict.WRONG, Verdict.INACCURATE) for v in alone):
@@ -258,9 +258,21 @@ def _answered(
     for name in sorted(touched):
         option = getattr(interpretations, name)
         others = [replace(interpretations, **{name: other}) for other in OPTIONS[name] if other != option]
-        if not any(_attempt(sessions, accuracy, other, touched).holds for other in others):
+        if not any(_hold(sessions, accuracy, other) for other in others):
             answered[name] = option
     return answered
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _hold(sessions: list[_Session], accuracy: str, interpretations: Interpretations) -> bool:
+    """Whether all runs are what they must be; what the first one tells need not be asked of the others."""
+    return all(
+        meets(expectation, present[expectation.output])
+        for session in sessions
+        for present in (session.present,)
+        for expectation in session.expected(accuracy, interpretations)
+        if expectation.output in present and not expectation.conventional
+    )
 
 
 def _inaccurate(attempt: _Attempt, name: str, best: _Attempt) -> Judgement:

@@ -36,6 +36,7 @@ __all__ = [
     "Measure",
     "compare",
     "expect",
+    "meets",
     "ratios",
     "valid_elements",
 ]
@@ -318,6 +319,11 @@ def ratios(expectation: Expectation, output: NDArray[Any]) -> NDArray[np.float64
     """|error| / radius of every element of an output, as :func:`compare` has it; NaN where nothing is judged."""
     weighed = _weighed(expectation, output.astype(np.float64))
     return np.where(weighed.judged, weighed.ratio, np.nan)
+
+
+def meets(expectation: Expectation, output: NDArray[Any]) -> bool:
+    """Whether no judged element of an output lies outside its radius: :func:`compare`, as far as that needs."""
+    return bool(_weighed(expectation, output.astype(np.float64)).ratio.max(initial=0.0) <= 1)
 
 
 def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
