@@ -160,6 +160,25 @@ def judging_tiny() -> float:
     return 1000 * each_in_turn(200, judge)[0]
 
 
+@figure("judging a passing tiny case among a hundred that return other numbers, each", "ms", 0.1)
+def judging_stacked() -> float:
+    from onnxspec.cases import CaseSpec, build_case
+    from onnxspec.conformance.judging.verdict import judge_each
+    from onnxspec.conformance.proof.staged import staged_outcome
+    from onnxspec.reference import evaluate
+
+    trials = build_case(CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, outputs=("Y", "Y_h", "Y_c"))).trials
+
+    def nearly(share: float) -> Callable[[Any, Any], dict[str, Any]]:
+        return lambda node, inputs: {
+            name: (array * (1 + share)).astype(inputs["X"].dtype) for name, array in evaluate(node, inputs).items()
+        }
+
+    outcomes = [[staged_outcome(trial, nearly(1e-9 * number)) for trial in trials] for number in range(100)]
+    assert all(judgement.verdict.value == "pass" for judgement in judge_each(trials, outcomes))
+    return 10 * each_in_turn(20, lambda: judge_each(trials, outcomes))[0]
+
+
 @figure("judging LSTM T100 N8 H256 over onnxruntime's create and run", "x", 3.0)
 def judging_large() -> float:
     import onnxruntime

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -98,7 +99,7 @@ class Trial:
     violation: Violation | None = None
     alone: bool = False
 
-    @property
+    @cached_property
     def touched(self) -> frozenset[str]:
         """The interpretations on which some of its runs depend."""
         return frozenset().union(*(interpretations_touched(self.node, feed.inputs) for feed in self.feeds))

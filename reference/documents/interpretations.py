@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 
 __all__ = ["ASKED_ANEW", "GENEROUS", "OPTIONS", "Interpretations"]
 
@@ -62,10 +63,14 @@ class Interpretations:
 
     def alternatives(self, touched: Iterable[str]) -> Iterator[Interpretations]:
         """Every combination of the options of the named interpretations, this one first."""
-        names = sorted(set(touched))
-        choices = [sorted(OPTIONS[n], key=lambda o, n=n: o != getattr(self, n)) for n in names]  # type: ignore[misc]
-        for combination in itertools.product(*choices):
-            yield replace(self, **dict(zip(names, combination, strict=True)))
+        return iter(_alternatives(self, frozenset(touched)))
+
+
+@cache  # every case asks, and few questions are open together
+def _alternatives(usual: Interpretations, touched: frozenset[str]) -> tuple[Interpretations, ...]:
+    names = sorted(touched)
+    choices = [sorted(OPTIONS[n], key=lambda o, n=n: o != getattr(usual, n)) for n in names]  # type: ignore[misc]
+    return tuple(replace(usual, **dict(zip(names, options, strict=True))) for options in itertools.product(*choices))
 
 
 OPTIONS: dict[str, tuple[str, ...]] = {

@@ -7,7 +7,6 @@ its operations cost to call, which hardly depends on the number of rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -97,7 +96,7 @@ class _Stack:
 
     def _of(self, place: int, expectations: Sequence[Expectation]) -> Iterator[Expectation]:
         N = self._configuration.N
-        for expectation in expectations:
-            own = (slice(None),) * self._rows(expectation.output) + (slice(place * N, (place + 1) * N),)
-            about, weak = (None if mask is None else mask[own] for mask in (expectation.about, expectation.weak))
-            yield replace(expectation, number=expectation.number[own], about=about, weak=weak)
+        for each in expectations:
+            own = (slice(None),) * self._rows(each.output) + (slice(place * N, (place + 1) * N),)
+            about, weak = (None if mask is None else mask[own] for mask in (each.about, each.weak))
+            yield Expectation(each.output, each.number[own], each.clause, about, weak, each.measure)
