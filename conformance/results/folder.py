@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
-from msgspec.structs import force_setattr
+from msgspec import structs
 
 from ..border.strict_json import MalformedJson, decode, parse, typed
 from ..judging.judgement import UNTRIED
@@ -112,9 +112,8 @@ class Held:
     def _shared(self, result: Result) -> Result:
         """The result with the names of others that have the same: nearly all of its memory, and few differ in them."""
         share = self._names.setdefault
-        force_setattr(result, "clauses", share(result.clauses, result.clauses))
-        force_setattr(result, "features", share(result.features, result.features))
-        return result
+        clauses, features = (share(names, names) for names in (result.clauses, result.features))
+        return structs.replace(result, clauses=clauses, features=features)
 
     def damage(self, place: str, why: str) -> None:
         """Note that a line cannot be read."""
