@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from onnxspec.cases import Case, CaseSpec, build_case, profile
 from onnxspec.conformance.judging.judgement import FAILING, Judgement, Verdict
-from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.judging.verdict import judge, judge_each
 from onnxspec.conformance.proof.staged import judge_staged, staged_outcome
 from onnxspec.conformance.workers.process import Outcome
 from onnxspec.reference import FAULTS, Interpretations, Node, clause_named, evaluate, run_recurrent_fault
@@ -399,3 +399,26 @@ def test_a_twin_that_is_refused_leaves_the_case_to_itself() -> None:
     assert case.twin is not None
     judgement = judge(case.trials, [outcome(case), Outcome(case.twin.key, "refused", "load", message="no Y here")])
     assert (judgement.verdict, judgement.flags) == (Verdict.PASS, ())
+
+
+# Several targets at once
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [RAGGED, replace(RAGGED, layout=1, outputs=("", "Y_h")), replace(EMPTY, reruns="sizes", dimensions="symbolic")],
+    ids=["ragged", "companion", "two feeds"],
+)
+def test_what_is_judged_together_is_judged_as_it_is_alone(spec: CaseSpec) -> None:
+    case = build_case(spec)
+    ids = ("clip.ignored", "lengths.ignored", "outputs.no-direction-axis", "session.varies", "lstm.gates.ifco")
+    several = [[staged_outcome(trial, FAULTS[id]) for trial in case.trials] for id in ids]
+    several.append([staged_outcome(trial, conforming) for trial in case.trials])
+    several.append([outcome(case, status="crashed", message="SIGABRT"), *several[-1][1:]])
+    together = judge_each(case.trials, several)
+    assert len({judgement.verdict for judgement in together}) >= 4
+    for judgement, outcomes in zip(together, several, strict=True):
+        alone = judge(case.trials, outcomes)
+        assert judgement.worst == pytest.approx(alone.worst, rel=1e-9)
+        assert judgement.error_sums == pytest.approx(alone.error_sums, rel=1e-9)
+        assert replace(judgement, worst=0, error_sums=()) == replace(alone, worst=0, error_sums=())
