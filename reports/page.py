@@ -18,7 +18,6 @@ from markupsafe import Markup
 from . import fields
 from .answers import LACKS, SHOWN, told_of
 from .comparison import HEADINGS, Comparison, compare_subjects, tone
-from .compiled import compiled_templates
 from .disagreements import PAGE as DISAGREEMENTS
 from .disagreements import copy_scripts, disagreements_of
 from .evidence import short
@@ -186,7 +185,6 @@ def _by_fault(findings: Sequence[Finding]) -> dict[tuple[int, str], Finding]:
 def _template(name: str) -> Template:
     environment = Environment(
         loader=FunctionLoader(_asset),
-        bytecode_cache=compiled_templates(),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

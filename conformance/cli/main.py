@@ -11,7 +11,7 @@ import shlex
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -348,13 +348,15 @@ def _carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes
     folder = journal.folder
     finished: Run | None = None
     console = console_on(sys.stdout)
-    Thread(target=_report_writer).start()  # loaded while the target starts, which takes as long
+    Thread(target=_load_report).start()  # while the target starts, which takes as long
     try:
         with journal, _interrupted_by_signals():
             with RunDisplay(console, plan, silent=wanted.silent) as display:
                 finished = execute(plan, journal, display.observe)
             _warn_of(journal)
-            page = _report_writer()([folder], folder / "report", warn=lambda line: warn(f"warning: {line}"))
+            from ...reports import write_report
+
+            page = write_report([folder], folder / "report", warn=lambda line: warn(f"warning: {line}"))
             write_files(finished, wanted)
     except (RunMismatch, ExpectedFailureError, DirectoryError) as error:
         fail(str(error))
@@ -390,12 +392,12 @@ def _carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes
     raise typer.Exit(finished.exit_code)
 
 
-def _report_writer() -> Callable[..., Path]:
-    """What writes the report, with its templates."""
-    from ...reports import prepare, write_report
+def _load_report() -> None:
+    """Load what writes the report, and its templates. What is amiss with them is said where they are needed."""
+    with contextlib.suppress(Exception):
+        from ...reports import prepare
 
-    prepare()
-    return write_report
+        prepare()
 
 
 def _warn_of(journal: Journal) -> None:

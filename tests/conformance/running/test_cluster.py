@@ -7,12 +7,13 @@ import pickle
 import re
 import socket
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance import run
@@ -94,7 +95,7 @@ def results(
             (ran,) = execute(plan, journal).targets
         # What Python prints when it is aborted names its thread by an address, another one every time.
         printed = [re.sub("0x[0-9a-f]+", "0x", result.printed) for result in ran.results]
-        rows = map(asdict, ran.results)
+        rows = map(structs.asdict, ran.results)
         return [{**row, "seconds": 0, "printed": text} for row, text in zip(rows, printed, strict=True)]
 
     return of
