@@ -30,7 +30,7 @@ from .staged import Arrays, staged_outcome
 __all__ = ["ENOUGH", "FEWEST", "Accusation", "Catch", "Proof", "Row", "prove", "spread"]
 
 Piece = TypeVar("Piece")
-Found = TypeVar("Found")
+Done = TypeVar("Done")
 
 ENOUGH = 4.0
 """Discrimination from which on a case is said to catch a fault well: eight radii, where two conforming numbers are two
@@ -153,7 +153,7 @@ def prove(
     yield _proof(specs, chosen, [*catches, *_biased(drifts)], accusations)
 
 
-def spread(work: Callable[[Piece], Found], pieces: Sequence[Piece], processes: int) -> Generator[Found, None, None]:
+def spread(work: Callable[[Piece], Done], pieces: Sequence[Piece], processes: int) -> Generator[Done, None, None]:
     """What becomes of each piece of work, in order, by so many processes. They end with whoever waits for them."""
     if processes == 1:
         yield from map(work, pieces)
@@ -281,12 +281,12 @@ def _biased(drifts: Iterable[Drift]) -> Iterator[Catch]:
                 yield Catch(id, d.spec.id, op, d.spec.version, kind, ENOUGH * strength)
 
 
-def _strength(found: Judgement, fault: Fault) -> float:
+def _strength(judgement: Judgement, fault: Fault) -> float:
     """The discrimination: half of the largest |error| / radius; infinity where it is no matter of size. Of a fault
     that is no larger than a radius, by how much it shows beyond what makes it a finding."""
-    if found.reason != "value" or found.verdict not in FAILING:
+    if judgement.reason != "value" or judgement.verdict not in FAILING:
         return float("inf")
-    return ENOUGH * found.worst / _FINE if fault.fine else found.worst / 2
+    return ENOUGH * judgement.worst / _FINE if fault.fine else judgement.worst / 2
 
 
 def _proof(specs: Sequence[Spec], chosen: Sequence[str], catches: list[Catch], accusations: list[Accusation]) -> Proof:
