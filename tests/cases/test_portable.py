@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
@@ -64,6 +64,7 @@ def test_every_case_survives_its_text() -> None:
         assert "\n" not in case_text(spec)
 
 
+@settings(deadline=None)  # another process may want the processor
 @given(operator_cases())
 def test_every_drawn_case_survives_its_text(spec: CaseSpec) -> None:
     again = case_from_text(case_text(spec))
@@ -122,6 +123,7 @@ VALUES = SMALL | st.lists(SMALL | st.lists(SMALL, max_size=2), max_size=3)
 SPECS: list[Spec] = [*of_profile("smoke"), *(spec for spec in of_profile("core") if spec.illegal)]
 
 
+@settings(deadline=None)  # another process may want the processor
 @given(st.data())
 def test_a_changed_text_is_a_case_or_is_refused(data: st.DataObject) -> None:
     """Whatever a line holds, it is answered with a case that can be built and described, or with CaseTextError."""

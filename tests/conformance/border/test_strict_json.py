@@ -94,12 +94,14 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)  # another process may want the processor
 @given(JSON)
 def test_what_is_written_is_read_again(value: Any) -> None:
     assert parse(encode(value)) == value
     assert parse(encode(value, indent=2).encode("ascii")) == value
 
 
+@settings(deadline=None)  # another process may want the processor
 @given(st.text() | st.binary())
 def test_any_text_is_read_as_json_reads_it_or_refused(text: str | bytes) -> None:
     try:
@@ -197,7 +199,7 @@ PIECES += [b"1e999", b"\\u0022", b"\\ud800"]
 
 
 @given(LINES, st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.sampled_from(PIECES)), max_size=3))
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 def test_a_line_is_read_as_a_close_look_reads_it(line: Line, changes: list[tuple[float, int, bytes]]) -> None:
     """However a line differs from what is written: the same record, or the same words."""
     text = encode(line).encode("ascii")
