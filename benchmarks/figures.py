@@ -153,28 +153,18 @@ class Adapter:
 
 @figure("judging a passing tiny case, alone", "ms", 0.6)
 def judging_tiny() -> float:
-    from onnxspec.cases import CaseSpec
-
-    judge = judging(CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, outputs=("Y", "Y_h", "Y_c")))
+    judge = judging(_tiny())
     judge()
     return 1000 * each_in_turn(200, judge)[0]
 
 
 @figure("judging a passing tiny case among a hundred that return other numbers, each", "ms", 0.1)
 def judging_stacked() -> float:
-    from onnxspec.cases import CaseSpec, build_case
+    from onnxspec.cases import build_case
     from onnxspec.conformance.judging.verdict import judge_each
-    from onnxspec.conformance.proof.staged import staged_outcome
-    from onnxspec.reference import evaluate
 
-    trials = build_case(CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, outputs=("Y", "Y_h", "Y_c"))).trials
-
-    def nearly(share: float) -> Callable[[Any, Any], dict[str, Any]]:
-        return lambda node, inputs: {
-            name: (array * (1 + share)).astype(inputs["X"].dtype) for name, array in evaluate(node, inputs).items()
-        }
-
-    outcomes = [[staged_outcome(trial, nearly(1e-9 * number)) for trial in trials] for number in range(100)]
+    trials = build_case(_tiny()).trials
+    outcomes = [_conforming(trials, off=1e-9 * number) for number in range(100)]
     assert all(judgement.verdict.value == "pass" for judgement in judge_each(trials, outcomes))
     return 10 * each_in_turn(20, lambda: judge_each(trials, outcomes))[0]
 
@@ -280,14 +270,21 @@ def _run_of(profile: str) -> float:
             return seconds / sum(1 for line in file if json.loads(line))
 
 
-def _conforming(trials: Any) -> list[Any]:
-    """What a conforming target answers."""
+def _tiny() -> Any:
+    """A tiny case."""
+    from onnxspec.cases import CaseSpec
+
+    return CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, outputs=("Y", "Y_h", "Y_c"))
+
+
+def _conforming(trials: Any, off: float = 0.0) -> list[Any]:
+    """What a conforming target answers, all of it too large by a share `off`."""
     from onnxspec.conformance.proof.staged import staged_outcome
     from onnxspec.reference import evaluate, format_of
 
     def implementation(node: Any, inputs: Any) -> dict[str, Any]:
         dtype = format_of(inputs["X"].dtype).dtype
-        return {name: array.astype(dtype) for name, array in evaluate(node, inputs).items()}
+        return {name: (array * (1 + off)).astype(dtype) for name, array in evaluate(node, inputs).items()}
 
     return [staged_outcome(trial, implementation) for trial in trials]
 

@@ -267,11 +267,10 @@ def _answered(
 def _hold(sessions: list[_Session], accuracy: str, interpretations: Interpretations) -> bool:
     """Whether all runs are what they must be; what the first one tells need not be asked of the others."""
     return all(
-        meets(expectation, present[expectation.output])
+        expectation.conventional or meets(expectation, output)
         for session in sessions
-        for present in (session.present,)
         for expectation in session.expected(accuracy, interpretations)
-        if expectation.output in present and not expectation.conventional
+        if (output := session.outputs.get(expectation.output)) is not None
     )
 
 

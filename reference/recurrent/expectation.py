@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -166,11 +167,16 @@ class Expecting:
         configuration = configure(self._node, self._inputs, interpretations)
         if self._tensors is None:
             self._tensors = computation_of(self._node, self._inputs).inputs
-        # Classes that differ in what activations may cost, as strict and standard do, have their sums in common.
-        sums = replace(budget(accuracy, configuration.format.name), name="", a=0.0, b=0.0)
-        shared = self._shared.setdefault(sums, {})
+        shared = self._shared.setdefault(_of_sums(accuracy, configuration.format.name), {})
         with np.errstate(over="ignore", invalid="ignore"):
             return _expect(Computation(configuration, self._tensors), self._observed, accuracy, shared, self._runs)
+
+
+@cache
+def _of_sums(accuracy: str, type_name: str) -> Budget:
+    """What a class says of sums: classes that differ in what activations may cost, as strict and standard do, have
+    their sums in common."""
+    return replace(budget(accuracy, type_name), name="", a=0.0, b=0.0)
 
 
 def _expect(
