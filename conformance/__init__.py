@@ -7,9 +7,13 @@ Nothing is loaded before it is asked for: pytest imports this package in every s
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False
+"""As of ``typing``, which is not loaded before the command heeds Ctrl-C."""
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from .checking.check import UnreadableModel as UnreadableModel
     from .checking.check import check as check
     from .checking.problem import Problem as Problem

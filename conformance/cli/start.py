@@ -5,10 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from types import FrameType
-from typing import NoReturn
 
 __all__ = ["main"]
+
+TYPE_CHECKING = False
+"""As of ``typing``, which takes as long to load as all that is loaded here."""
+
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import NoReturn
 
 
 _OBJECTS = 20_000
@@ -25,8 +30,8 @@ def main() -> None:
     gc.set_threshold(_OBJECTS)
     from .application import main as run
 
-    signal.signal(signal.SIGINT, before)
     try:
+        signal.signal(signal.SIGINT, before)
         run()
     except KeyboardInterrupt:
         _end(signal.SIGINT, None)
