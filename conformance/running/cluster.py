@@ -11,6 +11,7 @@ machine only TLS is spoken, with the certificates that Dask's own configuration 
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import ipaddress
 import logging
@@ -563,7 +564,10 @@ def _connected(distributed: Any, address: str) -> Any:
         return distributed.Client(address, security=security, timeout=_CONNECT_SECONDS)
     except (OSError, ValueError, TypeError, distributed.TimeoutError) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise ClusterError(f"no scheduler answers at {address}: {reason}") from None
+    # A client that could not begin ends its thread when it is collected, which wants a lock that the next client holds
+    # while its own thread begins; collected by that thread, it would wait for ever. Nothing refers to it any more here.
+    gc.collect()
+    raise ClusterError(f"no scheduler answers at {address}: {reason}")
 
 
 def _is_here(host: str) -> bool:
