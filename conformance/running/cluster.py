@@ -11,7 +11,6 @@ machine only TLS is spoken, with the certificates that Dask's own configuration 
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 import ipaddress
 import logging
@@ -559,15 +558,19 @@ def _reached(address: str) -> str:
 
 
 def _connected(distributed: Any, address: str) -> Any:
+    client: Any = None
     try:
         security = distributed.Security(require_encryption=True) if address.startswith("tls:") else None
-        return distributed.Client(address, security=security, timeout=_CONNECT_SECONDS)
+        client = distributed.Client.__new__(distributed.Client)
+        client.__init__(address, security=security, timeout=_CONNECT_SECONDS)
     except (OSError, ValueError, TypeError, distributed.TimeoutError) as error:
+        # One that could not begin and is left as it is ends its thread when it is collected, which wants a lock that
+        # the next client holds until its own thread has begun: collected by that thread, it waits for ever.
+        with contextlib.suppress(Exception):
+            client.close()
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    # A client that could not begin ends its thread when it is collected, which wants a lock that the next client holds
-    # while its own thread begins; collected by that thread, it would wait for ever. Nothing refers to it any more here.
-    gc.collect()
-    raise ClusterError(f"no scheduler answers at {address}: {reason}")
+        raise ClusterError(f"no scheduler answers at {address}: {reason}") from None
+    return client
 
 
 def _is_here(host: str) -> bool:
