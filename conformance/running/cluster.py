@@ -10,6 +10,7 @@ machine only TLS is spoken, with the certificates that Dask's own configuration 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib
 import ipaddress
@@ -23,6 +24,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby, islice
@@ -558,19 +560,27 @@ def _reached(address: str) -> str:
 
 
 def _connected(distributed: Any, address: str) -> Any:
-    client: Any = None
     try:
-        security = distributed.Security(require_encryption=True) if address.startswith("tls:") else None
-        client = distributed.Client.__new__(distributed.Client)
-        client.__init__(address, security=security, timeout=_CONNECT_SECONDS)
-    except (OSError, ValueError, TypeError, distributed.TimeoutError) as error:
-        # One that could not begin and is left as it is ends its thread when it is collected, which wants a lock that
-        # the next client holds until its own thread has begun: collected by that thread, it waits for ever.
-        with contextlib.suppress(Exception):
-            client.close()
+        security = distributed.Security(**{"require_encryption": True} if address.startswith("tls:") else {})
+        with ThreadPoolExecutor(1) as elsewhere:  # a notebook has a loop of its own in this thread
+            elsewhere.submit(asyncio.run, _greeted(address, security)).result()
+        return distributed.Client(address, security=security, timeout=_CONNECT_SECONDS)
+    except (asyncio.TimeoutError, distributed.TimeoutError):
+        reason = f"what listens there has said nothing for {_CONNECT_SECONDS:.0f} s"
+    except MemoryError:
+        reason = "what listens there is none"  # the first bytes of its words taken for a length
+    except (OSError, ValueError, TypeError) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise ClusterError(f"no scheduler answers at {address}: {reason}") from None
-    return client
+    raise ClusterError(f"no scheduler answers at {address}: {reason}")
+
+
+async def _greeted(address: str, security: Any) -> None:
+    """Wait for the greeting of a scheduler. A client would wait for ever where somebody else listens; and one that
+    could not begin ends its thread when it is collected, by which it can keep the next one from beginning."""
+    comm = importlib.import_module("distributed.comm")
+    connection = comm.connect(address, timeout=_CONNECT_SECONDS, **security.get_connection_args("client"))
+    greeted = await asyncio.wait_for(connection, _CONNECT_SECONDS)
+    await greeted.close()
 
 
 def _is_here(host: str) -> bool:

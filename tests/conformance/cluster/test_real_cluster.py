@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import distributed
@@ -22,7 +24,7 @@ from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.selection import Selection
 from onnxspec.conformance.results.journal import Journal
 from onnxspec.conformance.running import cluster as clusters
-from onnxspec.conformance.running.cluster import ClusterProcess, cluster_at
+from onnxspec.conformance.running.cluster import ClusterError, ClusterProcess, cluster_at
 from onnxspec.conformance.running.engine import execute
 from onnxspec.conformance.running.events import CaseJudged
 from onnxspec.conformance.running.run import Plan
@@ -182,3 +184,31 @@ def test_a_cluster_of_this_machine_s_processors() -> None:
     with cluster_at("local:1") as cluster, cluster.process(parse_target("onnx-reference")) as process:
         assert isinstance(process, ClusterProcess)
         assert process.start()["runtime"] == "onnx-reference"
+
+
+@pytest.mark.parametrize(
+    ("greeting", "reason"),
+    [
+        (b"", "what listens there has said nothing for 1 s"),
+        (b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", "what listens there is none"),
+    ],
+)
+def test_what_is_no_scheduler_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, greeting: bytes, reason: str) -> None:
+    """Where something else listens, one that waits to be asked, or one that answers in its own words."""
+    monkeypatch.setattr(clusters, "_CONNECT_SECONDS", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def greet() -> None:
+            with suppress(OSError):
+                for _ in range(2):  # it is looked for, and then spoken to
+                    connection, _ = other.accept()
+                    connection.sendall(greeting)
+                    kept.append(connection)
+
+        kept: list[socket.socket] = []
+        Thread(target=greet, daemon=True).start()
+        place = f"tcp://127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(ClusterError, match=f"no scheduler answers at {place}: {reason}"), cluster_at(place):
+            pass
+        for connection in kept:
+            connection.close()

@@ -93,6 +93,6 @@ def test_without_the_farm_s_certificates_nobody_gets_in(farm: tuple[str, Files],
     ):
         pass
     assert "\n" not in str(caught.value)
-    # One that is still open when it is collected can keep the next one from beginning.
+    # A client that is still open when it is collected can keep the next one from beginning.
     clients = [thing for thing in gc.get_objects() if type(thing) is distributed.Client]
     assert {client.status for client in clients} <= {"closed"}
