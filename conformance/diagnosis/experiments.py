@@ -148,7 +148,7 @@ def shrink(
         field has no name) is run all the same."""
         nonlocal tries
         results: dict[str, Tried] = {}
-        probes = [SpecProbe(change.spec, fresh=True) for change in changes]
+        probes = [SpecProbe(change.spec, fresh=True, answers=False) for change in changes]
         if budget.left > 0 or (changes and not changes[0].field):
             with contextlib.closing(tried(process, probes, accuracy)) as running:
                 for one in running:

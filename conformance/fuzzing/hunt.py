@@ -166,7 +166,8 @@ class Hunt:
         return drawn(self._random, self.versions, self.types)
 
     def _tried(self, specs: Sequence[Any]) -> Iterator[Tried]:
-        for one in tried(self.process, [SpecProbe(spec, fresh=True) for spec in specs], self.target.accuracy):
+        probes = [SpecProbe(spec, fresh=True, answers=False) for spec in specs]
+        for one in tried(self.process, probes, self.target.accuracy):
             if one.judgement.verdict is Verdict.UNAVAILABLE:
                 raise TargetUnavailable(one.judgement.message)
             yield one

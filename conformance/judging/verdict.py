@@ -30,7 +30,12 @@ __all__ = ["judge", "judge_each"]
 
 
 def judge(
-    trials: Sequence[Trial], outcomes: Sequence[Outcome], accuracy: str = "standard", *, wider: bool = True
+    trials: Sequence[Trial],
+    outcomes: Sequence[Outcome],
+    accuracy: str = "standard",
+    *,
+    wider: bool = True,
+    answers: bool = True,
 ) -> Judgement:
     """The verdict on a case.
 
@@ -40,15 +45,23 @@ def judge(
         Name of the accuracy class by which the target is judged.
     wider
         Whether wider classes are tried to tell ``inaccurate`` from ``wrong``; all is ``wrong`` without.
+    answers
+        Whether it is asked of what passes which interpretations it tells of, and whether it would by the strict class
+        too. Without, its interpretations are some by which it passes.
 
     Raises IllegalNode where the document does not allow the node with what it is fed, unless that is what the trial is
     about: then it must be refused, and the twin is the same without the violation.
     """
-    return judge_each(trials, [outcomes], accuracy, wider=wider)[0]
+    return judge_each(trials, [outcomes], accuracy, wider=wider, answers=answers)[0]
 
 
 def judge_each(
-    trials: Sequence[Trial], several: Sequence[Sequence[Outcome]], accuracy: str = "standard", *, wider: bool = True
+    trials: Sequence[Trial],
+    several: Sequence[Sequence[Outcome]],
+    accuracy: str = "standard",
+    *,
+    wider: bool = True,
+    answers: bool = True,
 ) -> list[Judgement]:
     """The verdicts on a case of several targets, or of one that has run it several times: see :func:`judge`. What the
     outputs must be is worked out for all together, which costs much less.
@@ -64,22 +77,24 @@ def judge_each(
     for returned in each:
         if isinstance(returned, Returned):
             own = [*islice(sessions, len(returned.sessions))]
-            judgements.append(_judged(trials[0], own, returned.flags, accuracy, wider))
+            judgements.append(_judged(trials[0], own, returned.flags, accuracy, wider, answers))
         else:
             judgements.append(returned)
     return judgements
 
 
-def _judged(trial: Trial, sessions: list[_Session], flags: Sequence[str], accuracy: str, wider: bool) -> Judgement:
+def _judged(
+    trial: Trial, sessions: list[_Session], flags: Sequence[str], accuracy: str, wider: bool, answers: bool
+) -> Judgement:
     """The verdict on numbers."""
     touched = trial.touched
     classes = _classes(trial, accuracy, wider)
-    judgement = _by_values(sessions, touched, classes)
-    if trial.graded and (judgement.verdict is Verdict.PASS or judgement.reason == "wide"):
+    judgement = _by_values(sessions, touched, classes, answers)
+    if answers and trial.graded and (judgement.verdict is Verdict.PASS or judgement.reason == "wide"):
         interpretations = Interpretations(**dict(judgement.interpretations or {}))
         judgement = replace(judgement, strict=_hold(sessions, "strict", interpretations))
     if judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE) and "nondeterministic" in flags:
-        alone = [_by_values([s], touched, Classes(classes.right)).verdict for s in sessions]
+        alone = [_by_values([s], touched, Classes(classes.right), answers=False).verdict for s in sessions]
         if any(v not in (Verdict.WRONG, Verdict.INACCURATE) for v in alone):
             message = f"repeated runs differ; one of them: {judgement.message}"
             judgement = replace(judgement, verdict=Verdict.UNSTABLE, message=message)
@@ -120,7 +135,7 @@ def _sessions(runs: Sequence[Session]) -> list[_Session]:
     return [sessions[number] for number in range(len(runs))]
 
 
-def _by_values(sessions: list[_Session], touched: frozenset[str], classes: Classes) -> Judgement:
+def _by_values(sessions: list[_Session], touched: frozenset[str], classes: Classes, answers: bool) -> Judgement:
     """The verdict by numbers: in the arithmetics that are right any interpretation will do, as long as it serves all
     runs of the case. After that, wider ones tell inaccurate from wrong."""
     best: _Attempt | None = None
@@ -128,8 +143,9 @@ def _by_values(sessions: list[_Session], touched: frozenset[str], classes: Class
         for interpretations in Interpretations().alternatives(touched):
             attempt = _attempt(sessions, name, interpretations, touched)
             if attempt.holds and name in classes.right:
-                answered = _answered(sessions, name, interpretations, touched)
-                return _accepted(replace(attempt, interpretations=answered), name, classes, best)
+                if answers:
+                    attempt = replace(attempt, interpretations=_answered(sessions, name, interpretations, touched))
+                return _accepted(attempt, name, classes, best)
             if attempt.holds and not (attempt.vague and classes.telling):
                 assert best is not None
                 if not _rounds(sessions, classes.right[0], name, interpretations):

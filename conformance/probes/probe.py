@@ -114,11 +114,11 @@ def job_of(trial: Trial) -> Job:
     return Job(trial.key, trial.model, tuple(feed.fed for feed in trial.feeds), trial.alone)
 
 
-def prepared_trials(trials: tuple[Trial, ...]) -> Prepared:
+def prepared_trials(trials: tuple[Trial, ...], answers: bool = True) -> Prepared:
     """A trial, and its twin if it has one, to be judged by its document."""
     broken = trials[0].violation
     forbidden = f"{broken.summary}; it must be refused, due at {broken.due}" if broken is not None else ""
-    return Prepared(tuple(map(job_of, trials)), partial(judge, trials), trials, forbidden)
+    return Prepared(tuple(map(job_of, trials)), partial(judge, trials, answers=answers), trials, forbidden)
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,13 @@ class SpecProbe:
 
     fresh
         Whether its id alone may not name it, since no profile has it: it is shown as a line of text then.
+    answers
+        Whether the verdict also says what the case tells of a target that passes it (:func:`..judging.verdict.judge`).
     """
 
     spec: Spec
     fresh: bool = field(default=False, compare=False)
+    answers: bool = field(default=True, compare=False)
 
     @property
     def id(self) -> str:
@@ -183,7 +186,7 @@ class SpecProbe:
     def prepare(self) -> Prepared:
         """Build the case's models and inputs."""
         case = build_case(self.spec)
-        return replace(prepared_trials(case.trials), script=partial(_script, case))
+        return replace(prepared_trials(case.trials, self.answers), script=partial(_script, case))
 
     def repeat(self, target: str) -> list[str]:
         """``onnxspec explain``."""

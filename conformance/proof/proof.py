@@ -203,7 +203,7 @@ def _try(
             # What returns the same as a right implementation is not caught, and most faults do in most cases.
             if not all(map(_same, outcomes, right)):
                 tried.append((fault, outcomes))
-        judgements = judge_each(trials, [outcomes for _, outcomes in tried], wider=False)
+        judgements = judge_each(trials, [outcomes for _, outcomes in tried], wider=False, answers=False)
         for (fault, _), judgement in zip(tried, judgements, strict=True):
             if fault.drifts:
                 drifts.append(Drift(fault.id, spec, judgement))
@@ -222,7 +222,8 @@ def _accused(case: Case, id: str, styles: Sequence[str] | None) -> Iterator[Accu
         by_class[conforming[style].accuracy].append(style)
     for accuracy, alike in by_class.items():
         returned = [[staged_outcome(trial, conforming[style].run) for trial in case.trials] for style in alike]
-        for style, judgement in zip(alike, judge_each(case.trials, returned, accuracy, wider=False), strict=True):
+        judgements = judge_each(case.trials, returned, accuracy, wider=False, answers=False)
+        for style, judgement in zip(alike, judgements, strict=True):
             if judgement.verdict in FAILING or LOSES_NAN in judgement.flags:
                 yield Accusation(style, id, f"{judgement.verdict.value}: {judgement.message}")
 
