@@ -6,10 +6,11 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any, TypedDict
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -151,8 +152,7 @@ class Leaf(TypedDict, total=False):
     error: float | None
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """With all that lines have in them, and keys that may be left out."""
 
     name: str
@@ -160,7 +160,7 @@ class Line:
     colour: Colour = Colour.RED
     ratio: float | None = None
     where: Leaf | None = None
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = {}  # of which each record gets its own
     sums: tuple[float, ...] = ()
 
 
