@@ -43,8 +43,17 @@ def _last_digit(x: Array) -> NDArray[np.int64]:
     """The exponent of the last binary digit of each number that is finite and not zero."""
     fraction, exponent = np.frexp(np.where(np.isfinite(x), x, 0.0))
     digits = np.abs(np.ldexp(fraction, 53)).astype(np.int64)
-    lowest = np.log2((digits & -digits).astype(np.float64), out=np.zeros(x.shape), where=digits != 0)
-    return np.where(digits == 0, _NOWHERE, exponent.astype(np.int64) - 53 + lowest.astype(np.int64))
+    _, lowest = np.frexp((digits & -digits).astype(np.float64))  # one place above the lowest digit
+    return np.where(digits == 0, _NOWHERE, exponent.astype(np.int64) + (lowest - 54))
+
+
+def _fits(magnitude: Array, digit: NDArray[np.int64], form: Format) -> Mask:
+    """Where a format has the digits for every partial sum of terms whose absolute values add up to `magnitude` and
+    whose last digit is at `digit`."""
+    last = np.maximum(digit, -2000).astype(np.float64)
+    fits = magnitude <= np.exp2(np.minimum(form.precision + last, 1000.0))
+    within: Mask = (magnitude <= form.largest) & (digit >= np.log2(form.least_subnormal))
+    return within & fits
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,8 @@ class Dyadic:
         Where every conforming implementation holds exactly this value.
     magnitude, digit
         Of a sum: the sum of its terms' absolute values, and the exponent of their last digit.
+    single
+        Whether these are numbers, exact as far as the format has the digits for them: they settle to themselves.
     """
 
     value: Array
@@ -62,26 +73,28 @@ class Dyadic:
     magnitude: Array
     digit: NDArray[np.int64]
     form: Format
+    single: bool = False
 
     @staticmethod
     def of(value: Array, exact: Mask, form: Format) -> Dyadic:
         """Single numbers: exact as far as said, and as far as the format has the digits for them."""
-        return Dyadic(value, exact & np.isfinite(value), np.abs(value), _last_digit(value), form).settled()
+        magnitude, digit = np.abs(value), _last_digit(value)
+        exact = exact & np.isfinite(value) & _fits(magnitude, digit, form)
+        return Dyadic(value, exact, magnitude, digit, form, True)
 
     def settled(self) -> Dyadic:
         """The sum as a number, exact where no partial sum needs more digits than there are."""
-        form = self.form
-        last = np.maximum(self.digit, -2000).astype(np.float64)
-        fits = self.magnitude <= np.exp2(np.minimum(form.precision + last, 1000.0))
-        within = (self.magnitude <= form.largest) & (self.digit >= np.log2(form.least_subnormal))
-        exact = self.exact & fits & within
-        return Dyadic(self.value, exact, np.abs(self.value), _last_digit(self.value), form)
+        if self.single:
+            return self
+        exact = self.exact & _fits(self.magnitude, self.digit, self.form)
+        return Dyadic(self.value, exact, np.abs(self.value), _last_digit(self.value), self.form, True)
 
     def __getitem__(self, index: Any) -> Dyadic:
         return self._each(lambda array: array[index])
 
     def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Dyadic:
-        return Dyadic(change(self.value), change(self.exact), change(self.magnitude), change(self.digit), self.form)
+        value, exact = change(self.value), change(self.exact)
+        return Dyadic(value, exact, change(self.magnitude), change(self.digit), self.form, self.single)
 
     def __len__(self) -> int:
         return len(self.value)
@@ -115,10 +128,11 @@ class Dyadic:
         )
 
     def __rsub__(self, number: float) -> Dyadic:
-        settled = self.settled()
         one = Dyadic.of(np.asarray(number), np.asarray(True), self.form)
-        minus = Dyadic(-settled.value, settled.exact, settled.magnitude, settled.digit, self.form)
-        return (one + minus).settled()
+        return (one + -self.settled()).settled()
+
+    def __neg__(self) -> Dyadic:
+        return Dyadic(-self.value, self.exact, self.magnitude, self.digit, self.form, self.single)
 
 
 class Proving:
@@ -169,6 +183,7 @@ class Proving:
             np.concatenate([n.magnitude for n in numbers], axis),
             np.concatenate([n.digit for n in numbers], axis),
             self.form,
+            all(n.single for n in numbers),
         )
 
     def stack(self, steps: Sequence[Dyadic]) -> Dyadic:
@@ -181,6 +196,7 @@ class Proving:
             np.where(mask, number.magnitude, otherwise.magnitude),
             np.where(mask, number.digit, otherwise.digit),
             self.form,
+            number.single and otherwise.single,
         )
 
     def interpolation(self, share: Dyadic, new: Dyadic, old: Dyadic) -> Dyadic:
@@ -188,15 +204,12 @@ class Proving:
         z, h, H = share.settled(), new.settled(), old.settled()
         rest = 1.0 - z
 
-        def minus(number: Dyadic) -> Dyadic:
-            return Dyadic(-number.value, number.exact, number.magnitude, number.digit, self.form)
-
         ways = (
             (rest * h).settled() + (z * H).settled(),
-            h + (z * (H + minus(h)).settled()).settled(),
-            H + (rest * (h + minus(H)).settled()).settled(),
-            (h + (z * minus(h)).settled()).settled() + (z * H).settled(),
-            (H + (rest * minus(H)).settled()).settled() + (rest * h).settled(),
+            h + (z * (H + -h).settled()).settled(),
+            H + (rest * (h + -H).settled()).settled(),
+            (h + (z * -h).settled()).settled() + (z * H).settled(),
+            (H + (rest * -H).settled()).settled() + (rest * h).settled(),
         )
         proofs = [way.settled() for way in ways]
         return Dyadic.of(proofs[0].value, np.logical_and.reduce([proof.exact for proof in proofs]), self.form)
