@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...reference import LOSES_NAN, Departure, Interpretations, Node, operator_for, resolve
+from ...reference.documents.interpretations import USUAL
 from ...reference.faults.hypothesis import Run
 from .divergence import apart, earliest
 from .judgement import FAILING, Judgement, Verdict
@@ -25,7 +26,7 @@ def with_special_values(judgement: Judgement, runs: Sequence[tuple[Node, Run]], 
     accuracy
         Name of the accuracy class that the target is judged by.
     """
-    interpretations = Interpretations(**dict(judgement.interpretations or {}))
+    interpretations = Interpretations(**judgement.interpretations) if judgement.interpretations else USUAL
     for node, run in runs:
         present = {name: array for name, array in run.outputs.items() if array is not None}
         departures = operator_for(node).departures(node, run.inputs, present, accuracy, interpretations)

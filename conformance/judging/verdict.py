@@ -15,7 +15,7 @@ import numpy as np
 
 from ...cases import Trial
 from ...reference import Agreement, Expectation, Interpretations, compare, operator_for, resolve
-from ...reference.documents.interpretations import OPTIONS
+from ...reference.documents.interpretations import OPTIONS, USUAL
 from ...reference.faults.hypothesis import Run
 from ...reference.operators.operator import Classes
 from ...reference.recurrent.expectation import ExpectationsBy, meets
@@ -101,7 +101,8 @@ def _judged(
     runs = [Run(s.inputs, s.outputs) for s in sessions]
     answered = judgement.interpretations if judgement.verdict is Verdict.PASS else None
     remarks = operator_for(trial.node).remarks(trial.node, runs, answered or {})
-    judgement = replace(judgement, flags=(*flags, *remarks, *judgement.flags))
+    if flags or remarks:
+        judgement = replace(judgement, flags=(*flags, *remarks, *judgement.flags))
     return with_special_values(
         judgement, [(session.node, run) for session, run in zip(sessions, runs, strict=True)], accuracy
     )
@@ -140,10 +141,10 @@ def _by_values(sessions: list[_Session], touched: frozenset[str], classes: Class
     runs of the case. After that, wider ones tell inaccurate from wrong."""
     best: _Attempt | None = None
     for name in (*classes.right, *classes.wider):
-        for interpretations in Interpretations().alternatives(touched):
+        for interpretations in USUAL.alternatives(touched):
             attempt = _attempt(sessions, name, interpretations, touched)
             if attempt.holds and name in classes.right:
-                if answers:
+                if answers and touched:
                     attempt = replace(attempt, interpretations=_answered(sessions, name, interpretations, touched))
                 return _accepted(attempt, name, classes, best)
             if attempt.holds and not (attempt.vague and classes.telling):
@@ -234,7 +235,7 @@ def _attempt(
     unconventional: _Unmet | None = None
     judged = elements = failing = vague = telling = 0
     largest = 0.0
-    sums = np.zeros(4)
+    sums = (0.0, 0.0, 0.0, 0.0)
     for session in sessions:
         present = session.present
         unmet: list[Expectation] = []
@@ -255,14 +256,15 @@ def _attempt(
             largest = max(largest, agreement.largest)
             if not expectation.repeats_y:  # equal to Y, it would only dilute the means
                 telling += agreement.judged
-                sums += (agreement.shift, agreement.scale, agreement.square, agreement.size)
+                own = agreement.shift, agreement.scale, agreement.square, agreement.size
+                sums = sums[0] + own[0], sums[1] + own[1], sums[2] + own[2], sums[3] + own[3]
             if worst is None or agreement.worst > worst.worst:
                 worst = agreement
         if unmet and outside is None:
             outside = _Unmet(session, tuple(unmet), interpretations)
     chosen = {name: getattr(interpretations, name) for name in sorted(touched)}
     outcome = judged, elements, failing, vague, telling, largest
-    return _Attempt(chosen, worst, outside, unconventional, *outcome, tuple(sums.tolist()))
+    return _Attempt(chosen, worst, outside, unconventional, *outcome, sums)
 
 
 def _answered(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
-__all__ = ["ASKED_ANEW", "GENEROUS", "OPTIONS", "Interpretations"]
+__all__ = ["ASKED_ANEW", "GENEROUS", "OPTIONS", "USUAL", "Interpretations"]
 
 
 @dataclass(frozen=True)
@@ -93,3 +93,6 @@ contradiction."""
 GENEROUS: dict[str, str] = {"cell_output_clip": "unclipped", "defaults": "zero", "threshold": "above"}
 """Options that the letter of a document speaks against, and its text can be read for all the same: the clauses say how.
 Reports name the targets that follow one."""
+
+USUAL = Interpretations()
+"""The reference's own."""

@@ -67,7 +67,6 @@ class Bounding:
         """A tensor that the case gives: exact, but for what a flushing target takes from it."""
         w = self.budget
         value, doubt = self._clean(value, w.largest)
-        radius = np.zeros_like(value)
         if w.input_floor:
             radius = np.where(np.abs(value) < w.input_floor, np.abs(value), 0.0)
             return Bounded(value, radius, w, doubt)
@@ -75,7 +74,7 @@ class Bounding:
             # The class stores in a narrower format than the tensors': what is given is rounded as it comes in.
             return Bounded(value, w.unit * np.abs(value) + w.floor, w, doubt)
         none = np.zeros((*value.shape[:-1], 1))
-        return Bounded(value, radius, self.budget, doubt, (none, none))
+        return Bounded(value, np.zeros(value.shape), w, doubt, (none, none))
 
     def shown(self, value: Array) -> Bounded:
         """A state read back from a target: it may be held wider than it is shown, so it is off by one storage
@@ -173,7 +172,9 @@ class Bounding:
         return Bounded.in_range(value, radius, doubt, reach, w)
 
     def concatenate(self, numbers: Sequence[Bounded], axis: int = 0) -> Bounded:
-        """Numbers joined along an axis."""
+        """Numbers joined along an axis; one is what it is."""
+        if len(numbers) == 1:
+            return numbers[0]
         doubt: Mask = None
         if any(n.doubt is not None for n in numbers):
             parts = [np.zeros(n.value.shape, bool) if n.doubt is None else n.doubt for n in numbers]

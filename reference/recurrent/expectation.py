@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..documents.clauses import clause_named
 from ..documents.interpretations import Interpretations
 from ..numbers.accuracy import Budget, budget
-from ..numbers.bounded import RADIUS_SLACK, Bounded
+from ..numbers.bounded import RADIUS_SLACK, Bounded, Mask
 from ..numbers.bounding import Bounding
 from ..numbers.dyadic import Proving, provable
 from .evaluation import computation_of
@@ -253,14 +253,17 @@ def _last_reported(c: Configuration, Y: NDArray[Any], arithmetic: Bounding) -> t
     if c.layout == 1:
         last, some = last.transpose(1, 0, 2), some.transpose(1, 0, 2)
     number = arithmetic.shown(last)
-    return replace(number, radius=2 * number.radius), some
+    number.radius *= 2
+    number.proportion = None  # which is that of one
+    return number, some
 
 
-def _too_wide(number: Bounded) -> NDArray[np.bool_]:
-    """Elements whose radius is not small beside the signal of their row, which is its largest number."""
+def _too_wide(number: Bounded) -> Mask:
+    """Elements whose radius is not small beside the signal of their row, which is its largest number; None where there
+    are none."""
     signal = np.abs(number.value).max(axis=-1, keepdims=True, initial=0.0)
-    wide: NDArray[np.bool_] = (number.radius > WIDEST_SHARE * signal) & (number.radius > 0)
-    return wide
+    wide = (number.radius > WIDEST_SHARE * signal) & (number.radius > 0)
+    return wide if wide.any() else None
 
 
 @dataclass(frozen=True)
@@ -269,8 +272,8 @@ class _Weighed:
 
     ratio
         |error| / radius, 0 where nothing is judged; ``finite`` is False where a NaN or an infinity stands wrongly.
-    certain
-        What the expectation is about and not in doubt; None for all of it.
+    certain, judged
+        What the expectation is about and not in doubt, and what of that is judged; None for all of it.
     all_finite
         Whether the output has no NaN and no infinity.
     """
@@ -279,10 +282,10 @@ class _Weighed:
     error: NDArray[np.float64]
     ratio: NDArray[np.float64]
     finite: NDArray[np.bool_]
-    judged: NDArray[np.bool_]
+    judged: Mask
     elements: int
     vague: int
-    certain: NDArray[np.bool_] | None
+    certain: Mask
     all_finite: bool
 
 
@@ -293,7 +296,6 @@ def _weighed(expectation: Expectation, got: NDArray[np.float64]) -> _Weighed:
     if number.doubt is not None:
         certain = ~number.doubt if mask is None else mask & ~number.doubt
         certain = np.broadcast_to(certain, got.shape)
-    judged = np.ones(got.shape, bool) if certain is None else certain
     value, radius = number.value, number.radius
     if value.shape != got.shape:
         value, radius = np.broadcast_to(value, got.shape), np.broadcast_to(radius, got.shape)
@@ -314,17 +316,19 @@ def _weighed(expectation: Expectation, got: NDArray[np.float64]) -> _Weighed:
             ratio[~finite] = np.inf
     if certain is not None:
         ratio[~certain] = 0.0
-    vague = 0
+    judged, vague = certain, 0
     if expectation.weak is not None:
-        unproved = judged & expectation.weak & (ratio <= 1)
-        judged, vague = judged & ~unproved, int(unproved.sum())
+        unproved = expectation.weak & (ratio <= 1)
+        if certain is not None:
+            unproved &= certain
+        judged, vague = (~unproved if certain is None else certain & ~unproved), int(unproved.sum())
     return _Weighed(value, error, ratio, finite, judged, elements, vague, certain, all_finite)
 
 
 def ratios(expectation: Expectation, output: NDArray[Any]) -> NDArray[np.float64]:
     """|error| / radius of every element of an output, as :func:`compare` has it; NaN where nothing is judged."""
     weighed = _weighed(expectation, output.astype(np.float64))
-    return np.where(weighed.judged, weighed.ratio, np.nan)
+    return weighed.ratio if weighed.judged is None else np.where(weighed.judged, weighed.ratio, np.nan)
 
 
 def meets(expectation: Expectation, output: NDArray[Any]) -> bool:
@@ -361,10 +365,10 @@ def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
         expectation=expectation,
         worst=worst,
         index=None if index is None else tuple(int(i) for i in index),
-        judged=int(judged.sum()),
+        judged=got.size if judged is None else int(judged.sum()),
         elements=weighed.elements,
         vague=weighed.vague,
-        failing=int((ratio > 1).sum()),
+        failing=int((ratio > 1).sum()) if worst > 1 else 0,
         nonfinite=nonfinite,
         shift=shift,
         scale=scale,

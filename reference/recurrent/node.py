@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..documents.interpretations import Interpretations
+from ..documents.interpretations import USUAL, Interpretations
 from ..documents.operators import OperatorVersion, operator_version
 from ..numbers.activations import THRESHOLDED_RELU_ABOVE, Activation, Coefficient, kind_named
 from ..numbers.formats import Format, format_of
@@ -117,7 +117,7 @@ class Configuration:
     transposes: bool
     touched: frozenset[str]
 
-    @property
+    @cached_property
     def ragged(self) -> bool:
         """Whether some row has fewer than T steps."""
         return bool((self.lengths != self.T).any())
@@ -152,7 +152,7 @@ def configure(
 
     Raises IllegalNode, naming the clause, where the operator's document does not allow what is given.
     """
-    interpretations = interpretations or Interpretations()
+    interpretations = interpretations or USUAL
     inputs = {name: array for name, array in inputs.items() if array is not None}
     if node.key is None:
         return _configured(node, inputs, interpretations)
@@ -288,7 +288,7 @@ def interpretations_touched(node: Node, inputs: Mapping[str, NDArray[Any]]) -> f
     """
     known: frozenset[str] = frozenset()
     while True:
-        branching = Interpretations().alternatives(known & _BRANCHING)
+        branching = USUAL.alternatives(known & _BRANCHING)
         touched = known.union(*(configure(node, inputs, r).touched for r in branching))
         if touched == known:
             return known

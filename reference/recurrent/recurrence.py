@@ -192,7 +192,10 @@ def _run(
             steps.append(stepped := cell.walk(parameters, Gates(XW[t : t + 1], blocks), step, inner))
             state = arithmetic.kept(stepped[0])
             inner = tuple([arithmetic.kept(states[-1]) for states in stepped[1:]])
-    hidden, *inner_states = (arithmetic.concatenate(parts) for parts in zip(*steps, strict=True))
+    if len(steps) == 1:
+        hidden, *inner_states = steps[0]
+    else:
+        hidden, *inner_states = (arithmetic.concatenate(parts) for parts in zip(*steps, strict=True))
     return Trace(given.positions, hidden, tuple(inner_states), given.initial)
 
 
@@ -220,12 +223,13 @@ def _initial(c: Configuration, inputs: Mapping[str, NDArray[Any]], name: str, d:
 def collect(configuration: Configuration, traces: tuple[Trace, ...], arithmetic: Any) -> dict[str, Number]:
     """The operator's outputs, in its layout, from the traces of its directions."""
     c = configuration
-    valid = (np.arange(c.T)[:, np.newaxis] < c.lengths)[..., np.newaxis]
-    zero = arithmetic.given(np.zeros(()))
     outputs: dict[str, list[Number]] = {"Y": [], "Y_h": [], **{f"Y_{name}": [] for name in c.cell.inner}}
     for run in traces:
         Y = ordered(run.hidden, run.positions)
-        outputs["Y"].append((arithmetic.where(valid, Y, zero) if c.ragged else Y)[:, np.newaxis])
+        if c.ragged:
+            valid = (np.arange(c.T)[:, np.newaxis] < c.lengths)[..., np.newaxis]
+            Y = arithmetic.where(valid, Y, arithmetic.given(np.zeros(())))
+        outputs["Y"].append(Y[:, np.newaxis])
         for name, steps, initial in zip(("h", *c.cell.inner), (run.hidden, *run.inner), run.initial, strict=True):
             outputs[f"Y_{name}"].append(_last(c, steps, initial, arithmetic)[np.newaxis])
     joined = {"Y": arithmetic.concatenate(outputs.pop("Y"), 1)}
