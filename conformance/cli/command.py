@@ -16,8 +16,8 @@ import typer
 from ..probes.naming import expanded
 from ..probes.selection import Selection, version_numbers
 from ..probes.wrapped import named_target
-from ..running.cluster import ClusterError, cluster_at
 from ..targets.target import Target
+from ..workers.job import ClusterError
 from ..workers.process import TargetProcess
 from ..workers.worker import one_line
 from . import completion
@@ -195,6 +195,8 @@ def process_at(scheduler: str | None) -> Iterator[Callable[..., TargetProcess]]:
     if scheduler is None:
         yield TargetProcess
         return
+    from ..running.cluster import cluster_at  # which only clusters need
+
     with contextlib.ExitStack() as stack:
         try:
             cluster = stack.enter_context(cluster_at(scheduler))

@@ -18,9 +18,9 @@ from ..fuzzing.hunt import Hunt, Limits
 from ..fuzzing.writing import REGRESSIONS, write_failures
 from ..probes.naming import UnknownName
 from ..results.evidence import slug
-from ..running.cluster import ClusterError
 from ..targets.target import TargetError
 from ..workers.hangs import HangBudget
+from ..workers.job import ClusterError
 from ..workers.process import TargetUnavailable
 from .command import Ops, Scheduler, TargetsFile, Types, app, fail, folder_named, process_at, say, targets_of, warn, why
 from .display import could_not_start

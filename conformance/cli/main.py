@@ -33,13 +33,13 @@ from ..results.expected.entries import ExpectedFailureError, expectations_of
 from ..results.expected.former import FormerWords
 from ..results.folder import NODE_CASES, NoRun
 from ..results.journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
-from ..running.cluster import ClusterError
 from ..running.engine import execute
 from ..running.expected_update import require_lists, update_lists
 from ..running.filling import lacks_of
 from ..running.run import Plan, Run
 from ..targets.target import TargetError
 from ..workers.hangs import HANGS
+from ..workers.job import ClusterError
 from .application import app, main
 from .ci import Wanted, as_json, github_marks, on_github, write_files
 from .command import (

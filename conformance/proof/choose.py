@@ -26,8 +26,8 @@ from ...reference import operator_of
 from .chooser import Candidate, Chooser
 from .exposure import Shown, measure, parts_shown
 from .interactions import Tally, faults_of, measurable, shown_by, space_of, tally
+from .processes import spread
 from .promising import promising, telling
-from .proof import spread
 
 __all__ = ["chosen", "drawn", "main"]
 

@@ -22,7 +22,6 @@ from ...cases.specs.family import context_space
 from ...reference import Interpretations, Node, Operator, operator_of
 from ...reference.faults.part import Part
 from ...reference.recurrent.expectation import ExpectationsBy, ratios
-from .proof import spread
 
 __all__ = ["Run", "Shown", "answer_of", "measure", "parts_shown", "runs_shown"]
 
@@ -143,5 +142,7 @@ def _failing(
 
 def measure(specs: Sequence[Spec], processes: int = 1) -> Generator[Sequence[Run], None, None]:
     """What the runs of each case show, in order, by so many processes."""
+    from .processes import spread  # and what shares work, for which a run has no use
+
     with contextlib.closing(spread(runs_shown, specs, processes)) as results:
         yield from results

@@ -7,15 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import multiprocessing
-import signal
-import threading
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 from ...cases import Case, Spec, Trial, build_case, clauses_exercised, features_of
 from ...reference import FAULTS, LOSES_NAN, Clause, Fault, Node, clauses_of, faults_of, operator_for, operator_names
@@ -25,12 +20,10 @@ from ..probes.probe import SpecProbe
 from ..results.result import result_of
 from ..results.signed_errors import BIAS_ERRORS, BIAS_UNITS, biases
 from ..workers.process import Outcome
+from .processes import spread
 from .staged import Arrays, staged_outcome
 
-__all__ = ["ENOUGH", "FEWEST", "Accusation", "Catch", "Proof", "Row", "prove", "spread"]
-
-Piece = TypeVar("Piece")
-Done = TypeVar("Done")
+__all__ = ["ENOUGH", "FEWEST", "Accusation", "Catch", "Proof", "Row", "prove"]
 
 ENOUGH = 4.0
 """Discrimination from which on a case is said to catch a fault well: eight radii, where two conforming numbers are two
@@ -151,38 +144,6 @@ def prove(
             done += len(piece)
             yield done
     yield _proof(specs, chosen, [*catches, *_biased(drifts)], accusations)
-
-
-def spread(work: Callable[[Piece], Done], pieces: Sequence[Piece], processes: int) -> Generator[Done, None, None]:
-    """What becomes of each piece of work, in order, by so many processes. They end with whoever waits for them."""
-    if processes == 1:
-        yield from map(work, pieces)
-        return
-    others = multiprocessing.active_children()
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        try:
-            with _interrupts_ignored():  # also by the processes that start meanwhile: Ctrl-C is for this one to answer
-                futures = [pool.submit(work, piece) for piece in pieces]
-            for future in futures:
-                yield future.result()
-        except BaseException:
-            for child in multiprocessing.active_children():
-                if child not in others:
-                    child.terminate()
-            raise
-
-
-@contextlib.contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """SIGINT ignored for a moment; only the main thread can have that."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _try(

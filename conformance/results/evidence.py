@@ -22,7 +22,6 @@ from ...reference import SPECIAL
 from ..judging.judgement import DECLINED, FAILING, Judgement, Verdict
 from ..probes.probe import Prepared, Probe, SpecProbe
 from ..probes.stream import Tried
-from ..showing.exhibit import exhibit_of
 from ..targets.target import Target
 from ..workers.hangs import HangBudget
 from ..workers.process import Outcome, TargetProcess
@@ -187,6 +186,8 @@ def _write(
     result: Result | None,
 ) -> None:
     """Write the evidence of one case; its folder is whole or not there. Raises OSError and whatever a model causes."""
+    from ..showing.exhibit import exhibit_of  # for which a run in which nothing fails has no use
+
     job = prepared.jobs[0]
     if len(job.model) + sum(a.nbytes for feed in job.feeds for a in feed.values()) > LARGEST_CASE:
         raise ValueError(f"the case is larger than the {LARGEST_CASE >> 20} MiB that are kept")

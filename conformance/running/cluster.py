@@ -40,6 +40,7 @@ from ..results.journal import SAME_RUNTIME
 from ..targets.adapters import adapter_source
 from ..targets.target import Target
 from ..workers.hangs import HangBudget
+from ..workers.job import ClusterError
 from ..workers.process import BATCH_JOBS, Job, Outcome, TargetProcess, TargetUnavailable
 
 __all__ = ["LOCAL", "Cluster", "ClusterError", "ClusterProcess", "cluster_at"]
@@ -57,10 +58,6 @@ _LOOK_SECONDS = 1.0  # between looks at how many threads there are
 
 Item = TypeVar("Item", Probe, Job)
 Done = TypeVar("Done")
-
-
-class ClusterError(Exception):
-    """The cluster cannot be used, or not any more; the text says why in one line."""
 
 
 # What is sent

@@ -41,7 +41,6 @@ from ..targets.target import ACCURACY, Target
 from ..workers.in_process import Runner, is_runner, run_job
 from ..workers.process import Job, Outcome, TargetProcess, TargetUnavailable
 from ..workers.worker import one_line
-from .cluster import cluster_at
 from .engine import execute, run_events
 from .events import CaseJudged
 from .loop import judged_result
@@ -184,7 +183,11 @@ def _on_target(
     scheduler: str | None,
 ) -> RunOutcome:
     with contextlib.ExitStack() as stack:
-        process = TargetProcess if scheduler is None else stack.enter_context(cluster_at(scheduler)).process
+        process: Callable[..., TargetProcess] = TargetProcess
+        if scheduler is not None:
+            from .cluster import cluster_at  # which only clusters need
+
+            process = stack.enter_context(cluster_at(scheduler)).process
         return _with_process(process, target, selection, expected, targets_file, out, each, fill)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Job", "Outcome", "TargetUnavailable"]
+__all__ = ["Array", "ClusterError", "Job", "Outcome", "TargetUnavailable"]
 
 Array = NDArray[Any]
 
@@ -65,6 +65,10 @@ class Outcome:
     seconds: float = 0.0
     proof: str = ""
     again: str = ""
+
+
+class ClusterError(Exception):
+    """The machines that are to run a target cannot be used, or not any more; the text says why in one line."""
 
 
 class TargetUnavailable(Exception):
