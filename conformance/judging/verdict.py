@@ -74,21 +74,22 @@ def judge_each(
         _sessions([run for returned in each if isinstance(returned, Returned) for run in returned.sessions])
     )
     judgements = []
+    classes: Classes | None = None
     for returned in each:
         if isinstance(returned, Returned):
+            classes = classes or _classes(trials[0], accuracy, wider)
             own = [*islice(sessions, len(returned.sessions))]
-            judgements.append(_judged(trials[0], own, returned.flags, accuracy, wider, answers))
+            judgements.append(_judged(trials[0], own, returned.flags, accuracy, classes, answers))
         else:
             judgements.append(returned)
     return judgements
 
 
 def _judged(
-    trial: Trial, sessions: list[_Session], flags: Sequence[str], accuracy: str, wider: bool, answers: bool
+    trial: Trial, sessions: list[_Session], flags: Sequence[str], accuracy: str, classes: Classes, answers: bool
 ) -> Judgement:
     """The verdict on numbers."""
     touched = trial.touched
-    classes = _classes(trial, accuracy, wider)
     judgement = _by_values(sessions, touched, classes, answers)
     if answers and trial.graded and (judgement.verdict is Verdict.PASS or judgement.reason == "wide"):
         interpretations = Interpretations(**dict(judgement.interpretations or {}))

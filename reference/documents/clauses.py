@@ -186,6 +186,7 @@ def _chosen(op_type: str, since_version: int | None, has: frozenset[str] | None)
     )
 
 
+@cache  # every comparison asks for its own
 def clause_named(id: str) -> Clause:
     """The clause of that id. Raises KeyError."""
     for op_type in operator_names():
