@@ -13,16 +13,19 @@ from ..numbers.plain import Ordered, Plain
 from .node import Node, configure
 from .recurrence import Computation, collect, trace
 
-__all__ = ["computation_of", "evaluate", "evaluate_in_order"]
+__all__ = ["computation_of", "evaluate", "evaluate_in_order", "tensors_of"]
 
 
 def computation_of(
     node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations | None = None
 ) -> Computation:
     """A node with its inputs, resolved, and the tensors in float64. Raises IllegalNode."""
-    configuration = configure(node, inputs, interpretations)
-    tensors = {n: a if n == "sequence_lens" else a.astype(np.float64) for n, a in inputs.items() if a is not None}
-    return Computation(configuration, tensors)
+    return Computation(configure(node, inputs, interpretations), tensors_of(inputs))
+
+
+def tensors_of(inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The inputs that there are, in float64 but for lengths."""
+    return {n: a if n == "sequence_lens" else a.astype(np.float64) for n, a in inputs.items() if a is not None}
 
 
 def evaluate(

@@ -25,7 +25,7 @@ from ..numbers.accuracy import Budget, budget
 from ..numbers.bounded import RADIUS_SLACK, Bounded, Mask
 from ..numbers.bounding import Bounding
 from ..numbers.dyadic import Proving, provable
-from .evaluation import computation_of
+from .evaluation import tensors_of
 from .node import Configuration, Node, configure
 from .recurrence import Computation, Inputs, collect, trace
 
@@ -166,7 +166,7 @@ class Expecting:
         """See :func:`expect`."""
         configuration = configure(self._node, self._inputs, interpretations)
         if self._tensors is None:
-            self._tensors = computation_of(self._node, self._inputs).inputs
+            self._tensors = tensors_of(self._inputs)
         shared = self._shared.setdefault(_of_sums(accuracy, configuration.format.name), {})
         with np.errstate(over="ignore", invalid="ignore"):
             return _expect(Computation(configuration, self._tensors), self._observed, accuracy, shared, self._runs)
