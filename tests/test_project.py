@@ -66,7 +66,7 @@ MOST = 22  # modules in a folder: twenty, and a few where each is a command of i
 UPWARD = {
     ("conformance/cli/certify.py", "reports"): "the commands that make a package and verify it, pages included",
     ("conformance/cli/ci.py", "reports"): "a run ends with the files that a service of continuous integration reads",
-    ("conformance/cli/main.py", "reports"): "the command that makes a run ends with the page that shows it",
+    ("conformance/cli/execution.py", "reports"): "the command that makes a run ends with the page that shows it",
     ("conformance/cli/merge.py", "reports"): "the command that makes one run of several, with its page",
     (
         "conformance/cli/report.py",

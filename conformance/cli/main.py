@@ -1,4 +1,4 @@
-"""The command line: ``onnxspec run``, ``list`` and ``explain``.
+"""``onnxspec run``, of which the plan is made here, and ``list``.
 
 Exit codes: 0, every failing result was expected; 1, at least one was not (or what is required is not supported); 2, the
 command cannot be carried out as given; 3, a target could not start; 130, interrupted.
@@ -6,17 +6,13 @@ command cannot be carried out as given; 3, a target could not start; 130, interr
 
 from __future__ import annotations
 
-import contextlib
 import shlex
-import signal
-import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -24,7 +20,7 @@ from ...cases.directories.directory import DirectoryError
 from ...cases.directories.room import CASE_BYTES
 from ...reference import operator_names
 from ..probes.directory import DirectoryProbe, digest_of_directories, probe_directories
-from ..probes.drawn import MOST, fresh_profile, fresh_profile_name, nonce_profile_name, some_seed
+from ..probes.drawn import MOST, fresh_profile_name, nonce_profile_name, some_seed
 from ..probes.probe import Probe
 from ..probes.selection import UnknownName, narrow, operator_types, select_probes
 from ..probes.shard import ShardError, parse_shard
@@ -33,15 +29,13 @@ from ..results.expected.entries import ExpectedFailureError, expectations_of
 from ..results.expected.former import FormerWords
 from ..results.folder import NODE_CASES, NoRun
 from ..results.journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
-from ..running.engine import execute
-from ..running.expected_update import require_lists, update_lists
+from ..running.expected_update import require_lists
 from ..running.filling import lacks_of
-from ..running.run import Plan, Run
+from ..running.run import Plan
 from ..targets.target import TargetError
 from ..workers.hangs import HANGS
-from ..workers.job import ClusterError
 from .application import app, main
-from .ci import Wanted, as_json, github_marks, on_github, write_files
+from .ci import Wanted
 from .command import (
     CaseIds,
     Ops,
@@ -56,14 +50,13 @@ from .command import (
     folder_named,
     process_at,
     put,
-    say,
     selection_of,
     targets_of,
     warn,
     why,
 )
-from .display import RunDisplay, cases_counted, summarize
-from .terminal import console_on
+from .display import cases_counted
+from .execution import carry_out
 
 if TYPE_CHECKING:
     from ..extraction.cases import NodeCase
@@ -292,7 +285,7 @@ def run(
             fail(f"cannot keep results in {folder}: {why(error)}")
         if resume and not journal.held.begun and not journal.held.size:
             warn(f"nothing to go on with in {folder}: a new run starts", "dim")
-        _carry_out(replace(plan, process=process), journal, update_expected, wanted, nodes)
+        carry_out(replace(plan, process=process), journal, update_expected, wanted, nodes)
 
 
 def _fresh() -> Path:
@@ -341,97 +334,6 @@ def _with_directories(plan: Plan, roots: Sequence[Path], most: int) -> Plan:
     probes = tuple(narrow(chosen, directories))
     digest = digest_of_directories(directories)
     return replace(plan, selection=chosen, everything=probes, digest=digest, skipped=tuple(skipped))
-
-
-def _carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes: Sequence[NodeCase] = ()) -> NoReturn:
-    """Run, report and say what was found, of a model by its nodes; whatever ends it early, say how to go on."""
-    folder = journal.folder
-    finished: Run | None = None
-    console = console_on(sys.stdout)
-    Thread(target=_load_report).start()  # while the target starts, which takes as long
-    try:
-        with journal, _interrupted_by_signals():
-            with RunDisplay(console, plan, silent=wanted.silent) as display:
-                finished = execute(plan, journal, display.observe)
-            _warn_of(journal)
-            from ...reports import write_report
-
-            page = write_report([folder], folder / "report", warn=lambda line: warn(f"warning: {line}"))
-            write_files(finished, wanted)
-    except (RunMismatch, ExpectedFailureError, DirectoryError) as error:
-        fail(str(error))
-    except ClusterError as error:
-        fail(f"{error}; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 3)
-    except KeyboardInterrupt:
-        fail(f"interrupted; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 130)
-    except OSError as error:
-        if finished is not None:
-            summarize(finished, console)
-        fail(f"{why(error)}; what was obtained is in {folder}; go on with: {_again(plan, folder)}")
-    if not wanted.as_json:
-        summarize(finished, console, only_new=wanted.quiet)
-    if nodes and not wanted.silent:
-        from .nodes import say_nodes
-
-        say_nodes(nodes, finished, console)
-    if update:
-        try:
-            for line in update_lists(finished):
-                (warn if wanted.silent else say)(line)
-        except (ExpectedFailureError, OSError) as error:
-            fail(str(error) if isinstance(error, ExpectedFailureError) else why(error))
-    if on_github():
-        for line in github_marks(finished):
-            (warn if wanted.as_json else say)(line)
-    if wanted.as_json:
-        put(as_json(finished, page))
-    elif not wanted.quiet:
-        say("", f"results: {folder / 'results.jsonl'}", f"report:  {page}")
-    if plan.fail_fast and finished.lacking:
-        warn(f"ended with the first new failure; go on with: {_again(plan, folder)}", "yellow")
-    raise typer.Exit(finished.exit_code)
-
-
-def _load_report() -> None:
-    """Load what writes the report, and its templates. What is amiss with them is said where they are needed."""
-    with contextlib.suppress(Exception):
-        from ...reports import prepare
-
-        prepare()
-
-
-def _warn_of(journal: Journal) -> None:
-    for problem in journal.problems:
-        warn(problem, "yellow")
-
-
-def _again(plan: Plan, folder: Path) -> str:
-    """The command that goes on with a run."""
-    given = [word for word in plan.command[2:] if word not in ("--resume", "--overwrite")]
-    drawn = fresh_profile(plan.selection.profile)
-    if drawn is not None and not any(word.startswith("--seed") for word in given):
-        given += ["--seed", drawn[1]]
-    named = any(word in ("--out", "-o") or word.startswith(("--out=", "-o")) for word in given)
-    return shlex.join(["onnxspec", "run", *given, *([] if named else ["--out", str(folder)]), "--resume"])
-
-
-@contextlib.contextmanager
-def _interrupted_by_signals() -> Iterator[None]:
-    """Have SIGTERM and a closed terminal end a run as Ctrl-C does, unless who started it had them ignored (nohup)."""
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.getsignal(number) for number in numbers}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:
-            signal.signal(number, _interrupted)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _interrupted(number: int, frame: Any) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _required(texts: Sequence[str], probes: Iterable[Probe]) -> frozenset[tuple[str, str]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.cases.profiles.pool import Pooled, pool_of
 from onnxspec.cases.specs.family import pooled_operators
-from onnxspec.conformance.cli.interactions import interaction_complaints
+from onnxspec.conformance.cli.prove import interaction_complaints
 from onnxspec.conformance.judging.judgement import FAILING
 from onnxspec.conformance.proof.exposure import Shown, parts_shown, runs_shown
 from onnxspec.conformance.proof.interactions import (

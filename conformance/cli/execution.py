@@ -1,0 +1,129 @@
+"""A run as a command makes it: what it shows meanwhile, what it writes in the end, what is said where it is cut off."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+from ...cases.directories.directory import DirectoryError
+from ..probes.drawn import fresh_profile
+from ..results.expected.entries import ExpectedFailureError
+from ..results.journal import Journal, RunMismatch
+from ..running.engine import execute
+from ..running.expected_update import update_lists
+from ..running.run import Plan, Run
+from ..workers.job import ClusterError
+from .ci import Wanted, as_json, github_marks, on_github, write_files
+from .command import fail, put, say, warn, why
+from .display import RunDisplay, summarize
+from .terminal import console_on
+
+if TYPE_CHECKING:
+    from ..extraction.cases import NodeCase
+
+__all__ = ["carry_out"]
+
+
+def carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes: Sequence[NodeCase] = ()) -> NoReturn:
+    """Run, report and say what came of it; whatever ends it early, say how to go on. Raises typer.Exit.
+
+    update
+        Whether the targets' lists of known failures are written anew.
+    nodes
+        Where a model is run, its recurrent nodes.
+    """
+    folder = journal.folder
+    finished: Run | None = None
+    console = console_on(sys.stdout)
+    Thread(target=_load_report).start()  # while the target starts, which takes as long
+    try:
+        with journal, _interrupted_by_signals():
+            with RunDisplay(console, plan, silent=wanted.silent) as display:
+                finished = execute(plan, journal, display.observe)
+            _warn_of(journal)
+            from ...reports import write_report
+
+            page = write_report([folder], folder / "report", warn=lambda line: warn(f"warning: {line}"))
+            write_files(finished, wanted)
+    except (RunMismatch, ExpectedFailureError, DirectoryError) as error:
+        fail(str(error))
+    except ClusterError as error:
+        fail(f"{error}; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 3)
+    except KeyboardInterrupt:
+        fail(f"interrupted; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 130)
+    except OSError as error:
+        if finished is not None:
+            summarize(finished, console)
+        fail(f"{why(error)}; what was obtained is in {folder}; go on with: {_again(plan, folder)}")
+    if not wanted.as_json:
+        summarize(finished, console, only_new=wanted.quiet)
+    if nodes and not wanted.silent:
+        from .nodes import say_nodes
+
+        say_nodes(nodes, finished, console)
+    if update:
+        try:
+            for line in update_lists(finished):
+                (warn if wanted.silent else say)(line)
+        except (ExpectedFailureError, OSError) as error:
+            fail(str(error) if isinstance(error, ExpectedFailureError) else why(error))
+    if on_github():
+        for line in github_marks(finished):
+            (warn if wanted.as_json else say)(line)
+    if wanted.as_json:
+        put(as_json(finished, page))
+    elif not wanted.quiet:
+        say("", f"results: {folder / 'results.jsonl'}", f"report:  {page}")
+    if plan.fail_fast and finished.lacking:
+        warn(f"ended with the first new failure; go on with: {_again(plan, folder)}", "yellow")
+    raise typer.Exit(finished.exit_code)
+
+
+def _load_report() -> None:
+    """Load what writes the report, and its templates. What is amiss with them is said where they are needed."""
+    with contextlib.suppress(Exception):
+        from ...reports import prepare
+
+        prepare()
+
+
+def _warn_of(journal: Journal) -> None:
+    for problem in journal.problems:
+        warn(problem, "yellow")
+
+
+def _again(plan: Plan, folder: Path) -> str:
+    """The command that goes on with a run."""
+    given = [word for word in plan.command[2:] if word not in ("--resume", "--overwrite")]
+    drawn = fresh_profile(plan.selection.profile)
+    if drawn is not None and not any(word.startswith("--seed") for word in given):
+        given += ["--seed", drawn[1]]
+    named = any(word in ("--out", "-o") or word.startswith(("--out=", "-o")) for word in given)
+    return shlex.join(["onnxspec", "run", *given, *([] if named else ["--out", str(folder)]), "--resume"])
+
+
+@contextlib.contextmanager
+def _interrupted_by_signals() -> Iterator[None]:
+    """Have SIGTERM and a closed terminal end a run as Ctrl-C does, unless who started it had them ignored (nohup)."""
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, _interrupted)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupted(number: int, frame: Any) -> NoReturn:
+    raise KeyboardInterrupt
