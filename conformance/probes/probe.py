@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Protocol
 
-from ...cases import Case, Spec, Trial, build_case, clauses_exercised, features_of, group_of
+from ...cases import Case, Spec, Trial, build_case, features_of, group_of
 from ...cases.portable import case_text
-from ...reference import Node
+from ...reference import Node, clauses_of
 from ..judging.judgement import Judgement
 from ..judging.verdict import judge
 from ..targets.target import Target
@@ -161,7 +161,7 @@ class SpecProbe:
 
     @cached_property
     def clauses(self) -> tuple[str, ...]:
-        return tuple(clause.id for clause in clauses_exercised(self.spec))
+        return tuple(clause.id for clause in clauses_of(self.op, self.version, self.features))
 
     @cached_property
     def features(self) -> frozenset[str]:
