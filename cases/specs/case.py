@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from ...reference import Node, interpretations_touched
+from ...reference import Node, interpretations_touched, resolve
 from .violations import Violation
 
 __all__ = ["Case", "Feed", "Spec", "Trial"]
@@ -103,6 +103,11 @@ class Trial:
     def touched(self) -> frozenset[str]:
         """The interpretations on which some of its runs depend."""
         return frozenset().union(*(interpretations_touched(self.node, feed.inputs) for feed in self.feeds))
+
+    @cached_property
+    def type(self) -> str:
+        """The name of its tensors' type. Raises IllegalNode for what is not legal."""
+        return resolve(self.node, self.feeds[0].inputs).format.name
 
 
 @dataclass(frozen=True)

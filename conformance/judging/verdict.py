@@ -111,8 +111,7 @@ def _judged(
 
 def _classes(trial: Trial, accuracy: str, wider: bool) -> Classes:
     """By which arithmetics a target is judged."""
-    kind = resolve(trial.node, trial.feeds[0].inputs).format.name
-    classes = operator_for(trial.node).classes(accuracy, kind)
+    classes = operator_for(trial.node).classes(accuracy, trial.type)
     return classes if wider else Classes(classes.right)
 
 

@@ -213,7 +213,7 @@ def _expect(
             # Judged as the last of Y: what is wrong with that step shows there.
             last, some = _last_reported(c, Y, arithmetic)
             expectations.append(Expectation("Y_h", last, f"{prefix}.outputs.last-hidden", some))
-            if not some.all():
+            if some is not None:
                 expectations.append(Expectation("Y_h", number, f"{prefix}.empty-sequence", ~some))
             continue
         expectations.append(Expectation(name, number, f"{prefix}.equations", weak=_too_wide(number)))
@@ -241,17 +241,19 @@ def valid_elements(c: Configuration) -> NDArray[np.bool_]:
     return valid.transpose(2, 0, 1, 3) if c.layout == 1 else valid
 
 
-def _last_reported(c: Configuration, Y: NDArray[Any], arithmetic: Bounding) -> tuple[Bounded, NDArray[np.bool_]]:
-    """The Y of every row's last step, (D, N, H) or its layout-1 form, and the rows that have a step.
+def _last_reported(c: Configuration, Y: NDArray[Any], arithmetic: Bounding) -> tuple[Bounded, Mask]:
+    """The Y of every row's last step, (D, N, H) or its layout-1 form, and the rows that have a step; None where all do.
 
     Y and Y_h may show one and the same wide state, each rounded once: they are two storage roundings apart at most.
     """
     rows = np.arange(c.N)
     steps = {"forward": np.maximum(c.lengths - 1, 0), "reverse": np.zeros(c.N, np.int64)}
-    last = np.stack([Y[steps[direction], d, rows] for d, direction in enumerate(c.directions)])
-    some = np.broadcast_to((c.lengths > 0)[:, np.newaxis], last.shape)
+    last = np.array([Y[steps[direction], d, rows] for d, direction in enumerate(c.directions)])
+    some: Mask = None
+    if not c.lengths.all():
+        some = np.broadcast_to((c.lengths > 0)[:, np.newaxis], last.shape)
     if c.layout == 1:
-        last, some = last.transpose(1, 0, 2), some.transpose(1, 0, 2)
+        last, some = last.transpose(1, 0, 2), None if some is None else some.transpose(1, 0, 2)
     number = arithmetic.shown(last)
     number.radius *= 2
     number.proportion = None  # which is that of one
@@ -262,8 +264,8 @@ def _too_wide(number: Bounded) -> Mask:
     """Elements whose radius is not small beside the signal of their row, which is its largest number; None where there
     are none."""
     signal = np.abs(number.value).max(axis=-1, keepdims=True, initial=0.0)
-    wide = (number.radius > WIDEST_SHARE * signal) & (number.radius > 0)
-    return wide if wide.any() else None
+    wide: NDArray[np.bool_] = number.radius > WIDEST_SHARE * signal
+    return wide & (number.radius > 0) if wide.any() else None
 
 
 @dataclass(frozen=True)
@@ -289,6 +291,10 @@ class _Weighed:
     all_finite: bool
 
 
+# Outputs that are not finite, and radii of zero.
+_unalarmed = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
 def _weighed(expectation: Expectation, got: NDArray[np.float64]) -> _Weighed:
     number, mask = expectation.number, expectation.about
     elements = got.size if mask is None else int(mask.sum())
@@ -301,19 +307,18 @@ def _weighed(expectation: Expectation, got: NDArray[np.float64]) -> _Weighed:
         value, radius = np.broadcast_to(value, got.shape), np.broadcast_to(radius, got.shape)
     radius = radius * RADIUS_SLACK
     largest = number.budget.tensor.largest
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        error = got - value
-        ratio = np.abs(error) / radius
-        ratio[got == value] = 0.0
-        finite = np.isfinite(got)
-        all_finite = bool(finite.all())
-        size = np.abs(value) + radius
-        if size.size and not size.max() < largest:
-            towards = (np.sign(got) == np.sign(value)) & (np.abs(got) >= largest) & (size >= largest)
-            ratio[towards] = 0.0
-            finite = finite | towards
-        if not all_finite:
-            ratio[~finite] = np.inf
+    error = got - value
+    ratio = np.abs(error) / radius
+    ratio[got == value] = 0.0
+    finite = np.isfinite(got)
+    all_finite = bool(finite.all())
+    size = np.abs(value) + radius
+    if size.size and not size.max() < largest:
+        towards = (np.sign(got) == np.sign(value)) & (np.abs(got) >= largest) & (size >= largest)
+        ratio[towards] = 0.0
+        finite = finite | towards
+    if not all_finite:
+        ratio[~finite] = np.inf
     if certain is not None:
         ratio[~certain] = 0.0
     judged, vague = certain, 0
@@ -325,17 +330,20 @@ def _weighed(expectation: Expectation, got: NDArray[np.float64]) -> _Weighed:
     return _Weighed(value, error, ratio, finite, judged, elements, vague, certain, all_finite)
 
 
+@_unalarmed
 def ratios(expectation: Expectation, output: NDArray[Any]) -> NDArray[np.float64]:
     """|error| / radius of every element of an output, as :func:`compare` has it; NaN where nothing is judged."""
     weighed = _weighed(expectation, output.astype(np.float64))
     return weighed.ratio if weighed.judged is None else np.where(weighed.judged, weighed.ratio, np.nan)
 
 
+@_unalarmed
 def meets(expectation: Expectation, output: NDArray[Any]) -> bool:
     """Whether no judged element of an output lies outside its radius: :func:`compare`, as far as that needs."""
     return bool(_weighed(expectation, output.astype(np.float64)).ratio.max(initial=0.0) <= 1)
 
 
+@_unalarmed
 def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
     """Compare an output (of the right shape and type) with what it must be.
 
@@ -358,9 +366,8 @@ def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
         largest = float(np.where(weighed.finite, np.abs(error), np.inf)[certain].max(initial=0.0))
         steady = certain & np.isfinite(got)
         error, value = error[steady], value[steady]
-    with np.errstate(over="ignore", invalid="ignore"):
-        shift, scale = float(error.sum()), float((error * np.sign(value)).sum())
-        square, size = float((error * error).sum()), float(np.abs(value).sum())
+    shift, scale = float(error.sum()), float((error * np.sign(value)).sum())
+    square, size = float((error * error).sum()), float(np.abs(value).sum())
     return Agreement(
         expectation=expectation,
         worst=worst,
