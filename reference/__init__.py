@@ -28,7 +28,8 @@ from .operators.asking import (
     run_fault,
 )
 from .operators.operator import OPERATORS, Operator, operator_of, register
-from .recurrent.expectation import Agreement, Expectation, compare
+from .recurrent.agreement import Agreement, compare
+from .recurrent.expectation import Expectation
 from .recurrent.node import CELLS, Configuration, IllegalNode, Node, configure
 from .recurrent.special import LOSES_NAN, OVERFLOWS, SPECIAL, Departure
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from ...reference import Expectation
 from ...reference.operators.operator import Resolved
-from ...reference.recurrent.expectation import Measure, ratios
+from ...reference.recurrent.agreement import ratios
+from ...reference.recurrent.expectation import Measure
 from ...reference.recurrent.recurrence import processing_order
 
 __all__ = ["FAR", "Divergence", "apart", "earliest", "first_divergence", "ratio_text"]

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from ...cases import Trial
-from ...reference import Agreement, Expectation, Interpretations, compare, operator_for, resolve
+from ...reference import Agreement, Expectation, Interpretations, operator_for, resolve
 from ...reference.documents.interpretations import OPTIONS, USUAL
 from ...reference.faults.hypothesis import Run
 from ...reference.operators.operator import Classes
-from ...reference.recurrent.expectation import ExpectationsBy, meets
+from ...reference.recurrent.agreement import Expected, meets
 from ..workers.process import Outcome
 from .divergence import Divergence, first_divergence
 from .judgement import Judgement, Verdict
@@ -119,7 +119,7 @@ def _classes(trial: Trial, accuracy: str, wider: bool) -> Classes:
 class _Session(Session):
     """A run with what must come out, by a class and interpretations."""
 
-    expected: ExpectationsBy
+    expected: Expected
 
 
 def _sessions(runs: Sequence[Session]) -> list[_Session]:
@@ -237,12 +237,9 @@ def _attempt(
     largest = 0.0
     sums = (0.0, 0.0, 0.0, 0.0)
     for session in sessions:
-        present = session.present
         unmet: list[Expectation] = []
-        for expectation in session.expected(accuracy, interpretations):
-            if expectation.output not in present:
-                continue
-            agreement = compare(expectation, present[expectation.output])
+        for agreement in session.expected.agreements(accuracy, interpretations):
+            expectation = agreement.expectation
             if expectation.conventional:
                 if agreement.worst > 1 and unconventional is None:
                     unconventional = _Unmet(session, (expectation,), interpretations)

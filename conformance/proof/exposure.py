@@ -21,7 +21,8 @@ from ...cases import Feed, Spec, Trial, build_case
 from ...cases.specs.family import context_space
 from ...reference import Interpretations, Node, Operator, operator_of
 from ...reference.faults.part import Part
-from ...reference.recurrent.expectation import ExpectationsBy, ratios
+from ...reference.recurrent.agreement import ratios
+from ...reference.recurrent.expectation import ExpectationsBy
 
 __all__ = ["Run", "Shown", "answer_of", "measure", "parts_shown", "runs_shown"]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...cases import Trial
 from ...reference import Expectation, Interpretations, fault_named
-from ...reference.recurrent.expectation import ratios
+from ...reference.recurrent.agreement import ratios
 from ..judging.judgement import Judgement
 from ..workers.process import Outcome
 from .stepwise import Checked, Comparison, check, comparison_of, focus_of, parting_of, place_of, step_of

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
 from ..faults.fault import Fault
-from ..recurrent.expectation import compare
+from ..recurrent.agreement import compare
 from ..recurrent.node import Node
 from .asking import expect, interpretations_touched, resolve, run_fault
 

@@ -23,7 +23,8 @@ from ..faults.fault import Fault
 from ..faults.hypothesis import Run
 from ..faults.part import Part
 from ..numbers.formats import Format
-from ..recurrent.expectation import Expectation, ExpectationsBy
+from ..recurrent.agreement import Expected
+from ..recurrent.expectation import Expectation
 from ..recurrent.gates import Steps
 from ..recurrent.node import Node
 from ..recurrent.special import Departure
@@ -177,13 +178,13 @@ class Operator(ABC):
         Raises IllegalNode; ValueError for a class that there is not.
         """
 
-    def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[ExpectationsBy]:
+    def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[Expected]:
         """:meth:`expect` of several runs on the same inputs, each to be asked with classes and interpretations.
 
         several
-            Each run's outputs by name. An operator may work out together what they must be.
+            Each run's outputs by name, those that there are. An operator may work out together what they must be.
         """
-        return [partial(self.expect, node, inputs, observed) for observed in several]
+        return [Expected(partial(self.expect, node, inputs, observed), observed) for observed in several]
 
     @abstractmethod
     def answer(

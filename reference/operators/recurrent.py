@@ -19,9 +19,10 @@ from ..faults.part import Part
 from ..faults.parts import recurrent_parts
 from ..kernels.kernel import STYLES, Style, run_kernel
 from ..numbers.accuracy import WIDER_PRESETS
+from ..recurrent.agreement import Expected
 from ..recurrent.cell import CELLS, Cell
 from ..recurrent.evaluation import computation_of, evaluate, evaluate_in_order
-from ..recurrent.expectation import Expectation, ExpectationsBy, expect
+from ..recurrent.expectation import Expectation, expect
 from ..recurrent.gates import Steps, steps_of
 from ..recurrent.node import Configuration, Node, configure, interpretations_touched
 from ..recurrent.special import Departure, departures
@@ -83,7 +84,7 @@ class RecurrentOperator(Operator):
         assert not faults
         return expect(node, inputs, observed, accuracy, interpretations)
 
-    def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[ExpectationsBy]:
+    def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[Expected]:
         """See :func:`..recurrent.stacking.expecting_each`."""
         return expecting_each(node, inputs, several)
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..documents.clauses import clause_named
 from ..documents.interpretations import Interpretations
 from ..numbers.accuracy import Budget, budget
-from ..numbers.bounded import RADIUS_SLACK, Bounded, Mask
+from ..numbers.bounded import Bounded, Mask
 from ..numbers.bounding import Bounding
 from ..numbers.dyadic import Proving, provable
 from .evaluation import tensors_of
@@ -30,15 +30,11 @@ from .node import Configuration, Node, configure
 from .recurrence import Computation, Inputs, collect, trace
 
 __all__ = [
-    "Agreement",
     "Expectation",
     "ExpectationsBy",
     "Expecting",
     "Measure",
-    "compare",
     "expect",
-    "meets",
-    "ratios",
     "valid_elements",
 ]
 
@@ -91,44 +87,6 @@ class Expectation:
 
 ExpectationsBy = Callable[[str, Interpretations | None], list[Expectation]]
 """From an accuracy class and interpretations to what the outputs of one run must be."""
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """How an output agrees with an expectation.
-
-    worst
-        Largest |error| / radius over the judged elements; infinity where no radius allows what is there.
-    index
-        Where that is, in the output's own layout; None where everything agrees to the last bit or nothing is judged.
-    judged, elements
-        How many elements could be judged, of how many that the expectation is about.
-    failing
-        How many elements are outside their radius.
-    nonfinite
-        Whether the worst element is NaN or infinite where it must not be.
-    vague
-        How many elements are not judged since their radius is so wide that lying within it proves nothing.
-    largest
-        The largest |error| of the judged elements, infinite where one is NaN or infinite wrongly.
-    shift, scale, square, size
-        Sums over finite elements that are not in doubt: of error, of error towards larger magnitude, of its square, and
-        of u|value|. shift/size and scale/size are mean signed errors in u, sqrt(square)/size their standard error.
-    """
-
-    expectation: Expectation
-    worst: float
-    index: tuple[int, ...] | None
-    judged: int
-    elements: int
-    failing: int
-    nonfinite: bool
-    shift: float
-    scale: float
-    square: float
-    size: float
-    vague: int = 0
-    largest: float = 0.0
 
 
 def expect(
@@ -266,120 +224,3 @@ def _too_wide(number: Bounded) -> Mask:
     signal = np.abs(number.value).max(axis=-1, keepdims=True, initial=0.0)
     wide: NDArray[np.bool_] = number.radius > WIDEST_SHARE * signal
     return wide & (number.radius > 0) if wide.any() else None
-
-
-@dataclass(frozen=True)
-class _Weighed:
-    """An output beside an expectation, element by element; arrays of its shape.
-
-    ratio
-        |error| / radius, 0 where nothing is judged; ``finite`` is False where a NaN or an infinity stands wrongly.
-    certain, judged
-        What the expectation is about and not in doubt, and what of that is judged; None for all of it.
-    all_finite
-        Whether the output has no NaN and no infinity.
-    """
-
-    value: NDArray[np.float64]
-    error: NDArray[np.float64]
-    ratio: NDArray[np.float64]
-    finite: NDArray[np.bool_]
-    judged: Mask
-    elements: int
-    vague: int
-    certain: Mask
-    all_finite: bool
-
-
-# Outputs that are not finite, and radii of zero.
-_unalarmed = np.errstate(over="ignore", invalid="ignore", divide="ignore")
-
-
-def _weighed(expectation: Expectation, got: NDArray[np.float64]) -> _Weighed:
-    number, mask = expectation.number, expectation.about
-    elements = got.size if mask is None else int(mask.sum())
-    certain = mask
-    if number.doubt is not None:
-        certain = ~number.doubt if mask is None else mask & ~number.doubt
-        certain = np.broadcast_to(certain, got.shape)
-    value, radius = number.value, number.radius
-    if value.shape != got.shape:
-        value, radius = np.broadcast_to(value, got.shape), np.broadcast_to(radius, got.shape)
-    radius = radius * RADIUS_SLACK
-    largest = number.budget.tensor.largest
-    error = got - value
-    ratio = np.abs(error) / radius
-    ratio[got == value] = 0.0
-    finite = np.isfinite(got)
-    all_finite = bool(finite.all())
-    size = np.abs(value) + radius
-    if size.size and not size.max() < largest:
-        towards = (np.sign(got) == np.sign(value)) & (np.abs(got) >= largest) & (size >= largest)
-        ratio[towards] = 0.0
-        finite = finite | towards
-    if not all_finite:
-        ratio[~finite] = np.inf
-    if certain is not None:
-        ratio[~certain] = 0.0
-    judged, vague = certain, 0
-    if expectation.weak is not None:
-        unproved = expectation.weak & (ratio <= 1)
-        if certain is not None:
-            unproved &= certain
-        judged, vague = (~unproved if certain is None else certain & ~unproved), int(unproved.sum())
-    return _Weighed(value, error, ratio, finite, judged, elements, vague, certain, all_finite)
-
-
-@_unalarmed
-def ratios(expectation: Expectation, output: NDArray[Any]) -> NDArray[np.float64]:
-    """|error| / radius of every element of an output, as :func:`compare` has it; NaN where nothing is judged."""
-    weighed = _weighed(expectation, output.astype(np.float64))
-    return weighed.ratio if weighed.judged is None else np.where(weighed.judged, weighed.ratio, np.nan)
-
-
-@_unalarmed
-def meets(expectation: Expectation, output: NDArray[Any]) -> bool:
-    """Whether no judged element of an output lies outside its radius: :func:`compare`, as far as that needs."""
-    return bool(_weighed(expectation, output.astype(np.float64)).ratio.max(initial=0.0) <= 1)
-
-
-@_unalarmed
-def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
-    """Compare an output (of the right shape and type) with what it must be.
-
-    Where |value| + radius reaches the largest finite number of the type, infinity of that sign is right, and so is
-    that largest number itself: arithmetic that saturates is conforming.
-    """
-    got = output.astype(np.float64)
-    weighed = _weighed(expectation, got)
-    ratio, judged = weighed.ratio, weighed.judged
-    worst = float(ratio.max(initial=0.0))
-    index: tuple[Any, ...] | None = np.unravel_index(int(ratio.argmax()), ratio.shape) if worst > 0 else None
-    nonfinite = index is not None and not bool(weighed.finite[index])
-    # A bound that is too wide to show anything takes nothing from what the error itself says of drift.
-    certain, error, value = weighed.certain, weighed.error, weighed.value
-    if certain is None and weighed.all_finite:  # as nearly always
-        error, value = error.ravel(), value.ravel()
-        largest = float(np.abs(error).max(initial=0.0))
-    else:
-        certain = np.ones(got.shape, bool) if certain is None else certain
-        largest = float(np.where(weighed.finite, np.abs(error), np.inf)[certain].max(initial=0.0))
-        steady = certain & np.isfinite(got)
-        error, value = error[steady], value[steady]
-    shift, scale = float(error.sum()), float((error * np.sign(value)).sum())
-    square, size = float((error * error).sum()), float(np.abs(value).sum())
-    return Agreement(
-        expectation=expectation,
-        worst=worst,
-        index=None if index is None else tuple(int(i) for i in index),
-        judged=got.size if judged is None else int(judged.sum()),
-        elements=weighed.elements,
-        vague=weighed.vague,
-        failing=int((ratio > 1).sum()) if worst > 1 else 0,
-        nonfinite=nonfinite,
-        shift=shift,
-        scale=scale,
-        square=square,
-        size=expectation.number.budget.tensor.unit * size,
-        largest=largest,
-    )

@@ -20,8 +20,9 @@ from ..numbers.accuracy import budget
 from ..numbers.activations import Activation, kind_named
 from ..numbers.bounding import Bounding
 from ..numbers.plain import Plain
+from .agreement import compare, ratios
 from .evaluation import computation_of
-from .expectation import Expectation, compare, ratios, valid_elements
+from .expectation import Expectation, valid_elements
 from .gates import overflowing_arguments
 from .node import Configuration, Node, text_of
 from .recurrence import Computation, collect, trace

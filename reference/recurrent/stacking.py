@@ -7,6 +7,7 @@ its operations cost to call, which hardly depends on the number of rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
 from ..numbers.bounding import LEAST_SINGLE
-from .expectation import Expectation, ExpectationsBy, Expecting
+from .agreement import Agreement, Expected, compare, compare_each
+from .expectation import Expectation, Expecting
 from .node import Configuration, Node, configure
 
 __all__ = ["expecting_each"]
@@ -23,17 +25,18 @@ __all__ = ["expecting_each"]
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def expecting_each(node: Node, inputs: Arrays, several: Sequence[Arrays]) -> list[ExpectationsBy]:
+def expecting_each(node: Node, inputs: Arrays, several: Sequence[Arrays]) -> list[Expected]:
     """For each run what its outputs must be, to be asked with an accuracy class and interpretations: see
     :class:`.expectation.Expecting`.
 
     several
-        Each run's outputs by name, of the right shapes. Where Y is not among them they say nothing of what is expected.
+        Each run's outputs by name, those that there are, of the right shapes. Where Y is not among them they say
+        nothing of what is expected.
 
     Raises IllegalNode.
     """
     free = _Kept(Expecting(node, inputs, {}))
-    each: list[ExpectationsBy] = [free] * len(several)
+    each = [Expected(free, outputs) for outputs in several]
     reported = [number for number, outputs in enumerate(several) if "Y" in outputs]
     c = configure(node, inputs)
     # As many as leave the arithmetic what it is for one.
@@ -42,11 +45,11 @@ def expecting_each(node: Node, inputs: Arrays, several: Sequence[Arrays]) -> lis
     for start in range(0, len(reported), most):
         numbers = reported[start : start + most]
         if len(numbers) == 1:
-            each[numbers[0]] = Expecting(node, inputs, several[numbers[0]])
+            each[numbers[0]] = Expected(Expecting(node, inputs, several[numbers[0]]), several[numbers[0]])
             continue
-        stack = _Stack(c, node, inputs, [several[number]["Y"] for number in numbers])
+        stack = _Stack(c, node, inputs, [several[number] for number in numbers])
         for place, number in enumerate(numbers):
-            each[number] = partial(stack, place)
+            each[number] = _Placed(partial(stack, place), several[number], stack, place)
     return each
 
 
@@ -67,9 +70,10 @@ class _Kept:
 class _Stack:
     """Runs side by side in one batch."""
 
-    def __init__(self, configuration: Configuration, node: Node, inputs: Arrays, reported: Sequence[NDArray[Any]]):
-        c, runs = configuration, len(reported)
-        self._configuration = c
+    def __init__(self, configuration: Configuration, node: Node, inputs: Arrays, several: Sequence[Arrays]):
+        c, runs = configuration, len(several)
+        self._configuration, self._several = c, several
+        self._agreements: dict[tuple[str, Interpretations | None], list[list[Agreement]]] = {}
         rows = {
             "X": 1 - c.layout,
             "sequence_lens": 0,
@@ -79,7 +83,7 @@ class _Stack:
             name: np.concatenate([array] * runs, rows[name]) if name in rows and array is not None else array
             for name, array in inputs.items()
         }
-        together = {"Y": np.concatenate(reported, self._rows("Y"))}
+        together = {"Y": np.concatenate([outputs["Y"] for outputs in several], self._rows("Y"))}
         self._expecting = _Kept(Expecting(node, tiled, together, runs))
 
     def _rows(self, output: str) -> int:
@@ -94,9 +98,44 @@ class _Stack:
         """What the run at a place must return."""
         return list(self._of(place, self._expecting(accuracy, interpretations)))
 
+    def agreements(self, place: int, accuracy: str, interpretations: Interpretations | None) -> list[Agreement]:
+        """How what the run at a place has returned agrees with that."""
+        key = accuracy, interpretations
+        if key not in self._agreements:
+            self._agreements[key] = self._compared(*key)
+        return self._agreements[key][place]
+
+    def _compared(self, accuracy: str, interpretations: Interpretations | None) -> list[list[Agreement]]:
+        """The agreements of each run, all of them at once."""
+        each = [self(place, accuracy, interpretations) for place in range(len(self._several))]
+        agreements: list[list[Agreement]] = [[] for _ in each]
+        for number, together in enumerate(self._expecting(accuracy, interpretations)):
+            places = [place for place, outputs in enumerate(self._several) if together.output in outputs]
+            own = [each[place][number] for place in places]
+            outputs = [self._several[place][together.output] for place in places]
+            if len(places) == len(each):
+                compared = compare_each(together, own, outputs, self._rows(together.output))
+            else:  # some returned nothing for it, which may be right
+                compared = [compare(expectation, output) for expectation, output in zip(own, outputs, strict=True)]
+            for place, agreement in zip(places, compared, strict=True):
+                agreements[place].append(agreement)
+        return agreements
+
     def _of(self, place: int, expectations: Sequence[Expectation]) -> Iterator[Expectation]:
         N = self._configuration.N
         for each in expectations:
             own = (slice(None),) * self._rows(each.output) + (slice(place * N, (place + 1) * N),)
             about, weak = (None if mask is None else mask[own] for mask in (each.about, each.weak))
             yield Expectation(each.output, each.number[own], each.clause, about, weak, each.measure)
+
+
+@dataclass(frozen=True)
+class _Placed(Expected):
+    """A run of a stack."""
+
+    stack: _Stack
+    place: int
+
+    def agreements(self, accuracy: str, interpretations: Interpretations | None) -> list[Agreement]:
+        """Those of all runs, of which this is one."""
+        return self.stack.agreements(self.place, accuracy, interpretations)

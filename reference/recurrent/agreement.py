@@ -1,0 +1,249 @@
+"""How outputs agree with what they must be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..documents.interpretations import Interpretations
+from ..numbers.bounded import RADIUS_SLACK, Mask
+from .expectation import Expectation, ExpectationsBy
+
+__all__ = ["Agreement", "Expected", "compare", "compare_each", "meets", "ratios"]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How an output agrees with an expectation.
+
+    worst
+        Largest |error| / radius over the judged elements; infinity where no radius allows what is there.
+    index
+        Where that is, in the output's own layout; None where everything agrees to the last bit or nothing is judged.
+    judged, elements
+        How many elements could be judged, of how many that the expectation is about.
+    failing
+        How many elements are outside their radius.
+    nonfinite
+        Whether the worst element is NaN or infinite where it must not be.
+    vague
+        How many elements are not judged since their radius is so wide that lying within it proves nothing.
+    largest
+        The largest |error| of the judged elements, infinite where one is NaN or infinite wrongly.
+    shift, scale, square, size
+        Sums over finite elements that are not in doubt: of error, of error towards larger magnitude, of its square, and
+        of u|value|. shift/size and scale/size are mean signed errors in u, sqrt(square)/size their standard error.
+    """
+
+    expectation: Expectation
+    worst: float
+    index: tuple[int, ...] | None
+    judged: int
+    elements: int
+    failing: int
+    nonfinite: bool
+    shift: float
+    scale: float
+    square: float
+    size: float
+    vague: int = 0
+    largest: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Weighed:
+    """An output beside an expectation, element by element; arrays of its shape.
+
+    ratio
+        |error| / radius, 0 where nothing is judged; ``finite`` is False where a NaN or an infinity stands wrongly.
+    certain, judged
+        What the expectation is about and not in doubt, and what of that is judged; None for all of it.
+    all_finite
+        Whether the output has no NaN and no infinity.
+    """
+
+    value: NDArray[np.float64]
+    error: NDArray[np.float64]
+    ratio: NDArray[np.float64]
+    finite: NDArray[np.bool_]
+    judged: Mask
+    elements: int
+    vague: int
+    certain: Mask
+    all_finite: bool
+
+
+# Outputs that are not finite, and radii of zero.
+_UNALARMED = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+def _weighed(expectation: Expectation, got: NDArray[np.float64]) -> _Weighed:
+    number, mask = expectation.number, expectation.about
+    elements = got.size if mask is None else int(mask.sum())
+    certain = mask
+    if number.doubt is not None:
+        certain = ~number.doubt if mask is None else mask & ~number.doubt
+        certain = np.broadcast_to(certain, got.shape)
+    value, radius = number.value, number.radius
+    if value.shape != got.shape:
+        value, radius = np.broadcast_to(value, got.shape), np.broadcast_to(radius, got.shape)
+    radius = radius * RADIUS_SLACK
+    largest = number.budget.tensor.largest
+    error = got - value
+    ratio = np.abs(error) / radius
+    ratio[got == value] = 0.0
+    finite = np.isfinite(got)
+    all_finite = bool(finite.all())
+    size = np.abs(value) + radius
+    if size.size and not size.max() < largest:
+        towards = (np.sign(got) == np.sign(value)) & (np.abs(got) >= largest) & (size >= largest)
+        ratio[towards] = 0.0
+        finite = finite | towards
+    if not all_finite:
+        ratio[~finite] = np.inf
+    if certain is not None:
+        ratio[~certain] = 0.0
+    judged, vague = certain, 0
+    if expectation.weak is not None:
+        unproved = expectation.weak & (ratio <= 1)
+        if certain is not None:
+            unproved &= certain
+        judged, vague = (~unproved if certain is None else certain & ~unproved), int(unproved.sum())
+    return _Weighed(value, error, ratio, finite, judged, elements, vague, certain, all_finite)
+
+
+@_UNALARMED
+def ratios(expectation: Expectation, output: NDArray[Any]) -> NDArray[np.float64]:
+    """|error| / radius of every element of an output, as :func:`compare` has it; NaN where nothing is judged."""
+    weighed = _weighed(expectation, output.astype(np.float64))
+    return weighed.ratio if weighed.judged is None else np.where(weighed.judged, weighed.ratio, np.nan)
+
+
+@_UNALARMED
+def meets(expectation: Expectation, output: NDArray[Any]) -> bool:
+    """Whether no judged element of an output lies outside its radius: :func:`compare`, as far as that needs."""
+    return bool(_weighed(expectation, output.astype(np.float64)).ratio.max(initial=0.0) <= 1)
+
+
+@_UNALARMED
+def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
+    """Compare an output (of the right shape and type) with what it must be.
+
+    Where |value| + radius reaches the largest finite number of the type, infinity of that sign is right, and so is
+    that largest number itself: arithmetic that saturates is conforming.
+    """
+    got = output.astype(np.float64)
+    weighed = _weighed(expectation, got)
+    ratio, judged = weighed.ratio, weighed.judged
+    worst = float(ratio.max(initial=0.0))
+    index: tuple[Any, ...] | None = np.unravel_index(int(ratio.argmax()), ratio.shape) if worst > 0 else None
+    nonfinite = index is not None and not bool(weighed.finite[index])
+    # A bound that is too wide to show anything takes nothing from what the error itself says of drift.
+    certain, error, value = weighed.certain, weighed.error, weighed.value
+    if certain is None and weighed.all_finite:  # as nearly always
+        error, value = error.ravel(), value.ravel()
+        largest = float(np.abs(error).max(initial=0.0))
+    else:
+        certain = np.ones(got.shape, bool) if certain is None else certain
+        largest = float(np.where(weighed.finite, np.abs(error), np.inf)[certain].max(initial=0.0))
+        steady = certain & np.isfinite(got)
+        error, value = error[steady], value[steady]
+    shift, scale = float(error.sum()), float((error * np.sign(value)).sum())
+    square, size = float((error * error).sum()), float(np.abs(value).sum())
+    return Agreement(
+        expectation=expectation,
+        worst=worst,
+        index=None if index is None else tuple(int(i) for i in index),
+        judged=got.size if judged is None else int(judged.sum()),
+        elements=weighed.elements,
+        vague=weighed.vague,
+        failing=int((ratio > 1).sum()) if worst > 1 else 0,
+        nonfinite=nonfinite,
+        shift=shift,
+        scale=scale,
+        square=square,
+        size=expectation.number.budget.tensor.unit * size,
+        largest=largest,
+    )
+
+
+@_UNALARMED
+def compare_each(
+    together: Expectation, each: Sequence[Expectation], outputs: Sequence[NDArray[Any]], axis: int
+) -> list[Agreement]:
+    """:func:`compare` of several outputs of one shape, all at once, which for small ones costs little more than one.
+
+    together
+        What they must be side by side along an axis; `each` says the same of one of them.
+    """
+    if together.about is not None or together.number.doubt is not None:
+        return [compare(expectation, output) for expectation, output in zip(each, outputs, strict=True)]
+    weighed = _weighed(together, np.concatenate(outputs, axis).astype(np.float64))
+    one = outputs[0].shape
+
+    def rows(array: NDArray[Any]) -> NDArray[Any]:
+        """What is side by side one below the other: a row for each output."""
+        apart = array.reshape(*one[:axis], len(outputs), *one[axis:])
+        return np.moveaxis(apart, axis, 0).reshape(len(outputs), -1)
+
+    ratio, error, value = rows(weighed.ratio), rows(weighed.error), rows(weighed.value)
+    count = ratio.shape[1]
+    judged = np.full(len(outputs), count) if weighed.judged is None else rows(weighed.judged).sum(axis=1)
+    worst, place = ratio.max(axis=1, initial=0.0), ratio.argmax(axis=1) if count else judged
+    failing, largest = (ratio > 1).sum(axis=1), np.abs(error).max(axis=1, initial=0.0)
+    shift, scale = error.sum(axis=1), (error * np.sign(value)).sum(axis=1)
+    square, size = (error * error).sum(axis=1), np.abs(value).sum(axis=1)
+    size *= together.number.budget.tensor.unit
+    index = np.transpose(np.unravel_index(place, one)).tolist() if count else [[]] * len(outputs)
+    steady = np.full(len(outputs), True) if weighed.all_finite else np.isfinite(error).all(axis=1)
+    figures = (worst, judged, failing, largest, shift, scale, square, size, steady)
+    agreements = []
+    for number, own in enumerate(zip(*(figure.tolist() for figure in figures), strict=True)):
+        if not own[-1]:  # sums of what is not finite are another matter
+            agreements.append(compare(each[number], outputs[number]))
+            continue
+        agreements.append(
+            Agreement(
+                expectation=each[number],
+                worst=own[0],
+                index=tuple(index[number]) if own[0] > 0 else None,
+                judged=own[1],
+                elements=count,
+                failing=own[2],
+                nonfinite=False,
+                shift=own[4],
+                scale=own[5],
+                square=own[6],
+                size=own[7],
+                vague=count - own[1],
+                largest=own[3],
+            )
+        )
+    return agreements
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the outputs of one run must be, by a class and interpretations, and how they agree with that.
+
+    outputs
+        Those that there are, by name.
+    """
+
+    expectations: ExpectationsBy
+    outputs: Mapping[str, NDArray[Any]]
+
+    def __call__(self, accuracy: str, interpretations: Interpretations | None) -> list[Expectation]:
+        return self.expectations(accuracy, interpretations)
+
+    def agreements(self, accuracy: str, interpretations: Interpretations | None) -> list[Agreement]:
+        """How each output that there is agrees with each expectation of it."""
+        return [
+            compare(expectation, self.outputs[expectation.output])
+            for expectation in self(accuracy, interpretations)
+            if expectation.output in self.outputs
+        ]
