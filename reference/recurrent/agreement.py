@@ -16,6 +16,11 @@ from .expectation import Expectation, ExpectationsBy
 __all__ = ["Agreement", "Expected", "compare", "compare_each", "meets", "ratios"]
 
 
+# Outputs that are not finite, and radii of zero. One function calls another, so each has a state of its own: an older
+# NumPy cannot enter one twice.
+_UNALARMED: Any = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
+
+
 @dataclass(frozen=True)
 class Agreement:
     """How an output agrees with an expectation.
@@ -77,10 +82,6 @@ class _Weighed:
     all_finite: bool
 
 
-# Outputs that are not finite, and radii of zero.
-_UNALARMED = np.errstate(over="ignore", invalid="ignore", divide="ignore")
-
-
 def _weighed(expectation: Expectation, got: NDArray[np.float64]) -> _Weighed:
     number, mask = expectation.number, expectation.about
     elements = got.size if mask is None else int(mask.sum())
@@ -116,20 +117,20 @@ def _weighed(expectation: Expectation, got: NDArray[np.float64]) -> _Weighed:
     return _Weighed(value, error, ratio, finite, judged, elements, vague, certain, all_finite)
 
 
-@_UNALARMED
+@np.errstate(**_UNALARMED)
 def ratios(expectation: Expectation, output: NDArray[Any]) -> NDArray[np.float64]:
     """|error| / radius of every element of an output, as :func:`compare` has it; NaN where nothing is judged."""
     weighed = _weighed(expectation, output.astype(np.float64))
     return weighed.ratio if weighed.judged is None else np.where(weighed.judged, weighed.ratio, np.nan)
 
 
-@_UNALARMED
+@np.errstate(**_UNALARMED)
 def meets(expectation: Expectation, output: NDArray[Any]) -> bool:
     """Whether no judged element of an output lies outside its radius: :func:`compare`, as far as that needs."""
     return bool(_weighed(expectation, output.astype(np.float64)).ratio.max(initial=0.0) <= 1)
 
 
-@_UNALARMED
+@np.errstate(**_UNALARMED)
 def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
     """Compare an output (of the right shape and type) with what it must be.
 
@@ -171,7 +172,7 @@ def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
     )
 
 
-@_UNALARMED
+@np.errstate(**_UNALARMED)
 def compare_each(
     together: Expectation, each: Sequence[Expectation], outputs: Sequence[NDArray[Any]], axis: int
 ) -> list[Agreement]:

@@ -91,3 +91,14 @@ def test_a_run_without_an_output_is_compared_by_the_others():
     each = operator_for(node).expecting_each(node, inputs, [whole, without])
     named = [[a.expectation.output for a in expects.agreements("standard", None)] for expects in each]
     assert named == [["Y", "Y_h", "Y_c"], ["Y", "Y_h"]]
+
+
+def test_comparing_leaves_the_state_of_floating_point_as_it_was():
+    trial = build_case(CaseSpec("RNN", 14, T=2, N=1, I=2, H=3)).trial
+    node, inputs = trial.node, trial.feeds[-1].inputs
+    whole = returned(node, inputs, 0)
+    spoilt = {name: np.full_like(array, np.nan) for name, array in whole.items()}  # which is compared by itself
+    with np.errstate(all="warn"):
+        for expects in operator_for(node).expecting_each(node, inputs, [whole, spoilt]):
+            expects.agreements("standard", None)
+        assert set(np.geterr().values()) == {"warn"}
