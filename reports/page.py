@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from . import fields
 from .answers import LACKS, SHOWN, told_of
+from .bytecode import kept_bytecode
 from .comparison import HEADINGS, Comparison, compare_subjects, tone
 from .disagreements import PAGE as DISAGREEMENTS
 from .disagreements import copy_scripts, disagreements_of
@@ -183,13 +185,17 @@ def _by_fault(findings: Sequence[Finding]) -> dict[tuple[int, str], Finding]:
 
 @cache
 def _template(name: str) -> Template:
+    settings: dict[str, Any] = {
+        "autoescape": True,
+        "trim_blocks": True,
+        "lstrip_blocks": True,
+        "keep_trailing_newline": True,
+    }
     environment = Environment(
         loader=FunctionLoader(_asset),
-        autoescape=True,
         undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
+        bytecode_cache=kept_bytecode(settings),
+        **settings,
     )
     environment.filters |= {
         "count": lambda n: f"{n:,}",
