@@ -54,7 +54,7 @@ ACCURACY_CLASSES: dict[str, AccuracyClass] = {
     )
 }
 
-# In float32 kernels approximate functions. Most are within (4, 4), but not all that are in wide use and meant to be right:
+# In float32 kernels approximate functions. Most are within (4, 4), but not all that are in wide use and meant well:
 # the function of the new gate in onnxruntime's GRU, which no other gate or operator has, needs 5.04 for Sigmoid near
 # -19.8. (Its Tanh is 10.1u off near 9.9, of which the roundings of the sum that follows allow for 7.)
 _FLOAT32_B = 6
