@@ -192,7 +192,7 @@ def _softsign_cost(low: Array, high: Array, image: Array, alpha: Coefficient, be
 def _softplus_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
     # log(1 + e^x): the error of e^x and the rounding of the sum are divided by 1 + e^x on their way through log:
     # ((a e^x + b)u + u(1 + e^x)) / (1 + e^x) <= (max(a, b) + 1)u, and 1 + 8u for the terms in u squared (max(a, b) is
-    # 6 at most); then log's own envelope.
+    # 8 at most); then log's own envelope.
     return (max(w.a, w.b) + 1) * w.unit * (1 + 8 * w.unit) + _primitive(image, w)
 
 
