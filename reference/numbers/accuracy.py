@@ -42,7 +42,9 @@ ACCURACY_CLASSES: dict[str, AccuracyClass] = {
     c.name: c
     for c in (
         AccuracyClass("strict", (4, 0), summary="activations within 2 units in the last place"),
-        AccuracyClass("standard", summary="activations within (4|f|+4)u, float32 +8u; half types add up in float32"),
+        AccuracyClass(
+            "standard", summary="activations within (4|f|+4)u, in float32 (4|f|+8)u; half types add up in float32"
+        ),
         AccuracyClass("flushing", flushes=True, summary="standard, with subnormal numbers taken for zero"),
         AccuracyClass("f32-math", operands="float32", storage="float32", summary="float64 tensors computed in float32"),
         AccuracyClass("tf32", operands="tf32", summary="operands of matrix products rounded to 11 bits"),
@@ -54,7 +56,7 @@ ACCURACY_CLASSES: dict[str, AccuracyClass] = {
     )
 }
 
-# In float32 kernels approximate functions, and not all that are in wide use and meant to be right are within (4, 4). The
+# In float32 kernels approximate functions, and not all that are in wide use and meant to be right keep to (4, 4). The
 # new gate of onnxruntime's GRU, whose functions no other gate or operator has, returns -5u for a Sigmoid of 0.04u, and
 # Tanh 10.1u off; tract's stop short of their limits, Sigmoid by 7.5u and Tanh by 10u (docs/accuracy.md).
 _FLOAT32_B = 8
