@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import zlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from jinja2 import FileSystemBytecodeCache
@@ -27,11 +29,14 @@ class _Cache(FileSystemBytecodeCache):
 
 
 def kept_bytecode(settings: Mapping[str, Any]) -> FileSystemBytecodeCache | None:
-    """Where Jinja keeps what it has compiled by these settings of an environment: a folder among the temporary files
-    that only this user may write to; None where there can be none."""
+    """Where Jinja keeps what it has compiled by these settings of an environment: the user's folder for caches, since
+    nothing may stay among temporary files; None where there can be none."""
+    root = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
     # Jinja tells what it keeps apart by a template's name and text only.
     tag = zlib.crc32(repr(sorted(settings.items())).encode())
     try:
-        return _Cache(pattern=f"onnxspec-{tag:08x}-%s.cache")
-    except (OSError, RuntimeError):  # Jinja's, where the folder is another user's
+        folder = Path(root).expanduser() / "onnxspec"
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # the latter where nobody knows whose home it is
         return None
+    return _Cache(str(folder), f"{tag:08x}-%s.cache")

@@ -18,6 +18,7 @@ from ..fuzzing.hunt import Hunt, Limits
 from ..fuzzing.writing import REGRESSIONS, write_failures
 from ..probes.naming import UnknownName
 from ..results.evidence import slug
+from ..results.expected.entries import ExpectedFailureError, applying, expectations_of
 from ..targets.target import TargetError
 from ..workers.hangs import HangBudget
 from ..workers.job import ClusterError
@@ -70,7 +71,8 @@ def fuzz(
     try:
         (chosen,) = targets_of([target], targets_file)
         versions, types = _space(op or [], type or [], chosen.operators)
-    except (TargetError, UnknownName) as error:
+        listed = expectations_of(chosen)
+    except (TargetError, UnknownName, ExpectedFailureError) as error:
         fail(str(error))
     place = database if database is not None else out / f"{slug(chosen.name)}.json"
     try:
@@ -85,6 +87,7 @@ def fuzz(
         hunt = Hunt(chosen, process, versions, types, seed, illegal, known, process.at_once)
         try:
             description = process.start()
+            hunt.expect(applying(listed, description))
             _run(hunt, limits)
         except TargetUnavailable as error:
             if not hunt.done:
@@ -161,10 +164,18 @@ def _tell(hunt: Hunt, out: Path, reports: list[str]) -> None:
     say(f"{hunt.done} cases: {counts or 'none'}")
     if hunt.reach.text:
         say(f"reached, of what can go wrong together: {hunt.reach.text}")
-    for failure, report in zip(hunt.failures, reports, strict=True):
+    told = [(failure, report, hunt.reason(failure)) for failure, report in zip(hunt.failures, reports, strict=True)]
+    for failure, report, reason in sorted(
+        told, key=lambda row: (row[0].known, bool(row[2]))
+    ):  # what nobody knows first
         say(f"{'known' if failure.known else 'NEW':<6} {failure.title}")
         say(f"       {failure.one.judgement.message}")
+        if reason:
+            say(f"       in the list of known failures: {reason}")
         say(f"       {out / report}")
+    if hunt.new:
+        listed = sum(bool(reason) for failure, _, reason in told if not failure.known)
+        say(f"new: {len(hunt.new)}, of which the list of known failures of {hunt.target.name} has {listed}")
     for known in hunt.gone:
         say(f"gone   {known.title}: {known.case}")
     if hunt.failures:

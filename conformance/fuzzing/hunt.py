@@ -30,6 +30,8 @@ from ..judging.judgement import DECLINED, FAILING, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
 from ..proof.reach import Reach
+from ..results.expected.entries import Entry, matching
+from ..results.expected.entries import Failure as ListedFailure
 from ..targets.target import Target
 from ..workers.process import BATCH_JOBS, TargetProcess, TargetUnavailable
 from .database import Database, Known
@@ -105,6 +107,8 @@ class Hunt:
         Cases that were run; ``verdicts`` what became of them.
     gone
         What the database had and fails no more.
+    listed
+        What the target's list of known failures says of this runtime.
     reach
         Which interactions the cases that ran hold everything for.
     """
@@ -117,6 +121,7 @@ class Hunt:
     illegal: bool
     database: Database
     batch: int = BATCH_JOBS
+    listed: Sequence[Entry] = ()
     failures: list[Failure] = field(default_factory=list)
     gone: list[Known] = field(default_factory=list)
     near: list[tuple[float, Any]] = field(default_factory=list)
@@ -130,11 +135,24 @@ class Hunt:
         dense = ops & set(pooled_operators())
         stream = fresh_stream(self.seed, dense, numbers, self.types) if dense else iter(())
         self._dense = (spec for spec in stream if (spec.op, spec.version) in set(self.versions))
-        self._explainer = Explainer(self.target.accuracy, _EFFORT, each=_EFFORT)
+        self.expect(self.listed)
+
+    def expect(self, listed: Sequence[Entry]) -> None:
+        """Take these for what the target's list of known failures says of this runtime."""
+        self.listed = listed
+        suspects = [fault for entry in listed for fault in entry.faults]
+        self._explainer = Explainer(self.target.accuracy, _EFFORT, suspects, each=_EFFORT)
 
     @property
     def new(self) -> list[Failure]:
         return [failure for failure in self.failures if not failure.known]
+
+    def reason(self, failure: Failure) -> str:
+        """Why the target's list of known failures has such a failure; empty where it has none."""
+        judgement = failure.one.judgement
+        like = ListedFailure(judgement.verdict, judgement.clause, failure.diagnosis)
+        entry = matching(self.listed, failure.one.probe, like)
+        return "" if entry is None else entry.reason
 
     def run(self, limits: Limits, observe: Callable[[Hunt], None] = lambda hunt: None) -> None:
         """Search until a limit is reached. Raises TargetUnavailable where the target does not start."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -15,9 +14,9 @@ SETTINGS = {"trim_blocks": True}
 
 
 @pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
+def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    return tmp_path / "caches"
 
 
 class Compiled(Environment):
@@ -46,9 +45,9 @@ def test_another_text_or_another_setting_is():
     assert rendered(settings={"trim_blocks": False}) == ("2", 1)
 
 
-def test_what_was_kept_and_is_damaged_is_compiled_again(temporary: Path):
+def test_what_was_kept_and_is_damaged_is_compiled_again(caches: Path):
     rendered()
-    (kept,) = temporary.rglob("*.cache")
+    (kept,) = caches.rglob("*.cache")
     kept.write_bytes(kept.read_bytes()[:-20])
     assert rendered() == ("2", 1)
 
@@ -62,9 +61,17 @@ def test_a_full_disk_costs_nothing_but_time(monkeypatch: pytest.MonkeyPatch):
     assert rendered() == ("2", 1)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Jinja looks at owners on POSIX only")
-def test_a_folder_that_others_made_is_not_used(temporary: Path):
-    (temporary / "elsewhere").mkdir()
-    (temporary / f"_jinja2-cache-{os.getuid()}").symlink_to(temporary / "elsewhere")
+def test_without_a_folder_for_caches_there_is_none(caches: Path):
+    caches.write_text("no folder")
     assert kept_bytecode(SETTINGS) is None
     assert rendered() == ("2", 1)
+
+
+def test_nothing_is_kept_for_somebody_without_a_home(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+
+    def nobody(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", nobody)
+    assert kept_bytecode(SETTINGS) is None

@@ -25,6 +25,7 @@ from onnxspec.conformance.probes.naming import portable_probes
 from onnxspec.conformance.probes.probe import Probe
 from onnxspec.conformance.probes.stream import Tried
 from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.conformance.results.expected.entries import Entry
 from onnxspec.conformance.targets.target import parse_target
 from onnxspec.conformance.workers.job import Outcome
 from onnxspec.reference import FORMATS, Node, evaluate
@@ -145,6 +146,15 @@ def test_what_an_earlier_search_found_is_known_or_gone(monkeypatch: pytest.Monke
     assert mended.failures == []
     assert {k.verdict for k in mended.gone} == {"crashed"}
     assert len(mended.gone) == 2
+
+
+def test_what_the_list_of_known_failures_names_has_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    put(monkeypatch, twofold)
+    hunt = search(cases=120)
+    hunt.expect([Entry("P is not supported.", "LSTM", features=("peepholes",), verdicts=("crashed",))])
+    reasons = {tuple(need.field for need in failure.needs): hunt.reason(failure) for failure in hunt.failures}
+    assert reasons == {("peepholes",): "P is not supported.", ("layout",): ""}
+    assert len(hunt.new) == 2  # to the database they are new all the same
 
 
 def test_invalid_models_that_are_not_rejected_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
