@@ -178,9 +178,10 @@ def _strategy(plan: _Plan) -> SearchStrategy[CaseSpec]:
         row["clip"] = draw(clips)
         if functions is not None and draw(written):
             count = each * (2 if row["direction"] == "bidirectional" else 1)
-            row["activations"] = tuple(draw(functions) for _ in range(count))
+            # Functions last: a failure that needs coefficients keeps them while it shrinks to one direction.
             for name in ("alpha", "beta"):
                 row[name] = draw(coefficients[name, count])
+            row["activations"] = tuple(draw(functions) for _ in range(count))
         row["seed"] = row["weights_seed"] = draw(seeds)
         legal: dict[str, Any] = settle(row, search=True)
         if any(legal[name] not in values for name, values in plan.allowed.items()):
