@@ -158,7 +158,7 @@ def test_the_simplest_case_is_plain(op: str, version: int) -> None:
         (lambda s: s.direction == "bidirectional" and s.H >= 4, {"direction": "bidirectional", "H": 4}),
         (lambda s: s.lengths == "ragged", {"lengths": "ragged", "T": 2, "N": 2}),
         (lambda s: s.clip is not None, {"clip": 0.5}),
-        (lambda s: "Elu" in (s.activations or ()), {"activations": ("Sigmoid", "Sigmoid", "Elu")}),
+        (lambda s: "Elu" in (s.activations or ())[:3], {"activations": ("Sigmoid", "Sigmoid", "Elu")}),
         (
             lambda s: len(s.alpha or ()) == 2,
             {"activations": ("Sigmoid", "Sigmoid", "Sigmoid"), "alpha": (0.0, 0.0)},
