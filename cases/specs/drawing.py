@@ -162,7 +162,8 @@ def _strategy(plan: _Plan) -> SearchStrategy[CaseSpec]:
     clips: SearchStrategy[float | None] = st.sampled_from(plan.choices["clip"])
     if "clip" in plan.between:
         clips = clips | _numbers(*plan.between["clip"])
-    functions = st.sampled_from(plan.functions) if plan.functions else None
+    # Those of a direction are one draw: a failure shrinks to one direction by leaving out either.
+    functions = st.tuples(*[st.sampled_from(plan.functions)] * each) if plan.functions else None
     coefficients = {
         (name, count): st.none() | st.lists(_numbers(*plan.between[name]), min_size=1, max_size=count).map(tuple)
         for name in ("alpha", "beta")
@@ -177,11 +178,10 @@ def _strategy(plan: _Plan) -> SearchStrategy[CaseSpec]:
             row[name] = draw(strategy)
         row["clip"] = draw(clips)
         if functions is not None and draw(written):
-            count = each * (2 if row["direction"] == "bidirectional" else 1)
-            # Functions last: a failure that needs coefficients keeps them while it shrinks to one direction.
+            directions = 2 if row["direction"] == "bidirectional" else 1
+            row["activations"] = sum((draw(functions) for _ in range(directions)), ())
             for name in ("alpha", "beta"):
-                row[name] = draw(coefficients[name, count])
-            row["activations"] = tuple(draw(functions) for _ in range(count))
+                row[name] = draw(coefficients[name, each * directions])
         row["seed"] = row["weights_seed"] = draw(seeds)
         legal: dict[str, Any] = settle(row, search=True)
         if any(legal[name] not in values for name, values in plan.allowed.items()):

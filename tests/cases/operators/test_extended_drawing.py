@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import Phase, find, given, seed, settings
+from hypothesis import Phase, find, given, settings
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
@@ -20,23 +20,11 @@ from onnxspec.cases.strategies import cases, operator_cases
 from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.reference import Node, evaluate, resolve
 
+from ..draws import drawn, drawn_until
+
 EXTENDED = cases("ExtendedLSTM", 1)
 fixed = settings(derandomize=True, database=None, deadline=None)
 SIMPLEST: dict[str, Any] = {"T": 1, "N": 1, "I": 1, "H": 1, "bias": False} | dict.fromkeys("xwrb", (2.0**-15, 32768))
-
-
-def drawn(strategy: Any, count: int, search: int = 0) -> list[ExtendedSpec]:
-    """So many draws, the same ones every time; each search has other ones."""
-    specs: list[ExtendedSpec] = []
-
-    @seed(search)
-    @settings(max_examples=count, phases=[Phase.generate], database=None, deadline=None)
-    @given(strategy)
-    def collect(spec: ExtendedSpec) -> None:
-        specs.append(spec)
-
-    collect()
-    return specs
 
 
 def documented(model: bytes, inputs: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
@@ -78,31 +66,30 @@ def test_every_value_is_drawn() -> None:
         "reruns": ("none", "data", "sizes"),
         **dict.fromkeys(("bias", "hidden_size", "old", "explicit"), (False, True)),
     }
-    wanted = {(name, value) for name, values in axes.items() for value in values}
-    zero_points = {("zero point", name, number) for name in "xwrby" for number in (0, 32767, 32768, 65535)}
-    scales = {("scale", name, size) for name in "xwrby" for size in ("small", "large")}
     fills = {("fill", (name, fraction)) for name in "XWRB" for fraction in (0.25, 1.5)}
+    wanted: set[tuple[Any, ...]] = {
+        *((name, value) for name, values in axes.items() for value in values),
+        *(("zero point", name, number) for name in "xwrby" for number in (0, 32767, 32768, 65535)),
+        *(("scale", name, size) for name in "xwrby" for size in ("small", "large")),
+        *fills,
+        ("y", False),
+    }
 
     def values(spec: ExtendedSpec) -> set[tuple[Any, ...]]:
         pairs = {name: pair for name in "xwrby" if (pair := getattr(spec, name))}
-        return (
-            {(name, getattr(spec, name)) for name in axes}
-            | {("zero point", name, number) for name, (_, number) in pairs.items()}
-            | {("scale", name, "small") for name, (scale, _) in pairs.items() if scale < 2.0**-24}
-            | {("scale", name, "large") for name, (scale, _) in pairs.items() if scale > 2.0**-9}
-            | {("fill", pair) for pair in spec.fill}
-            | {("y", spec.y is not None)}
-        )
+        return {
+            *((name, getattr(spec, name)) for name in axes),
+            *(("zero point", name, number) for name, (_, number) in pairs.items()),
+            *(("scale", name, "small") for name, (scale, _) in pairs.items() if scale < 2.0**-24),
+            *(("scale", name, "large") for name, (scale, _) in pairs.items() if scale > 2.0**-9),
+            *(("fill", pair) for pair in spec.fill),
+            ("y", spec.y is not None),
+        }
 
-    specs: list[ExtendedSpec] = []
-    # Hypothesis mutates what it drew before, so one search may leave something out: another begins elsewhere.
-    for search in range(10):
-        specs += drawn(cases("ExtendedLSTM", 1, min_steps=0, min_rows=0), 500, search)
-        seen = set().union(*map(values, specs))
-        if seen >= wanted | zero_points | scales | fills | {("y", False)}:
-            break
-    assert seen >= wanted | zero_points | scales | fills | {("y", False)}
-    assert {value for value in seen if value[0] in axes} == wanted
+    specs = drawn_until(cases("ExtendedLSTM", 1, min_steps=0, min_rows=0), 500, values, wanted)
+    seen = set().union(*map(values, specs))
+    assert wanted <= seen
+    assert {value for value in seen if value[0] in axes} == {value for value in wanted if value[0] in axes}
     assert {value for value in seen if value[0] == "fill"} == fills
 
 
