@@ -23,14 +23,19 @@ class AccuracyClass:
         Names of formats, or None: the tensor's own type, except that half types accumulate in float32. ``tf32`` is
         allowed for operands. A format finer than the tensor's never tightens anything.
     activation
-        (a, b): a primitive function (tanh, exp, sigmoid) with exact value f may be off by (a|f| + b)u, where float32 is
-        stored by (a|f| + 8)u unless b is 0.
+        (a, b): a primitive function (tanh, exp, sigmoid) with exact value f may be off by (a|f| + b)u.
+    float32_activation
+        The same where float32 is stored. Kernels approximate functions there, and not all that are in wide use and
+        meant to be right keep to (4, 4). The new gate of onnxruntime's GRU, whose functions no other gate or operator
+        has, returns -5u for a Sigmoid of 0.04u, and Tanh 10.1u off; tract's stop short of their limits, Sigmoid by 7.5u
+        and Tanh by 10u (docs/accuracy.md).
     flushes
         Whether subnormal numbers may be taken for zero.
     """
 
     name: str
     activation: tuple[int, int] = (4, 4)
+    float32_activation: tuple[int, int] = (4, 8)
     operands: str | None = None
     accumulator: str | None = None
     storage: str | None = None
@@ -41,7 +46,7 @@ class AccuracyClass:
 ACCURACY_CLASSES: dict[str, AccuracyClass] = {
     c.name: c
     for c in (
-        AccuracyClass("strict", (4, 0), summary="activations within 2 units in the last place"),
+        AccuracyClass("strict", (4, 0), (4, 0), summary="activations within 2 units in the last place"),
         AccuracyClass(
             "standard", summary="activations within (4|f|+4)u, in float32 (4|f|+8)u; half types add up in float32"
         ),
@@ -55,11 +60,6 @@ ACCURACY_CLASSES: dict[str, AccuracyClass] = {
         AccuracyClass("fast", accumulator="storage", summary="half types accumulate in the tensor's own type"),
     )
 }
-
-# In float32 kernels approximate functions, and not all that are in wide use and meant to be right keep to (4, 4). The
-# new gate of onnxruntime's GRU, whose functions no other gate or operator has, returns -5u for a Sigmoid of 0.04u, and
-# Tanh 10.1u off; tract's stop short of their limits, Sigmoid by 7.5u and Tanh by 10u (docs/accuracy.md).
-_FLOAT32_B = 8
 
 # For each tensor type the classes by which a result outside its declared class is tried, narrowest first, so that the
 # name says the most. Each is an arithmetic that devices really use for that type: nobody computes float64 tensors in
@@ -159,7 +159,7 @@ def budget(class_name: str, type_name: str) -> Budget:
     else:
         accumulator = FORMATS["float32"] if storage.precision <= 24 else tensor
     operands = _TF32 if chosen.operands == "tf32" else FORMATS[chosen.operands] if chosen.operands else None
-    a, b = chosen.activation
+    a, b = chosen.float32_activation if storage == FORMATS["float32"] else chosen.activation
     rounds_operands = operands is not None and operands.precision < tensor.precision
 
     def floor(form: Format) -> float:
@@ -177,7 +177,7 @@ def budget(class_name: str, type_name: str) -> Budget:
         input_floor=storage.least_normal if chosen.flushes else 0.0,
         operand_largest=operands.largest if operands and rounds_operands else tensor.largest,
         a=float(a),
-        b=float(_FLOAT32_B if b and storage.precision == 24 else b),
+        b=float(b),
         largest=min(storage.largest, tensor.largest),
         least_normal=storage.least_normal,
         # A coefficient is a float32 attribute; kernels of narrower storage round it.
