@@ -6,6 +6,7 @@ import contextlib
 import os
 import zlib
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ class _Cache(FileSystemBytecodeCache):
     written (a full disk) is compiled again next time."""
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(Exception):  # reading a pickle that is damaged may raise anything
             super().load_bytecode(bucket)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
@@ -32,8 +33,8 @@ def kept_bytecode(settings: Mapping[str, Any]) -> FileSystemBytecodeCache | None
     """Where Jinja keeps what it has compiled by these settings of an environment: the user's folder for caches, since
     nothing may stay among temporary files; None where there can be none."""
     root = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
-    # Jinja tells what it keeps apart by a template's name and text only.
-    tag = zlib.crc32(repr(sorted(settings.items())).encode())
+    # Jinja tells what it keeps apart by Python's version and a template's name and text only.
+    tag = zlib.crc32(repr((metadata.version("jinja2"), sorted(settings.items()))).encode())
     try:
         folder = Path(root).expanduser() / "onnxspec"
         folder.mkdir(0o700, parents=True, exist_ok=True)
