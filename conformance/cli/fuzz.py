@@ -165,9 +165,8 @@ def _tell(hunt: Hunt, out: Path, reports: list[str]) -> None:
     if hunt.reach.text:
         say(f"reached, of what can go wrong together: {hunt.reach.text}")
     told = [(failure, report, hunt.reason(failure)) for failure, report in zip(hunt.failures, reports, strict=True)]
-    for failure, report, reason in sorted(
-        told, key=lambda row: (row[0].known, bool(row[2]))
-    ):  # what nobody knows first
+    told.sort(key=lambda row: (row[0].known, bool(row[2])))  # what nobody knows first
+    for failure, report, reason in told:
         say(f"{'known' if failure.known else 'NEW':<6} {failure.title}")
         say(f"       {failure.one.judgement.message}")
         if reason:

@@ -30,7 +30,7 @@ from ..judging.judgement import DECLINED, FAILING, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
 from ..proof.reach import Reach
-from ..results.expected.entries import Entry, matching
+from ..results.expected.entries import Entry, matching, suspects
 from ..results.expected.entries import Failure as ListedFailure
 from ..targets.target import Target
 from ..workers.process import BATCH_JOBS, TargetProcess, TargetUnavailable
@@ -121,12 +121,12 @@ class Hunt:
     illegal: bool
     database: Database
     batch: int = BATCH_JOBS
-    listed: Sequence[Entry] = ()
     failures: list[Failure] = field(default_factory=list)
     gone: list[Known] = field(default_factory=list)
     near: list[tuple[float, Any]] = field(default_factory=list)
     verdicts: Counter[str] = field(default_factory=Counter)
     done: int = 0
+    listed: Sequence[Entry] = field(default=(), init=False)
     reach: Reach = field(default_factory=Reach)
 
     def __post_init__(self) -> None:
@@ -135,13 +135,12 @@ class Hunt:
         dense = ops & set(pooled_operators())
         stream = fresh_stream(self.seed, dense, numbers, self.types) if dense else iter(())
         self._dense = (spec for spec in stream if (spec.op, spec.version) in set(self.versions))
-        self.expect(self.listed)
+        self.expect(())
 
     def expect(self, listed: Sequence[Entry]) -> None:
         """Take these for what the target's list of known failures says of this runtime."""
         self.listed = listed
-        suspects = [fault for entry in listed for fault in entry.faults]
-        self._explainer = Explainer(self.target.accuracy, _EFFORT, suspects, each=_EFFORT)
+        self._explainer = Explainer(self.target.accuracy, _EFFORT, suspects(listed), each=_EFFORT)
 
     @property
     def new(self) -> list[Failure]:
@@ -149,9 +148,8 @@ class Hunt:
 
     def reason(self, failure: Failure) -> str:
         """Why the target's list of known failures has such a failure; empty where it has none."""
-        judgement = failure.one.judgement
-        like = ListedFailure(judgement.verdict, judgement.clause, failure.diagnosis)
-        entry = matching(self.listed, failure.one.probe, like)
+        diagnosed = replace(ListedFailure.of(failure.one.judgement), diagnosis=failure.diagnosis)
+        entry = matching(self.listed, failure.one.probe, diagnosed)
         return "" if entry is None else entry.reason
 
     def run(self, limits: Limits, observe: Callable[[Hunt], None] = lambda hunt: None) -> None:

@@ -15,7 +15,7 @@ from ..diagnosis.explainer import Explainer
 from ..judging.judgement import Verdict
 from ..probes.probe import Probe
 from ..probes.stream import Tried
-from ..results.expected.entries import Entry, Failure, applying, matching, stale
+from ..results.expected.entries import Entry, Failure, applying, matching, stale, suspects
 from ..results.result import Result
 from ..results.wording import failure_text
 from ..running.events import CaseJudged
@@ -57,8 +57,7 @@ class Pipeline:
         self._running: Iterator[CaseJudged] = iter(())
         self._ready: dict[str, Judged] = {}
         self._failures: dict[str, Failure] = {}
-        suspects = [pattern for entry in self.entries for pattern in entry.faults]
-        self._explainer = Explainer(target.accuracy, _EFFORT, suspects)
+        self._explainer = Explainer(target.accuracy, _EFFORT, suspects(self.entries))
 
     def start(self) -> None:
         """Start the target if it is not at work. Raises TargetUnavailable."""

@@ -26,7 +26,7 @@ from ..probes.stream import Tried, tried
 from ..results import lines
 from ..results.evidence import Kept, forget_evidence, write_evidence
 from ..results.expected.decidable import decidable
-from ..results.expected.entries import Entry, applying, expectations_of, matching, stale
+from ..results.expected.entries import Entry, applying, expectations_of, matching, stale, suspects
 from ..results.folder import Held
 from ..results.journal import SAME_RUNTIME, Journal, RunMismatch
 from ..results.recorded import CASE, FRESH, Recorder
@@ -270,8 +270,7 @@ def _diagnosed(
         with contextlib.suppress(TargetUnavailable), plan.process(run.target, hangs=run.hangs) as process:
             for one in tried(process, [probes[case] for case in unseen], run.target.accuracy):
                 kept.offer(one)
-    suspects = [pattern for entry in entries for pattern in entry.faults]
-    causes = explained(run.results, probes, kept, run.target.accuracy, suspects)
+    causes = explained(run.results, probes, kept, run.target.accuracy, suspects(entries))
     return [structs.replace(r, diagnosis=causes[r.case]) for r in run.results if r.case in causes]
 
 

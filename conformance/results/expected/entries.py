@@ -37,6 +37,7 @@ __all__ = [
     "read_expected",
     "shipped_for",
     "stale",
+    "suspects",
 ]
 
 _LISTS = ("versions", "types", "features", "clauses", "faults", "cases", "verdicts")
@@ -280,6 +281,11 @@ def expectations_of(target: Target) -> tuple[Entry, ...]:
     Raises ExpectedFailureError.
     """
     return read_expected(Path(target.expected)) if target.expected else shipped_for(target)
+
+
+def suspects(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """Patterns of ids of the faults that entries name: what a target is known for."""
+    return tuple(pattern for entry in entries for pattern in entry.faults)
 
 
 def matching(entries: Iterable[Entry], probe: Probe, said: Judgement | Result | Failure) -> Entry | None:
