@@ -17,7 +17,7 @@ __all__ = ["trials_of"]
 
 
 def trials_of(key: str, model: bytes, read: OneNode, fed: Sequence[Mapping[str, NDArray[Any]]]) -> tuple[Trial, ...]:
-    """The trial of a model of one node, and where it does not show Y, its twin with all outputs.
+    """The trial of a model of one node, and where it does not show Y, its companion with all outputs.
 
     fed
         For each run, arrays by name of graph input.
@@ -29,8 +29,8 @@ def trials_of(key: str, model: bytes, read: OneNode, fed: Sequence[Mapping[str, 
     if "Y" in read.node.outputs:
         return (trial,)
     everything = read.node.operator.outputs
-    twin = Trial(f"{key}~twin", _with_all_outputs(model, read), replace(read.node, outputs=everything), feeds)
-    return trial, twin
+    companion = Trial(f"{key}~twin", _with_all_outputs(model, read), replace(read.node, outputs=everything), feeds)
+    return trial, companion
 
 
 def _with_all_outputs(model: bytes, read: OneNode) -> bytes:

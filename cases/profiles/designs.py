@@ -201,7 +201,7 @@ def alone(op: str, version: int) -> Iterator[CaseSpec]:
     for row in _ALONE:
         if fits(row, axes):
             yield spec_from(op, version, {**plain, **row})
-    # One output alone that is not Y, with a twin that has all.
+    # One output alone that is not Y, with a companion that has all.
     yield spec_from(op, version, {**plain, "outputs": "last"})
 
 

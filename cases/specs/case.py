@@ -112,19 +112,19 @@ class Trial:
 
 @dataclass(frozen=True)
 class Case:
-    """A case's sessions: its own, and where it does not ask for Y, its twin with all outputs.
+    """A case's sessions: its own, and where it does not ask for Y, its companion with all outputs.
 
     Outputs must not depend on which of them are asked for, and only where Y is reported can every step be judged.
 
-    The twin of a forbidden model is the same without its violation: to refuse the one shows something only where the
+    The companion of a forbidden model is the same without its violation: to refuse the one shows something only where the
     other runs.
     """
 
     spec: Spec
     trial: Trial
-    twin: Trial | None
+    companion: Trial | None
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """Its sessions: its own, and the twin if there is one."""
-        return (self.trial,) if self.twin is None else (self.trial, self.twin)
+        """Its sessions: its own, and the companion if there is one."""
+        return (self.trial,) if self.companion is None else (self.trial, self.companion)

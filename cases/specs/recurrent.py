@@ -26,12 +26,12 @@ def recurrent_case(spec: CaseSpec) -> Case:
     feeds = tuple(_feed(spec, t) for t in tensors)
     model = build_model(spec, spec.node, tensors[-1], spec.outputs)
     trial = Trial(spec.id, model, spec.node, feeds, spec.data == "numerics")
-    twin = None
+    companion = None
     if "Y" not in spec.outputs:
         everything = spec.node.operator.outputs
         model = build_model(spec, spec.node, tensors[-1], everything)
-        twin = Trial(f"{spec.id}~twin", model, replace(spec.node, outputs=everything), feeds)
-    return Case(spec, trial, twin)
+        companion = Trial(f"{spec.id}~twin", model, replace(spec.node, outputs=everything), feeds)
+    return Case(spec, trial, companion)
 
 
 def _feed(spec: CaseSpec, tensors: Mapping[str, NDArray[Any]]) -> Feed:

@@ -62,7 +62,7 @@ def can_wrap(spec: Spec, name: str) -> bool:
 
 
 def wrap(case: Case, name: str) -> Case:
-    """The case with its node wrapped, its twin too. It must be one for which :func:`can_wrap` holds."""
+    """The case with its node wrapped, its companion too. It must be one for which :func:`can_wrap` holds."""
     spec, runs = case.spec, case.trial.feeds
     assert isinstance(spec, CaseSpec)
     passing = {
@@ -73,7 +73,7 @@ def wrap(case: Case, name: str) -> Case:
         inputs = {formal: arrays[number] for formal, arrays in passing.items()}
         feeds.append(Feed(inputs, {formal: inputs[formal] for formal in feed.fed}))
     wrapped = [
-        None if trial is None else _wrapped(trial, name, spec, tuple(feeds)) for trial in (case.trial, case.twin)
+        None if trial is None else _wrapped(trial, name, spec, tuple(feeds)) for trial in (case.trial, case.companion)
     ]
     assert wrapped[0] is not None
     return Case(case.spec, wrapped[0], wrapped[1])

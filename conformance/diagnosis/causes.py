@@ -159,11 +159,11 @@ def _seen(one: Tried, accuracy: str) -> tuple[Observation, list[Interpretations]
     if not one.prepared.trials:
         return None
     trial = one.prepared.trials[0]
-    witness = failing_case_of(one.probe.id, trial, one.outcomes[0], one.probe.clauses, one.probe.size)
-    if witness is None:
+    failing_case = failing_case_of(one.probe.id, trial, one.outcomes[0], one.probe.clauses, one.probe.size)
+    if failing_case is None:
         return None
     choices = itertools.islice(Interpretations().alternatives(trial.touched), _INTERPRETATIONS)
-    return witness.observation(accuracy), list(choices)
+    return failing_case.observation(accuracy), list(choices)
 
 
 def _explained(faults: Sequence[Fault], observation: Observation, choices: Sequence[Interpretations]) -> bool:

@@ -39,21 +39,21 @@ def explained(
     """
     taken = (r for r in results if r.verdict is Verdict.NOT_REJECTED)
     accepted = {r.case: faults for r in taken if (faults := accepting(r.op, r.version, r.clause))}
-    witnesses = []
+    failing_cases = []
     for result in results:
         outcomes = kept.get(result.case) if result.verdict in DIAGNOSED else None
         if outcomes is not None and result.case in probes:
             probe, slight = probes[result.case], result.verdict is Verdict.INACCURATE
             for trial in probe.prepare().trials[:1]:
-                witness = failing_case_of(probe.id, trial, outcomes[1][0], probe.clauses, probe.size, slight)
-                witnesses += [witness] if witness is not None else []
-    if not witnesses:
+                failing_case = failing_case_of(probe.id, trial, outcomes[1][0], probe.clauses, probe.size, slight)
+                failing_cases += [failing_case] if failing_case is not None else []
+    if not failing_cases:
         return accepted
     effort = _EFFORT + _EACH * sum(r.verdict not in DECLINED | UNTRIED for r in results)
     evidence = _followed(results), _unharmed(results, probes)
     return {
         **accepted,
-        **diagnose(witnesses, accuracy, effort, *evidence, suspects, _arithmetics(results, accuracy)).of,
+        **diagnose(failing_cases, accuracy, effort, *evidence, suspects, _arithmetics(results, accuracy)).of,
     }
 
 
@@ -134,7 +134,7 @@ class Explainer:
         if judgement.verdict not in DIAGNOSED or not one.prepared.trials:
             return ()
         trial, slight = one.prepared.trials[0], judgement.verdict is Verdict.INACCURATE
-        witness = failing_case_of(probe.id, trial, one.outcomes[0], probe.clauses, probe.size, slight)
+        failing_case = failing_case_of(probe.id, trial, one.outcomes[0], probe.clauses, probe.size, slight)
         self._search.effort = max(self._search.effort, self._each)
-        faults = self._search.explain(witness) if witness is not None else None
+        faults = self._search.explain(failing_case) if failing_case is not None else None
         return tuple(fault.id for fault in faults or ())

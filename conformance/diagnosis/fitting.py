@@ -72,25 +72,25 @@ class Fitting:
         if self._charged:
             self.effort = max(0.0, self.effort - work)
 
-    def _observed(self, witness: FailingCase) -> Observation:
-        observation = self._observations.get(witness.case)
+    def _observed(self, failing_case: FailingCase) -> Observation:
+        observation = self._observations.get(failing_case.case)
         if observation is None:
-            observation = self._observations[witness.case] = witness.observation(self.accuracy)
-        self._observations.move_to_end(witness.case)
+            observation = self._observations[failing_case.case] = failing_case.observation(self.accuracy)
+        self._observations.move_to_end(failing_case.case)
         while len(self._observations) > _HELD:  # each holds many numbers
             self._observations.popitem(last=False)
         return observation
 
-    def _fit(self, witness: FailingCase, faults: Sequence[Fault]) -> Fit | None:
+    def _fit(self, failing_case: FailingCase, faults: Sequence[Fault]) -> Fit | None:
         """How these faults explain a case, by one of the first interpretations and in one of the arithmetics that the
         target shows; None where they do not."""
-        if (coarse := self._coarse(witness, faults)) is not None:
-            return self._fit_within(witness, coarse, [d for d in faults if d is not coarse])
-        observation = self._observed(witness)
+        if (coarse := self._coarse(failing_case, faults)) is not None:
+            return self._fit_within(failing_case, coarse, [d for d in faults if d is not coarse])
+        observation = self._observed(failing_case)
         # Who computes in an arithmetic of their own does so in no other.
         own = any(fault.layer == "arithmetic" for fault in faults)
-        for accuracy in (self.accuracy, *(() if own else self.arithmetics.get(witness.type, ()))):
-            for choice in itertools.islice(self._interpretations(witness), _INTERPRETATIONS):
+        for accuracy in (self.accuracy, *(() if own else self.arithmetics.get(failing_case.type, ()))):
+            for choice in itertools.islice(self._interpretations(failing_case), _INTERPRETATIONS):
                 if self.effort <= 0:
                     return None
                 before = observation.work
@@ -100,22 +100,22 @@ class Fitting:
                     return fit
         return None
 
-    def _coarse(self, witness: FailingCase, faults: Iterable[Fault]) -> Fault | None:
+    def _coarse(self, failing_case: FailingCase, faults: Iterable[Fault]) -> Fault | None:
         """The one of some faults that is known of the target already and is an arithmetic whose error bounds say all of
         it in a case: they do not where sums are so long that it has none."""
-        known = self.known[witness.op]
-        coarse = [d for d in faults if d.within and d in known and witness.type in d.types]
+        known = self.known[failing_case.op]
+        coarse = [d for d in faults if d.within and d in known and failing_case.type in d.types]
         if len(coarse) != 1:
             return None
-        _, _, H = witness.runs[0].inputs["R"].shape
-        terms = H + witness.runs[0].inputs["X"].shape[2] + 2
-        return coarse[0] if math.isfinite(budget(coarse[0].within, witness.type).gamma(terms)) else None
+        _, _, H = failing_case.runs[0].inputs["R"].shape
+        terms = H + failing_case.runs[0].inputs["X"].shape[2] + 2
+        return coarse[0] if math.isfinite(budget(coarse[0].within, failing_case.type).gamma(terms)) else None
 
-    def _fit_within(self, witness: FailingCase, coarse: Fault, others: Sequence[Fault]) -> Fit | None:
+    def _fit_within(self, failing_case: FailingCase, coarse: Fault, others: Sequence[Fault]) -> Fit | None:
         """How a case fits other faults in the arithmetic that one is: a kernel's roundings come in an order of its own,
         which nobody has to know once it is known that there are such."""
-        observation = self._observed(witness)
-        for choice in itertools.islice(self._interpretations(witness), _INTERPRETATIONS):
+        observation = self._observed(failing_case)
+        for choice in itertools.islice(self._interpretations(failing_case), _INTERPRETATIONS):
             before = observation.work
             fit = observation.fit(others, choice, coarse.within)
             self._charge(observation.work - before)
@@ -123,34 +123,34 @@ class Fitting:
                 return fit
         return None
 
-    def _active(self, witness: FailingCase, faults: Iterable[Fault]) -> Explanation:
+    def _active(self, failing_case: FailingCase, faults: Iterable[Fault]) -> Explanation:
         """Those of some faults that change what a target returns in a case."""
-        version, observation = witness.trial.node.since_version, self._observed(witness)
+        version, observation = failing_case.trial.node.since_version, self._observed(failing_case)
         before = observation.work
-        usual = self._interpretations(witness)[0]
+        usual = self._interpretations(failing_case)[0]
         active = [
             d
             for d in faults
-            if d.applies(witness.op, version)
-            and (self._coarse(witness, (d,)) is not None or observation.changes(d, usual))
+            if d.applies(failing_case.op, version)
+            and (self._coarse(failing_case, (d,)) is not None or observation.changes(d, usual))
         ]
         self._charge(observation.work - before)
         return tuple(active)
 
-    def _holds(self, witness: FailingCase, faults: Sequence[Fault]) -> bool:
+    def _holds(self, failing_case: FailingCase, faults: Sequence[Fault]) -> bool:
         """Whether these faults, which are known, explain a case, and enough speaks for it. Slips of precision change
         too little for much to speak for them."""
-        fit = self._fit(witness, faults) if faults else None
+        fit = self._fit(failing_case, faults) if faults else None
         return fit is not None and (
-            fit.evidence >= operator_of(witness.op).evidence.known or not any(d.structural for d in faults)
+            fit.evidence >= operator_of(failing_case.op).evidence.known or not any(d.structural for d in faults)
         )
 
-    def _interpretations(self, witness: FailingCase) -> list[Interpretations]:
+    def _interpretations(self, failing_case: FailingCase) -> list[Interpretations]:
         """Interpretations that a target may follow in a case: what its right results tell of, and of the others first
         those that differ least from the reference's own."""
-        followed = self.followed.get(witness.op, {})
+        followed = self.followed.get(failing_case.op, {})
         usual = Interpretations(**followed)
-        asked = [name for name in witness.touched if name not in followed or name in ASKED_ANEW]
+        asked = [name for name in failing_case.touched if name not in followed or name in ASKED_ANEW]
 
         def changes(other: Interpretations) -> int:
             return sum(getattr(other, name) != getattr(usual, name) for name in asked)

@@ -71,7 +71,7 @@ class Diagnosis:
 
 
 def diagnose(
-    witnesses: Sequence[FailingCase],
+    failing_cases: Sequence[FailingCase],
     accuracy: str,
     effort: float,
     followed: Followed | None = None,
@@ -87,15 +87,15 @@ def diagnose(
         Patterns of ids of faults that the target is known for, which no case has to show first.
     """
     search = Search(accuracy, effort, followed, unharmed, suspects, arithmetics)
-    ordered = sorted(witnesses, key=lambda witness: witness.telling)
+    ordered = sorted(failing_cases, key=lambda failing_case: failing_case.telling)
     explained: dict[str, Explanation] = {}
     waiting: list[FailingCase] = []
-    for witness in ordered:
-        explanation = search.explain(witness, ordered)
+    for failing_case in ordered:
+        explanation = search.explain(failing_case, ordered)
         if explanation is not None:
-            explained[witness.case] = explanation
+            explained[failing_case.case] = explanation
         else:
-            waiting.append(witness)
+            waiting.append(failing_case)
     while waiting:
         # Of what came too early for it more is known now.
         explained |= {w.case: e for w in waiting if (e := search.by_known(w)) is not None}
@@ -144,17 +144,17 @@ class Search(Fitting):
         # What explained the last case that exercised the same clauses: mostly it explains the next one too.
         self._alike: dict[frozenset[str], Explanation] = {}
 
-    def explain(self, witness: FailingCase, others: Sequence[FailingCase] = ()) -> Explanation | None:
+    def explain(self, failing_case: FailingCase, others: Sequence[FailingCase] = ()) -> Explanation | None:
         """The faults that explain a case: of those known, or with one more that then is known too."""
-        explanation = self.by_known(witness)
-        if explanation is None and self.worthwhile(witness):
-            explanation = self.by_one_more(witness, others)
+        explanation = self.by_known(failing_case)
+        if explanation is None and self.worthwhile(failing_case):
+            explanation = self.by_one_more(failing_case, others)
         return explanation
 
-    def worthwhile(self, witness: FailingCase) -> bool:
+    def worthwhile(self, failing_case: FailingCase) -> bool:
         """Whether a case may show something that unexplained ones do not: nothing explained those that have no more
         than it has."""
-        return self._less(witness) < _FRUITLESS
+        return self._less(failing_case) < _FRUITLESS
 
     def asked_next(self, waiting: Iterable[FailingCase]) -> FailingCase | None:
         """Of cases that wait, and have not been looked at, that which promises most: it lacks something that all
@@ -165,48 +165,50 @@ class Search(Fitting):
         common = {op: frozenset.intersection(*(w.topics for w in them)) for op, them in self._fruitless.items() if them}
         return min(left, key=lambda w: (common.get(w.op, frozenset()) <= w.topics, self._less(w), w.telling))
 
-    def _less(self, witness: FailingCase) -> int:
-        return sum(other.topics <= witness.topics for other in self._fruitless[witness.op])
+    def _less(self, failing_case: FailingCase) -> int:
+        return sum(other.topics <= failing_case.topics for other in self._fruitless[failing_case.op])
 
-    def by_one_more(self, witness: FailingCase, others: Sequence[FailingCase] = ()) -> Explanation | None:
+    def by_one_more(self, failing_case: FailingCase, others: Sequence[FailingCase] = ()) -> Explanation | None:
         """The faults that explain a case, at least one of which is known only then."""
-        if self.effort <= 0 or self._in_vain[witness.op] >= _GIVEN_UP:
+        if self.effort <= 0 or self._in_vain[failing_case.op] >= _GIVEN_UP:
             return None
-        self._asked.add(witness.case)
+        self._asked.add(failing_case.case)
         before, part = self.effort, self._part
-        choices = self._with_one_more(witness)
+        choices = self._with_one_more(failing_case)
         # To choose among what fits must not be cut short, nor cost other cases more than to find it may.
         with self._free():
-            choices = [c for c in choices if self._confirmed(c[0], witness, others)]
-            chosen = self._chosen(choices, witness, others) if choices else ()
+            choices = [c for c in choices if self._confirmed(c[0], failing_case, others)]
+            chosen = self._chosen(choices, failing_case, others) if choices else ()
         self._charge(min(part, before - self.effort))
         if not choices:
-            self._fruitless[witness.op].append(witness)
-            self._in_vain[witness.op] += 1
+            self._fruitless[failing_case.op].append(failing_case)
+            self._in_vain[failing_case.op] += 1
             return None
-        self._in_vain[witness.op] = 0
+        self._in_vain[failing_case.op] = 0
         explanation = chosen
-        self.known[witness.op] += [d for d in explanation if d not in self.known[witness.op]]
-        self._rivals[witness.op] += [d for faults, _ in choices for d in faults if d not in self.known[witness.op]]
-        explanation = self._needed(witness, explanation)
-        self._alike[witness.topics] = explanation
+        self.known[failing_case.op] += [d for d in explanation if d not in self.known[failing_case.op]]
+        self._rivals[failing_case.op] += [
+            d for faults, _ in choices for d in faults if d not in self.known[failing_case.op]
+        ]
+        explanation = self._needed(failing_case, explanation)
+        self._alike[failing_case.topics] = explanation
         return explanation
 
-    def by_known(self, witness: FailingCase) -> Explanation | None:
+    def by_known(self, failing_case: FailingCase) -> Explanation | None:
         """The faults among those known of the operator that explain a case."""
-        known = self.known[witness.op]
-        if self._known_then.get(witness.case) == len(known):
+        known = self.known[failing_case.op]
+        if self._known_then.get(failing_case.case) == len(known):
             return None
         # Few are known, and a run did more with the case than to try them costs.
         with self._free():
-            return self._by_some(witness, known)
+            return self._by_some(failing_case, known)
 
-    def _by_some(self, witness: FailingCase, known: Sequence[Fault]) -> Explanation | None:
-        active = self._active(witness, known)
-        alike = tuple(d for d in self._alike.get(witness.topics, ()) if d in active)
+    def _by_some(self, failing_case: FailingCase, known: Sequence[Fault]) -> Explanation | None:
+        active = self._active(failing_case, known)
+        alike = tuple(d for d in self._alike.get(failing_case.topics, ()) if d in active)
         tried: set[frozenset[Fault]] = set()
         # Some show only where others are: a sum that wraps, where another makes it too large.
-        observation, before = self._observed(witness), self._observed(witness).work
+        observation, before = self._observed(failing_case), self._observed(failing_case).work
         beside = [(*active, d) for d in known if d not in active] if 0 < len(active) < _AT_ONCE else []
         for group in (alike, *_groups(active), *beside):
             spent = observation.work - before
@@ -214,28 +216,28 @@ class Search(Fitting):
                 break
             if group and frozenset(group) not in tried and len(group) <= _AT_ONCE:
                 tried.add(frozenset(group))
-                if self._holds(witness, group):
-                    explanation = self._needed(witness, group)
-                    self._alike[witness.topics] = explanation
+                if self._holds(failing_case, group):
+                    explanation = self._needed(failing_case, group)
+                    self._alike[failing_case.topics] = explanation
                     return explanation
-        self._known_then[witness.case] = len(known)
+        self._known_then[failing_case.case] = len(known)
         return None
 
-    def spare(self, explained: dict[str, Explanation], witnesses: Mapping[str, FailingCase]) -> None:
+    def spare(self, explained: dict[str, Explanation], failing_cases: Mapping[str, FailingCase]) -> None:
         """Do without every fault whose cases the others of its operator explain as well, or those of other operators
         if it is known of this one alone, the rarest first."""
-        used = {(witnesses[case].op, d) for case, explanation in explained.items() for d in explanation}
+        used = {(failing_cases[case].op, d) for case, explanation in explained.items() for d in explanation}
         for op, known in self.known.items():
             known[:] = [d for d in known if (op, d) in used]
         for by_others in (False, True):
             for op in list(self.known):
-                self._spare(op, by_others, explained, witnesses)
+                self._spare(op, by_others, explained, failing_cases)
 
     def _spare(
-        self, op: str, by_others: bool, explained: dict[str, Explanation], witnesses: Mapping[str, FailingCase]
+        self, op: str, by_others: bool, explained: dict[str, Explanation], failing_cases: Mapping[str, FailingCase]
     ) -> None:
         known = self.known[op]
-        of_operator = {case: e for case, e in explained.items() if witnesses[case].op == op}
+        of_operator = {case: e for case, e in explained.items() if failing_cases[case].op == op}
         for fault in sorted(known, key=lambda d: sum(d in e for e in of_operator.values())):
             shared = any(fault in theirs for other, theirs in self.known.items() if other != op)
             elsewhere = self._elsewhere(op) if by_others and not shared else []
@@ -246,7 +248,7 @@ class Search(Fitting):
             instead: dict[str, Explanation] = {}
             cases = [case for case, explanation in of_operator.items() if fault in explanation]
             for case in cases:
-                explanation = without.by_known(witnesses[case])
+                explanation = without.by_known(failing_cases[case])
                 if explanation is None:
                     break
                 instead[case] = explanation
@@ -261,21 +263,21 @@ class Search(Fitting):
         others = dict.fromkeys(d for other, known in self.known.items() if other != op for d in known)
         return [d for d in others if op in d.operators and d not in self.known[op]]
 
-    def _with_one_more(self, witness: FailingCase) -> list[tuple[Explanation, Fit]]:
+    def _with_one_more(self, failing_case: FailingCase) -> list[tuple[Explanation, Fit]]:
         """What explains a case, with what speaks for each: first single faults, alone or beside known ones, of which
         those come first whose clauses the case exercises; then those made in one place only; then two at once.
 
         What says of some numbers only that anything may stand there comes last.
         """
-        least = operator_of(witness.op).evidence.new
+        least = operator_of(failing_case.op).evidence.new
         floor = max(0.0, self.effort - self._part)
         vague: list[tuple[Explanation, Fit]] = []
-        for hypotheses in self._stages(witness):
+        for hypotheses in self._stages(failing_case):
             choices: list[tuple[Explanation, Fit]] = []
             for faults in hypotheses:
                 if self.effort <= floor:
                     return choices or vague
-                fit = self._fit(witness, faults)
+                fit = self._fit(failing_case, faults)
                 if fit is not None and fit.vague and len(faults) > 1:
                     continue
                 if fit is not None and fit.least >= least:
@@ -285,56 +287,56 @@ class Search(Fitting):
         self._vague.update(d for faults, _ in vague for d in faults)
         return vague
 
-    def _stages(self, witness: FailingCase) -> Iterator[Iterable[Explanation]]:
-        op, version = witness.op, witness.trial.node.since_version
-        known = tuple(d for d in self._active(witness, self.known[op]) if d not in self._vague)
+    def _stages(self, failing_case: FailingCase) -> Iterator[Iterable[Explanation]]:
+        op, version = failing_case.op, failing_case.trial.node.since_version
+        known = tuple(d for d in self._active(failing_case, self.known[op]) if d not in self._vague)
         together = [beside[: _AT_ONCE - 1] for beside in _alternatives(known)] if known else []
         fitting = [
             d
-            for d in faults_of(op, version, witness.type)
-            if d not in self.known[op] and not d.accepts and not d.drifts and not (witness.slight and d.structural)
+            for d in faults_of(op, version, failing_case.type)
+            if d not in self.known[op] and not d.accepts and not d.drifts and not (failing_case.slight and d.structural)
         ]
         # Operators of one runtime are built alike.
-        alike = self._active(witness, self._elsewhere(op))[:_AT_ONCE]
+        alike = self._active(failing_case, self._elsewhere(op))[:_AT_ONCE]
         yield [(d,) for d in alike]
         yield [(*beside, d) for beside in together for d in alike]
         yield [some for count in range(2, len(alike) + 1) for some in itertools.combinations(alike, count)]
         # What is known may be another fault, which looks the same in simpler cases, or be made in fewer places.
-        rivals = self._active(witness, dict.fromkeys((*known, *self._rivals[op])))
+        rivals = self._active(failing_case, dict.fromkeys((*known, *self._rivals[op])))
         narrow = [d for d in scoped_of(iter(rivals)) if op in d.operators]
         yield [(d,) for d in (*rivals, *narrow) if d not in known]
         for others in itertools.combinations(known, len(known) - 1) if len(known) > 1 else ():
             yield [(*others, d) for d in (*rivals, *narrow) if d not in known]
-        on_topic = [d for d in fitting if d.clause(op) in witness.topics]
+        on_topic = [d for d in fitting if d.clause(op) in failing_case.topics]
         for candidates in (on_topic, [d for d in fitting if d not in on_topic]):
             yield [(d,) for d in candidates]
             for beside in together:
                 yield [(*beside, d) for d in candidates]
-        if witness.slight:
+        if failing_case.slight:
             return
-        active = self._active(witness, fitting)
+        active = self._active(failing_case, fitting)
         placed = [d for d in scoped_of(iter(active)) if op in d.operators and d not in self.known[op]]
         yield [(d,) for d in placed]
         for beside in together:
             yield [(*beside, d) for d in placed]
-        observation, usual = self._observed(witness), self._interpretations(witness)[0]
+        observation, usual = self._observed(failing_case), self._interpretations(failing_case)[0]
         near = sorted(active, key=lambda d: -observation.nearness(d, usual))[:_PAIRED]
         yield [(d, rival) for d in near for rival in (*rivals, *narrow) if d is not rival]
         pairs = sorted(itertools.combinations(range(len(near)), 2), key=lambda pair: (sum(pair), pair))
         yield [(near[a], near[b]) for a, b in pairs]
 
-    def _confirmed(self, faults: Explanation, witness: FailingCase, others: Sequence[FailingCase]) -> bool:
+    def _confirmed(self, faults: Explanation, failing_case: FailingCase, others: Sequence[FailingCase]) -> bool:
         """Whether other cases bear out what explains one. Of tens of thousands of pairs some explain a case by chance:
         two faults that no case shows alone must explain most of those that show both."""
-        known = {*self.known[witness.op], *self._rivals[witness.op], *self._elsewhere(witness.op)}
+        known = {*self.known[failing_case.op], *self._rivals[failing_case.op], *self._elsewhere(failing_case.op)}
         if len(set(faults) - known) < 2:
             return True
-        both = [w for w in _voters(witness, others)[: 2 * _VOTERS] if len(self._active(w, faults)) == len(faults)]
+        both = [w for w in _voters(failing_case, others)[: 2 * _VOTERS] if len(self._active(w, faults)) == len(faults)]
         holding = sum(self._holds(w, faults) for w in both)
         return holding >= 2 and 2 * holding >= len(both)
 
     def _chosen(
-        self, choices: list[tuple[Explanation, Fit]], witness: FailingCase, others: Sequence[FailingCase]
+        self, choices: list[tuple[Explanation, Fit]], failing_case: FailingCase, others: Sequence[FailingCase]
     ) -> Explanation:
         """The choice that explains most of the cases that are most alike; of equals that which shows in fewest cases
         that passed, then what a shipped kernel is known to do, then what another operator is known for, then that for
@@ -342,14 +344,14 @@ class Search(Fitting):
         if len(choices) == 1:
             return choices[0][0]
         votes: Counter[Explanation] = Counter()
-        for voter in _voters(witness, others)[:_VOTERS]:
+        for voter in _voters(failing_case, others)[:_VOTERS]:
             votes.update(choice for choice, _ in choices if self._holds(voter, choice))
         elsewhere = {d for known in self.known.values() for d in known}
         most = max(votes.values(), default=0)
         bits = max(fit.evidence for _, fit in choices)
 
         def worth(faults: Explanation, fit: Fit) -> tuple[float, ...]:
-            shown = sum(self.unharmed(d, witness.op) for d in faults)
+            shown = sum(self.unharmed(d, failing_case.op) for d in faults)
             self._charge(_UNHARMED)
             shipped = any(d.disagreements for d in faults)
             clear = fit.evidence >= (1 - _EQUAL) * bits
@@ -358,19 +360,19 @@ class Search(Fitting):
         # Of equals, max takes the first.
         return max((choice for choice in choices if votes[choice[0]] == most), key=lambda choice: worth(*choice))[0]
 
-    def _needed(self, witness: FailingCase, faults: Explanation) -> Explanation:
+    def _needed(self, failing_case: FailingCase, faults: Explanation) -> Explanation:
         """Those of the faults without which the case is not explained."""
         for fault in faults:
             fewer = tuple(d for d in faults if d is not fault)
-            if fewer and self._holds(witness, fewer):
-                return self._needed(witness, fewer)
+            if fewer and self._holds(failing_case, fewer):
+                return self._needed(failing_case, fewer)
         return faults
 
 
-def _voters(witness: FailingCase, others: Iterable[FailingCase]) -> list[FailingCase]:
+def _voters(failing_case: FailingCase, others: Iterable[FailingCase]) -> list[FailingCase]:
     """The other cases of its operator, first those that are most alike."""
-    voters = [w for w in others if w is not witness and w.op == witness.op]
-    return sorted(voters, key=lambda w: (len(w.topics ^ witness.topics), w.size, w.case))
+    voters = [w for w in others if w is not failing_case and w.op == failing_case.op]
+    return sorted(voters, key=lambda w: (len(w.topics ^ failing_case.topics), w.size, w.case))
 
 
 def _groups(active: Explanation) -> Iterator[Explanation]:

@@ -43,15 +43,15 @@ class Returned:
 def read(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> Returned | Judgement:
     """What a target returned, or the verdict where there are no numbers to be judged."""
     trial, outcome = trials[0], outcomes[0]
-    twin_trial, twin = (trials[1], outcomes[1]) if len(trials) > 1 and len(outcomes) > 1 else (None, None)
+    companion_trial, companion = (trials[1], outcomes[1]) if len(trials) > 1 and len(outcomes) > 1 else (None, None)
     if trial.violation is not None:
         broken = trial.violation
         clause = broken.clause(trial.node.op_type)
-        return judge_forbidden(broken.summary, broken.due, clause, outcome, twin, open=broken.open)
+        return judge_forbidden(broken.summary, broken.due, clause, outcome, companion, open=broken.open)
     if outcome.status != "ran":
         return not_run(outcome)
-    if twin is not None and twin.status in ("crashed", "timed-out", "unavailable", "not-run"):
-        return replace(not_run(twin), reason="twin", message=f"with all outputs asked for: {twin.message}")
+    if companion is not None and companion.status in ("crashed", "timed-out", "unavailable", "not-run"):
+        return replace(not_run(companion), reason="twin", message=f"with all outputs asked for: {companion.message}")
     returned = [list(_named(trial.node, lists)) for lists in outcome.outputs]
     if outcome.malformed:
         return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)
@@ -64,15 +64,15 @@ def read(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> Returned | Jud
         names = ", ".join(outcome.changed)
         return Judgement(Verdict.INPUT_MODIFIED, "inputs-changed", message=f"the run changed its inputs: {names}")
 
-    twins = _twin_outputs(twin_trial, twin, len(trial.feeds))
+    companions = _companion_outputs(companion_trial, companion, len(trial.feeds))
     sessions: list[Session] = []
     same = True
-    for feed, lists, all_outputs in zip(trial.feeds, returned, twins, strict=True):
+    for feed, lists, all_outputs in zip(trial.feeds, returned, companions, strict=True):
         for outputs in lists:
             joined = _joined(outputs, all_outputs)
             same = same and (joined is not None or not all_outputs)
-            if joined is not None and twin_trial is not None:
-                sessions.append(Session(twin_trial.node, feed.inputs, joined))
+            if joined is not None and companion_trial is not None:
+                sessions.append(Session(companion_trial.node, feed.inputs, joined))
             else:
                 sessions.append(Session(trial.node, feed.inputs, outputs))
     flags = ["nondeterministic"] if any(len(lists) > 1 for lists in returned) else []
@@ -110,21 +110,23 @@ def _malformed(
     return None
 
 
-def _twin_outputs(twin_trial: Trial | None, twin: Outcome | None, feeds: int) -> list[list[dict[str, Any]]]:
-    """For each feed the outputs of the twin, which has Y, as far as it ran and they are well formed."""
-    if twin_trial is None or twin is None or twin.status != "ran" or twin.malformed:
+def _companion_outputs(
+    companion_trial: Trial | None, companion: Outcome | None, feeds: int
+) -> list[list[dict[str, Any]]]:
+    """For each feed the outputs of the companion, which has Y, as far as it ran and they are well formed."""
+    if companion_trial is None or companion is None or companion.status != "ran" or companion.malformed:
         return [[] for _ in range(feeds)]
     outputs = []
-    for feed, lists in zip(twin_trial.feeds, twin.outputs, strict=True):
-        named = list(_named(twin_trial.node, lists))
-        outputs.append([o for o in named if _malformed(twin_trial.node, feed.inputs, o, frozenset()) is None])
+    for feed, lists in zip(companion_trial.feeds, companion.outputs, strict=True):
+        named = list(_named(companion_trial.node, lists))
+        outputs.append([o for o in named if _malformed(companion_trial.node, feed.inputs, o, frozenset()) is None])
     return outputs
 
 
-def _joined(outputs: Outputs, twins: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The twin's outputs in place of a run's own, where those that both have are equal bit for bit: then the twin
+def _joined(outputs: Outputs, companions: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The companion's outputs in place of a run's own, where those that both have are equal bit for bit: then the companion
     stands for both, and every step can be judged. Otherwise the run is judged alone, by the radius of a free run."""
-    for all_outputs in twins:
+    for all_outputs in companions:
         if all(array.tobytes() == all_outputs[name].tobytes() for name, array in outputs.items()):
             return all_outputs
     return None

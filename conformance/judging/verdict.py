@@ -40,7 +40,7 @@ def judge(
     """The verdict on a case.
 
     trials, outcomes
-        The case's own trial, and its twin where it has one; and what the target did with each of them.
+        The case's own trial, and its companion where it has one; and what the target did with each of them.
     accuracy
         Name of the accuracy class by which the target is judged.
     wider
@@ -50,7 +50,7 @@ def judge(
         too. Without, its interpretations are some by which it passes.
 
     Raises IllegalNode where the document does not allow the node with what it is fed, unless that is what the trial is
-    about: then it must be refused, and the twin is the same without the violation.
+    about: then it must be refused, and the companion is the same without the violation.
     """
     return judge_each(trials, [outcomes], accuracy, wider=wider, answers=answers)[0]
 

@@ -115,7 +115,7 @@ def job_of(trial: Trial) -> Job:
 
 
 def prepared_trials(trials: tuple[Trial, ...], answers: bool = True) -> Prepared:
-    """A trial, and its twin if it has one, to be judged by its document."""
+    """A trial, and its companion if it has one, to be judged by its document."""
     broken = trials[0].violation
     forbidden = f"{broken.summary}; it must be refused, due at {broken.due}" if broken is not None else ""
     return Prepared(tuple(map(job_of, trials)), partial(judge, trials, answers=answers), trials, forbidden)

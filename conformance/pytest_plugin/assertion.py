@@ -190,7 +190,7 @@ def _is_case(subject: Any) -> bool:
 
 
 def _trials_of(subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None) -> tuple[Trial, ...]:
-    """What is to be run and judged, and its twin where Y is not among its outputs."""
+    """What is to be run and judged, and its companion where Y is not among its outputs."""
     if _is_case(subject):
         if inputs is not None:
             raise ValueError("a case has its own inputs")

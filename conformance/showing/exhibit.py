@@ -48,7 +48,7 @@ def exhibit_of(
     feeds
         What the model is fed in each run.
     trials
-        The case's own trial, and its twin where it has one; none where no document speaks of the model.
+        The case's own trial, and its companion where it has one; none where no document speaks of the model.
     outcomes
         What the target did with each of them.
     accuracy

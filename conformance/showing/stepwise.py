@@ -65,7 +65,7 @@ class Comparison:
 
 
 def _runs(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> list[_Run]:
-    """The runs that are judged: where the twin's outputs are the same bit for bit, it stands for the case's last run,
+    """The runs that are judged: where the companion's outputs are the same bit for bit, it stands for the case's last run,
     as it has the Y from which every step can be judged."""
     trial = trials[0]
     feeds = trial.feeds
@@ -78,10 +78,10 @@ def _runs(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> list[_Run]:
             if len(lists) > 1:
                 title = f"{title or 'The same run'}: result {repeat} of {len(lists)} that differ"
             runs.append(_run(title, trial.node, feed, arrays))
-    for twin_trial, twin in zip(trials[1:], outcomes[1:], strict=False):
-        if twin.status != "ran" or not twin.outputs or not twin.outputs[-1]:
+    for companion_trial, companion in zip(trials[1:], outcomes[1:], strict=False):
+        if companion.status != "ran" or not companion.outputs or not companion.outputs[-1]:
             continue
-        other = _run("", twin_trial.node, twin_trial.feeds[-1], twin.outputs[-1][0])
+        other = _run("", companion_trial.node, companion_trial.feeds[-1], companion.outputs[-1][0])
         same = all(
             name in other.outputs and array.tobytes() == other.outputs[name].tobytes()
             for name, array in runs[-1].outputs.items()
@@ -145,7 +145,7 @@ def numbers_of(
     """Tables of the gates, the states and the outputs where a target is worst, and where it departs first.
 
     trials
-        A case's own, and its twin if it has one.
+        A case's own, and its companion if it has one.
     outcomes
         What the target did with each of them; none: only what is expected is shown.
     accuracy, interpretations

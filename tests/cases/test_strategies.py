@@ -39,7 +39,7 @@ def test_every_draw_is_a_legal_model_that_the_reference_computes() -> None:
     @given(operator_cases(min_steps=0, min_rows=0))
     def check(spec: CaseSpec) -> None:
         case = build_case(spec)
-        for trial in (case.trial, case.twin):
+        for trial in (case.trial, case.companion):
             if trial is not None:
                 onnx.checker.check_model(onnx.load_model_from_string(trial.model), full_check=True)
                 for feed in trial.feeds:

@@ -40,7 +40,7 @@ def model_of(
 def test_every_model_of_ours_is_read_back(op: str, version: int) -> None:
     for spec in profile("smoke", op, version):
         case = build_case(spec)
-        for trial in filter(None, (case.trial, case.twin)):
+        for trial in filter(None, (case.trial, case.companion)):
             read = read_model(trial.model)
             assert (read.node.op_type, read.node.since_version) == (op, version)
             assert read.node.outputs == trial.node.outputs == tuple(read.outputs)

@@ -37,8 +37,8 @@ def test_smoke_is_small_and_part_of_core() -> None:
 
 
 def test_core_stays_within_what_device_compilers_can_bear() -> None:
-    """Twins are models too. Forbidden ones are refused before anything is compiled; their legal twins count."""
-    trials = [trial for spec in CORE for case in [build_case(spec)] for trial in (case.trial, case.twin) if trial]
+    """Companions are models too. Forbidden ones are refused before anything is compiled; their legal companions count."""
+    trials = [trial for spec in CORE for case in [build_case(spec)] for trial in (case.trial, case.companion) if trial]
     models = {trial.model for trial in trials if trial.violation is None}
     assert len(CORE) <= 1500
     assert len(models) <= 600
@@ -99,7 +99,7 @@ def test_what_no_case_can_be_is_refused_by_the_name_of_the_field(fields: dict[st
 def test_every_model_passes_the_checker_and_infers_the_shapes_that_the_reference_gives() -> None:
     for spec in LEGAL:
         case = build_case(spec)
-        for trial in (case.trial, case.twin):
+        for trial in (case.trial, case.companion):
             if trial is None:
                 continue
             model = onnx.load_from_string(trial.model)
@@ -128,10 +128,10 @@ def test_what_a_version_does_not_share_with_the_main_one_has_a_case_of_its_own(o
 def test_every_case_without_y_has_a_twin_with_everything() -> None:
     for spec in LEGAL:
         case = build_case(spec)
-        assert (case.twin is None) == ("Y" in spec.outputs)
-        if case.twin is not None:
-            assert set(case.twin.node.outputs) == set(spec.node.operator.outputs)
-            assert case.twin.feeds == case.trial.feeds
+        assert (case.companion is None) == ("Y" in spec.outputs)
+        if case.companion is not None:
+            assert set(case.companion.node.outputs) == set(spec.node.operator.outputs)
+            assert case.companion.feeds == case.trial.feeds
 
 
 def test_data_is_dense_and_full_width() -> None:

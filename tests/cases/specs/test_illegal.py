@@ -45,10 +45,10 @@ def test_the_reference_refuses_it_by_the_clause_that_it_names(spec: CaseSpec) ->
 @pytest.mark.parametrize("spec", ALL, ids=IDS)
 def test_onnx_checks_what_is_due_at_check_and_the_twin_is_legal(spec: CaseSpec) -> None:
     case = build_case(spec)
-    assert case.twin is not None
-    onnx.checker.check_model(onnx.load_from_string(case.twin.model), full_check=True)
-    configure(case.twin.node, case.twin.feeds[0].inputs)
-    assert case.twin.violation is None
+    assert case.companion is not None
+    onnx.checker.check_model(onnx.load_from_string(case.companion.model), full_check=True)
+    configure(case.companion.node, case.companion.feeds[0].inputs)
+    assert case.companion.violation is None
     if violation_of(spec).due == "check":  # type: ignore[union-attr]
         with pytest.raises((onnx.checker.ValidationError, onnx.shape_inference.InferenceError)):
             onnx.checker.check_model(onnx.load_from_string(case.trial.model), full_check=True)
@@ -57,8 +57,8 @@ def test_onnx_checks_what_is_due_at_check_and_the_twin_is_legal(spec: CaseSpec) 
 def test_what_is_due_at_run_shows_in_no_model() -> None:
     for spec in ALL:
         case = build_case(spec)
-        assert case.twin is not None
-        assert (case.trial.model == case.twin.model) == (violation_of(spec).due == "run")  # type: ignore[union-attr]
+        assert case.companion is not None
+        assert (case.trial.model == case.companion.model) == (violation_of(spec).due == "run")  # type: ignore[union-attr]
 
 
 def test_the_model_holds_the_broken_node_and_is_fed_what_it_says() -> None:

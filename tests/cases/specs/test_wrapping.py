@@ -80,7 +80,7 @@ def test_the_node_gets_what_the_case_says(spec: CaseSpec, name: str) -> None:
     if not can_wrap(spec, name):
         pytest.skip("there is no such case")
     case = wrap(build_case(spec), name)
-    for trial in (case.trial, case.twin):
+    for trial in (case.trial, case.companion):
         if trial is None:
             continue
         onnx.checker.check_model(onnx.load_model_from_string(trial.model), full_check=True)

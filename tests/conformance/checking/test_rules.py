@@ -59,7 +59,7 @@ def test_every_forbidden_model_breaks_the_rule_of_its_clause_or_is_not_checked(v
 
 
 def open_rules(spec: CaseSpec) -> set[str]:
-    """What its legal twin is warned of."""
+    """What its legal companion is warned of."""
     return broken(check_model(build_case(spec).trials[1].model), Level.WARNING)
 
 

@@ -43,9 +43,9 @@ def _changed(change: Change) -> Callable[[Node, Mapping[str, Any]], Outputs]:
 
 
 def _printed(
-    case: Case, outcome: Outcome | None = None, twin: Outcome | None = None, judged: bool = True, width: int = 100
+    case: Case, outcome: Outcome | None = None, companion: Outcome | None = None, judged: bool = True, width: int = 100
 ) -> str:
-    outcomes = [one for one in (outcome, twin) if one is not None]
+    outcomes = [one for one in (outcome, companion) if one is not None]
     judgement = judge(case.trials, outcomes) if outcomes and judged else None
     file = io.StringIO()
     explain(SpecProbe(case.spec), outcomes, judgement, Console(file=file, width=width))
@@ -54,8 +54,8 @@ def _printed(
 
 def _explained(spec: CaseSpec, implementation: Callable[[Node, Mapping[str, Any]], Mapping[str, Any]]) -> str:
     case = build_case(spec)
-    twin = staged_outcome(case.twin, implementation) if case.twin is not None else None
-    return _printed(case, staged_outcome(case.trial, implementation), twin)
+    companion = staged_outcome(case.companion, implementation) if case.companion is not None else None
+    return _printed(case, staged_outcome(case.trial, implementation), companion)
 
 
 def _tables(text: str) -> list[list[str]]:

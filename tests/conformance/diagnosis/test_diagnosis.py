@@ -55,19 +55,19 @@ def target_with(*ids: str) -> Target:
 
 
 def failing(target: Target, specs: list[CaseSpec] = SPECS) -> tuple[list[FailingCase], list[Result]]:
-    """The witnesses of a target's failing cases, and all its results."""
-    witnesses, results = [], []
+    """A target's failing cases, and all its results."""
+    failing_cases, results = [], []
     for spec in specs:
         case, probe = build_case(spec), SpecProbe(spec)
         outcome = staged_outcome(case.trial, target)
-        twin = staged_outcome(case.twin, target) if case.twin is not None else None
-        judgement = judge(case.trials, [outcome, twin])
+        companion = staged_outcome(case.companion, target) if case.companion is not None else None
+        judgement = judge(case.trials, [outcome, companion])
         results.append(result_of(SpecProbe(spec), "staged", judgement, 0.0, None))
         if judgement.verdict in DIAGNOSED:
-            witness = failing_case_of(spec.id, case.trial, outcome, probe.clauses, probe.size)
-            assert witness is not None
-            witnesses.append(witness)
-    return witnesses, results
+            failing_case = failing_case_of(spec.id, case.trial, outcome, probe.clauses, probe.size)
+            assert failing_case is not None
+            failing_cases.append(failing_case)
+    return failing_cases, results
 
 
 @pytest.mark.parametrize(
@@ -83,16 +83,16 @@ def failing(target: Target, specs: list[CaseSpec] = SPECS) -> tuple[list[Failing
     ],
 )
 def test_faults_made_at_once_are_all_found_and_no_others(ids: tuple[str, ...]) -> None:
-    witnesses, _ = failing(target_with(*ids))
-    explained = diagnose(witnesses, "standard", 20_000).of
-    assert {w.case for w in witnesses} == set(explained)
+    failing_cases, _ = failing(target_with(*ids))
+    explained = diagnose(failing_cases, "standard", 20_000).of
+    assert {w.case for w in failing_cases} == set(explained)
     # An operator that has one state only has no other place for what goes wrong with states.
-    made = {d: d if witness.op == "LSTM" else d.partition("@")[0] for witness in witnesses for d in ids}
+    made = {d: d if failing_case.op == "LSTM" else d.partition("@")[0] for failing_case in failing_cases for d in ids}
     assert {made.get(fault, fault) for explanation in explained.values() for fault in explanation} <= {
         *ids,
         *made.values(),
     }
-    assert {fault for w in witnesses if w.op == "LSTM" for fault in explained[w.case]} == {
+    assert {fault for w in failing_cases if w.op == "LSTM" for fault in explained[w.case]} == {
         d for d in ids if not d.startswith("gru")
     }
 
@@ -102,18 +102,18 @@ def test_what_nothing_explains_is_left_unexplained() -> None:
         right = evaluate(node, inputs)
         return {name: (0.9 * array + 0.01).astype(inputs["X"].dtype) for name, array in right.items()}
 
-    witnesses, results = failing(strange, SPECS[:20])
-    assert witnesses
-    assert diagnose(witnesses, "standard", 1500).of == {}
+    failing_cases, results = failing(strange, SPECS[:20])
+    assert failing_cases
+    assert diagnose(failing_cases, "standard", 1500).of == {}
     findings = findings_of(results, {s.id: SpecProbe(s) for s in SPECS})
     assert all(f["fault"] == "" for f in findings)
 
 
 def test_the_search_ends_when_its_effort_is_spent() -> None:
-    witnesses, _ = failing(target_with("lengths.ignored"), SPECS[:40])
+    failing_cases, _ = failing(target_with("lengths.ignored"), SPECS[:40])
     search = Search("standard", 7)
-    for witness in witnesses:
-        search.explain(witness)
+    for failing_case in failing_cases:
+        search.explain(failing_case)
     assert search.effort == 0
 
 
@@ -125,8 +125,8 @@ def test_a_finding_says_where_a_fault_shows() -> None:
         return ignoring(node, inputs) if node.attributes.get("layout") else target_with()(node, inputs)
 
     specs = [s for s in SPECS if s.op == "LSTM"]
-    witnesses, results = failing(target, specs)
-    explained = diagnose(witnesses, "standard", 20_000).of
+    failing_cases, results = failing(target, specs)
+    explained = diagnose(failing_cases, "standard", 20_000).of
     results = [structs.replace(r, diagnosis=explained.get(r.case, ())) for r in results]
     (finding,) = [f for f in findings_of(results, {s.id: SpecProbe(s) for s in specs}) if f["fault"]]
     assert finding["fault"] == "lengths.ignored"
@@ -198,9 +198,9 @@ def test_what_fits_by_chance_is_not_believed(target: Target, chosen: Callable[[C
     specs = [
         s for op in ("GRU", "RNN") for v in (14, 22) for s in profile("core", op, v) if not s.illegal and chosen(s)
     ]
-    witnesses, _ = failing(target, specs)
-    assert witnesses
-    assert diagnose(witnesses, "standard", 20_000).of == {}
+    failing_cases, _ = failing(target, specs)
+    assert failing_cases
+    assert diagnose(failing_cases, "standard", 20_000).of == {}
 
 
 def test_memory_that_was_never_written_is_known_by_its_place() -> None:
@@ -215,9 +215,9 @@ def test_memory_that_was_never_written_is_known_by_its_place() -> None:
             outputs["Y_h"] = np.where((lengths == 0)[:, np.newaxis], garbage.astype(np.float32), outputs["Y_h"])
         return outputs
 
-    witnesses, _ = failing(target, [s for s in SPECS_OF_ALL_SEEDS if s.lengths == "empty" and s.op == "RNN"])
-    assert witnesses
-    assert set(diagnose(witnesses, "standard", 20_000).of.values()) == {("empty.uninitialized",)}
+    failing_cases, _ = failing(target, [s for s in SPECS_OF_ALL_SEEDS if s.lengths == "empty" and s.op == "RNN"])
+    assert failing_cases
+    assert set(diagnose(failing_cases, "standard", 20_000).of.values()) == {("empty.uninitialized",)}
 
 
 def test_of_two_faults_that_explain_all_that_is_told_which_passing_cases_do_not_contradict() -> None:
@@ -246,9 +246,9 @@ def test_interpretations_that_no_right_result_tells_of_are_tried() -> None:
         return {name: outputs[name].astype(inputs["X"].dtype) for name in node.outputs}
 
     specs = [s for s in SPECS_OF_ALL_SEEDS if s.op == "RNN" and "ThresholdedRelu" in (s.activations or ())]
-    witnesses, _ = failing(target, [s for s in specs if not s.alpha])
-    explained = diagnose(witnesses, "standard", 20_000, None, lambda fault, op: fault.id.endswith("zero")).of
-    assert witnesses
+    failing_cases, _ = failing(target, [s for s in specs if not s.alpha])
+    explained = diagnose(failing_cases, "standard", 20_000, None, lambda fault, op: fault.id.endswith("zero")).of
+    assert failing_cases
     assert set(explained.values()) == {("coefficients.default-thresholded-relu",)}
 
 
@@ -279,9 +279,9 @@ def test_an_unknown_fault_does_not_eat_the_known_ones() -> None:
             outputs = {name: (array * 0.9 + 0.01).astype(array.dtype) for name, array in outputs.items()}
         return outputs
 
-    witnesses, _ = failing(target, SPECS[::2])
-    explained_by = diagnose(witnesses, "standard", 20_000).of
-    plain = {w.case for w in witnesses if "B" not in w.runs[0].inputs}
+    failing_cases, _ = failing(target, SPECS[::2])
+    explained_by = diagnose(failing_cases, "standard", 20_000).of
+    plain = {w.case for w in failing_cases if "B" not in w.runs[0].inputs}
     assert plain
     assert {case: explained_by.get(case) for case in plain} == dict.fromkeys(plain, ("clip.ignored",))
     assert plain == set(explained_by)
@@ -296,8 +296,8 @@ def test_structure_is_named_in_whatever_arithmetic() -> None:
         return {name: array.astype(np.float32).astype(inputs["X"].dtype) for name, array in outputs.items()}
 
     specs = [s for v in (7, 14, 22) for s in profile("core", "RNN", v) if s.type == "float64" and s.clip and s.T < 8]
-    witnesses, _ = failing(target, [s for s in specs if not s.illegal][:8])
-    assert witnesses
+    failing_cases, _ = failing(target, [s for s in specs if not s.illegal][:8])
+    assert failing_cases
     by_class = {"float64": ("f32-math",)}
-    assert set(diagnose(witnesses, "standard", 5000).of.values()) != {("clip.ignored",)}
-    assert set(diagnose(witnesses, "standard", 5000, arithmetics=by_class).of.values()) >= {("clip.ignored",)}
+    assert set(diagnose(failing_cases, "standard", 5000).of.values()) != {("clip.ignored",)}
+    assert set(diagnose(failing_cases, "standard", 5000, arithmetics=by_class).of.values()) >= {("clip.ignored",)}

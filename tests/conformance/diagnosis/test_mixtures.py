@@ -29,9 +29,9 @@ def shipped(node: Node, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray
 
 def failing(spec: ExtendedSpec) -> FailingCase:
     case, probe = build_case(spec), SpecProbe(spec)
-    witness = failing_case_of(spec.id, case.trial, staged_outcome(case.trial, shipped), probe.clauses, probe.size)
-    assert witness is not None
-    return witness
+    failing_case = failing_case_of(spec.id, case.trial, staged_outcome(case.trial, shipped), probe.clauses, probe.size)
+    assert failing_case is not None
+    return failing_case
 
 
 def test_what_shows_only_beside_other_faults_is_named_with_them() -> None:
@@ -41,15 +41,15 @@ def test_what_shows_only_beside_other_faults_is_named_with_them() -> None:
     known = ("output.wraps", "scales.sign-lost", *beside, "scales.small-vanish", "output.zero-point-one-up")
     search.known["ExtendedLSTM"] = [FAULTS[f"extended.{name}"] for name in known]
     (large,) = (spec for spec in profile("core", "ExtendedLSTM", 1) if spec.about == "large-inputs")
-    witness = failing(large)
-    assert not witness.observation("standard").changes(FAULTS["extended.pre-activation.wraps"])
-    explanation = search.by_known(witness)
+    failing_case = failing(large)
+    assert not failing_case.observation("standard").changes(FAULTS["extended.pre-activation.wraps"])
+    explanation = search.by_known(failing_case)
     assert explanation is not None
     assert {fault.id for fault in explanation} == {f"extended.{name}" for name in beside}
 
 
 @pytest.mark.parametrize("scale", [2.0**-8, 1.25 * 2.0**-8, 2.0**-7, 2.0**-6])
 def test_coarse_outputs_go_past_zero_where_less_than_half_a_unit_is_left(scale: float) -> None:
-    witness = failing(ExtendedSpec("coarse", T=3, I=3, H=20, x=X, w=W, r=R, b=B, y=(scale, 32768), seed=3))
+    failing_case = failing(ExtendedSpec("coarse", T=3, I=3, H=20, x=X, w=W, r=R, b=B, y=(scale, 32768), seed=3))
     coarse = FAULTS["extended.output.coarse-shift"]
-    assert witness.observation("standard").fit([coarse]) is not None
+    assert failing_case.observation("standard").fit([coarse]) is not None

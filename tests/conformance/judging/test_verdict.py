@@ -1,4 +1,4 @@
-"""The verdict: precedence, interpretations, twins, conventions and what is undefined."""
+"""The verdict: precedence, interpretations, companions, conventions and what is undefined."""
 
 from __future__ import annotations
 
@@ -325,7 +325,7 @@ def test_no_elements_at_all_pass() -> None:
     assert (judgement.verdict, judgement.elements) == (Verdict.PASS, 0)
 
 
-# Repetition and twins
+# Repetition and companions
 
 
 def test_repeated_runs_that_differ_within_the_radius_pass_with_a_flag() -> None:
@@ -364,10 +364,10 @@ STATES = replace(SMALL, outputs=("", "Y_h", "Y_c"), T=7)
 
 def test_a_twin_with_equal_outputs_stands_for_a_case_without_y() -> None:
     case = build_case(STATES)
-    assert case.twin is not None
+    assert case.companion is not None
     judgement = judge_staged(case, conforming)
     assert (judgement.verdict, judgement.flags) == (Verdict.PASS, ())
-    assert judgement.elements == case.twin.feeds[-1].inputs["X"][..., 0].size * 5 + 2 * 15
+    assert judgement.elements == case.companion.feeds[-1].inputs["X"][..., 0].size * 5 + 2 * 15
 
 
 def test_outputs_that_depend_on_what_is_asked_for_are_found() -> None:
@@ -378,26 +378,26 @@ def test_outputs_that_depend_on_what_is_asked_for_are_found() -> None:
 
 def test_a_difference_from_the_twin_within_the_radius_is_only_flagged() -> None:
     case = build_case(STATES)
-    assert case.twin is not None
+    assert case.companion is not None
     right = conforming(case.trial.node, case.trial.feeds[-1].inputs)
     near = {**right, "Y_c": np.nextafter(right["Y_c"], np.float32(0))}
-    judgement = judge(case.trials, [with_outputs(case, near), staged_outcome(case.twin, conforming)])
+    judgement = judge(case.trials, [with_outputs(case, near), staged_outcome(case.companion, conforming)])
     assert (judgement.verdict, judgement.flags) == (Verdict.PASS, ("outputs-differ-from-twin",))
 
 
 @pytest.mark.parametrize("status", ["crashed", "timed-out", "unavailable"])
 def test_a_twin_that_ends_the_process_is_not_passed_over(status: str) -> None:
     case = build_case(STATES)
-    assert case.twin is not None
-    judgement = judge(case.trials, [outcome(case), Outcome(case.twin.key, status, message="SIGABRT")])
+    assert case.companion is not None
+    judgement = judge(case.trials, [outcome(case), Outcome(case.companion.key, status, message="SIGABRT")])
     assert (judgement.verdict.value, judgement.reason) == (status, "twin")
     assert "SIGABRT" in judgement.message
 
 
 def test_a_twin_that_is_refused_leaves_the_case_to_itself() -> None:
     case = build_case(STATES)
-    assert case.twin is not None
-    judgement = judge(case.trials, [outcome(case), Outcome(case.twin.key, "refused", "load", message="no Y here")])
+    assert case.companion is not None
+    judgement = judge(case.trials, [outcome(case), Outcome(case.companion.key, "refused", "load", message="no Y here")])
     assert (judgement.verdict, judgement.flags) == (Verdict.PASS, ())
 
 

@@ -73,8 +73,8 @@ def test_cases_of_core_are_judged_whole() -> None:
         assert judgement.judged or not case.spec.N, case.spec.id
         # Large numbers leave the range of float16 here and there.
         doubtful = case.spec.data in ("nan-row", "inf-row") or (case.spec.type, case.spec.data) in BEYOND_RANGE
-        # The run before the case's own has no twin; without Y its late steps have too wide a radius.
-        if not doubtful and (case.twin is None or case.spec.reruns == "none"):
+        # The run before the case's own has no companion; without Y its late steps have too wide a radius.
+        if not doubtful and (case.companion is None or case.spec.reruns == "none"):
             assert 4 * judgement.judged >= judgement.elements, case.spec.id
 
 
@@ -161,10 +161,10 @@ def test_a_session_is_run_again_only_where_something_is_kept() -> None:
 
 def test_what_a_fault_keeps_ends_with_its_session() -> None:
     case = build_case(replace(PLAIN, outputs=("", "Y_h")))
-    assert case.twin is not None
+    assert case.companion is not None
     kept = FAULTS["session.state-kept"]
-    alone, twin = staged_outcome(case.trial, kept).outputs[0], staged_outcome(case.twin, kept).outputs[0]
-    assert np.array_equal(np.asarray(alone[0][0]), np.asarray(twin[0][1]))
+    alone, companion = staged_outcome(case.trial, kept).outputs[0], staged_outcome(case.companion, kept).outputs[0]
+    assert np.array_equal(np.asarray(alone[0][0]), np.asarray(companion[0][1]))
 
 
 def test_a_changed_input_is_named_and_the_cases_own_arrays_stay() -> None:
