@@ -21,16 +21,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.truths import TRUTHS, Truth
-from onnxspec.conformance.cli.command import targets_of
-from onnxspec.conformance.cli.display import answer_on
-from onnxspec.conformance.diagnosis.failing_case import DIAGNOSED
-from onnxspec.conformance.probes.selection import Selection, select_probes
-from onnxspec.conformance.results.journal import Journal
-from onnxspec.conformance.results.result import Result
-from onnxspec.conformance.running.engine import execute
-from onnxspec.conformance.running.events import CaseJudged, Event, ResultsAmended
-from onnxspec.conformance.running.run import Plan, Run, TargetRun
-from onnxspec.conformance.targets.target import Target
+from onnxspec.conformance.cli import answer_on, targets_of
+from onnxspec.conformance.diagnosis import DIAGNOSED
+from onnxspec.conformance.probes import Selection, select_probes
+from onnxspec.conformance.results import Journal, Result
+from onnxspec.conformance.running import CaseJudged, Event, Plan, ResultsAmended, Run, TargetRun, execute
+from onnxspec.conformance.targets import Target
 
 KERNELS = Path(__file__).parent / "kernels" / "targets.toml"
 OPERATORS = ("GRU", "LSTM", "RNN")

@@ -25,8 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))  # the generator
 from quark_random import KINDS, QuarkTrial, random_trial
 
 from onnxspec.conformance.targets.adapters.quark_library import NoLibrary, quark_library
-from onnxspec.reference.operators.extended_lstm.kernel import Parameters, foundations, run_kernel
-from onnxspec.reference.operators.extended_lstm.tanhf import TANHF, system_tanhf
+from onnxspec.reference.operators.extended_lstm import TANHF, Parameters, foundations, run_kernel, system_tanhf
 
 GOAL = 2.0
 ROUNDS = 15

@@ -1,5 +1,6 @@
 """What is tried: the space of configurations, profiles, models and their inputs."""
 
+from .._face import face
 from .operators.extended_lstm import EXTENDED_FAMILY
 from .profiles.profiles import PROFILES, digest_of, digests_for, pinned_digests, profile
 from .profiles.recurrent import RECURRENT
@@ -40,6 +41,18 @@ __all__ = [
     "profile",
     "register",
 ]
+
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "portable": (
+            "CaseTextError",
+            "case_from_json",
+            "case_text",
+            "check_case",
+        ),
+    },
+)
 
 for _family in (RECURRENT, EXTENDED_FAMILY):
     register(_family)

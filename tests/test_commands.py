@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.cases.directories.directory import write_directory
-from onnxspec.cases.directories.fairness import data_sets_of
+from onnxspec.cases.directories import data_sets_of, write_directory
 from onnxspec.conformance import run as run_cases
 from onnxspec.conformance.cli.main import main
 

@@ -21,10 +21,9 @@ from typing import Any
 import pytest
 import typer.main
 
-from onnxspec.conformance.cli.main import app
-from onnxspec.conformance.judging.judgement import FAILING, Verdict
-from onnxspec.conformance.results.records import OperatorCoverage
-from onnxspec.conformance.results.result import Result
+from onnxspec.conformance.cli import app
+from onnxspec.conformance.judging import FAILING, Verdict
+from onnxspec.conformance.results import OperatorCoverage, Result
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -33,6 +32,7 @@ else:
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("reference", "cases", "conformance", "reports")  # in the order in which they may import each other
+FACE = "onnxspec"  # the folder of what is imported as onnxspec itself
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 # What is inside a package, in the order in which it may import each other: sub-packages, and modules beside them.
@@ -213,6 +213,21 @@ def test_no_folder_is_crowded_and_no_imports_go_in_circles() -> None:
     graphlib.TopologicalSorter(at_once).prepare()  # raises CycleError, which names the circle
 
 
+def test_tests_import_from_the_faces_of_packages() -> None:
+    """So that a module can move without its tests. A name that a module shares with its home cannot stand in a face."""
+    for path in tree():
+        if path.parts[0] != "tests" or path.suffix != ".py" or not text_of(str(path)).count("onnxspec"):
+            continue
+        for node in ast.walk(ast.parse(text_of(str(path)))):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("onnxspec."):
+                continue
+            home = ROOT.joinpath(*str(node.module).split(".")[1:])
+            if home.with_suffix(".py").is_file() and "adapters" not in home.parts and "workers" not in home.parts:
+                apart = [a.name for a in node.names if not (home.parent / f"{a.name}.py").is_file()]
+                public = [name for name in apart if not name.startswith("_")]
+                assert not public or home.stem == "strategies", f"{path}: {public} from {node.module}"
+
+
 def test_only_adapters_know_runtimes() -> None:
     runtimes = ("onnxruntime", "onnx.reference", "onnx.backend")
     for package in PACKAGES:
@@ -234,7 +249,7 @@ def test_what_runs_in_a_worker_stands_alone() -> None:
 
 
 def test_the_package_list_is_exact() -> None:
-    folders = {"onnxspec." + ".".join(path.parent.parts) for path in shipped()}
+    folders = {"onnxspec", *("onnxspec." + ".".join(path.parent.parts) for path in shipped())}
     listed = PROJECT["tool"]["setuptools"]["packages"]
     assert sorted(listed) == sorted(folders)
 
@@ -245,13 +260,14 @@ def test_every_top_level_folder_with_code_is_a_room() -> None:
         for path in tree("tests", "benchmarks", "examples", "docs")
         if path.suffix == ".py" and len(path.parts) > 1
     }
-    assert tops == set(PACKAGES)
-    assert PROJECT["tool"]["setuptools"]["package-dir"] == {f"onnxspec.{package}": package for package in PACKAGES}
+    assert tops == {FACE, *PACKAGES}
+    rooms = {f"onnxspec.{package}": package for package in PACKAGES}
+    assert PROJECT["tool"]["setuptools"]["package-dir"] == {"onnxspec": FACE, **rooms}
 
 
 def test_a_wheel_holds_every_file_of_the_rooms_and_nothing_else(tmp_path: Path) -> None:
     source = tmp_path / "source"  # a copy: leftovers of earlier builds in the tree would come along
-    for package in PACKAGES:
+    for package in (FACE, *PACKAGES):
         copytree(ROOT / package, source / package, ignore=ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         (source / name).write_bytes((ROOT / name).read_bytes())
@@ -264,7 +280,7 @@ def test_a_wheel_holds_every_file_of_the_rooms_and_nothing_else(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("*.whl")
     names = [n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n]
-    assert sorted(names) == sorted(f"onnxspec/{name}" for name in held)
+    assert sorted(names) == sorted(name if name.startswith(f"{FACE}/") else f"onnxspec/{name}" for name in held)
     assert {f"onnxspec/{package}/py.typed" for package in PACKAGES} <= set(names)
     assert {".toml", ".json", ".html", ".css", ".js"} <= {Path(name).suffix for name in names}
 
@@ -366,10 +382,11 @@ def test_the_readme_reads_the_same_on_a_package_index() -> None:
 
 
 def test_a_bare_mypy_finds_the_packages_of_the_checkout() -> None:
-    """tox -e checkout-types runs it; here it is enough that the links lead to the four packages, and nowhere else."""
+    """tox -e checkout-types runs it; here it is enough that the links lead to the packages, and nowhere else."""
     (place,) = {PROJECT["tool"]["mypy"]["mypy_path"], *PROJECT["tool"]["pyright"]["extraPaths"]}
     links = {link.name: link.resolve() for link in (ROOT / place / "onnxspec").iterdir()}
-    assert links == {package: (ROOT / package).resolve() for package in PACKAGES}
+    faces = {path.name: path.resolve() for path in (ROOT / FACE).glob("*.*")}
+    assert links == {**faces, **{package: (ROOT / package).resolve() for package in PACKAGES}}
     assert PROJECT["tool"]["mypy"]["packages"] == [f"onnxspec.{package}" for package in PACKAGES]
 
 

@@ -1,1 +1,51 @@
 """A case as a small value, the space it is taken from, and the model and inputs that it stands for."""
+
+from ..._face import face
+
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "case": ("Trial",),
+        "data": (
+            "inputs_of",
+            "uniform",
+        ),
+        "family": (
+            "context_space",
+            "counted_operators",
+            "pooled_operators",
+        ),
+        "features": (
+            "ILLEGAL_TOPICS",
+            "all_features",
+            "illegal_feature",
+            "node_features",
+        ),
+        "illegal": (
+            "break_case",
+            "illegal_cases",
+            "violation_of",
+            "violations_of",
+        ),
+        "recurrent_contexts": ("RecurrentContexts",),
+        "simpler": ("simpler_cases",),
+        "space": (
+            "axes_of",
+            "functions_of",
+            "output_subsets",
+            "settle",
+            "space_of",
+            "spec_from",
+        ),
+        "tensor": ("array_of",),
+        "violations": (
+            "DUE",
+            "VIOLATIONS",
+        ),
+        "wrapping": (
+            "WRAPS",
+            "can_wrap",
+            "wrap",
+        ),
+    },
+)

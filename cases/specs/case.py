@@ -116,8 +116,8 @@ class Case:
 
     Outputs must not depend on which of them are asked for, and only where Y is reported can every step be judged.
 
-    The companion of a forbidden model is the same without its violation: to refuse the one shows something only where the
-    other runs.
+    The companion of a forbidden model is the same without its violation: to refuse the one shows something only where
+    the other runs.
     """
 
     spec: Spec

@@ -1,1 +1,59 @@
 """Certificates: what a run shows, packed so that anybody can reach its verdicts again without the target."""
+
+from ..._face import face
+
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "archive": (
+            "NoPackage",
+            "read_package",
+            "write_package",
+        ),
+        "closeness": (
+            "same_text",
+            "unlike",
+        ),
+        "derivation": (
+            "BY_NUMBERS",
+            "NotCertifiable",
+            "derived",
+            "differing",
+        ),
+        "json_schema": ("certificate_schemas",),
+        "packing": (
+            "Claim",
+            "files_of",
+        ),
+        "placement": (
+            "placement_of",
+            "unproved",
+        ),
+        "records": (
+            "ChallengeRecord",
+            "ExceptionRecord",
+            "MeasuredRecord",
+            "PackageRecord",
+            "PlacementRecord",
+            "RowRecord",
+            "StatementRecord",
+            "SuiteRecord",
+            "WaiverRecord",
+        ),
+        "rows": (
+            "most_open",
+            "rows_of",
+            "spec_of",
+        ),
+        "verifying": (
+            "Verification",
+            "verify",
+        ),
+        "waivers": (
+            "LONGEST",
+            "WaiverError",
+            "expired",
+            "read_waivers",
+        ),
+    },
+)

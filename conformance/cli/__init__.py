@@ -1,1 +1,24 @@
 """The command line: a module for each command."""
+
+from ..._face import face
+
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "application": (
+            "COMMANDS",
+            "app",
+        ),
+        "command": (
+            "say",
+            "targets_of",
+        ),
+        "display": (
+            "answer_on",
+            "could_not_start",
+            "summarize",
+        ),
+        "prove": ("interaction_complaints",),
+        "terminal": ("LINE",),
+    },
+)

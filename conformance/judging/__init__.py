@@ -1,1 +1,22 @@
 """From what a target did to a verdict."""
+
+from ..._face import face
+
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "divergence": (
+            "apart",
+            "ratio_text",
+        ),
+        "judgement": (
+            "FAILING",
+            "Judgement",
+            "Verdict",
+        ),
+        "verdict": (
+            "judge",
+            "judge_each",
+        ),
+    },
+)

@@ -124,7 +124,7 @@ def _companion_outputs(
 
 
 def _joined(outputs: Outputs, companions: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The companion's outputs in place of a run's own, where those that both have are equal bit for bit: then the companion
+    """The companion's outputs in place of a run's own, where those that both have are equal bit for bit: then it
     stands for both, and every step can be judged. Otherwise the run is judged alone, by the radius of a free run."""
     for all_outputs in companions:
         if all(array.tobytes() == all_outputs[name].tobytes() for name, array in outputs.items()):

@@ -1,1 +1,68 @@
 """Results, the journal they stand in, and what is known and kept of them."""
+
+from ..._face import face
+
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "answer": (
+            "Answer",
+            "answer_of",
+        ),
+        "coverage": ("coverage_line",),
+        "evidence": (
+            "Kept",
+            "write_evidence",
+        ),
+        "folder": (
+            "NoRun",
+            "RunFolder",
+            "read_folder",
+            "recorded_in",
+        ),
+        "journal": (
+            "Journal",
+            "OccupiedFolder",
+            "RunMismatch",
+            "fresh_folder",
+        ),
+        "json_schema": ("json_schemas",),
+        "lines": (
+            "Amended",
+            "Begun",
+            "Ended",
+            "Observed",
+            "TargetAsked",
+            "TargetFinished",
+            "TargetStarted",
+            "amendment",
+        ),
+        "recorded": (
+            "CASE",
+            "FRESH",
+            "bits_path",
+        ),
+        "records": (
+            "CoverageRecord",
+            "OperatorCoverage",
+            "RunRecord",
+            "SCHEMA",
+            "SharesRecord",
+        ),
+        "result": (
+            "Result",
+            "result_of",
+        ),
+        "signed_errors": (
+            "BIAS_ERRORS",
+            "BIAS_UNITS",
+            "biases",
+            "grades",
+            "passing_grades",
+        ),
+        "support": (
+            "Problem",
+            "Tried",
+        ),
+    },
+)

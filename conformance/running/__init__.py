@@ -1,1 +1,48 @@
 """A run: its plan, its loop, its merge."""
+
+from ..._face import face
+
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "adapter_kit": ("AdapterContract",),
+        "cluster": (
+            "Batch",
+            "Cluster",
+            "ClusterError",
+            "ClusterProcess",
+            "cluster_at",
+        ),
+        "description": ("description_of",),
+        "engine": (
+            "execute",
+            "no_longer_needed",
+        ),
+        "events": (
+            "CaseJudged",
+            "Event",
+            "ResultsAmended",
+        ),
+        "expected_update": ("updated_text",),
+        "filling": (
+            "Filling",
+            "lacks_of",
+            "with_filled",
+        ),
+        "loop": ("judged_result",),
+        "quantized": (
+            "Form",
+            "NotQuantizable",
+            "as_qdq",
+            "documented",
+            "kernel_rows",
+            "measure",
+            "quantize",
+        ),
+        "run": (
+            "Plan",
+            "Run",
+            "TargetRun",
+        ),
+    },
+)

@@ -1,1 +1,12 @@
 """Numbers as people look at them, and scripts that show a case."""
+
+from ..._face import face
+
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "exhibit": ("exhibit_of",),
+        "script": ("script_of",),
+        "script_parts": ("ratios",),
+    },
+)

@@ -65,8 +65,8 @@ class Comparison:
 
 
 def _runs(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> list[_Run]:
-    """The runs that are judged: where the companion's outputs are the same bit for bit, it stands for the case's last run,
-    as it has the Y from which every step can be judged."""
+    """The runs that are judged: where the companion's outputs are the same bit for bit, it stands for the case's last
+    run, as it has the Y from which every step can be judged."""
     trial = trials[0]
     feeds = trial.feeds
     if not outcomes or outcomes[0].status != "ran" or not outcomes[0].outputs:

@@ -1,1 +1,34 @@
 """Processes in which targets run."""
+
+from ..._face import face
+
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "forker": ("not_to_be_forked",),
+        "forking": (
+            "NotForked",
+            "Zygote",
+        ),
+        "hangs": ("HangBudget",),
+        "in_process": ("run_in_process",),
+        "job": (
+            "Job",
+            "Outcome",
+            "TargetUnavailable",
+        ),
+        "launch": ("PLACEHOLDERS",),
+        "messages": (
+            "Report",
+            "message_of",
+            "outcome_of",
+        ),
+        "process": ("TargetProcess",),
+        "survey": (
+            "Facts",
+            "Finding",
+            "facts_of",
+            "way_to_install",
+        ),
+    },
+)

@@ -1,1 +1,24 @@
 """What the documents say in tables: operator versions, errata, clauses, interpretations."""
+
+from ..._face import face
+
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "clauses": (
+            "STATUSES",
+            "parse_clauses",
+        ),
+        "errata": (
+            "Default",
+            "ERRATA",
+            "Erratum",
+            "corrected",
+        ),
+        "interpretations": (
+            "Interpretations",
+            "OPTIONS",
+        ),
+        "operators": ("Document",),
+    },
+)

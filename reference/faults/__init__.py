@@ -1,1 +1,25 @@
 """Named, executable faults, and what they explain or show."""
+
+from ..._face import face
+
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "alterations": ("with_functions",),
+        "fault": (
+            "Compute",
+            "FAULTS",
+            "FaultError",
+            "made_together",
+        ),
+        "hypothesis": (
+            "Observation",
+            "Run",
+            "layered",
+        ),
+        "scope": (
+            "scoped_named",
+            "scoped_of",
+        ),
+    },
+)

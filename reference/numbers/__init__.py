@@ -1,1 +1,29 @@
 """Formats, accuracy classes, activation functions, and the arithmetics that a computation can run in."""
+
+from ..._face import face
+
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "activations": (
+            "ACTIVATIONS",
+            "Activation",
+            "Coefficient",
+        ),
+        "bounded": (
+            "Bounded",
+            "RADIUS_SLACK",
+        ),
+        "bounding": ("Bounding",),
+        "dyadic": (
+            "Dyadic",
+            "LINEAR",
+            "Proving",
+        ),
+        "formats": ("FORMATS",),
+        "plain": (
+            "Plain",
+            "ordered_product",
+        ),
+    },
+)

@@ -1,1 +1,10 @@
 """What only one operator has: a folder each."""
+
+from ..._face import face
+
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "operator": ("Conforming",),
+    },
+)

@@ -1,1 +1,26 @@
 """A node, the scan that all recurrent operators share, and what outputs must be."""
+
+from ..._face import face
+
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "agreement": (
+            "Agreement",
+            "compare",
+        ),
+        "evaluation": (
+            "computation_of",
+            "evaluate",
+        ),
+        "expectation": (
+            "Expectation",
+            "expect",
+        ),
+        "gates": (
+            "Steps",
+            "steps_of",
+        ),
+        "special": ("departures",),
+    },
+)

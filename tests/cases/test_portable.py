@@ -12,12 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
-from onnxspec.cases.operators.extended_lstm.profile import extended_profile
-from onnxspec.cases.operators.extended_lstm.spec import ExtendedSpec
-from onnxspec.cases.portable import CaseTextError, Spec, case_from_json, case_text
+from onnxspec.cases import (
+    CaseSpec,
+    CaseTextError,
+    Spec,
+    build_case,
+    case_from_json,
+    case_text,
+    operator_versions,
+    profile,
+)
+from onnxspec.cases.operators.extended_lstm import ExtendedSpec, extended_profile
 from onnxspec.cases.strategies import operator_cases
-from onnxspec.conformance.probes.naming import portable_probes
+from onnxspec.conformance.probes import portable_probes
 
 SMOKE_BITS = "e758b6bd1dfbe16ed48bea4e490fb390c3623d59363871b7b12abb284041d80e"
 """SHA-256 over the models and inputs of smoke, as every supported version of onnx, NumPy and protobuf makes them."""

@@ -12,7 +12,7 @@ from hypothesis import Phase, find, given, settings
 from hypothesis.strategies import SearchStrategy
 
 from onnxspec.cases import CaseSpec, build_case, features_of, operator_versions, profile
-from onnxspec.cases.specs.space import axes_of, functions_of, output_subsets, settle, space_of
+from onnxspec.cases.specs import axes_of, functions_of, output_subsets, settle, space_of
 from onnxspec.cases.strategies import cases, operator_cases
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import UnknownOperator, configure, evaluate, operator_version

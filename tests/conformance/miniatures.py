@@ -14,8 +14,8 @@ import onnx
 import pytest
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.probes.selection import Selection, select
-from onnxspec.conformance.results.folder import read_folder
+from onnxspec.conformance.probes import Selection, select
+from onnxspec.conformance.results import read_folder
 
 needs_cell_output = pytest.mark.skipif(
     tuple(int(part) for part in onnx.__version__.split(".")[:2]) < (1, 23),

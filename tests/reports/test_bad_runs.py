@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from onnxspec.reports import write_report
-from onnxspec.reports.fields import printable
-from onnxspec.reports.run import read_run
+from onnxspec.reports import printable, read_run, write_report
 
 from .conftest import finding, result, sample_info, write_run
 from .test_report import Page, report, unpacked

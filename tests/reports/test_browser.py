@@ -15,10 +15,7 @@ from typing import Any
 
 import pytest
 
-from onnxspec.reports import write_report
-from onnxspec.reports.comparison import compare
-from onnxspec.reports.page import render_difference
-from onnxspec.reports.run import read_run
+from onnxspec.reports import compare, read_run, render_difference, write_report
 
 from .conftest import KNOWN_CASE, NEW_CASE, add_evidence, exhibit, result, sample_info, sample_results, write_run
 from .devtools import Browser, find_browser

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment, FunctionLoader
 
-from onnxspec.reports.bytecode import kept_bytecode
+from onnxspec.reports import kept_bytecode
 
 SETTINGS = {"trim_blocks": True}
 

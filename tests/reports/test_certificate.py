@@ -7,7 +7,7 @@ from html import unescape
 
 from msgspec.structs import replace
 
-from onnxspec.conformance.certifying.records import (
+from onnxspec.conformance.certifying import (
     ChallengeRecord,
     ExceptionRecord,
     MeasuredRecord,
@@ -18,8 +18,7 @@ from onnxspec.conformance.certifying.records import (
     SuiteRecord,
     WaiverRecord,
 )
-from onnxspec.reports.certificate import certificate_of
-from onnxspec.reports.page import render_certificate
+from onnxspec.reports import certificate_of, render_certificate
 
 ROW = RowRecord(
     op="LSTM",

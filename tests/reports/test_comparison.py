@@ -9,11 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from onnxspec.conformance.cli.main import app
-from onnxspec.reports import write_report
-from onnxspec.reports.comparison import Changes, Comparison, compare
-from onnxspec.reports.markdown import difference_markdown, summary_markdown
-from onnxspec.reports.run import read_run
+from onnxspec.conformance.cli import app
+from onnxspec.reports import Changes, Comparison, compare, difference_markdown, read_run, summary_markdown, write_report
 
 from .conftest import result, sample_info, write_run
 

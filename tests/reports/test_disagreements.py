@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from onnxspec.reports import write_report
-from onnxspec.reports.disagreements import PAGE
+from onnxspec.reports import PAGE, write_report
 
 from .conftest import sample_info
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from onnxspec.reports import write_report
-from onnxspec.reports.payload import SHARED
+from onnxspec.reports import SHARED, write_report
 
 from .conftest import result, sample_info, sample_results, write_run
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from onnxspec.conformance.results.result import Result
-from onnxspec.reports import write_report
-from onnxspec.reports.results import columns_of
+from onnxspec.conformance.results import Result
+from onnxspec.reports import columns_of, write_report
 
 from .conftest import result, sample_results
 

@@ -12,8 +12,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from onnxspec.conformance.targets.target import Target
-from onnxspec.conformance.workers.process import Job
+from onnxspec.conformance.targets import Target
+from onnxspec.conformance.workers import Job
 
 __all__ = ["PROGRAM", "X", "job", "model", "program"]
 

@@ -13,9 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnxspec.conformance.workers.hangs import HangBudget
-from onnxspec.conformance.workers.job import Outcome
-from onnxspec.conformance.workers.process import Job, TargetProcess
+from onnxspec.conformance.workers import HangBudget, Job, Outcome, TargetProcess
 
 from ..conformance.miniatures import Command, read_results
 from .programs import job, program

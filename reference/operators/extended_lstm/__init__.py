@@ -1,5 +1,36 @@
 """com.amd.quark::ExtendedLSTM: its document, its faults, and the kernel that AMD Quark ships."""
 
+from ...._face import face
 from .operator import EXTENDED_LSTM
 
 __all__ = ["EXTENDED_LSTM"]
+
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "document": (
+            "ARITHMETICS",
+            "ExtendedLSTM",
+            "STATES",
+            "evaluate_extended",
+            "expect_extended",
+            "resolve",
+        ),
+        "kernel": (
+            "Factor",
+            "Parameters",
+            "foundations",
+            "levels_of",
+            "run_kernel",
+        ),
+        "operator": ("arithmetic_of",),
+        "quantization": ("Affine",),
+        "tanhf": (
+            "TANHF",
+            "fdlibm",
+            "libm_tanhf",
+            "nearest",
+            "system_tanhf",
+        ),
+    },
+)

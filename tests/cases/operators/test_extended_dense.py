@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 
-from onnxspec.cases import family_of, profile
-from onnxspec.cases.operators.extended_lstm.contexts import EXTENDED_CONTEXTS
-from onnxspec.cases.operators.extended_lstm.dense import DESIGN, dense_extended, fresh_extended
-from onnxspec.cases.operators.extended_lstm.profile import X
-from onnxspec.cases.portable import check_case
-from onnxspec.cases.specs.simpler import simpler_cases
+from onnxspec.cases import check_case, family_of, profile
+from onnxspec.cases.operators.extended_lstm import DESIGN, EXTENDED_CONTEXTS, X, dense_extended, fresh_extended
+from onnxspec.cases.specs import simpler_cases
 from onnxspec.reference import operator_of
 
 FAMILY = family_of("ExtendedLSTM")

@@ -13,9 +13,8 @@ from hypothesis import Phase, find, given, settings
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from onnxspec.cases import build_case
-from onnxspec.cases.operators.extended_lstm.spec import DOMAIN, ExtendedSpec
-from onnxspec.cases.portable import case_from_json, case_text
+from onnxspec.cases import build_case, case_from_json, case_text
+from onnxspec.cases.operators.extended_lstm import DOMAIN, ExtendedSpec
 from onnxspec.cases.strategies import cases, operator_cases
 from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.reference import Node, evaluate, resolve

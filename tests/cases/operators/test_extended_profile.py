@@ -8,13 +8,19 @@ import re
 import onnx
 import pytest
 
-from onnxspec.cases import clauses_exercised, digest_of, family_of, features_of, pinned_digests, profile
-from onnxspec.cases.operators.extended_lstm.profile import extended_profile
-from onnxspec.cases.operators.extended_lstm.spec import calibrated
-from onnxspec.cases.operators.extended_lstm.violations import extended_violation
-from onnxspec.cases.portable import case_from_json, case_text
+from onnxspec.cases import (
+    case_from_json,
+    case_text,
+    clauses_exercised,
+    digest_of,
+    family_of,
+    features_of,
+    pinned_digests,
+    profile,
+)
+from onnxspec.cases.operators.extended_lstm import calibrated, extended_profile, extended_violation
 from onnxspec.reference import IllegalNode, clauses_of
-from onnxspec.reference.operators.extended_lstm.document import resolve
+from onnxspec.reference.operators.extended_lstm import resolve
 
 CORE = extended_profile("core")
 # The document's clause for the type is as true of these as the one that they are there for.

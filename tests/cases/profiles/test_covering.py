@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from onnxspec.cases.profiles.covering import Counter, cover
+from onnxspec.cases.profiles import Counter, cover
 
 AXES: dict[str, tuple[Any, ...]] = {"a": (0, 1, 2), "b": ("x", "y"), "c": (None, True), "d": (7,), "e": (0, 1, 2, 3)}
 

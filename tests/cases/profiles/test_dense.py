@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.cases.profiles.dense import LEVELS, dense_specs, levels_of, sibling, supports
-from onnxspec.cases.profiles.pool import pool_of
+from onnxspec.cases.profiles import LEVELS, dense_specs, levels_of, pool_of, sibling, supports
 from onnxspec.reference import CELLS, evaluate, interpretations_touched, operator_version
-from onnxspec.reference.numbers.formats import FORMATS
+from onnxspec.reference.numbers import FORMATS
 
 
 def some(op: str, count: int = 60, **how: Any) -> list[CaseSpec]:

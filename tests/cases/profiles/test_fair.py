@@ -3,8 +3,8 @@
 import pytest
 
 from onnxspec.cases import build_case
-from onnxspec.cases.directories.fairness import data_sets_of, fairness_of
-from onnxspec.cases.profiles.fair import fair_cases
+from onnxspec.cases.directories import data_sets_of, fairness_of
+from onnxspec.cases.profiles import fair_cases
 from onnxspec.reference import CELLS, versions_of
 
 

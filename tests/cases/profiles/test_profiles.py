@@ -37,7 +37,7 @@ def test_smoke_is_small_and_part_of_core() -> None:
 
 
 def test_core_stays_within_what_device_compilers_can_bear() -> None:
-    """Companions are models too. Forbidden ones are refused before anything is compiled; their legal companions count."""
+    """Companions are models too. Forbidden ones are refused before they are compiled; their legal companions count."""
     trials = [trial for spec in CORE for case in [build_case(spec)] for trial in (case.trial, case.companion) if trial]
     models = {trial.model for trial in trials if trial.violation is None}
     assert len(CORE) <= 1500

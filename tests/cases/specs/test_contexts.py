@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from onnxspec.cases.specs import RecurrentContexts, context_space, counted_operators
 from onnxspec.cases.specs.contexts import _Table
-from onnxspec.cases.specs.family import context_space, counted_operators
-from onnxspec.cases.specs.recurrent_contexts import _NEEDS, RecurrentContexts
+from onnxspec.cases.specs.recurrent_contexts import _NEEDS
 
 
 @pytest.mark.parametrize("op", counted_operators())

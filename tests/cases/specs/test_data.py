@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.cases.specs.data import inputs_of
+from onnxspec.cases.specs import inputs_of
 from onnxspec.reference import FORMATS
 
 # SHA-256 of X's bytes: the same on every platform, for every NumPy. Written down when the generator was.

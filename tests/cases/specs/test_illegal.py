@@ -17,9 +17,8 @@ from onnxspec.cases import (
     operator_versions,
     profile,
 )
-from onnxspec.cases.directories.manifest import Origin, generate
-from onnxspec.cases.specs.illegal import break_case, illegal_cases, violation_of, violations_of
-from onnxspec.cases.specs.violations import DUE, VIOLATIONS
+from onnxspec.cases.directories import Origin, generate
+from onnxspec.cases.specs import DUE, VIOLATIONS, break_case, illegal_cases, violation_of, violations_of
 from onnxspec.reference import IllegalNode, clause_named, configure
 
 # All of the main versions, and what only others have.

@@ -11,11 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from onnxspec.conformance.certifying.archive import read_package, write_package
-from onnxspec.conformance.certifying.derivation import derived
-from onnxspec.conformance.certifying.packing import Claim, files_of
-from onnxspec.conformance.certifying.verifying import Verification, verify
-from onnxspec.reports.certificate import pages_of
+from onnxspec.conformance.certifying import Claim, Verification, derived, files_of, read_package, verify, write_package
+from onnxspec.reports import pages_of
 
 Files = dict[str, bytes]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from onnxspec.conformance.certifying.closeness import same_text, unlike
+from onnxspec.conformance.certifying import same_text, unlike
 
 
 @pytest.mark.parametrize(

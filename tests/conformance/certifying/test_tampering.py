@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.conformance.certifying.archive import NoPackage
+from onnxspec.conformance.certifying import NoPackage
 
 from .packages import (
     ENVIRONMENT,

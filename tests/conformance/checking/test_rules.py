@@ -10,11 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile, strategies
-from onnxspec.cases.operators.extended_lstm.profile import extended_profile
-from onnxspec.cases.operators.extended_lstm.violations import extended_violation
-from onnxspec.cases.specs.illegal import illegal_cases, violation_of
-from onnxspec.conformance.checking.check import check_model
-from onnxspec.conformance.checking.problem import Checked, Level
+from onnxspec.cases.operators.extended_lstm import extended_profile, extended_violation
+from onnxspec.cases.specs import illegal_cases, violation_of
+from onnxspec.conformance.checking import Checked, Level, check_model
 from onnxspec.conformance.checking.rules import rules
 from onnxspec.reference import CELLS, clause_named
 

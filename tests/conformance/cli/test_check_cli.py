@@ -17,9 +17,9 @@ from msgspec import structs
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance.checking.rules import rules
 from onnxspec.conformance.cli.main import main
-from onnxspec.conformance.judging.judgement import Judgement, Verdict
-from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.results.result import result_of
+from onnxspec.conformance.judging import Judgement, Verdict
+from onnxspec.conformance.probes import SpecProbe
+from onnxspec.conformance.results import result_of
 
 from ..checking.nodes import T, model_of, one_node, recurrent, weights_of
 

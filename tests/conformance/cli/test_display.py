@@ -14,17 +14,14 @@ from msgspec import structs
 from rich.console import Console
 
 from onnxspec.cases import CaseSpec, profile
+from onnxspec.conformance.cli import could_not_start, summarize
 from onnxspec.conformance.cli import quantize as quantize_cli
-from onnxspec.conformance.cli.display import could_not_start, summarize
-from onnxspec.conformance.diagnosis.conditions import worded
-from onnxspec.conformance.diagnosis.findings import findings_of
-from onnxspec.conformance.judging.judgement import Judgement, Verdict
-from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.probes.selection import Selection
-from onnxspec.conformance.results.result import result_of
-from onnxspec.conformance.running.quantized import Form
-from onnxspec.conformance.running.run import Plan, Run, TargetRun
-from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.diagnosis import findings_of, worded
+from onnxspec.conformance.judging import Judgement, Verdict
+from onnxspec.conformance.probes import Selection, SpecProbe
+from onnxspec.conformance.results import result_of
+from onnxspec.conformance.running import Form, Plan, Run, TargetRun
+from onnxspec.conformance.targets import parse_target
 
 SPECS = tuple(s for op in ("LSTM", "GRU") for s in profile("core", op, 14) if s.type == "float32" and not s.illegal)
 PASS = Judgement(Verdict.PASS)

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from onnxspec.conformance.cli import completion
-from onnxspec.conformance.cli.application import COMMANDS as TABLE
-from onnxspec.conformance.cli.application import app
+from onnxspec.conformance.cli import COMMANDS as TABLE
+from onnxspec.conformance.cli import app, completion
 
 from ..miniatures import Finished
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from onnxspec.conformance.targets import Target
 from onnxspec.conformance.targets.adapters import ADAPTERS
-from onnxspec.conformance.targets.target import Target
-from onnxspec.conformance.workers.survey import Facts, Finding, facts_of, survey, way_to_install
+from onnxspec.conformance.workers import Facts, Finding, facts_of, way_to_install
+from onnxspec.conformance.workers.survey import survey
 
 from ..miniatures import Finished
 from ..targets.test_third_party import install

@@ -20,15 +20,11 @@ import pytest
 from msgspec import structs
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.probes.selection import Selection
-from onnxspec.conformance.results.journal import Journal
+from onnxspec.conformance.probes import Selection, SpecProbe
+from onnxspec.conformance.results import Journal
+from onnxspec.conformance.running import CaseJudged, ClusterError, ClusterProcess, Plan, cluster_at, execute
 from onnxspec.conformance.running import cluster as clusters
-from onnxspec.conformance.running.cluster import ClusterError, ClusterProcess, cluster_at
-from onnxspec.conformance.running.engine import execute
-from onnxspec.conformance.running.events import CaseJudged
-from onnxspec.conformance.running.run import Plan
-from onnxspec.conformance.targets.target import Target, parse_target
+from onnxspec.conformance.targets import Target, parse_target
 
 from ..miniatures import HEEDING, command_line, naming, pick, read_results
 

@@ -15,13 +15,10 @@ import pytest
 from msgspec import structs
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.probes.selection import Selection
-from onnxspec.conformance.results.journal import Journal
-from onnxspec.conformance.running.cluster import ClusterError, cluster_at
-from onnxspec.conformance.running.engine import execute
-from onnxspec.conformance.running.run import Plan
-from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.probes import Selection, SpecProbe
+from onnxspec.conformance.results import Journal
+from onnxspec.conformance.running import ClusterError, Plan, cluster_at, execute
+from onnxspec.conformance.targets import parse_target
 
 pytestmark = pytest.mark.skipif(which("openssl") is None, reason="certificates are made by openssl")
 

@@ -10,18 +10,27 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.cases.specs.simpler import simpler_cases
-from onnxspec.conformance.diagnosis import causes, experiments
-from onnxspec.conformance.diagnosis.causes import Subject, explains, needs_in_words, shared, with_causes
-from onnxspec.conformance.diagnosis.experiments import Budget, Need, Shrunk, alike, shrink
-from onnxspec.conformance.diagnosis.findings import findings_of
-from onnxspec.conformance.judging.judgement import Verdict
-from onnxspec.conformance.probes.probe import Probe, SpecProbe
-from onnxspec.conformance.probes.stream import Tried
-from onnxspec.conformance.proof.staged import staged_outcome
-from onnxspec.conformance.results.evidence import Kept
-from onnxspec.conformance.results.result import Result, result_of
-from onnxspec.conformance.workers.job import Outcome
+from onnxspec.cases.specs import simpler_cases
+from onnxspec.conformance.diagnosis import (
+    Budget,
+    Need,
+    Shrunk,
+    Subject,
+    alike,
+    causes,
+    experiments,
+    explains,
+    findings_of,
+    needs_in_words,
+    shared,
+    shrink,
+    with_causes,
+)
+from onnxspec.conformance.judging import Verdict
+from onnxspec.conformance.probes import Probe, SpecProbe, Tried
+from onnxspec.conformance.proof import staged_outcome
+from onnxspec.conformance.results import Kept, Result, result_of
+from onnxspec.conformance.workers import Outcome
 from onnxspec.reference import FAULTS, Node, evaluate, run_recurrent_fault
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.conformance.diagnosis.conditions import condition_of, message_kind, worded
-from onnxspec.conformance.diagnosis.findings import findings_of
-from onnxspec.conformance.diagnosis.needed_classes import with_needed_classes
-from onnxspec.conformance.judging.judgement import Judgement, Verdict
-from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.proof.staged import judge_staged
-from onnxspec.conformance.results.result import Result, result_of
-from onnxspec.conformance.results.signed_errors import biases, grades, passing_grades
+from onnxspec.conformance.diagnosis import condition_of, findings_of, message_kind, with_needed_classes, worded
+from onnxspec.conformance.judging import Judgement, Verdict
+from onnxspec.conformance.probes import SpecProbe
+from onnxspec.conformance.proof import judge_staged
+from onnxspec.conformance.results import Result, biases, grades, passing_grades, result_of
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FAULTS, evaluate, run_recurrent_fault
 

@@ -8,12 +8,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.conformance.diagnosis.causes import explaining, explains
-from onnxspec.conformance.diagnosis.findings import titled
-from onnxspec.conformance.diagnosis.foretelling import Foretold, foretold, fresh_specs
-from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.probes.stream import Tried
-from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.conformance.diagnosis import Foretold, explaining, explains, foretold, fresh_specs, titled
+from onnxspec.conformance.probes import SpecProbe, Tried
+from onnxspec.conformance.proof import staged_outcome
 from onnxspec.reference import Fault, Node, evaluate, fault_named, run_recurrent_fault
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -10,15 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.cases import build_case, profile
-from onnxspec.cases.operators.extended_lstm.profile import B, R, W, X
-from onnxspec.cases.operators.extended_lstm.spec import ExtendedSpec
-from onnxspec.conformance.diagnosis.failing_case import FailingCase, failing_case_of
-from onnxspec.conformance.diagnosis.search import Search
-from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.cases.operators.extended_lstm import B, ExtendedSpec, R, W, X
+from onnxspec.conformance.diagnosis import FailingCase, Search, failing_case_of
+from onnxspec.conformance.probes import SpecProbe
+from onnxspec.conformance.proof import staged_outcome
 from onnxspec.reference import FAULTS, Node
-from onnxspec.reference.operators.extended_lstm.kernel import Parameters, run_kernel
-from onnxspec.reference.operators.extended_lstm.tanhf import TANHF
+from onnxspec.reference.operators.extended_lstm import TANHF, Parameters, run_kernel
 
 
 def shipped(node: Node, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

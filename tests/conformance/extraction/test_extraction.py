@@ -11,12 +11,11 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from onnxspec.cases.directories.directory import read_directory
-from onnxspec.cases.operators.extended_lstm.profile import extended_profile
-from onnxspec.conformance.extraction.capture import CaptureError
-from onnxspec.conformance.extraction.cases import NodeCase, OccupiedFolder, cases_of_model, read_nodes
-from onnxspec.conformance.models.content import ModelError
-from onnxspec.conformance.probes.directory import probe_directories
+from onnxspec.cases.directories import read_directory
+from onnxspec.cases.operators.extended_lstm import extended_profile
+from onnxspec.conformance.extraction import CaptureError, NodeCase, OccupiedFolder, cases_of_model, read_nodes
+from onnxspec.conformance.models import ModelError
+from onnxspec.conformance.probes import probe_directories
 
 from ..checking.nodes import H, I, N, T, model_of, recurrent, value, weights_of
 

@@ -11,10 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.cases import Case, CaseSpec, build_case, profile
-from onnxspec.conformance.judging.judgement import FAILING, Judgement, Verdict
-from onnxspec.conformance.judging.verdict import judge, judge_each
-from onnxspec.conformance.proof.staged import judge_staged, staged_outcome
-from onnxspec.conformance.workers.process import Outcome
+from onnxspec.conformance.judging import FAILING, Judgement, Verdict, judge, judge_each
+from onnxspec.conformance.proof import judge_staged, staged_outcome
+from onnxspec.conformance.workers import Outcome
 from onnxspec.reference import FAULTS, Interpretations, Node, clause_named, evaluate, run_recurrent_fault
 
 Array = NDArray[Any]

@@ -3,11 +3,17 @@
 import pytest
 
 from onnxspec.cases import operator_versions, profile
-from onnxspec.cases.specs.family import context_space
-from onnxspec.conformance.probes.drawn import drawn_probes, fresh_profile, fresh_profile_name, some_seed
-from onnxspec.conformance.probes.naming import UnknownName
-from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.probes.selection import Selection, select_probes
+from onnxspec.cases.specs import context_space
+from onnxspec.conformance.probes import (
+    Selection,
+    SpecProbe,
+    UnknownName,
+    drawn_probes,
+    fresh_profile,
+    fresh_profile_name,
+    select_probes,
+    some_seed,
+)
 from onnxspec.conformance.results.expected.decidable import decidable
 
 

@@ -23,30 +23,20 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from onnxspec.cases import Feed, Trial, build_case, profile
-from onnxspec.cases.operators.extended_lstm.profile import extended_profile
-from onnxspec.cases.operators.extended_lstm.spec import ExtendedSpec, calibrated
+from onnxspec.cases.operators.extended_lstm import ExtendedSpec, calibrated, extended_profile
+from onnxspec.conformance.cli import app
 from onnxspec.conformance.cli.explanation import explain
-from onnxspec.conformance.cli.main import app
-from onnxspec.conformance.diagnosis import explainer
-from onnxspec.conformance.diagnosis.disagreements import disagreements_of
-from onnxspec.conformance.diagnosis.explainer import Explainer
-from onnxspec.conformance.judging.judgement import Judgement, Verdict
-from onnxspec.conformance.judging.verdict import judge
-from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.probes.selection import Selection, UnknownName, select_probes
-from onnxspec.conformance.probes.stream import Tried
-from onnxspec.conformance.proof.proof import prove
-from onnxspec.conformance.results.evidence import Kept
-from onnxspec.conformance.results.result import Result, result_of
-from onnxspec.conformance.running.quantized import NotQuantizable, as_qdq, documented, kernel_rows, measure, quantize
-from onnxspec.conformance.running.run import Plan
-from onnxspec.conformance.showing.exhibit import exhibit_of
-from onnxspec.conformance.targets.target import Target, parse_target
-from onnxspec.conformance.workers.process import Job, Outcome, TargetProcess
+from onnxspec.conformance.diagnosis import Explainer, disagreements_of, explainer
+from onnxspec.conformance.judging import Judgement, Verdict, judge
+from onnxspec.conformance.probes import Selection, SpecProbe, Tried, UnknownName, select_probes
+from onnxspec.conformance.proof import prove
+from onnxspec.conformance.results import Kept, Result, result_of
+from onnxspec.conformance.running import NotQuantizable, Plan, as_qdq, documented, kernel_rows, measure, quantize
+from onnxspec.conformance.showing import exhibit_of
+from onnxspec.conformance.targets import Target, parse_target
+from onnxspec.conformance.workers import Job, Outcome, TargetProcess
 from onnxspec.reference import FAULTS, Node, evaluate, operator_names, operator_of
-from onnxspec.reference.operators.extended_lstm.document import evaluate_extended, resolve
-from onnxspec.reference.operators.extended_lstm.kernel import Parameters, run_kernel
-from onnxspec.reference.operators.extended_lstm.operator import arithmetic_of
+from onnxspec.reference.operators.extended_lstm import Parameters, arithmetic_of, evaluate_extended, resolve, run_kernel
 
 CORE = extended_profile("core")
 TARGET = Target("quark", "quark")

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from onnxspec.cases import PROFILES, operator_versions, profile
-from onnxspec.conformance.probes.naming import CaseError
-from onnxspec.conformance.probes.selection import Selection, UnknownName, narrow, operator_types, select, select_probes
+from onnxspec.conformance.probes import CaseError, Selection, UnknownName, narrow, operator_types, select, select_probes
 
 
 def complaint(selection: Selection) -> str:

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import CaseSpec
-from onnxspec.cases.profiles.pool import pool_of
-from onnxspec.conformance.proof.choose import candidates
-from onnxspec.conformance.proof.chooser import Candidate, Chooser
-from onnxspec.conformance.proof.interactions import faults_of, pool_tally, shown_by
-from onnxspec.conformance.proof.promising import promising, telling
+from onnxspec.cases.profiles import pool_of
+from onnxspec.conformance.proof import Candidate, Chooser, candidates, faults_of, pool_tally, shown_by, telling
+from onnxspec.conformance.proof.promising import promising
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,9 @@ stood beside it."""
 import numpy as np
 import pytest
 
-from onnxspec.cases.profiles.pool import pool_of
-from onnxspec.conformance.proof.coverage import Cover, Shares
-from onnxspec.conformance.proof.interactions import faults_of, pool_tally, space_of
-from onnxspec.conformance.proof.lacking import Evidence, lacking, named
+from onnxspec.cases.profiles import pool_of
+from onnxspec.conformance.proof import Cover, Evidence, Shares, faults_of, named, pool_tally, space_of
+from onnxspec.conformance.proof.lacking import lacking
 
 RNN = space_of("RNN")
 

@@ -10,22 +10,24 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.cases.profiles.pool import Pooled, pool_of
-from onnxspec.cases.specs.family import pooled_operators
-from onnxspec.conformance.cli.prove import interaction_complaints
-from onnxspec.conformance.judging.judgement import FAILING
-from onnxspec.conformance.proof.exposure import Shown, parts_shown, runs_shown
-from onnxspec.conformance.proof.interactions import (
+from onnxspec.cases.profiles import Pooled, pool_of
+from onnxspec.cases.specs import pooled_operators
+from onnxspec.conformance.cli import interaction_complaints
+from onnxspec.conformance.judging import FAILING
+from onnxspec.conformance.proof import (
+    Shown,
     Tally,
     faults_of,
+    judge_staged,
+    parts_shown,
     pool_tally,
+    runs_shown,
     shown_by,
     space_of,
     tally,
 )
-from onnxspec.conformance.proof.staged import judge_staged
 from onnxspec.reference import CELLS, Node, operator_of, versions_of
-from onnxspec.reference.kernels.kernel import STYLES, run_kernel
+from onnxspec.reference.kernels import STYLES, run_kernel
 
 
 def share(of: tuple[int, int]) -> float:

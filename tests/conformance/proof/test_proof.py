@@ -14,12 +14,12 @@ import pytest
 
 from onnxspec.cases import CaseSpec, operator_versions, profile
 from onnxspec.conformance.cli.main import main
+from onnxspec.conformance.proof import Proof, prove
 from onnxspec.conformance.proof import proof as proving
-from onnxspec.conformance.proof.proof import Proof, prove
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FAULTS, operator_of
-from onnxspec.reference.kernels.kernel import Style, run_kernel
-from onnxspec.reference.operators.operator import Conforming
+from onnxspec.reference.kernels import Style, run_kernel
+from onnxspec.reference.operators import Conforming
 
 from ..miniatures import HEEDING, Finished, command_line
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from onnxspec.cases import CaseSpec
-from onnxspec.cases.profiles.pool import pool_of
-from onnxspec.conformance.proof.interactions import faults_of, shown_by, tally
-from onnxspec.conformance.proof.reach import Reach
+from onnxspec.cases.profiles import pool_of
+from onnxspec.conformance.proof import Reach, faults_of, shown_by, tally
 
 
 def test_what_cases_show_is_among_what_they_reach_and_nearly_all_of_it() -> None:

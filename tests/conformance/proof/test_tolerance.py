@@ -1,8 +1,7 @@
 """What a runner with one tolerance sees: large faults, and those of one direction in that direction alone."""
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.proof.exposure import Shown, parts_shown
-from onnxspec.conformance.proof.tolerance import shown_to_runner
+from onnxspec.conformance.proof import Shown, parts_shown, shown_to_runner
 
 
 def test_a_runner_with_one_tolerance_sees_large_faults() -> None:

@@ -11,12 +11,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.cases.directories.reading import NotOneNode
-from onnxspec.cases.operators.extended_lstm.profile import extended_profile
+from onnxspec.cases.directories import NotOneNode
+from onnxspec.cases.operators.extended_lstm import extended_profile
 from onnxspec.conformance import NotConforming, assert_conforms
-from onnxspec.conformance.probes.selection import UnknownName
-from onnxspec.conformance.pytest_plugin.assertion import RunningTarget
-from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.probes import UnknownName
+from onnxspec.conformance.pytest_plugin import RunningTarget
+from onnxspec.conformance.targets import parse_target
 from onnxspec.reference import IllegalNode, Node, evaluate
 
 STEPS, BATCH, WIDTH, HIDDEN = 4, 2, 3, 5

@@ -15,16 +15,12 @@ import pytest
 
 import onnxspec.conformance.pytest_plugin.assertion  # loaded once, here: NumPy cannot be loaded again in the runs below  # noqa: F401
 from onnxspec.cases import features_of, operator_versions, profile
-from onnxspec.conformance.judging.judgement import Judgement, Verdict
-from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.probes.selection import Selection, select
-from onnxspec.conformance.pytest_plugin.filling import Share
-from onnxspec.conformance.pytest_plugin.items import Following, Group, item_group
-from onnxspec.conformance.results.journal import Journal
-from onnxspec.conformance.running.engine import execute
-from onnxspec.conformance.running.loop import judged_result
-from onnxspec.conformance.running.run import Plan
-from onnxspec.conformance.targets.target import Target, parse_target
+from onnxspec.conformance.judging import Judgement, Verdict
+from onnxspec.conformance.probes import Selection, SpecProbe, select
+from onnxspec.conformance.pytest_plugin import Following, Group, Share, item_group
+from onnxspec.conformance.results import Journal
+from onnxspec.conformance.running import Plan, execute, judged_result
+from onnxspec.conformance.targets import Target, parse_target
 
 from ..checking.nodes import one_node
 from ..miniatures import pick

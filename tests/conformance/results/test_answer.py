@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from onnxspec.conformance.results.answer import Answer, answer_of
-from onnxspec.conformance.results.support import Problem, Tried
+from onnxspec.conformance.results import Answer, Problem, Tried, answer_of
 from onnxspec.reference import clauses_of, operator_names
 
 

@@ -11,32 +11,30 @@ import pytest
 from msgspec import structs
 
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
-from onnxspec.cases.directories.directory import DataSet, write_directory
-from onnxspec.cases.profiles.pool import pool_of
+from onnxspec.cases.directories import DataSet, write_directory
+from onnxspec.cases.profiles import pool_of
 from onnxspec.conformance.cli.main import main
-from onnxspec.conformance.judging.judgement import FAILING, Judgement, Verdict
-from onnxspec.conformance.probes.directory import probe_directories
-from onnxspec.conformance.probes.probe import Probe, SpecProbe
-from onnxspec.conformance.probes.selection import probes_of_profile
-from onnxspec.conformance.results.expected.decidable import decidable
-from onnxspec.conformance.results.expected.entries import (
+from onnxspec.conformance.judging import FAILING, Judgement, Verdict
+from onnxspec.conformance.probes import Probe, SpecProbe, probe_directories, probes_of_profile
+from onnxspec.conformance.results import Result, result_of
+from onnxspec.conformance.results.expected import (
     Entry,
     ExpectedFailureError,
     Failure,
+    FormerWords,
     applying,
     expectations_of,
+    in_range,
+    is_range,
     matching,
     parse_expected,
     read_expected,
     shipped_for,
     stale,
 )
-from onnxspec.conformance.results.expected.former import FormerWords
-from onnxspec.conformance.results.expected.version_range import in_range, is_range
-from onnxspec.conformance.results.result import Result, result_of
-from onnxspec.conformance.running import engine
-from onnxspec.conformance.running.expected_update import updated_text
-from onnxspec.conformance.targets.target import Target, parse_target
+from onnxspec.conformance.results.expected.decidable import decidable
+from onnxspec.conformance.running import engine, updated_text
+from onnxspec.conformance.targets import Target, parse_target
 from onnxspec.reference import FAULTS
 
 from ..miniatures import Finished, naming, pick

@@ -11,25 +11,27 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from onnxspec.conformance.border.strict_json import encode
+from onnxspec.conformance.border import encode
 from onnxspec.conformance.cli import main as command
-from onnxspec.conformance.judging.judgement import Judgement, Verdict
-from onnxspec.conformance.probes.probe import Probe, SpecProbe
-from onnxspec.conformance.probes.selection import Selection, select_probes
-from onnxspec.conformance.proof.coverage import MOST_MODELS, OWED
-from onnxspec.conformance.proof.interactions import space_of
-from onnxspec.conformance.results.coverage import coverage_line
-from onnxspec.conformance.results.expected.entries import Entry
-from onnxspec.conformance.results.folder import NoRun
-from onnxspec.conformance.results.records import OperatorCoverage
-from onnxspec.conformance.running import filling
+from onnxspec.conformance.judging import Judgement, Verdict
+from onnxspec.conformance.probes import Probe, Selection, SpecProbe, select_probes
+from onnxspec.conformance.proof import MOST_MODELS, OWED, space_of
+from onnxspec.conformance.results import NoRun, OperatorCoverage, coverage_line
+from onnxspec.conformance.results.expected import Entry
+from onnxspec.conformance.running import (
+    Filling,
+    Plan,
+    Run,
+    TargetRun,
+    description_of,
+    filling,
+    judged_result,
+    lacks_of,
+    no_longer_needed,
+    with_filled,
+)
 from onnxspec.conformance.running import merge as merging
-from onnxspec.conformance.running.description import description_of
-from onnxspec.conformance.running.engine import no_longer_needed
-from onnxspec.conformance.running.filling import Filling, lacks_of, with_filled
-from onnxspec.conformance.running.loop import judged_result
-from onnxspec.conformance.running.run import Plan, Run, TargetRun
-from onnxspec.conformance.targets.target import Target, TargetError, parse_target
+from onnxspec.conformance.targets import Target, TargetError, parse_target
 
 from ..miniatures import Finished
 

@@ -14,12 +14,11 @@ from onnx.reference import ReferenceEvaluator
 import onnxspec.conformance
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.conformance import run
-from onnxspec.conformance.judging.judgement import Verdict
-from onnxspec.conformance.probes.selection import UnknownName
-from onnxspec.conformance.results.journal import OccupiedFolder
-from onnxspec.conformance.results.result import Result
-from onnxspec.conformance.targets.target import TargetError
-from onnxspec.conformance.workers.process import TargetUnavailable
+from onnxspec.conformance.judging import Verdict
+from onnxspec.conformance.probes import UnknownName
+from onnxspec.conformance.results import OccupiedFolder, Result
+from onnxspec.conformance.targets import TargetError
+from onnxspec.conformance.workers import TargetUnavailable
 from onnxspec.reference import evaluate
 
 from ..miniatures import needs_cell_output, read_results

@@ -18,9 +18,8 @@ import onnx
 import pytest
 
 from onnxspec.cases import Case, CaseSpec, build_case, profile
-from onnxspec.conformance.showing.script import script_of
-from onnxspec.conformance.showing.script_parts import ratios
-from onnxspec.conformance.targets.target import Target, parse_target
+from onnxspec.conformance.showing import ratios, script_of
+from onnxspec.conformance.targets import Target, parse_target
 from onnxspec.reference import Interpretations, evaluate, expect
 
 from ..miniatures import needs_cell_output

@@ -24,8 +24,7 @@ from onnxspec.conformance.targets import adapters as targets
 from onnxspec.conformance.targets.adapters import quark_library
 from onnxspec.conformance.targets.adapters.quark_library import Library, NoLibrary
 from onnxspec.conformance.workers import worker
-from onnxspec.reference.operators.extended_lstm.kernel import Parameters, foundations, run_kernel
-from onnxspec.reference.operators.extended_lstm.tanhf import TANHF, system_tanhf
+from onnxspec.reference.operators.extended_lstm import TANHF, Parameters, foundations, run_kernel, system_tanhf
 
 from ...quark_random import KINDS, random_trial
 from ..miniatures import read_results

@@ -14,19 +14,10 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
+from onnxspec.conformance.targets import PROVIDERS, Target, TargetError, UnknownTarget, parse_target, table_names
 from onnxspec.conformance.targets.adapters import ADAPTERS, adapter_source
 from onnxspec.conformance.targets.adapters.onnxruntime import DEFAULTS
-from onnxspec.conformance.targets.target import (
-    PROVIDERS,
-    Target,
-    TargetError,
-    UnknownTarget,
-    parse_target,
-    table_names,
-)
-from onnxspec.conformance.workers import worker
-from onnxspec.conformance.workers.launch import PLACEHOLDERS
-from onnxspec.conformance.workers.process import Job, Outcome, TargetProcess, TargetUnavailable
+from onnxspec.conformance.workers import PLACEHOLDERS, Job, Outcome, TargetProcess, TargetUnavailable, worker
 
 from ..miniatures import needs_cell_output
 

@@ -20,14 +20,12 @@ import pytest
 from onnx import TensorProto
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.conformance.judging.judgement import Verdict
-from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.probes.stream import tried
-from onnxspec.conformance.running.adapter_kit import AdapterContract
-from onnxspec.conformance.showing.script import script_of
-from onnxspec.conformance.targets.target import Target, TargetError, parse_target
-from onnxspec.conformance.workers import worker
-from onnxspec.conformance.workers.process import Job, Outcome, TargetProcess, TargetUnavailable
+from onnxspec.conformance.judging import Verdict
+from onnxspec.conformance.probes import SpecProbe, tried
+from onnxspec.conformance.running import AdapterContract
+from onnxspec.conformance.showing import script_of
+from onnxspec.conformance.targets import Target, TargetError, parse_target
+from onnxspec.conformance.workers import Job, Outcome, TargetProcess, TargetUnavailable, worker
 
 from ..targets.test_targets import identity
 

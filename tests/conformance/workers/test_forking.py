@@ -8,10 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnxspec.conformance.targets.target import Target
-from onnxspec.conformance.workers.forker import not_to_be_forked
-from onnxspec.conformance.workers.forking import NotForked, Zygote
-from onnxspec.conformance.workers.process import Job, Outcome, TargetProcess
+from onnxspec.conformance.targets import Target
+from onnxspec.conformance.workers import Job, NotForked, Outcome, TargetProcess, Zygote, not_to_be_forked
 
 ADAPTER = """
 import os

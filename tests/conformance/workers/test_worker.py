@@ -24,9 +24,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from onnxspec.conformance.targets.target import Target, parse_target
-from onnxspec.conformance.workers import worker
-from onnxspec.conformance.workers.process import Job, Outcome, TargetProcess, TargetUnavailable
+from onnxspec.conformance.targets import Target, parse_target
+from onnxspec.conformance.workers import Job, Outcome, TargetProcess, TargetUnavailable, worker
 
 MINIATURE = '''
 import ctypes, os, signal, stat, struct, sys, time

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.cases.specs.features import ILLEGAL_TOPICS, all_features, illegal_feature
+from onnxspec.cases.specs import ILLEGAL_TOPICS, all_features, illegal_feature
 from onnxspec.reference import (
     CELLS,
     FAULTS,
@@ -21,11 +21,8 @@ from onnxspec.reference import (
     operator_version,
     versions_of,
 )
-from onnxspec.reference import (
-    CELLS as OPERATORS,
-)
-from onnxspec.reference.documents.clauses import STATUSES, parse_clauses
-from onnxspec.reference.documents.interpretations import OPTIONS
+from onnxspec.reference import CELLS as OPERATORS
+from onnxspec.reference.documents import OPTIONS, STATUSES, parse_clauses
 
 VERSIONS = [(op, version) for op in OPERATORS for version in versions_of(op)]
 

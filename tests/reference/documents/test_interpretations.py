@@ -5,10 +5,10 @@ import itertools
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.conformance.judging.judgement import Verdict
-from onnxspec.conformance.proof.staged import judge_staged
+from onnxspec.conformance.judging import Verdict
+from onnxspec.conformance.proof import judge_staged
 from onnxspec.reference import Interpretations, configure, evaluate, format_of, interpretations_touched, versions_of
-from onnxspec.reference.documents.interpretations import OPTIONS
+from onnxspec.reference.documents import OPTIONS
 
 
 def opened(op: str, version: int) -> list[tuple[CaseSpec, frozenset[str]]]:

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.reference import (
-    CELLS as OPERATORS,
-)
+from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import (
     FAULTS,
     FORMATS,
@@ -24,8 +22,8 @@ from onnxspec.reference import (
     operators,
     run_recurrent_fault,
 )
-from onnxspec.reference.faults import tables
-from onnxspec.reference.faults.fault import FaultError, fault
+from onnxspec.reference.faults import FaultError, tables
+from onnxspec.reference.faults.fault import fault
 
 from .fault_situations import situation
 

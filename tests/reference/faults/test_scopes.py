@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onnxspec.reference import FAULTS, Fault, evaluate, fault_named, run_recurrent_fault
-from onnxspec.reference.faults.scope import scoped_named, scoped_of
+from onnxspec.reference.faults import scoped_named, scoped_of
 
 from .fault_situations import situation
 

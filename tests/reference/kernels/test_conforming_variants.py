@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from onnxspec.reference import ACTIVATIONS, CELLS, FORMATS, Interpretations, Node, configure, evaluate
-from onnxspec.reference.kernels.activations import EVALUATIONS
-from onnxspec.reference.kernels.kernel import INTERPOLATIONS, ORDERS, RESETS, STYLES, Style, rounded, run_kernel
-from onnxspec.reference.numbers.activations import Activation, Coefficient
+from onnxspec.reference.kernels import EVALUATIONS, INTERPOLATIONS, ORDERS, RESETS, STYLES, Style, rounded, run_kernel
+from onnxspec.reference.numbers import Activation, Coefficient
 
 from ..situations import (
     OPERATORS,

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnxspec.reference import CELLS, FORMATS, Node, compare, expect
-from onnxspec.reference.kernels.kernel import STYLES, run_kernel
-from onnxspec.reference.numbers.dyadic import Dyadic, Proving
+from onnxspec.reference.kernels import STYLES, run_kernel
+from onnxspec.reference.numbers import Dyadic, Proving
 
 from ..situations import outputs_of
 

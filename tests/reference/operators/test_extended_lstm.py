@@ -11,16 +11,17 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.reference import IllegalNode, Node, evaluate
-from onnxspec.reference.operators.extended_lstm.document import (
+from onnxspec.reference.operators.extended_lstm import (
     ARITHMETICS,
     STATES,
+    Affine,
     ExtendedLSTM,
+    Parameters,
     evaluate_extended,
     expect_extended,
     resolve,
+    run_kernel,
 )
-from onnxspec.reference.operators.extended_lstm.kernel import Parameters, run_kernel
-from onnxspec.reference.operators.extended_lstm.quantization import Affine
 
 from ...quark_random import QuarkTrial, random_trial
 

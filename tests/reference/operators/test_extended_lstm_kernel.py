@@ -12,9 +12,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from onnxspec.reference.operators.extended_lstm.kernel import Factor, Parameters, foundations, levels_of, run_kernel
-from onnxspec.reference.operators.extended_lstm.quantization import Affine
-from onnxspec.reference.operators.extended_lstm.tanhf import TANHF, fdlibm, libm_tanhf, nearest, system_tanhf
+from onnxspec.reference.operators.extended_lstm import (
+    TANHF,
+    Affine,
+    Factor,
+    Parameters,
+    fdlibm,
+    foundations,
+    levels_of,
+    libm_tanhf,
+    nearest,
+    run_kernel,
+    system_tanhf,
+)
 
 Arrays = Mapping[str, NDArray[np.float32]]
 

@@ -24,11 +24,8 @@ from onnxspec.reference import (
     configure,
     expect,
 )
-from onnxspec.reference.kernels.activations import EVALUATIONS
-from onnxspec.reference.kernels.kernel import STYLES, run_kernel
-from onnxspec.reference.numbers.activations import Activation, Coefficient
-from onnxspec.reference.numbers.bounded import RADIUS_SLACK, Bounded
-from onnxspec.reference.numbers.bounding import Bounding
+from onnxspec.reference.kernels import EVALUATIONS, STYLES, run_kernel
+from onnxspec.reference.numbers import RADIUS_SLACK, Activation, Bounded, Bounding, Coefficient
 
 from ..situations import OPERATORS, Arrays, functions_of, inputs_for, optional_of, outputs_of, variants_of
 

@@ -12,12 +12,12 @@ from hypothesis import assume, given, settings
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec
-from onnxspec.cases.specs.data import inputs_of
+from onnxspec.cases.specs import inputs_of
 from onnxspec.cases.strategies import cases, operator_cases
 from onnxspec.reference import ACTIVATIONS, CELLS, Node, evaluate, expect, operator_version, versions_of
 from onnxspec.reference import CELLS as OPERATORS
-from onnxspec.reference.kernels.kernel import STYLES, Style, run_kernel
-from onnxspec.reference.numbers.dyadic import LINEAR
+from onnxspec.reference.kernels import STYLES, Style, run_kernel
+from onnxspec.reference.numbers import LINEAR
 
 from ..situations import worst_ratio
 

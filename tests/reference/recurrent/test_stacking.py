@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from onnxspec.cases import CaseSpec, build_case, strategies
 from onnxspec.reference import Interpretations, evaluate, operator_for
-from onnxspec.reference.recurrent.agreement import Agreement, compare
-from onnxspec.reference.recurrent.expectation import Expectation, expect
+from onnxspec.reference.recurrent import Agreement, Expectation, compare, expect
 
 
 def returned(node, inputs, seed):

@@ -23,10 +23,10 @@ from onnxspec.reference import (
     budget,
     register,
 )
-from onnxspec.reference.documents.operators import Document
-from onnxspec.reference.numbers.bounded import Bounded
-from onnxspec.reference.operators.operator import Conforming
-from onnxspec.reference.recurrent.gates import Steps
+from onnxspec.reference.documents import Document
+from onnxspec.reference.numbers import Bounded
+from onnxspec.reference.operators import Conforming
+from onnxspec.reference.recurrent import Steps
 
 DOMAIN = "toy.example"
 _UNIT = 2.0**-24

@@ -1,0 +1,1 @@
+../../onnxspec/__init__.py

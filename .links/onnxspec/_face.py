@@ -1,0 +1,1 @@
+../../onnxspec/_face.py
