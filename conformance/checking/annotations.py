@@ -16,7 +16,7 @@ def github_annotations(checked: Checked) -> Iterator[str]:
     if checked.unreadable:
         yield f"::error file={_property(checked.file)},title=onnxspec::{_message(checked.unreadable)}"
     for problem in checked.counted:
-        text = _message(f"{problem.node} ({problem.operator}): {problem.message}. {problem.advice}")
+        text = _message(f"{problem.node} ({problem.operator}): {problem.message.rstrip('.')}. {problem.advice}")
         yield f"::{_COMMANDS[problem.level]} file={_property(problem.file)},title={_property(problem.rule)}::{text}"
 
 

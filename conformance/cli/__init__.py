@@ -14,6 +14,7 @@ __getattr__, __dir__ = face(
             "targets_of",
         ),
         "display": (
+            "RunDisplay",
             "answer_on",
             "could_not_start",
             "summarize",

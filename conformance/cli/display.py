@@ -5,8 +5,9 @@ All text that comes from elsewhere (names, messages of runtimes) is never read a
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -33,6 +34,7 @@ __all__ = ["RunDisplay", "answer_on", "cases_counted", "could_not_start", "summa
 
 _COLOURS = {Verdict.PASS: "green", Verdict.UNSUPPORTED: "yellow", Verdict.FALLBACK: "yellow"}
 _MARGIN = 14
+_PAUSE = 10.0  # seconds without a line, at least
 _NAMED = 200  # characters of a name or a version
 VALIDATION = "Input validation, of models that the document forbids and that ran (--no-illegal leaves them out):"
 _LEGIBLE = 30  # characters of a message below which it says nothing
@@ -57,10 +59,24 @@ class _CountsColumn(ProgressColumn):
 
 
 class RunDisplay:
-    """A progress bar for each target, with live counts; silent where the output is no terminal."""
+    """A progress bar for each target, with live counts. Where the output is no terminal, a line now and then.
 
-    def __init__(self, console: Console, plan: Plan, *, silent: bool = False) -> None:
+    aside
+        Where these lines go, which are no part of what a run says in the end.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        plan: Plan,
+        *,
+        silent: bool = False,
+        aside: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._plan = plan
+        self._aside = None if silent or console.file.isatty() else aside
+        self._clock, self._begun, self._due = clock, clock(), _PAUSE
         self._progress = Progress(
             TextColumn("{task.description}", style="bold", markup=False),
             BarColumn(None, table_column=Column(min_width=4, max_width=24)),  # what gives way to the counts
@@ -85,7 +101,7 @@ class RunDisplay:
 
     def observe(self, event: Event) -> None:
         """Show what happens."""
-        if self._progress.disable:
+        if self._progress.disable and self._aside is None:
             return
         if isinstance(event, CasesFilled):
             self._total += len(event.probes)
@@ -99,8 +115,20 @@ class RunDisplay:
             return
         # Counting is cheap but not free: every tenth result is often enough for eyes.
         count = len(self._run.results)
+        if self._aside is not None:
+            self._tell(count, self._run, self._aside)
+            return
         if isinstance(event, TargetBegun) or count % 10 == 0 or count == self._total:
             self._progress.update(self._task, completed=count, counts=_counts(self._run))
+
+    def _tell(self, count: int, run: TargetRun, console: Console) -> None:
+        """A line, if one is due: the longer a run takes, the longer nobody looks."""
+        passed = self._clock() - self._begun
+        if passed < self._due:
+            return
+        self._due = passed + max(_PAUSE, passed / 4)
+        line = Text(f"{run.target.name[:_NAMED]}: {count:,} of {self._total:,} cases after {passed:.0f} s: ")
+        console.print(single(line + _counts(run)))
 
 
 def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:

@@ -46,7 +46,8 @@ def carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes:
     Thread(target=_load_report).start()  # while the target starts, which takes as long
     try:
         with journal, _interrupted_by_signals():
-            with RunDisplay(console, plan, silent=wanted.silent) as display:
+            aside = console_on(sys.stderr)
+            with RunDisplay(console, plan, silent=wanted.silent, aside=aside) as display:
                 finished = execute(plan, journal, display.observe)
             _warn_of(journal)
             from ...reports import write_report

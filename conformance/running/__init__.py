@@ -22,6 +22,7 @@ __getattr__, __dir__ = face(
             "CaseJudged",
             "Event",
             "ResultsAmended",
+            "TargetBegun",
         ),
         "expected_update": ("updated_text",),
         "filling": (

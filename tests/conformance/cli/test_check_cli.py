@@ -142,6 +142,7 @@ def test_annotations(folder: Path) -> None:
     first, second, third = done.stdout.splitlines()
     assert first.startswith("::error file=wrong.onnx,title=gru.direction::/rnn (GRU-14): direction is 'sideways'")
     assert second.startswith("::warning file=padded.onnx,title=lstm.padding.zero::")
+    assert not any(".." in line for line in (first, second))
     assert third.startswith("::error file=bad.onnx,title=onnxspec::is no ONNX model")
 
 

@@ -14,13 +14,13 @@ from msgspec import structs
 from rich.console import Console
 
 from onnxspec.cases import CaseSpec, profile
-from onnxspec.conformance.cli import could_not_start, summarize
+from onnxspec.conformance.cli import RunDisplay, could_not_start, summarize
 from onnxspec.conformance.cli import quantize as quantize_cli
 from onnxspec.conformance.diagnosis import findings_of, worded
 from onnxspec.conformance.judging import Judgement, Verdict
 from onnxspec.conformance.probes import Selection, SpecProbe
 from onnxspec.conformance.results import result_of
-from onnxspec.conformance.running import Form, Plan, Run, TargetRun
+from onnxspec.conformance.running import CaseJudged, Form, Plan, Run, TargetBegun, TargetRun
 from onnxspec.conformance.targets import parse_target
 
 SPECS = tuple(s for op in ("LSTM", "GRU") for s in profile("core", op, 14) if s.type == "float32" and not s.illegal)
@@ -94,6 +94,28 @@ def test_a_runtime_that_is_not_installed_comes_with_a_hint() -> None:
     assert could_not_start(parse_target("openvino"), missing).endswith("'onnxspec targets' says what installs it")
     assert could_not_start(parse_target("openvino"), "OSError: x") == "could not start: OSError: x"
     assert could_not_start(parse_target("backend:mine"), missing) == f"could not start: {missing}"
+
+
+def told(stream: io.StringIO, *, silent: bool = False) -> list[str]:
+    """What stands aside of a run of 100 cases that takes five seconds for each."""
+    target, probes = TargetRun(parse_target("onnxruntime")), tuple(map(SpecProbe, SPECS[:100]))
+    run = Run(Plan(Selection(), probes, (target.target,)), Path("run"), datetime.now(timezone.utc), [target])
+    seconds, aside = iter(range(0, 1000, 5)), io.StringIO()
+    console, beside = (Console(file=file, width=200, color_system=None) for file in (stream, aside))
+    with RunDisplay(console, run.plan, silent=silent, aside=beside, clock=lambda: next(seconds)) as display:
+        display.observe(TargetBegun(run, target))
+        for probe in probes:
+            target.results.append(result_of(probe, "onnxruntime", PASS, 0.0, None, ""))
+            display.observe(CaseJudged(target.results[-1]))
+    return aside.getvalue().splitlines()
+
+
+def test_a_piped_run_says_now_and_then_how_far_it_is() -> None:
+    lines = told(io.StringIO())
+    assert lines[0] == "onnxruntime: 1 of 100 cases after 10 s: 1 pass"
+    assert lines[1].startswith("onnxruntime: 3 of 100 cases after 20 s")
+    assert 8 < len(lines) < 20
+    assert told(Terminal()) == told(io.StringIO(), silent=True) == []
 
 
 @pytest.mark.parametrize("width", [40, 80])

@@ -39,7 +39,7 @@ def follow(spec: CaseSpec, interpretations: Interpretations) -> None:
     assert judgement.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE), (spec.id, interpretations, judgement.message)
 
 
-@pytest.mark.parametrize(("first", "second"), itertools.combinations_with_replacement(OPTIONS, 2))
+@pytest.mark.parametrize(("first", "second"), [*itertools.combinations_with_replacement(OPTIONS, 2)])
 def test_whoever_follows_any_two_interpretations_is_right(first: str, second: str) -> None:
     pair = {first, second}
     for choice in itertools.product(OPTIONS[first], OPTIONS[second]):
