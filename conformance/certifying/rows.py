@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ...cases import Spec, family_of
 from ...cases.specs.level import Level
 from ...reference import budget
-from ...reference.documents.interpretations import ASKED_ANEW
+from ...reference.documents.interpretations import asked_anew
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..probes.probe import Probe, SpecProbe
 from ..probes.wrapped import WrapProbe
@@ -57,7 +57,7 @@ def interpretations_of(probes: Mapping[str, Probe], results: Sequence[Result]) -
     for result in results:
         if result.verdict is Verdict.PASS and "illegal" not in probes[result.case].features:
             for question, answer in result.interpretations.items():
-                if question not in ASKED_ANEW:
+                if not asked_anew(question):
                     votes[result.op][question][answer] += 1
     return {
         op: {name: tuple(answer for answer, _ in votes[op][name].most_common()) for name in sorted(votes[op])}

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...reference import Interpretations, clause_named, fault_named
-from ...reference.documents.interpretations import OPTIONS
+from ...reference.documents.interpretations import QUESTIONS
 from ..judging.divergence import ratio_text
 from ..judging.judgement import FAILING, Judgement, Verdict
 from ..probes.probe import Prepared, Probe
@@ -168,7 +168,7 @@ def _interpretations(probe: Probe, prepared: Prepared, chosen: Interpretations) 
         return
     yield _heading("Open questions that it touches")
     for name in touched:
-        options = " or ".join(OPTIONS[name])
+        options = " or ".join(QUESTIONS[name].options)
         clauses = ", ".join(id for id in probe.clauses if clause_named(id).interpretation == name)
         yield Text(f"  {name}: {options}; here: {getattr(chosen, name)}" + (f" ({clauses})" if clauses else ""))
 

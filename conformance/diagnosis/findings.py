@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from ...reference import LOSES_NAN, OVERFLOWS, clause_named, clauses_of, fault_named
-from ...reference.documents.interpretations import ASKED_ANEW
+from ...reference.documents.interpretations import asked_anew
 from ..judging.judgement import DECLINED, FAILING, Verdict
 from ..probes.probe import Probe
 from ..results.records import Bias, Finding
@@ -286,7 +286,7 @@ def _mixed_interpretations(passing: Iterable[Result], probes: Mapping[str, Probe
     answers: dict[tuple[str, str], dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
     for result in passing:
         for interpretation, option in result.interpretations.items():
-            if interpretation not in ASKED_ANEW:
+            if not asked_anew(interpretation):
                 answers[result.op, interpretation][option].append(result)
     for (op, interpretation), options in answers.items():
         if len(options) < 2:

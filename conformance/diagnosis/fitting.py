@@ -12,8 +12,8 @@ import math
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ...reference import Fault, Interpretations, operator_of
-from ...reference.documents.interpretations import ASKED_ANEW
+from ...reference import Fault, Interpretations, operator_of, resolve
+from ...reference.documents.interpretations import asked_anew
 from ...reference.faults.hypothesis import Fit
 from ...reference.numbers.accuracy import budget
 from ...reference.operators.observation import Observation
@@ -107,8 +107,8 @@ class Fitting:
         coarse = [d for d in faults if d.within and d in known and failing_case.type in d.types]
         if len(coarse) != 1:
             return None
-        _, _, H = failing_case.runs[0].inputs["R"].shape
-        terms = H + failing_case.runs[0].inputs["X"].shape[2] + 2
+        resolved = resolve(failing_case.trial.node, failing_case.runs[0].inputs)
+        terms = resolved.H + resolved.I + 2
         return coarse[0] if math.isfinite(budget(coarse[0].within, failing_case.type).gamma(terms)) else None
 
     def _fit_within(self, failing_case: FailingCase, coarse: Fault, others: Sequence[Fault]) -> Fit | None:
@@ -150,7 +150,7 @@ class Fitting:
         those that differ least from the reference's own."""
         followed = self.followed.get(failing_case.op, {})
         usual = Interpretations(**followed)
-        asked = [name for name in failing_case.touched if name not in followed or name in ASKED_ANEW]
+        asked = [name for name in failing_case.touched if name not in followed or asked_anew(name)]
 
         def changes(other: Interpretations) -> int:
             return sum(getattr(other, name) != getattr(usual, name) for name in asked)

@@ -222,7 +222,7 @@ class _Thread:
         if not taken.all():
             return Capture((), "no data: the branch that it is in was not taken in every run of the loop")
         runs = [
-            {formal: np.ascontiguousarray(array[k]) for formal, array in tensors.items() if array is not None}
+            {formal: np.asarray(array[k], order="C") for formal, array in tensors.items() if array is not None}
             for k in range(min(ITERATIONS, len(taken)))
         ]
         return Capture(tuple(runs))

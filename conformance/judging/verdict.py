@@ -15,7 +15,7 @@ import numpy as np
 
 from ...cases import Trial
 from ...reference import Agreement, Expectation, Interpretations, operator_for, resolve
-from ...reference.documents.interpretations import OPTIONS, USUAL
+from ...reference.documents.interpretations import QUESTIONS, USUAL
 from ...reference.faults.hypothesis import Run
 from ...reference.operators.operator import Classes
 from ...reference.recurrent.agreement import Expected, meets
@@ -272,7 +272,8 @@ def _answered(
     answered = {}
     for name in sorted(touched):
         option = getattr(interpretations, name)
-        others = [replace(interpretations, **{name: other}) for other in OPTIONS[name] if other != option]
+        options = QUESTIONS[name].options
+        others = [interpretations.with_choices(**{name: other}) for other in options if other != option]
         if not any(_hold(sessions, accuracy, other) for other in others):
             answered[name] = option
     return answered

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...reference import clauses_of
-from ...reference.documents.interpretations import GENEROUS
+from ...reference.documents.interpretations import QUESTIONS
 from ..judging.judgement import Verdict
 from .records import FollowedRecord, ShownRecord
 from .result import Result
@@ -56,7 +56,7 @@ def followed_interpretations(results: Iterable[Result]) -> list[FollowedRecord]:
             "clause": next((c.id for c in clauses_of(op) if c.interpretation == question), ""),
             "option": option,
             "cases": cases,
-            "generous": GENEROUS.get(question) == option,
+            "generous": question in QUESTIONS and QUESTIONS[question].generous == option,
         }
         for (op, question), options in sorted(votes.items())
         for option, cases in options.most_common()

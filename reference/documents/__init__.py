@@ -17,8 +17,17 @@ __getattr__, __dir__ = face(
         ),
         "interpretations": (
             "Interpretations",
-            "OPTIONS",
+            "QUESTIONS",
+            "Question",
         ),
-        "operators": ("Document",),
+        "operators": (
+            "Document",
+            "declare",
+            "document_of",
+        ),
+        "tensors": (
+            "Extent",
+            "TensorForm",
+        ),
     },
 )

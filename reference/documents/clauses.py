@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from typing import Any
 
-from .interpretations import OPTIONS
+from .interpretations import QUESTIONS
 from .operators import document_of, operator_names, versions_of
 
 if sys.version_info >= (3, 11):
@@ -24,7 +24,9 @@ STATUSES = ("stated", "implied", "convention", "undefined", "arithmetic")
 # How the feature of a model begins that breaks a clause and must be refused: `illegal:layout` breaks <op>.layout.
 ILLEGAL = "illegal:"
 
-_TEXTS, _LISTS = ("id", "text", "status", "source", "interpretation"), ("needs", "or_needs", "implementers")
+_TEXTS = ("id", "text", "status", "source", "interpretation", "advice")
+_LISTS = ("needs", "or_needs", "implementers")
+_TABLE = {"extends", "version", "without", "clause"}
 _KEYS = {*_TEXTS, *_LISTS, "versions"}
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+")
 
@@ -54,6 +56,8 @@ class Clause:
         The field of Interpretations that holds its meanings, where there is more than one to compute with.
     implementers
         For a convention: who follows it.
+    advice
+        What to do about a node that breaks it, where that is another thing than for other operators.
     """
 
     id: str
@@ -65,6 +69,7 @@ class Clause:
     or_needs: frozenset[str] = frozenset()
     interpretation: str | None = None
     implementers: tuple[str, ...] = ()
+    advice: str = ""
 
     @property
     def may_fail(self) -> bool:
@@ -85,14 +90,20 @@ def _broken(features: frozenset[str]) -> frozenset[str]:
 
 
 def parse_clauses(text: str, op_type: str, place: str) -> tuple[Clause, ...]:
-    """The clauses of a TOML table. Raises ClauseError, naming `place` and the line, for anything unknown, missing,
-    repeated or of the wrong type."""
+    """The clauses of a TOML table.
+
+    A table that ``extends`` another operator has that one's clauses of a ``version``, its newest without it, but for
+    the topics ``without``; what it lists itself takes the place of a clause of that topic.
+
+    Raises ClauseError, naming `place` and the line, for anything unknown, missing, repeated or of the wrong type.
+    """
     try:
         table: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ClauseError(f"{place}: {error}") from None
-    if unknown := set(table) - {"clause"}:
+    if unknown := set(table) - _TABLE:
         raise ClauseError(f"{place}: unknown key {', '.join(sorted(unknown))}; every clause is a [[clause]]")
+    inherited = _inherited(table, op_type, place)
     rows = table.get("clause", [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ClauseError(f"{place}: every clause is a [[clause]]")
@@ -103,7 +114,38 @@ def parse_clauses(text: str, op_type: str, place: str) -> tuple[Clause, ...]:
         if clause.id in by_id:
             raise lines.error(number, row, "id", "stands there twice")
         by_id[clause.id] = clause
-    return tuple(by_id.values())
+    return tuple((inherited | by_id).values())
+
+
+def _inherited(table: dict[str, Any], op_type: str, place: str) -> dict[str, Clause]:
+    """The clauses of the operator that a table extends, under its own operator's ids."""
+    base, without = table.get("extends"), table.get("without", [])
+    if base is None:
+        if strange := {"version", "without"} & set(table):
+            raise ClauseError(f"{place}: {min(strange)} belongs to a table that extends another one")
+        return {}
+    own = document_of(op_type).prefix
+    of = next((name for name in operator_names() if document_of(name).prefix == base and base != own), None)
+    if of is None:
+        raise ClauseError(f"{place}: extends is the prefix of a known operator's clauses, not {base!r}")
+    version = table.get("version", versions_of(of)[-1])
+    if version not in versions_of(of):
+        raise ClauseError(f"{place}: version is one of {of}: {', '.join(map(str, versions_of(of)))}, not {version!r}")
+    if not isinstance(without, list) or not all(isinstance(topic, str) for topic in without):
+        raise ClauseError(f"{place}: without is a list of topics, not {without!r}")
+    clauses: dict[str, Clause] = {}
+    left = set(without)
+    for clause in clauses_of(of, version):
+        topic = clause.id.removeprefix(f"{base}.")
+        if topic in without:
+            left.discard(topic)
+            continue
+        source = f"As {of}-{version}: {clause.source}"
+        id = f"{own}.{topic}"
+        clauses[id] = replace(clause, id=id, source=source, versions=versions_of(op_type))
+    if left:
+        raise ClauseError(f"{place}: without {min(left)}: {of}-{version} has no such clause")
+    return clauses
 
 
 def _clause(row: dict[str, Any], op_type: str, wrong: Callable[[str, str], ClauseError]) -> Clause:
@@ -117,8 +159,9 @@ def _clause(row: dict[str, Any], op_type: str, wrong: Callable[[str, str], Claus
             raise wrong(key, f"{key} is a text, not {row[key]!r}")
         if key in _LISTS and not (isinstance(row[key], list) and all(isinstance(v, str) for v in row[key])):
             raise wrong(key, f"{key} is a list of texts, not {row[key]!r}")
-    if not row["id"].startswith(f"{op_type.lower()}.") or not _ID.fullmatch(row["id"]):
-        raise wrong("id", f"an id starts with {op_type.lower()}. and is of small letters, digits, hyphens and dots")
+    prefix = document_of(op_type).prefix
+    if not row["id"].startswith(f"{prefix}.") or not _ID.fullmatch(row["id"]):
+        raise wrong("id", f"an id starts with {prefix}. and is of small letters, digits, hyphens and dots")
     if row["status"] not in STATUSES:
         raise wrong("status", f"status is one of {', '.join(STATUSES)}, not {row['status']!r}")
     known = versions_of(op_type)
@@ -128,8 +171,8 @@ def _clause(row: dict[str, Any], op_type: str, wrong: Callable[[str, str], Claus
     if strange := set(versions) - set(known):
         raise wrong("versions", f"there is no {op_type} version {', '.join(map(str, sorted(strange)))}")
     interpretation = row.get("interpretation")
-    if interpretation is not None and interpretation not in OPTIONS:
-        raise wrong("interpretation", f"unknown interpretation {interpretation!r}; there are: {', '.join(OPTIONS)}")
+    if interpretation is not None and interpretation not in QUESTIONS:
+        raise wrong("interpretation", f"unknown interpretation {interpretation!r}; there are: {', '.join(QUESTIONS)}")
     if interpretation is not None and row["status"] != "undefined":
         raise wrong("interpretation", f"what has interpretations is undefined, not {row['status']}")
     if row["status"] == "convention" and len(set(row.get("implementers", ()))) < 2:
@@ -144,6 +187,7 @@ def _clause(row: dict[str, Any], op_type: str, wrong: Callable[[str, str], Claus
         or_needs=frozenset(row.get("or_needs", ())),
         interpretation=interpretation,
         implementers=tuple(row.get("implementers", ())),
+        advice=row.get("advice", ""),
     )
 
 
@@ -190,6 +234,6 @@ def _chosen(op_type: str, since_version: int | None, has: frozenset[str] | None)
 def clause_named(id: str) -> Clause:
     """The clause of that id. Raises KeyError."""
     for op_type in operator_names():
-        if id.startswith(f"{op_type.lower()}."):
+        if id.startswith(f"{document_of(op_type).prefix}."):
             return _table(op_type)[id]
     raise KeyError(id)

@@ -1,98 +1,121 @@
 """Interpretations: the meanings that ambiguous clauses allow, as choices that the reference can compute with.
 
-A target may follow any interpretation of a clause, but the same one everywhere. The first option of each is the
-reference's own. What each is about, and why it is open, stands in the clause tables.
+A target may follow any interpretation of a clause, but the same one everywhere. Each open :class:`Question` belongs to
+the documents that have it; what it is about, and why it is open, stands in their clause tables.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
-__all__ = ["ASKED_ANEW", "GENEROUS", "OPTIONS", "USUAL", "Interpretations"]
+__all__ = ["QUESTIONS", "USUAL", "Interpretations", "Question", "ask", "asked_anew"]
 
 
 @dataclass(frozen=True)
-class Interpretations:
-    """One choice per open question.
+class Question:
+    """One question that a document leaves open.
 
-    cell_output_clip
-        ``clipped``: clip bounds the argument of h(Ct) like that of every activation; ``unclipped``: only those of
-        the gates.
-    coupled_gate
-        ``input``: input_forget keeps the input gate, f = 1 - i; ``forget``: it keeps the forget gate, i = 1 - f.
-    coefficients
-        ``by-use``: each activation that uses an alpha (beta) takes the next one; ``by-position``: the n-th entry
-        belongs to the n-th activation, used or not.
-    defaults
-        Functions without coefficients for which the document names none, like Affine and ScaledTanh: ``one``: those of
-        the ONNX operator of that name, and where it has none, alpha 1 and beta 0 for Affine, alpha 1 and beta 1 for
-        ScaledTanh; ``zero``: 0 throughout.
-    threshold
-        ThresholdedRelu at x == alpha: ``at``: x; ``above``: 0.
-    empty
-        State after a sequence of no steps: ``initial``: the initial state; ``zero``: zeros.
-    zero_clip
-        A clip of 0: ``off``: no clip; ``zero``: every argument becomes 0.
-    recurrent_product
-        Version 1 prints Ht-1*Ri where later versions print Ht-1*(Ri^T), and either fits R's shape: ``transposed`` or
-        ``plain``.
-    sequence_output
-        Version 1, output_sequence 0, and Y asked for all the same: ``given`` or ``absent``.
-    state_quantization
-        Of a quantized Y, what goes into the next step: ``quantized``, Y itself; ``as-computed``, Ht before that.
+    name
+        A Python name; clause tables call it by this under ``interpretation``.
+    options
+        Its answers; the first one is the reference's own.
+    asked_anew
+        Whether it is another question for every activation function: following both options is no contradiction then.
+    generous
+        The option that the letter of a document speaks against, and its text can be read for all the same; empty where
+        there is none. Reports name the targets that follow it.
     """
 
-    cell_output_clip: str = "clipped"
-    coupled_gate: str = "input"
-    coefficients: str = "by-use"
-    defaults: str = "one"
-    threshold: str = "at"
-    empty: str = "initial"
-    zero_clip: str = "off"
-    recurrent_product: str = "transposed"
-    sequence_output: str = "given"
-    state_quantization: str = "quantized"
+    name: str
+    options: tuple[str, ...]
+    asked_anew: bool = False
+    generous: str = ""
 
-    def __post_init__(self) -> None:
-        for name, options in OPTIONS.items():
-            if getattr(self, name) not in options:
-                raise ValueError(f"interpretation {name} is one of {', '.join(options)}, not {getattr(self, name)!r}")
+
+QUESTIONS: dict[str, Question] = {}
+"""By name, those of every document that is known."""
+
+
+def ask(questions: Collection[Question]) -> None:
+    """Make a document's questions known. Raises ValueError for a name that stands for another question already."""
+    for question in questions:
+        if QUESTIONS.setdefault(question.name, question) != question:
+            raise ValueError(f"question {question.name!r} is asked by another document, with other options")
+
+
+def asked_anew(name: str) -> bool:
+    """Whether a question, if there is such a one, is another for every activation function."""
+    return name in QUESTIONS and QUESTIONS[name].asked_anew
+
+
+class Interpretations:
+    """One choice for each open question, an attribute by its name; the reference's own for those that are left out.
+
+    Immutable. Raises ValueError for a question that nobody asks, and for an option that it does not have.
+    """
+
+    __slots__ = ("_choices", "_hash")
+    _choices: dict[str, str]
+    _hash: int
+
+    def __init__(self, **choices: str) -> None:
+        for name, option in choices.items():
+            if name not in QUESTIONS:
+                raise ValueError(f"there is no interpretation {name}; there are: {', '.join(QUESTIONS)}")
+            if option not in (options := QUESTIONS[name].options):
+                raise ValueError(f"interpretation {name} is one of {', '.join(options)}, not {option!r}")
+        own = {name: option for name, option in sorted(choices.items()) if option != QUESTIONS[name].options[0]}
+        object.__setattr__(self, "_choices", own)
+        object.__setattr__(self, "_hash", hash(tuple(own.items())))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("interpretations are values: see with_choices")
+
+    def __getattr__(self, name: str) -> str:
+        if name.startswith("_") or name not in QUESTIONS:
+            raise AttributeError(name)
+        return self._choices.get(name, QUESTIONS[name].options[0])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Interpretations) and self._choices == other._choices
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Interpretations({', '.join(f'{name}={option!r}' for name, option in self._choices.items())})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, (tuple(self._choices.items()),)
+
+    def with_choices(self, **choices: str) -> Interpretations:
+        """These with other choices for some questions."""
+        return Interpretations(**{**self._choices, **choices})
 
     def alternatives(self, touched: Iterable[str]) -> Iterator[Interpretations]:
         """Every combination of the options of the named interpretations, this one first."""
         return iter(_alternatives(self, frozenset(touched)))
 
 
+def _made(choices: tuple[tuple[str, str], ...]) -> Interpretations:
+    return Interpretations(**dict(choices))
+
+
 @cache  # every case asks, and few questions are open together
 def _alternatives(usual: Interpretations, touched: frozenset[str]) -> tuple[Interpretations, ...]:
     names = sorted(touched)
-    choices = [sorted(OPTIONS[n], key=lambda o, n=n: o != getattr(usual, n)) for n in names]  # type: ignore[misc]
-    return tuple(replace(usual, **dict(zip(names, options, strict=True))) for options in itertools.product(*choices))
+    choices = []
+    for name in names:
+        own = getattr(usual, name)
+        choices.append(sorted(QUESTIONS[name].options, key=own.__ne__))
+    return tuple(
+        usual.with_choices(**dict(zip(names, options, strict=True))) for options in itertools.product(*choices)
+    )
 
-
-OPTIONS: dict[str, tuple[str, ...]] = {
-    "cell_output_clip": ("clipped", "unclipped"),
-    "coupled_gate": ("input", "forget"),
-    "coefficients": ("by-use", "by-position"),
-    "defaults": ("one", "zero"),
-    "threshold": ("at", "above"),
-    "empty": ("initial", "zero"),
-    "zero_clip": ("off", "zero"),
-    "recurrent_product": ("transposed", "plain"),
-    "sequence_output": ("given", "absent"),
-    "state_quantization": ("quantized", "as-computed"),
-}
-
-ASKED_ANEW: frozenset[str] = frozenset({"defaults"})
-"""Interpretations whose question is another one for every activation function: following both options is no
-contradiction."""
-
-GENEROUS: dict[str, str] = {"cell_output_clip": "unclipped", "defaults": "zero", "threshold": "above"}
-"""Options that the letter of a document speaks against, and its text can be read for all the same: the clauses say how.
-Reports name the targets that follow one."""
 
 USUAL = Interpretations()
 """The reference's own."""

@@ -18,6 +18,8 @@ import onnx.helper
 
 from ..numbers.formats import FORMATS
 from .errata import Default, corrected
+from .interpretations import Question, ask
+from .tensors import LENGTHS, TensorForm
 
 __all__ = [
     "Document",
@@ -48,6 +50,10 @@ class OperatorVersion:
         Formal names in order; ``required`` holds those inputs that must be there, ``required_outputs`` those outputs.
     types
         NumPy's names of the types that T may be.
+    kinds
+        The same of every other type parameter.
+    tensors
+        What is said of each input and output, by name.
     """
 
     domain: str
@@ -60,6 +66,18 @@ class OperatorVersion:
     outputs: tuple[str, ...]
     required_outputs: frozenset[str]
     types: tuple[str, ...]
+    kinds: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {LENGTHS: ("int32",)}, hash=False)
+    tensors: Mapping[str, TensorForm] = field(default_factory=dict, hash=False)
+
+    def types_of(self, input: str) -> tuple[str, ...]:
+        """The types that an input may have."""
+        kind = self.kind_of(input)
+        return self.types if kind == "T" else self.kinds[kind]
+
+    def kind_of(self, input: str) -> str:
+        """Its type parameter: inputs of one kind have one type."""
+        form = self.tensors.get(input)
+        return "T" if form is None else form.kind
 
     @property
     def name(self) -> str:
@@ -85,6 +103,10 @@ class Document:
         The file of its clause table.
     former
         Domain and name by which older models have the same operator, with the same versions.
+    questions
+        What it leaves open, as far as the reference can compute it either way.
+    tensors
+        What it says of inputs and outputs, over all versions, where ``onnx`` has the schemas: those have no shapes.
     """
 
     op_type: str
@@ -92,6 +114,24 @@ class Document:
     clauses: Path
     versions: Mapping[int, OperatorVersion] | None = field(default=None, hash=False)
     former: tuple[tuple[str, str], ...] = ()
+    questions: tuple[Question, ...] = ()
+    tensors: Mapping[str, TensorForm] = field(default_factory=dict, hash=False)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Domain and name."""
+        return self.domain, self.op_type
+
+    @property
+    def name(self) -> str:
+        """What results, options and cases call it: the name alone, with the domain in front where an operator that was
+        known before has that name."""
+        return _NAMES[self.key]
+
+    @property
+    def prefix(self) -> str:
+        """How the ids of its clauses, faults and cases begin."""
+        return self.name.lower().replace("::", ".")
 
     @property
     def title(self) -> str:
@@ -103,15 +143,21 @@ _BEYOND = 1 << 16
 """A number that no version of an operator reaches."""
 
 _DOCUMENTS: dict[str, Document] = {}
+_NAMES: dict[tuple[str, str], str] = {}
 
 
 def declare(document: Document) -> Document:
-    """Make an operator known; once is enough. Raises ValueError where another one has its name: results, options and
-    the ids of clauses call an operator by its name alone, small and large letters alike."""
-    known = {name.lower(): other for name, other in _DOCUMENTS.items()}.get(document.op_type.lower())
-    if known not in (None, document):
-        raise ValueError(f"{document.title}: the name is that of {known.title}")
-    _DOCUMENTS[document.op_type] = document
+    """Make an operator known; once is enough. Raises ValueError where its domain has another one of that name: small
+    and large letters are alike."""
+    for known in _DOCUMENTS.values():
+        if (known.domain, known.op_type.lower()) == (document.domain, document.op_type.lower()):
+            if known != document:
+                raise ValueError(f"{document.title}: the name is that of {known.title}")
+            return document
+    taken = {known.op_type.lower() for known in _DOCUMENTS.values()}
+    name = document.title if document.op_type.lower() in taken else document.op_type
+    ask(document.questions)
+    _DOCUMENTS[name], _NAMES[document.key] = document, name
     for cached in (versions_of, operator_version):
         cached.cache_clear()
     return document
@@ -123,9 +169,11 @@ def operator_names(domain: str | None = None) -> tuple[str, ...]:
 
 
 def document_of(op_type: str, domain: str = "") -> Document:
-    """The document of an operator, whether or not its domain is named. Raises UnknownOperator."""
+    """The document of an operator, by its name, whether or not its domain is named. Raises UnknownOperator."""
     document = _DOCUMENTS.get(op_type)
     if document is None or domain not in ("", document.domain):
+        document = _DOCUMENTS.get(f"{domain}::{op_type}")
+    if document is None:
         names = ", ".join(document.title for document in _DOCUMENTS.values())
         raise UnknownOperator(f"no operator {op_type!r} in domain {domain!r}; there are: {names}")
     return document
@@ -134,7 +182,7 @@ def document_of(op_type: str, domain: str = "") -> Document:
 def document_meant(op_type: str, domain: str) -> Document:
     """The document of a node's operator, also of one that has its former name. Raises UnknownOperator."""
     for document in _DOCUMENTS.values():
-        if (domain, op_type) in ((document.domain, document.op_type), *document.former):
+        if (domain, op_type) in (document.key, *document.former):
             return document
     title = f"{domain}::{op_type}" if domain else op_type
     raise UnknownOperator(f"{title} is no operator that is judged here: {', '.join(operator_names())}")
@@ -153,7 +201,7 @@ def versions_of(op_type: str, domain: str = "") -> tuple[int, ...]:
     with contextlib.suppress(onnx.defs.SchemaError):  # there is none before the first
         while True:  # one by one, newest first: to have all schemas of all operators made takes far longer
             before = versions[-1] if versions else _BEYOND
-            versions.append(onnx.defs.get_schema(op_type, before - 1, document.domain).since_version)
+            versions.append(onnx.defs.get_schema(document.op_type, before - 1, document.domain).since_version)
     return tuple(reversed(versions))
 
 
@@ -171,6 +219,8 @@ def operator_version(op_type: str, since_version: int, domain: str = "") -> Oper
     strings = {"tensor(float16)": 10, "tensor(bfloat16)": 16, "tensor(float)": 1, "tensor(double)": 11}
     allowed = next(c.allowed_type_strs for c in schema.type_constraints if c.type_param_str == "T")
     optional = onnx.defs.OpSchema.FormalParameterOption.Optional
+    named = {each.name for each in (*schema.inputs, *schema.outputs)}
+    forms = document_of(op_type, domain).tensors
     return OperatorVersion(
         domain=domain,
         op_type=op_type,
@@ -182,6 +232,7 @@ def operator_version(op_type: str, since_version: int, domain: str = "") -> Oper
         outputs=tuple(o.name for o in schema.outputs),
         required_outputs=frozenset(o.name for o in schema.outputs if o.option != optional),
         types=tuple(n for t, n in names.items() if t in {strings.get(s) for s in allowed}),
+        tensors=MappingProxyType({name: form for name, form in forms.items() if name in named}),
     )
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..documents.clauses import clause_named, clauses_of
 from ..documents.interpretations import Interpretations
-from ..documents.operators import versions_of
+from ..documents.operators import document_of, versions_of
 from ..numbers.formats import FORMATS
 from ..numbers.plain import Plain
 from ..recurrent.cell import CELLS
@@ -173,7 +173,7 @@ class Fault:
 
     def clause(self, op_type: str) -> str:
         """The id of the clause that an implementation of that operator violates with it."""
-        return f"{op_type.lower()}.{self.topic}"
+        return f"{document_of(op_type).prefix}.{self.topic}"
 
 
 class FaultTable(MutableMapping[str, Fault]):

@@ -268,11 +268,10 @@ OPERATORS: dict[tuple[str, str], Operator] = {}
 def register(operator: Operator) -> Operator:
     """Make an operator known. Raises ValueError where another one has its name."""
     declare(operator.document)
-    OPERATORS[operator.document.domain, operator.document.op_type] = operator
+    OPERATORS[operator.document.key] = operator
     return operator
 
 
 def operator_of(op_type: str, domain: str = "") -> Operator:
     """The operator of that name, whether or not its domain is named. Raises UnknownOperator."""
-    document = document_of(op_type, domain)
-    return OPERATORS[document.domain, document.op_type]
+    return OPERATORS[document_of(op_type, domain).key]

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
-from ..documents.operators import Document, declare
+from ..documents.operators import Document, declare, document_of
+from ..documents.tensors import recurrent_forms
 from ..faults.fault import Compute, Fault, run_recurrent_fault
 from ..faults.hypothesis import Observation, Run, layered
 from ..faults.part import Part
@@ -25,6 +26,7 @@ from ..recurrent.evaluation import computation_of, evaluate, evaluate_in_order
 from ..recurrent.expectation import Expectation, expect
 from ..recurrent.gates import Steps, steps_of
 from ..recurrent.node import Configuration, Node, configure, interpretations_touched
+from ..recurrent.questions import RECURRENT_QUESTIONS
 from ..recurrent.special import Departure, departures
 from ..recurrent.stacking import expecting_each
 from .operator import Classes, Conforming, Operator
@@ -36,13 +38,11 @@ Arrays = Mapping[str, Array]
 Outputs = dict[str, Array]
 
 
-def _document(op_type: str) -> Document:
-    return Document(op_type, "", Path(__file__).with_name(op_type.lower()) / "clauses.toml")
-
-
 def cell_known(cell: Cell) -> Cell:
     """Enter a cell with its document, before the tables of faults that name its operator are loaded."""
-    declare(_document(cell.op_type))
+    forms = recurrent_forms(len(cell.gates), len(cell.peepholes), cell.inner)
+    clauses = Path(__file__).with_name(cell.op_type.lower()) / "clauses.toml"
+    declare(Document(cell.op_type, "", clauses, questions=RECURRENT_QUESTIONS, tensors=forms))
     return CELLS.setdefault(cell.op_type, cell)
 
 
@@ -57,7 +57,7 @@ class RecurrentOperator(Operator):
         self.conforming = {name: Conforming(_kernel(style)) for name, style in STYLES.items()}
         flushing = replace(STYLES["lanes"], name="flushing", flushes=True)
         self.conforming["flushing"] = Conforming(_kernel(flushing), "flushing")
-        self.document = _document(cell.op_type)
+        self.document = document_of(cell.op_type)
 
     def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Configuration:
         """See :func:`..recurrent.node.configure`."""

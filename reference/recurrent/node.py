@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import USUAL, Interpretations
-from ..documents.operators import OperatorVersion, operator_version
+from ..documents.operators import OperatorVersion, document_of, operator_version
 from ..numbers.activations import THRESHOLDED_RELU_ABOVE, Activation, Coefficient, kind_named
 from ..numbers.formats import Format, format_of
 from .cell import CELLS, Cell
@@ -136,7 +136,7 @@ class Configuration:
 
 
 def _clause(node: Node, topic: str) -> str:
-    return f"{node.op_type.lower()}.{topic}"
+    return f"{document_of(node.op_type, node.domain).prefix}.{topic}"
 
 
 _KNOWN: OrderedDict[object, Configuration] = OrderedDict()

@@ -32,7 +32,7 @@ def _without(*names: str) -> Change:
 
 def _input(name: str, of: Callable[[Any], Any]) -> Change:
     def change(draft: Draft) -> None:
-        draft.inputs[name] = np.ascontiguousarray(of(draft.inputs[name]))
+        draft.inputs[name] = np.asarray(of(draft.inputs[name]), order="C")  # a number stays without dimensions
 
     return change
 

@@ -128,8 +128,8 @@ def _tensor(array: np.ndarray) -> Any:
     The type is the array's: where it is not what the model says, that is OpenVINO's to refuse.
     """
     if getattr(array, "element", None) == "bfloat16":
-        return ov.Tensor(np.ascontiguousarray(array).view(np.ndarray), list(array.shape), ov.Type.bf16)
-    return ov.Tensor(np.ascontiguousarray(array))
+        return ov.Tensor(np.asarray(array, order="C").view(np.ndarray), list(array.shape), ov.Type.bf16)
+    return ov.Tensor(np.asarray(array, order="C"))
 
 
 def _array(tensor: Any) -> Any:

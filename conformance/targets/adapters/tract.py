@@ -93,7 +93,7 @@ def _settled(options: dict[str, Any]) -> dict[str, Any]:
 def _tensor(array: np.ndarray) -> Any:
     if getattr(array, "element", None) == "bfloat16":
         raise TypeError("tract has no bfloat16")
-    return tract.Tensor.from_numpy(np.ascontiguousarray(array))
+    return tract.Tensor.from_numpy(np.asarray(array, order="C"))
 
 
 def _reason(text: str) -> str:

@@ -29,7 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...documents.interpretations import Question
 from ...documents.operators import Document, OperatorVersion, declare
+from ...documents.tensors import recurrent_forms
 from ...numbers.accuracy import budget
 from ...numbers.activations import Activation, Coefficient, kind_named
 from ...numbers.bounded import Bounded, Sum
@@ -66,7 +68,7 @@ WIDEST = 0.05
 """The radius beyond which lying within it says nothing: outputs lie between -1 and 1."""
 
 STATES = ("quantized", "as-computed")
-"""Interpretations of what goes into the next step: the quantized Y, or Ht before that."""
+"""Of a quantized Y, what goes into the next step: Y itself, or Ht before that."""
 
 OP_TYPE, _DOMAIN = "ExtendedLSTM", "com.amd.quark"
 _REQUIRED = tuple(f"{name}_{part}" for name in "xwrb" for part in ("scale", "zero_point"))
@@ -98,8 +100,10 @@ DOCUMENT = declare(
                 outputs=("Y",),
                 required_outputs=frozenset(),
                 types=("float32",),
+                tensors=recurrent_forms(len(LSTM.gates)),
             )
         },
+        questions=(Question("state_quantization", STATES),),
         former=(("com.vai.quantize", "VitisLSTM"),),
     )
 )

@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 from onnxspec.cases import (
+    build_case,
     case_from_json,
     case_text,
     clauses_exercised,
@@ -84,3 +85,8 @@ def test_features_of_a_node_are_those_of_its_case() -> None:
     for spec in (spec for spec in CORE if not spec.illegal):
         of_node = family_of(spec.op).node_features(spec.node, spec.inputs())
         assert of_node & names == features_of(spec) & names, spec.id
+
+
+def test_an_x_without_dimensions_has_none() -> None:
+    (spec,) = [spec for spec in profile("full", "ExtendedLSTM", 1) if spec.illegal == "x-rank-zero"]
+    assert build_case(spec).trial.feeds[0].inputs["X"].shape == ()

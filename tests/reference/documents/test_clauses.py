@@ -22,7 +22,7 @@ from onnxspec.reference import (
     versions_of,
 )
 from onnxspec.reference import CELLS as OPERATORS
-from onnxspec.reference.documents import OPTIONS, STATUSES, parse_clauses
+from onnxspec.reference.documents import QUESTIONS, STATUSES, parse_clauses
 
 VERSIONS = [(op, version) for op in OPERATORS for version in versions_of(op)]
 
@@ -94,7 +94,7 @@ def test_a_clause_without_an_id_is_named_by_its_number() -> None:
 
 
 def test_every_interpretation_is_some_clauses() -> None:
-    assert {c.interpretation for op in operator_names() for c in clauses_of(op)} - {None} == set(OPTIONS)
+    assert {c.interpretation for op in operator_names() for c in clauses_of(op)} - {None} == set(QUESTIONS)
 
 
 @pytest.mark.parametrize("op", OPERATORS)

@@ -8,7 +8,7 @@ from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.conformance.judging import Verdict
 from onnxspec.conformance.proof import judge_staged
 from onnxspec.reference import Interpretations, configure, evaluate, format_of, interpretations_touched, versions_of
-from onnxspec.reference.documents import OPTIONS
+from onnxspec.reference.documents import QUESTIONS
 
 
 def opened(op: str, version: int) -> list[tuple[CaseSpec, frozenset[str]]]:
@@ -39,10 +39,10 @@ def follow(spec: CaseSpec, interpretations: Interpretations) -> None:
     assert judgement.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE), (spec.id, interpretations, judgement.message)
 
 
-@pytest.mark.parametrize(("first", "second"), [*itertools.combinations_with_replacement(OPTIONS, 2)])
+@pytest.mark.parametrize(("first", "second"), [*itertools.combinations_with_replacement(QUESTIONS, 2)])
 def test_whoever_follows_any_two_interpretations_is_right(first: str, second: str) -> None:
     pair = {first, second}
-    for choice in itertools.product(OPTIONS[first], OPTIONS[second]):
+    for choice in itertools.product(QUESTIONS[first].options, QUESTIONS[second].options):
         interpretations = Interpretations(**dict(zip((first, second), choice, strict=True)))
         for spec, touched in OPEN[:: 1 if pair == {"coefficients", "defaults"} else 7]:
             if touched & pair:

@@ -1,0 +1,111 @@
+"""Tensors: what a document says of each input and output, as data.
+
+Shapes, rules on types and sizes, and what flows into a node of a model come from it. Sizes have the documents' own
+names: seq_length, batch_size, input_size, hidden_size, num_directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+__all__ = ["HIDDEN_SIZE", "LENGTHS", "Dynamic", "Extent", "Levels", "Shape", "TensorForm", "by_name", "recurrent_forms"]
+
+HIDDEN_SIZE = "hidden_size"
+
+LENGTHS = "T1"
+"""The type parameter of sequence_lens, as ONNX's documents call it."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """An extent of a formal shape: so many times a size."""
+
+    size: str
+    times: int = 1
+
+    def __str__(self) -> str:
+        return self.size if self.times == 1 else f"{self.times}*{self.size}"
+
+
+Shape = tuple[Extent, ...]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """A codec: integers, each of which stands for (level - zero point) * scale.
+
+    scale, zero_point
+        Names of the inputs that hold them: one number for a whole direction, or one for each channel. Their shapes say
+        which.
+    """
+
+    scale: str
+    zero_point: str
+
+
+@dataclass(frozen=True)
+class Dynamic:
+    """A codec: numbers that the operator itself quantizes, by their range, whenever it runs."""
+
+    bits: int = 8
+
+
+@dataclass(frozen=True)
+class TensorForm:
+    """What a document says of one input or output.
+
+    shapes
+        As the document prints them; several where it allows several, each of another rank.
+    batch_first
+        The shape in layout 1, where that is another one.
+    kind
+        Its type parameter: tensors of one kind have one type.
+    codec
+        What its elements stand for; None for themselves.
+    """
+
+    name: str
+    shapes: tuple[Shape, ...]
+    batch_first: Shape | None = None
+    kind: str = "T"
+    codec: Levels | Dynamic | None = None
+
+    def shape(self, layout: int = 0, rank: int | None = None) -> Shape:
+        """The shape in a layout; of several the one of that rank, if there is one, else the first."""
+        if layout == 1 and self.batch_first is not None:
+            return self.batch_first
+        return next((shape for shape in self.shapes if len(shape) == rank), self.shapes[0])
+
+    @property
+    def rows(self) -> bool:
+        """Whether it has a row for each sequence of the batch."""
+        return any(extent.size == "batch_size" for extent in self.shapes[0])
+
+
+def by_name(forms: Iterable[TensorForm]) -> Mapping[str, TensorForm]:
+    """Forms by the names of their tensors."""
+    return {form.name: form for form in forms}
+
+
+def recurrent_forms(gates: int, peepholes: int = 0, inner: tuple[str, ...] = ()) -> Mapping[str, TensorForm]:
+    """The tensors of ONNX's recurrent operators.
+
+    gates, peepholes
+        How many blocks W, R and B, and P, have.
+    inner
+        Names of the states beside h.
+    """
+    T, N, I, H = (Extent(name) for name in ("seq_length", "batch_size", "input_size", HIDDEN_SIZE))
+    D = Extent("num_directions")
+    states = [f"{kind}_{name}" for name in ("h", *inner) for kind in ("initial", "Y")]
+    return by_name([
+        TensorForm("X", ((T, N, I),), (N, T, I)),
+        TensorForm("W", ((D, Extent(HIDDEN_SIZE, gates), I),)),
+        TensorForm("R", ((D, Extent(HIDDEN_SIZE, gates), H),)),
+        TensorForm("B", ((D, Extent(HIDDEN_SIZE, 2 * gates)),)),
+        TensorForm("sequence_lens", ((N,),), kind=LENGTHS),
+        *([TensorForm("P", ((D, Extent(HIDDEN_SIZE, peepholes)),))] if peepholes else []),
+        TensorForm("Y", ((T, D, N, H),), (N, T, D, H)),
+        *(TensorForm(name, ((D, N, H),), (N, D, H)) for name in states),
+    ])  # fmt: skip

@@ -1,0 +1,82 @@
+"""Operators of one name in several domains, and tables that extend another operator's."""
+
+from pathlib import Path
+
+import pytest
+
+from onnxspec.reference import ClauseError, Node, OperatorVersion, UnknownOperator, clauses_of, operator_names
+from onnxspec.reference.documents import Document, clauses, declare, document_of, operators, parse_clauses
+
+DOMAIN = "com.example"
+EXTENDING = """
+extends = "lstm"
+version = 14
+without = ["layout"]
+
+[[clause]]
+id = "{prefix}.clip"
+text = "There is another clip."
+status = "stated"
+source = "Attribute clip"
+"""
+
+
+def version(op_type: str) -> OperatorVersion:
+    return OperatorVersion(
+        DOMAIN, op_type, 1, {"clip": "FLOAT"}, {}, ("X",), frozenset({"X"}), ("Y",), frozenset(), ("float32",)
+    )
+
+
+@pytest.fixture(autouse=True)
+def registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operators, "_DOCUMENTS", dict(operators._DOCUMENTS))
+    monkeypatch.setattr(operators, "_NAMES", dict(operators._NAMES))
+    for cached in (operators.versions_of, operators.operator_version, clauses._table, clauses._chosen):
+        cached.cache_clear()
+
+
+def document(op_type: str, folder: Path, text: str = EXTENDING) -> Document:
+    folder.mkdir(exist_ok=True)
+    (folder / "clauses.toml").write_text(text)
+    return declare(Document(op_type, DOMAIN, folder / "clauses.toml", {1: version(op_type)}))
+
+
+def test_a_name_is_one_operators_in_each_domain(tmp_path: Path) -> None:
+    own = document("LSTM", tmp_path)
+    assert own.name == "com.example::LSTM"
+    assert own.prefix == "com.example.lstm"
+    assert own.name in operator_names()
+    assert document_of("LSTM").domain == ""
+    assert document_of("LSTM", DOMAIN) == document_of("com.example::LSTM") == own
+    assert Node("LSTM", 1, {"clip": 1.0}, domain=DOMAIN).operator.name == "com.example::LSTM-1"
+    with pytest.raises(ValueError, match="the name is that of com.example::LSTM"):
+        declare(Document("lstm", DOMAIN, own.clauses, {1: version("lstm")}))
+    with pytest.raises(UnknownOperator):
+        document_of("LSTM", "elsewhere")
+
+
+def test_a_table_that_extends_another_one_lists_what_differs(tmp_path: Path) -> None:
+    own = document("Other", tmp_path, EXTENDING.format(prefix="other"))
+    inherited = {clause.id.partition(".")[2]: clause for clause in clauses_of(own.name)}
+    base = {clause.id.partition(".")[2]: clause for clause in clauses_of("LSTM", 14)}
+    assert set(base) - set(inherited) == {"layout"}
+    assert inherited["clip"].text == "There is another clip."
+    assert inherited["gates.order"].text == base["gates.order"].text
+    assert inherited["gates.order"].source.startswith("As LSTM-14: ")
+    assert all(clause.versions == (1,) for clause in inherited.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('extends = "mood"', "prefix of a known operator's clauses, not 'mood'"),
+        ('extends = "lstm"\nversion = 2', "version is one of LSTM: 1, 7, 14, 22, not 2"),
+        ('extends = "lstm"\nwithout = ["mood"]', "LSTM-22 has no such clause"),
+        ('extends = "lstm"\nwithout = "clip"', "without is a list of topics"),
+        ('without = ["clip"]', "belongs to a table that extends"),
+    ],
+)
+def test_what_cannot_be_extended_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    document("Other", tmp_path)
+    with pytest.raises(ClauseError, match=f"^table: .*{complaint}"):
+        parse_clauses(text, "Other", "table")
