@@ -49,7 +49,7 @@ def test_a_name_is_one_operators_in_each_domain(tmp_path: Path) -> None:
     assert document_of("LSTM").domain == ""
     assert document_of("LSTM", DOMAIN) == document_of("com.example::LSTM") == own
     assert Node("LSTM", 1, {"clip": 1.0}, domain=DOMAIN).operator.name == "com.example::LSTM-1"
-    with pytest.raises(ValueError, match="the name is that of com.example::LSTM"):
+    with pytest.raises(ValueError, match=r"the name is that of com\.example::LSTM"):
         declare(Document("lstm", DOMAIN, own.clauses, {1: version("lstm")}))
     with pytest.raises(UnknownOperator):
         document_of("LSTM", "elsewhere")
