@@ -1,0 +1,200 @@
+"""Two recordings compared: files that both or one of them has, and every field of those that both have."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from .recording import FILE
+from .varying import left_out, settled, varies
+
+NAMES = ("record", "purpose", "by", "target", "case", "name", "title", "id", "operator", "interpretation", "option")
+"""Keys whose values together name an item of a list, as far as the item has them."""
+
+TEXTS = (".err", ".out", ".txt", ".md", ".py", ".csv", ".xml", ".toml", ".html", ".cut")
+ABSENT = "(absent)"
+
+
+def _json(data: bytes) -> Any:
+    return json.loads(data)
+
+
+def _json_lines(data: bytes) -> list[Any]:
+    return [json.loads(line) for line in data.splitlines()]
+
+
+READERS: dict[str, tuple[Callable[[bytes], Any], ...]] = {
+    ".json": (_json,),
+    ".jsonl": (_json_lines,),
+    ".out": (_json, _json_lines),
+}
+"""How files are read as JSON, by their suffix; what a command prints may be either."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A field of a file of a step: what it is before and after; ``path`` says which, ``field`` what sort of one."""
+
+    step: str
+    file: str
+    field: str
+    path: str
+    before: str
+    after: str
+
+
+def compare(before: Path, after: Path, only: Sequence[str] = ("*",)) -> list[Difference]:
+    """Every difference between two recordings that nothing explains, by step."""
+    recordings = [json.loads((folder / FILE).read_text(encoding="utf-8")) for folder in (before, after)]
+    names = list(dict.fromkeys(name for each in recordings for name in each["steps"]))
+    chosen = [name for name in names if any(fnmatchcase(name, pattern) for pattern in only)]
+    differences: list[Difference] = []
+    for name in chosen:
+        sides = [_Side(folder / name, told["places"]) for folder, told in zip((before, after), recordings, strict=True)]
+        outcomes = [told["steps"].get(name, {"not_recorded": "not asked for"}) for told in recordings]
+        reasons = [outcome.get("not_recorded", "") for outcome in outcomes]
+        if any(reasons):
+            if not all(reasons):
+                old, new = (reason or "recorded" for reason in reasons)
+                differences.append(Difference(name, FILE, "recorded", "recorded", old, new))
+            continue
+        codes = [str(outcome["exit_codes"]) for outcome in outcomes]
+        if codes[0] != codes[1]:
+            differences.append(Difference(name, FILE, "exit_codes", "exit_codes", codes[0], codes[1]))
+        differences += _files(name, *sides)
+    return differences
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One recording's folder of a step, and the paths that its texts are full of."""
+
+    folder: Path
+    places: Mapping[str, str]
+
+    def files(self) -> dict[str, Path]:
+        paths = (path for path in self.folder.rglob("*") if path.is_file())
+        return {path.relative_to(self.folder).as_posix(): path for path in paths}
+
+    def content(self, path: Path) -> Any:
+        """JSON where it is JSON or lines of it, else lines of text, else a digest."""
+        data = path.read_bytes()
+        for read in READERS.get(path.suffix, ()):
+            try:
+                return _settled(read(data), self.places)
+            except ValueError:  # text that is no JSON, or half of it
+                continue
+        if path.suffix in TEXTS or path.suffix in READERS:
+            return settled(data.decode("utf-8", "replace"), self.places).splitlines()
+        return hashlib.sha256(data).hexdigest()
+
+
+def _files(step: str, before: _Side, after: _Side) -> Iterator[Difference]:
+    old, new = before.files(), after.files()
+    for name in sorted(old.keys() | new.keys()):
+        if left_out(f"{step}/{name}"):
+            continue
+        if name not in old or name not in new:
+            there = [str(name in side) for side in (old, new)]
+            yield Difference(step, name, "file there", "", there[0], there[1])
+            continue
+        if old[name].read_bytes() == new[name].read_bytes():
+            continue
+        for field, path, a, b in _differing(before.content(old[name]), after.content(new[name]), "", ""):
+            if not varies(f"{step}/{name}", field):
+                yield Difference(step, name, field, path, a, b)
+
+
+def _settled(value: Any, places: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {settled(key, places): _settled(each, places) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_settled(each, places) for each in value]
+    return settled(value, places) if isinstance(value, str) else value
+
+
+def _differing(a: Any, b: Any, field: str, path: str) -> Iterator[tuple[str, str, str, str]]:
+    """The sort of each field that differs, which one it is, and its values."""
+    if a == b:
+        return
+    if isinstance(a, list) and isinstance(b, list):
+        named = _named(a), _named(b)
+        if named[0] is not None and named[1] is not None:
+            yield from _of_keys(named[0], named[1], field, path, listed=True)
+            if [*named[0]] != [*named[1]] and named[0].keys() == named[1].keys():
+                yield f"{field}/(order)".removeprefix("/"), path, " ".join([*named[0]][:3]), " ".join([*named[1]][:3])
+        elif len(a) == len(b) and not all(isinstance(each, str) for each in (*a, *b)):
+            for number, (one, other) in enumerate(zip(a, b, strict=True)):
+                yield from _differing(one, other, f"{field}/*", f"{path}/{number}")
+        else:
+            yield from _of_items(a, b, field, path)
+    elif isinstance(a, dict) and isinstance(b, dict):
+        yield from _of_keys(a, b, field, path, listed=False)
+    else:
+        yield field, path, _brief(a), _brief(b)
+
+
+def _of_keys(
+    a: Mapping[str, Any], b: Mapping[str, Any], field: str, path: str, *, listed: bool
+) -> Iterator[tuple[str, str, str, str]]:
+    for key in [*a, *(key for key in b if key not in a)]:
+        below = f"{field}/{'*' if listed else key}".removeprefix("/")
+        which = f"{path}/{key}".removeprefix("/")
+        if key in a and key in b:
+            yield from _differing(a[key], b[key], below, which)
+        else:
+            yield below, which, *(_brief(side[key]) if key in side else ABSENT for side in (a, b))
+
+
+def _of_items(a: list[Any], b: list[Any], field: str, path: str) -> Iterator[tuple[str, str, str, str]]:
+    """Items that only one of two lists has, or that both have in another order."""
+    counts = [Counter(json.dumps(each, sort_keys=True) for each in side) for side in (a, b)]
+    gone, new = counts[0] - counts[1], counts[1] - counts[0]
+    below = f"{field}/*".removeprefix("/")
+    if not gone and not new:
+        yield f"{field}/(order)".removeprefix("/"), path, _brief(a), _brief(b)
+    pairs = list(gone.elements()), list(new.elements())
+    for number in range(max(map(len, pairs))):
+        yield below, path, *(side[number] if number < len(side) else ABSENT for side in pairs)
+
+
+def _named(items: list[Any]) -> dict[str, Any] | None:
+    """The items of a list by what names them; None where they are no such things, or two of them have one name."""
+    if not items or not all(isinstance(each, dict) for each in items):
+        return None
+    named = {" ".join(str(each[key]) for key in NAMES if isinstance(each.get(key), str)): each for each in items}
+    return named if len(named) == len(items) and "" not in named else None
+
+
+def _brief(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def shown(differences: Sequence[Difference], examples: int) -> str:
+    """Differences for people: by step and sort of field, with some examples of each."""
+    if not differences:
+        return "the recordings are equal, but for what varies from run to run"
+    sorts: dict[tuple[str, str, str], list[Difference]] = defaultdict(list)
+    for each in differences:
+        sorts[each.step, Path(each.file).name, each.field].append(each)
+    lines = []
+    for (step, file, field), alike in sorts.items():
+        lines.append(f"{step}: {file} {field}: {len(alike)} differ")
+        for each in alike[:examples]:
+            where = " ".join(part for part in (each.file if each.file != file else "", each.path) if part)
+            lines += [f"    {where}", *_sides(each.before, each.after)]
+    return "\n".join([*lines, f"{len(differences)} differences"])
+
+
+def _sides(before: str, after: str) -> list[str]:
+    """Both values, from a little before where they part."""
+    same = next((n for n, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]), 0)
+    start = max(0, same - 60)
+    lead = "..." if start else ""
+    return [f"      {mark} {lead}{text[start : start + 240]}" for mark, text in (("-", before), ("+", after))]

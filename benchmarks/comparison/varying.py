@@ -1,0 +1,71 @@
+"""What varies from run to run of one and the same onnxspec, each with its reason; all else must be equal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+
+@dataclass(frozen=True)
+class Varying:
+    """Fields (``/`` between keys, ``*`` for what stands in a list) of files that vary, whatever they hold."""
+
+    files: str
+    fields: str
+    reason: str
+
+
+VARYING = (
+    Varying("*/report/*", "*", "pages are made from results.jsonl and run.json, which are compared"),
+    Varying("*", "*seconds", "time that something took"),
+    Varying("*", "*started", "date and time"),
+    Varying("*", "*onnxspec", "version of onnxspec"),
+    Varying("*", "*targets/*/description/pid", "number of a process"),
+)
+"""Fields that are left out of a comparison. A file that matches with every field is not opened."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What varies inside texts, and what stands for it in a comparison."""
+
+    text: re.Pattern[str]
+    instead: str
+    reason: str
+
+
+PATTERNS = (
+    Pattern(re.compile(r"0x[0-9a-fA-F]{4,}"), "ADDRESS", "addresses in what crashes printed"),
+    Pattern(re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:?\d\d:?\d\d(\.\d+)?Z?"), "MOMENT", "dates and times"),
+    Pattern(re.compile(r"/tmp/[\w./-]+"), "TEMPORARY", "paths of temporary files"),
+    Pattern(re.compile(r"\b\d+(\.\d+)? (s|ms|seconds|minutes)\b"), "DURATION", "times that something took"),
+)
+
+
+def varies(file: str, field: str) -> bool:
+    """Whether a field of a file is known to vary."""
+    return any(fnmatchcase(file, each.files) and fnmatchcase(field, each.fields) for each in VARYING)
+
+
+def left_out(file: str) -> bool:
+    """Whether all of a file is known to vary."""
+    return any(fnmatchcase(file, each.files) and each.fields == "*" for each in VARYING)
+
+
+def settled(text: str, places: Mapping[str, str]) -> str:
+    """A text in which nothing is left that is known to vary; ``places`` are the paths of a recording, by name."""
+    for name, path in sorted(places.items(), key=lambda place: -len(place[1])):
+        text = text.replace(path, name.upper())
+    for pattern in PATTERNS:
+        text = pattern.text.sub(pattern.instead, text)
+    return text
+
+
+def told() -> str:
+    """The table of what varies, as Markdown."""
+    lines = ["| files | fields | why it varies |", "| --- | --- | --- |"]
+    lines += [f"| `{each.files}` | `{each.fields}` | {each.reason} |" for each in VARYING]
+    lines += [f"| all | in texts: {each.instead} | {each.reason} |" for each in PATTERNS]
+    return "\n".join(lines)
