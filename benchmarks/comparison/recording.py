@@ -56,7 +56,7 @@ def _read(folder: Path) -> dict[str, Any]:
 
 def _places(folder: Path, python: str) -> dict[str, str]:
     """What paths in texts begin with, by what it is: these differ between recordings."""
-    answer = subprocess.run([python, "-c", _ASKED], capture_output=True, text=True, check=True)
+    answer = subprocess.run([python, "-c", _ASKED], cwd=folder, capture_output=True, text=True, check=True)
     code, environment = answer.stdout.splitlines()
     here = str(Path(__file__).resolve().parents[2])
     return {"recording": str(folder), "environment": environment, "code": code, "comparison": here}
