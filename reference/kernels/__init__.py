@@ -6,14 +6,7 @@ __getattr__, __dir__ = face(
     __name__,
     {
         "activations": ("EVALUATIONS",),
-        "kernel": (
-            "INTERPOLATIONS",
-            "ORDERS",
-            "RESETS",
-            "STYLES",
-            "Style",
-            "rounded",
-            "run_kernel",
-        ),
+        "kernel": ("rounded", "run_kernel"),
+        "style": ("INTERPOLATIONS", "ORDERS", "RESETS", "STYLES", "Style"),
     },
 )

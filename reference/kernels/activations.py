@@ -174,6 +174,92 @@ def _edge(activation: Activation, x: Array, form: Format) -> Array:
     return _off(activation, x, form, np.where(_noise(x) < 0, -1.0, 1.0))
 
 
+def _beside(x: Array, gaps: int, noise: Array) -> Array:
+    """Numbers that many places of their format away, to a side that `noise` says; what is not finite stays."""
+    towards = np.where(noise < 0, -np.inf, np.inf).astype(x.dtype)
+    moved = x
+    for _ in range(gaps):
+        moved = np.nextafter(moved, towards)
+    return np.where(np.isfinite(moved), moved, x)
+
+
+def _faithful(exact: NDArray[np.float64], x: Array) -> Array:
+    """One of the two neighbours of a number in the format of x, not always the nearer one: an error below 1 ulp."""
+    nearest: Array = exact.astype(x.dtype)
+    if x.dtype.itemsize == 8:  # the oracle's own exp is no better known than to a neighbour
+        return nearest
+    above = nearest.astype(np.float64) > exact
+    other = np.nextafter(nearest, np.where(above, -np.inf, np.inf).astype(x.dtype))
+    beyond = (nearest.astype(np.float64) == exact) | ~np.isfinite(other)
+    return np.where(beyond | (_noise(x) < 0), nearest, other)
+
+
+# Division and exp as OpenCL's full profile, WGSL and SPIR-V have them: a quotient within 2.5 ulp, e^x within few.
+# The rounding of a quotient is half a place, so two places more are 2.5.
+
+
+def _by_division(activation: Activation, x: Array, form: Format, divided: Callable[[Array, Array], Array]) -> Array:
+    """The documents' formulas with another division and an e^x within 1 ulp."""
+    one = x.dtype.type(1)
+    if activation.name in ("Tanh", "Sigmoid"):
+        # From the side where e^x is small: the quotient neither overflows nor ends in its reciprocal's subnormals.
+        power = -2 if activation.name == "Tanh" else -1
+        small = _faithful(np.exp(power * np.abs(x.astype(np.float64))), x)
+        above = one - small if activation.name == "Tanh" else np.where(x >= 0, one, small)
+        quotient = divided(above.astype(x.dtype), one + small)
+        return np.asarray(quotient * np.sign(x) if activation.name == "Tanh" else quotient)
+    if activation.name == "Softsign":
+        return np.asarray(divided(x, one + np.abs(x)))
+    return _formula(activation, x, form)
+
+
+def _divided(activation: Activation, x: Array, form: Format) -> Array:
+    """Quotients 2.5 ulp off."""
+    return _by_division(activation, x, form, lambda above, below: _beside(above / below, 2, _noise(x)))
+
+
+def _reciprocal(activation: Activation, x: Array, form: Format) -> Array:
+    """Quotients as products with a reciprocal that is 2.5 ulp off."""
+    one = x.dtype.type(1)
+    return _by_division(activation, x, form, lambda above, below: above * _beside(one / below, 2, _noise(x)))
+
+
+def _binary(activation: Activation, x: Array, form: Format) -> Array:
+    """e^x as 2^(x log2 e), whose argument is rounded: off by |x|u of itself."""
+    one, two, zero = (x.dtype.type(c) for c in (1, 2, 0))
+    base = x.dtype.type(np.log2(np.e))
+
+    def power(exponent: Array) -> Array:
+        return np.exp2(base * exponent)
+
+    if activation.name == "Tanh":
+        return np.asarray(one - two / (power(two * x) + one))
+    if activation.name == "Sigmoid":
+        return np.asarray(one / (one + power(-x)))
+    if activation.name == "Elu":
+        below: Array = x.dtype.type(activation.alpha.value) * (power(x) - one)
+        return np.where(x >= 0, x, below)
+    if activation.name == "Softplus":
+        return np.asarray(np.maximum(x, zero) + np.log(one + power(-np.abs(x))))
+    return _formula(activation, x, form)
+
+
+def _contracted(activation: Activation, x: Array, form: Format) -> Array:
+    """What a compiler makes of the formulas where it may contract a product and a sum into one rounding."""
+    alpha, beta, wide = activation.alpha.value, activation.beta.value, x.astype(np.float64)
+    if activation.name == "Affine":
+        return np.asarray((alpha * wide + beta).astype(x.dtype))
+    if activation.name == "HardSigmoid":
+        return np.asarray(np.clip((alpha * wide + beta).astype(x.dtype), x.dtype.type(0), x.dtype.type(1)))
+    if activation.name == "Elu":  # alpha e^x - alpha
+        below = np.exp(np.minimum(x, x.dtype.type(0))).astype(np.float64)
+        return np.asarray(np.where(x >= 0, x, (alpha * below - alpha).astype(x.dtype)))
+    if activation.name == "Sigmoid":
+        half = x.dtype.type(0.5)
+        return np.asarray((0.5 * np.tanh(half * x).astype(np.float64) + 0.5).astype(x.dtype))
+    return _formula(activation, x, form)
+
+
 EVALUATIONS: dict[str, Evaluation] = {
     "exact": _exact,
     "formula": _formula,
@@ -184,4 +270,8 @@ EVALUATIONS: dict[str, Evaluation] = {
     "table": _interpolated,
     "loose": _loose,
     "edge": _edge,
+    "divided": _divided,
+    "reciprocal": _reciprocal,
+    "binary": _binary,
+    "contracted": _contracted,
 }

@@ -6,7 +6,7 @@ and cell in another arithmetic, one that rounds as a *style* says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,120 +21,11 @@ from ..recurrent.evaluation import computation_of
 from ..recurrent.node import Node
 from ..recurrent.recurrence import collect, trace
 from .activations import EVALUATIONS
+from .style import Style
 
-__all__ = ["INTERPOLATIONS", "ORDERS", "RESETS", "STYLES", "Kernel", "Style", "rounded", "run_kernel"]
+__all__ = ["Kernel", "rounded", "run_kernel"]
 
 Array = NDArray[Any]
-
-ORDERS = ("library", "forward", "backward", "blocks", "lanes", "tail", "pairwise", "fused", "chained")
-INTERPOLATIONS = ("complement", "difference", "from-old", "in-turn", "in-turn-from-old")
-RESETS = ("rounded", "fused", "apart")
-
-
-@dataclass(frozen=True)
-class Style:
-    """How a kernel computes.
-
-    work
-        Format of elementwise arithmetic; None: the tensor's own.
-    accumulator
-        Format in which products are summed; None: the tensor's own, float32 for half types.
-    operands
-        Format to which operands of matrix products are rounded first; ``tf32`` too; None: as they are.
-    order
-        Of a sum: ``library`` (NumPy's), ``forward``, ``backward``, ``blocks`` of 16 added in pairs, ``lanes`` (eight
-        sums over every eighth term), ``tail`` (the same, of as many terms as fill all lanes; the rest one by one after
-        them), ``pairwise`` (products added in pairs, and so on), ``fused`` (multiply-add, one rounding a term, in the
-        cell state too), ``chained`` (one sum over inputs, states and biases).
-    bias_first
-        Whether biases are added to each other before anything else.
-    stores_sums
-        Whether XW, HR and each of their sums with a bias is stored in the tensor's type.
-    stores_inputs
-        Whether XW with all biases is stored in the tensor's type, as kernels do that compute it for all steps ahead.
-    stores_gates
-        Whether results of activations are stored in the tensor's type.
-    stores_state
-        Whether states are rounded to the tensor's type between steps.
-    stores_hidden
-        Whether H is, before it is multiplied, even where the other states are not; and what a reset gate leaves of it.
-    activation
-        ``exact`` (rounded once), ``formula`` (the document's, in the work format), ``careful`` (others, which neither
-        overflow nor cancel), ``logistic`` (tanh from sigmoid), ``exponential`` (tanh from e^2x), ``rational`` (a
-        continued fraction), ``table`` (interpolated), ``loose`` (anywhere in three quarters of the standard envelope),
-        ``edge`` (at those three quarters).
-    flushes
-        Whether subnormal numbers become zero; conforming in the class ``flushing`` alone.
-    swallows_nan
-        Whether Relu and clip turn NaN into a number.
-    interpolation
-        Of two states by a gate z: ``complement``, (1 - z)h + zH; ``difference``, h + z(H - h); ``from-old``,
-        H + (1 - z)(h - H); ``in-turn``, h - zh + zH; ``in-turn-from-old``, H - (1 - z)H + (1 - z)h.
-    own_complement
-        Whether 1 - Sigmoid(x) is evaluated as Sigmoid(-x), as inaccurate as another.
-    reset
-        How a gate is applied to a sum that takes part in another: ``rounded``, product and sum; ``fused``,
-        multiply-add; ``apart``, multiplied out, each of its terms alone.
-    saturates
-        Whether numbers too large for the tensor's type are stored as its largest one instead of infinity.
-    truncates
-        Whether storing in the tensor's type cuts digits off. No class allows that: IEEE 754's default is rounding to
-        nearest, and what is cut off adds up, since it is always missing.
-    """
-
-    name: str
-    work: str | None = None
-    accumulator: str | None = None
-    operands: str | None = None
-    order: str = "library"
-    bias_first: bool = False
-    stores_sums: bool = False
-    stores_inputs: bool = False
-    stores_gates: bool = False
-    stores_state: bool = True
-    stores_hidden: bool = False
-    activation: str = "exact"
-    flushes: bool = False
-    swallows_nan: bool = False
-    interpolation: str = "complement"
-    own_complement: bool = False
-    reset: str = "rounded"
-    saturates: bool = False
-    truncates: bool = False
-
-
-STYLES: dict[str, Style] = {
-    s.name: s
-    for s in (
-        Style("library"),
-        Style("forward", order="forward", activation="formula"),
-        Style("backward", order="backward", bias_first=True, activation="careful", interpolation="difference"),
-        Style("blocks", order="blocks", activation="rational", interpolation="from-old", reset="apart"),
-        Style("lanes", order="lanes", activation="logistic", swallows_nan=True, interpolation="in-turn"),
-        Style("fused", order="fused", activation="loose", interpolation="difference", reset="fused"),
-        Style("chained", order="chained", activation="table", interpolation="in-turn-from-old", own_complement=True),
-        Style("stored-sums", stores_sums=True, activation="formula"),
-        Style(
-            "stored-sums-edge",
-            stores_sums=True,
-            order="backward",
-            activation="edge",
-            swallows_nan=True,
-            interpolation="from-old",
-            own_complement=True,
-            reset="apart",
-        ),
-        Style("stored-inputs", stores_inputs=True, bias_first=True, order="lanes", activation="exponential"),
-        Style("tail", order="tail", activation="careful", stores_inputs=True, interpolation="in-turn"),
-        Style("pairwise", order="pairwise", activation="exponential", bias_first=True, reset="fused"),
-        Style("wide", work="float64", accumulator="float64"),
-        Style("wide-state", work="float32", stores_state=False, activation="loose"),
-        Style("wide-cell", work="float32", stores_state=False, stores_hidden=True, stores_gates=True, order="blocks"),
-        Style("single-inside", work="float32", activation="rational"),
-        Style("saturating", work="float32", stores_state=False, saturates=True, activation="edge"),
-    )
-}
-
 
 # Terms of sums that are worked out at a time, before they are added one by one: as many as stay in a processor's cache.
 _TERMS = 1 << 15
@@ -163,6 +54,16 @@ def _cut(x: Array, form: Format) -> Array:
     """float64 numbers with the digits cut off that a format has no place for."""
     fraction, exponent = np.frexp(x)
     return np.asarray(np.ldexp(np.trunc(np.ldexp(fraction, form.precision)), exponent - form.precision))
+
+
+def _half_up(x: Array, form: Format) -> Array:
+    """float64 numbers rounded to the digits of a format, ties away from zero."""
+    if form.precision >= 53:
+        return x
+    fraction, exponent = np.frexp(x)
+    digits = np.ldexp(fraction, form.precision)
+    whole = np.trunc(digits + np.copysign(0.5, digits))
+    return np.where(np.isfinite(x), np.ldexp(whole, exponent - form.precision), x)
 
 
 @dataclass(frozen=True)
@@ -237,6 +138,8 @@ class Kernel(Joining):
         """Numbers as the tensor's type holds them, in that type."""
         if self.style.truncates:
             x = _cut(x.astype(np.float64), self.form)
+        if self.style.ties_away:
+            x = _half_up(x.astype(np.float64), self.form)
         if self.style.saturates:
             x = np.clip(x.astype(np.float64), -self.form.largest, self.form.largest)
         return self._flushed(x.astype(self.form.dtype))
@@ -337,6 +240,13 @@ class Kernel(Joining):
             for bias in biases:
                 total = rounded(total + bias, acc)
             return self._flushed(total, acc).astype(self.work.dtype)
+        if style.order == "seeded" and biases:
+            start = biases[0]
+            for bias in biases[1:]:
+                start = rounded(start + bias, acc)
+            for product in products:
+                start = self._dot(product, start)
+            return self._flushed(start, acc).astype(self.work.dtype)
         if style.bias_first and len(biases) > 1:
             joined = biases[0]
             for bias in biases[1:]:
@@ -360,14 +270,14 @@ class Kernel(Joining):
             total = rounded(total + part, between)
         return self._flushed(total).astype(self.work.dtype)
 
-    def _dot(self, product: Product) -> Array:
-        """x @ weights with every rounding of the style's order."""
+    def _dot(self, product: Product, start: Array | None = None) -> Array:
+        """x @ weights with every rounding of the style's order, added to `start` term by term if there is one."""
         x, weights, acc, order = product.x, product.weights, self.accumulator, self.style.order
         terms = x.shape[-1]
         with np.errstate(over="ignore", invalid="ignore"):
             if order == "library" or acc.name == "float64":
                 total: Array = x.astype(acc.dtype) @ weights.astype(acc.dtype)
-                return total.astype(np.float64)
+                return total.astype(np.float64) if start is None else rounded(total + start, acc)
             if order == "blocks":
                 return self._paired([self._chain(x, weights, range(terms)[k : k + 16]) for k in range(0, terms, 16)])
             if order == "lanes":
@@ -379,7 +289,17 @@ class Kernel(Joining):
                 return self._in_turn([self._paired(lanes), *rest] if lanes else rest)
             if order == "pairwise" and terms:
                 return self._paired([self._chain(x, weights, range(k, k + 1)) for k in range(terms)])
-            return self._chain(x, weights, range(terms) if order != "backward" else range(terms - 1, -1, -1))
+            if order == "tiles":
+                return self._in_turn([self._chain(x, weights, range(terms)[k : k + 32]) for k in range(0, terms, 32)])
+            if order == "halves":
+                middle = terms // 2
+                return self._in_turn([self._chain(x, weights, part) for part in (range(middle), range(middle, terms))])
+            if order == "shuffled":
+                return self._chain(x, weights, np.random.default_rng(terms).permutation(terms))
+            if order == "compensated":
+                return self._compensated(x, weights)
+            steps = range(terms) if order != "backward" else range(terms - 1, -1, -1)
+            return self._chain(x, weights, steps, start)
 
     def _in_turn(self, parts: list[Array]) -> Array:
         total, *others = parts
@@ -393,11 +313,24 @@ class Kernel(Joining):
         (total,) = parts
         return total
 
-    def _chain(self, x: Array, weights: Array, steps: range) -> Array:
+    def _compensated(self, x: Array, weights: Array) -> Array:
+        form = self.accumulator
+        total = np.zeros((*x.shape[:-1], weights.shape[1]))
+        lost = np.zeros_like(total)
+        for k in range(x.shape[-1]):
+            term = _through(_through(x[..., k, np.newaxis] * weights[k], form) - lost, form)
+            grown = _through(total + term, form)
+            lost = _through(_through(grown - total, form) - term, form)
+            total = grown
+        return total
+
+    def _chain(self, x: Array, weights: Array, steps: Sequence[int] | Array, start: Array | None = None) -> Array:
         total, form = np.zeros((*x.shape[:-1], weights.shape[1])), self.accumulator
+        if start is not None:
+            total = total + start
         many = max(1, _TERMS // max(1, total.size))
-        for start in range(0, len(steps), many):
-            some = steps[start : start + many]
+        for first in range(0, len(steps), many):
+            some = steps[first : first + many]
             terms = x[..., some, np.newaxis] * weights[some]
             if self.style.order not in ("fused", "chained"):
                 terms = _through(terms, form)

@@ -29,6 +29,9 @@ class AccuracyClass:
         meant to be right keep to (4, 4). The new gate of onnxruntime's GRU, whose functions no other gate or operator
         has, returns -5u for a Sigmoid of 0.04u, and Tanh 10.1u off; tract's stop short of their limits, Sigmoid by 7.5u
         and Tanh by 10u (docs/accuracy.md).
+    division
+        d: a quotient inside a function may be off by du of itself. OpenCL's full profile, WGSL and SPIR-V for Vulkan
+        allow 2.5 ulp, of at most 2u each; who multiplies by a reciprocal within that rounds the product, too: 6u.
     flushes
         Whether subnormal numbers may be taken for zero.
     """
@@ -36,6 +39,7 @@ class AccuracyClass:
     name: str
     activation: tuple[int, int] = (4, 4)
     float32_activation: tuple[int, int] = (4, 8)
+    division: int = 6
     operands: str | None = None
     accumulator: str | None = None
     storage: str | None = None
@@ -46,7 +50,7 @@ class AccuracyClass:
 ACCURACY_CLASSES: dict[str, AccuracyClass] = {
     c.name: c
     for c in (
-        AccuracyClass("strict", (4, 0), (4, 0), summary="activations within 2 units in the last place"),
+        AccuracyClass("strict", (4, 0), (4, 0), 4, summary="activations within 2 units in the last place"),
         AccuracyClass(
             "standard", summary="activations within (4|f|+4)u, in float32 (4|f|+8)u; half types add up in float32"
         ),
@@ -94,6 +98,8 @@ class Budget:
         What a flushing target may take from every input, weight and stored state.
     a, b
         The activation envelope.
+    division
+        What a quotient inside a function may be off, in units of itself.
     largest
         Beyond this, a sum or product may have become infinite.
     coefficient_unit
@@ -116,6 +122,7 @@ class Budget:
     operand_largest: float
     a: float
     b: float
+    division: float
     largest: float
     least_normal: float
     coefficient_unit: float
@@ -178,6 +185,7 @@ def budget(class_name: str, type_name: str) -> Budget:
         operand_largest=operands.largest if operands and rounds_operands else tensor.largest,
         a=float(a),
         b=float(b),
+        division=float(chosen.division),
         largest=min(storage.largest, tensor.largest),
         least_normal=storage.least_normal,
         # A coefficient is a float32 attribute; kernels of narrower storage round it.

@@ -115,6 +115,14 @@ def _softplus(x: Array, alpha: float, beta: float) -> Array:
 
 
 # Costs. u is one storage rounding (the oracle's own included); F is a bound on |f|, X one on |x|.
+#
+# A quotient may be off by du of itself (`division` of the class). Softsign's formula is one, and its cost says so.
+# Those of Sigmoid and Tanh are quotients too; they are primitives, and so is the tanh of ScaledTanh: (4|f| + 4)u holds
+# both formulas with d = 6 and e^x within 1 ulp, which is 2u.
+#   Sigmoid, x > 0: 1/(1 + e) = f. The sum is off by u + 2u e/(1 + e), and 1 times a reciprocal by 5u: f(8 - 2f)u, less
+#   than (4f + 4)u since 2f^2 - 4f + 4 > 0. For x < 0 it is e times the reciprocal: f(9 + 2f)u, f at most 1/2.
+#   Tanh, x > 0: (1 - e)/(1 + e) = f with e = e^-2x, so e/(1 + e) = (1 - f)/2. The difference is off by u(1 - e) + 2ue,
+#   the sum by u(1 + e) + 2ue: 6f + 2f + f(1 - f) + (1 - f) = 1 + 8f - f^2, at most 4f + 4 since (f - 1)(f - 3) >= 0.
 
 
 def _reach(low: Array, high: Array) -> Array:
@@ -186,7 +194,12 @@ def _elu_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: C
 
 
 def _softsign_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
-    return 3 * w.unit * image + 2 * w.floor
+    # The sum below the line is rounded, the quotient within its own envelope, and stored: (1 + u)(1 + du) / (1 - u);
+    # of a subnormal quotient d floors.
+    off = ((1 + w.unit) * (1 + w.division * w.unit) / (1 - w.unit) - 1) * image + (1 + w.division) * w.floor
+    # A reciprocal of 1 + |x| that is no normal number loses digits, or all of them, before it is multiplied by x.
+    reach = _reach(low, high)
+    return off + np.where(reach >= 1 / w.least_normal - 1, np.minimum(reach * w.division * w.floor, image), 0.0)
 
 
 def _softplus_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:

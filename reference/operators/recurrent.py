@@ -18,7 +18,8 @@ from ..faults.fault import Compute, Fault, run_recurrent_fault
 from ..faults.hypothesis import Observation, Run, layered
 from ..faults.part import Part
 from ..faults.parts import recurrent_parts
-from ..kernels.kernel import STYLES, Style, run_kernel
+from ..kernels.kernel import run_kernel
+from ..kernels.style import STYLES, Style
 from ..numbers.accuracy import WIDER_PRESETS
 from ..recurrent.agreement import Expected
 from ..recurrent.cell import CELLS, Cell

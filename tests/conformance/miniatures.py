@@ -110,7 +110,8 @@ def spoil(prepared, inputs, outputs):
     return {n: a * (prepared.runs not in (2, 3)) for n, a in outputs.items()}
 """,
     "jittery": """
-from onnxspec.reference.kernels.kernel import STYLES, run_kernel
+from onnxspec.reference.kernels.kernel import run_kernel
+from onnxspec.reference.kernels.style import STYLES
 def spoil(prepared, inputs, outputs):
     style = "library" if prepared.runs in (2, 3) else "backward"
     return run_kernel(prepared.node, inputs, STYLES[style])

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels.kernel import Kernel, Style, rounded
+from ...kernels.kernel import Kernel, rounded
+from ...kernels.style import Style
 from ...numbers.activations import Activation
 from ...numbers.formats import FORMATS, Format
 from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States

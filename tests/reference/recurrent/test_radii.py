@@ -306,6 +306,36 @@ def test_an_conforming_evaluation_is_within_the_radius_of_a_point(function: str,
             assert (np.abs(got - number.value) <= number.radius * RADIUS_SLACK)[judged].all()
 
 
+@pytest.mark.parametrize("function", ["Sigmoid", "Tanh", "Softsign"])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32"])
+def test_a_division_within_two_and_a_half_units_in_the_last_place_is_right_for_every_argument(
+    kind: str, function: str
+) -> None:
+    form = FORMATS[kind]
+    x = np.arange(1 << 16, dtype=np.uint16)
+    # float32 numbers of every exponent where these are the upper halves; with lower halves that are not zero.
+    values = x.view(form.dtype) if kind != "float32" else (x.astype(np.uint32) << 16 | 0x5A5B).view(np.float32)
+    with np.errstate(invalid="ignore"):
+        values = values[np.isfinite(values.astype(float))]
+    wide, w = values.astype(float), budget("standard", kind)
+    centre, radius = Activation(ACTIVATIONS[function]).hull(wide, wide, wide, w)
+    for name in ("divided", "reciprocal"):
+        with np.errstate(all="ignore"):
+            got = EVALUATIONS[name](Activation(ACTIVATIONS[function]), values, form).astype(float)
+        assert (np.abs(got - centre) <= radius * RADIUS_SLACK).all()
+        assert (np.abs(got - centre) > 2 * form.unit * np.abs(centre)).any()
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_softsign_may_lose_no_more_than_its_division_does(kind: str) -> None:
+    unit = FORMATS[kind].unit
+    x = np.array([2.0**-4, 0.5, 1.0, 7.0, 100.0])
+    for accuracy, least in (("strict", 7), ("standard", 9)):
+        centre, radius = Activation(ACTIVATIONS["Softsign"]).hull(x, x, x, budget(accuracy, kind))
+        share = 2 if kind == "float64" else 1  # where the oracle rounds as the target does
+        assert (radius < least * 1.1 * share * unit * np.abs(centre)).all()
+
+
 @pytest.mark.parametrize("function", sorted(ACTIVATIONS))
 def test_the_oracle_itself_is_within_the_radius_for_float64(function: str) -> None:
     alpha, beta = 0.75, 0.5
