@@ -230,7 +230,7 @@ def _binary(activation: Activation, x: Array, form: Format) -> Array:
     base = x.dtype.type(np.log2(np.e))
 
     def power(exponent: Array) -> Array:
-        return np.exp2(base * exponent)
+        return np.asarray(np.exp2(base * exponent))
 
     if activation.name == "Tanh":
         return np.asarray(one - two / (power(two * x) + one))
