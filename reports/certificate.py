@@ -214,13 +214,11 @@ def _challenge(statement: StatementRecord) -> str:
     challenge = statement.challenge
     if not challenge.nonce:
         return "No fresh cases were asked for."
-    who = {
-        "given": f"The number {challenge.nonce}, given from outside, asked for {challenge.cases:,} cases that no list "
-        "holds, so the results cannot have been prepared before it was known.",
-        "self-chosen": f"The number {challenge.nonce} is self-chosen: it asked for {challenge.cases:,} cases that no "
-        "list holds, and the vendor knew it.",
-    }
-    return who.get(challenge.chosen, f"{challenge.cases:,} fresh cases of {challenge.nonce}.")
+    return (
+        f"The number {challenge.nonce} asked for {challenge.cases:,} cases that no list holds. If it was you who gave "
+        f"it, after the product was fixed, nobody can have prepared them: onnxspec verify PACKAGE.zip --nonce "
+        f"{challenge.nonce} confirms it. Otherwise the vendor may have known them."
+    )
 
 
 def _remarks(statement: StatementRecord) -> Iterable[str]:

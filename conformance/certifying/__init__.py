@@ -10,8 +10,14 @@ __getattr__, __dir__ = face(
             "read_package",
             "write_package",
         ),
+        "attestation": (
+            "ENVELOPE",
+            "attested",
+        ),
         "closeness": (
-            "same_text",
+            "LINE",
+            "RESULT",
+            "RUN_INFO",
             "unlike",
         ),
         "derivation": (
@@ -30,11 +36,13 @@ __getattr__, __dir__ = face(
             "unproved",
         ),
         "records": (
+            "AttestationRecord",
             "ChallengeRecord",
             "ExceptionRecord",
             "MeasuredRecord",
             "PackageRecord",
             "PlacementRecord",
+            "ReportedRecord",
             "RowRecord",
             "StatementRecord",
             "SuiteRecord",

@@ -11,12 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from ..border.strict_json import MalformedJson, decode, encode
-from .records import FORM, FileRecord, ManifestRecord
-
-__all__ = ["MANIFEST", "MOST_BYTES", "NoPackage", "Package", "manifest_differences", "read_package", "write_package"]
-
-MANIFEST = "MANIFEST.json"
+__all__ = ["MOST_BYTES", "NoPackage", "Package", "read_package", "write_package"]
 
 MOST_FILES = 4000
 MOST_BYTES = 1 << 30
@@ -58,25 +53,17 @@ class Package:
         return (self.folder / name).read_bytes()
 
 
-def write_package(path: Path, files: Mapping[str, bytes | Path]) -> None:
-    """Write files, by their paths in the package, and a manifest of them. Raises OSError."""
-    contents = {
-        name: content if isinstance(content, bytes) else content.read_bytes() for name, content in files.items()
-    }
-    listed = tuple(
-        FileRecord(path=name, size=len(contents[name]), sha256=hashlib.sha256(contents[name]).hexdigest())
-        for name in sorted(contents)
-    )
-    contents[MANIFEST] = encode(ManifestRecord(form=FORM, files=listed), indent=1).encode() + b"\n"
+def write_package(path: Path, files: Mapping[str, bytes]) -> None:
+    """Write files, by their paths in the package. Raises OSError."""
     beside = path.with_name(f"{path.name}.new")
     try:
         with zipfile.ZipFile(beside, "w") as archive:
-            for name in sorted(contents):
+            for name in sorted(files):
                 entry = zipfile.ZipInfo(name, _DAY)
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 entry.external_attr = _PLAIN_FILE
                 entry.create_system = 3
-                archive.writestr(entry, contents[name], compresslevel=9)
+                archive.writestr(entry, files[name], compresslevel=9)
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
@@ -172,28 +159,3 @@ def _unpack(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, to: Pa
             target.write(block)
     if left:
         raise NoPackage(f"{path}: {entry.filename} is smaller than it says")
-
-
-def manifest_differences(package: Package) -> list[tuple[str, str, str]]:
-    """Where files and manifest differ: (path, what the manifest says, what is there). Raises NoPackage where there is
-    no manifest that can be read."""
-    try:
-        manifest = decode(package.content(MANIFEST), ManifestRecord)
-    except MalformedJson as error:
-        raise NoPackage(f"{package.path}: {MANIFEST}: {error}") from None
-    if manifest.form != FORM:
-        raise NoPackage(f"{package.path}: a package in form {manifest.form}, this version reads form {FORM}")
-    listed = {file.path: f"{file.size} bytes, {file.sha256}" for file in manifest.files}
-    there = {}
-    for name in package.names:
-        if name != MANIFEST:
-            content = package.content(name)
-            there[name] = f"{len(content)} bytes, {hashlib.sha256(content).hexdigest()}"
-    differences = [
-        (name, listed.get(name, "not listed"), there.get(name, "missing"))
-        for name in sorted(listed.keys() | there.keys())
-        if listed.get(name) != there.get(name)
-    ]
-    if [file.path for file in manifest.files] != sorted(listed):
-        differences.append((MANIFEST, "sorted, each file once", "another order, or a file twice"))
-    return differences

@@ -1,16 +1,18 @@
-"""Whether two records say the same, numbers to a tolerance: what one build of NumPy computes another may compute with
-other last digits, and everything else must be equal."""
+"""Whether two records say the same. Texts and counts are equal or they differ; only numbers that a verifier computes
+anew have a tolerance, since what one build of NumPy computes another may compute with other last digits. They are
+listed here by their fields, each with the reason of its tolerance.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 import msgspec
 
-__all__ = ["NUMBERS", "same_text", "unlike"]
+__all__ = ["EACH", "LINE", "NUMBERS", "RESULT", "RUN_INFO", "Tolerances", "unlike"]
 
 NUMBERS = 1e-6
 """Relative, and absolute, difference of two numbers that count as one. Values and radii are sums of at most some
@@ -21,77 +23,134 @@ _SUMS = 1e-3
 """Of ``error_sums`` the same, in units of their fourth number, the sum of u|value|: the reference's own rounding is
 2^-53 of a value, 2^-29 of its u in float32. In float64 u is 2^-53 itself, so that two of them may be between."""
 
-_NUMBER = re.compile(r"(-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+e[+-]?\d+)")
-_BIAS = ("shift", "scale", "error")
+EACH = "*"
+"""Stands for every key of a mapping, or every item of a list."""
+
+Same: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], bool]
+"""Whether two values that are not equal say the same; the third is the claimed record that they stand in."""
+
+Tolerances: TypeAlias = Mapping[str, "Same | Tolerances"]
+"""By key which fields have a tolerance. What is not named must be equal."""
 
 
-def unlike(claimed: object, again: object, place: str = "") -> Iterator[tuple[str, str, str]]:
+def unlike(
+    claimed: object, again: object, tolerances: Tolerances | None = None, place: str = ""
+) -> Iterator[tuple[str, str, str]]:
     """Where two values of JSON, or records, differ: (place, claimed, again), both in short."""
-    yield from _unlike(msgspec.to_builtins(claimed), msgspec.to_builtins(again), place)
+    yield from _unlike(msgspec.to_builtins(claimed), msgspec.to_builtins(again), tolerances or {}, place)
 
 
-def same_text(claimed: str, again: str) -> bool:
-    """Whether two texts are one, but for the last digits of their fractions."""
-    return claimed == again or _same_text(claimed, again)
-
-
-def _unlike(one: Any, other: Any, place: str) -> Iterator[tuple[str, str, str]]:
+def _unlike(one: Any, other: Any, tolerances: Tolerances, place: str) -> Iterator[tuple[str, str, str]]:
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        wide = _wide(one)
         for key in sorted({*one, *other}, key=str):
+            where = f"{place}.{key}".lstrip(".")
             if key not in one or key not in other:
-                yield f"{place}.{key}".lstrip("."), _short(one.get(key, "-")), _short(other.get(key, "-"))
-            elif key == "error_sums" and not _same_sums(one[key], other[key], wide):
-                yield f"{place}.{key}".lstrip("."), _short(one[key]), _short(other[key])
-            elif key != "error_sums" and not (key in _BIAS and wide and _near(one[key], other[key], 2.0)):
-                yield from _unlike(one[key], other[key], f"{place}.{key}".lstrip("."))
+                yield where, _short(one.get(key, "-")), _short(other.get(key, "-"))
+            else:
+                yield from _field(one[key], other[key], tolerances.get(key, tolerances.get(EACH)), one, where)
     elif isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)) and len(one) == len(other):
         for number, (a, b) in enumerate(zip(one, other, strict=True)):
-            yield from _unlike(a, b, f"{place}[{number}]")
-    elif not _same(one, other):
+            yield from _field(a, b, tolerances.get(EACH), {}, f"{place}[{number}]")
+    elif not _equal(one, other):
         yield place, _short(one), _short(other)
 
 
-def _wide(record: Mapping[str, Any]) -> bool:
-    """Whether a record is about float64, of which the reference has no more digits than it judges."""
-    return record.get("type") == "float64"
+def _field(
+    one: Any, other: Any, tolerance: Same | Tolerances | None, record: Mapping[str, Any], place: str
+) -> Iterator[tuple[str, str, str]]:
+    if not callable(tolerance):
+        yield from _unlike(one, other, tolerance or {}, place)
+    elif not _equal(one, other) and not tolerance(one, other, record):
+        yield place, _short(one), _short(other)
 
 
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, bool) or isinstance(other, bool) or one is None or other is None:
-        return one is other
-    if isinstance(one, str) and isinstance(other, str):
-        return same_text(one, other)
-    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
-        if isinstance(one, int) and isinstance(other, int):
-            return one == other
-        return math.isclose(one, other, rel_tol=NUMBERS, abs_tol=NUMBERS)
-    return bool(one == other)
+def _equal(one: Any, other: Any) -> bool:
+    """Equal, and of one kind: 1 is no 1.0, and no true."""
+    return bool(type(one) is type(other) and one == other)
 
 
-def _same_text(one: str, other: str) -> bool:
-    """Whether two texts differ in nothing but the last digits of their fractions, of which nine are printed."""
-    pieces, others = _NUMBER.split(one), _NUMBER.split(other)
-    return len(pieces) == len(others) and all(
-        a == b if number % 2 == 0 else math.isclose(float(a), float(b), rel_tol=NUMBERS, abs_tol=1e-300)
-        for number, (a, b) in enumerate(zip(pieces, others, strict=True))
-    )
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _near(one: Any, other: Any, tolerance: float) -> bool:
-    return isinstance(one, (int, float)) and isinstance(other, (int, float)) and abs(one - other) <= tolerance
+def _near(one: Any, other: Any, record: Mapping[str, Any]) -> bool:
+    """Two computed numbers."""
+    return _is_number(one) and _is_number(other) and math.isclose(one, other, rel_tol=NUMBERS, abs_tol=NUMBERS)
 
 
-def _same_sums(one: Any, other: Any, wide: bool) -> bool:
-    if not (isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)) and len(one) == len(other)):
+def _mean(one: Any, other: Any, record: Mapping[str, Any]) -> bool:
+    """Two mean errors in u, which come from sums (see `_sums`) and are rounded to a millionth."""
+    return _is_number(one) and _is_number(other) and abs(one - other) <= _SUMS
+
+
+def _mean_of_float64(one: Any, other: Any, record: Mapping[str, Any]) -> bool:
+    return _is_number(one) and _is_number(other) and abs(one - other) <= 2.0
+
+
+def _sums(one: Any, other: Any, record: Mapping[str, Any]) -> bool:
+    """The sums of a result's errors: signed, towards larger magnitude, squared, and the sum of u|value|."""
+    both = isinstance(one, (list, tuple)) and isinstance(other, (list, tuple))
+    if not both or len(one) != 4 or len(other) != 4 or not all(map(_is_number, (*one, *other))):
         return False
-    if len(one) != 4:
-        return list(one) == list(other)
+    wide = record.get("type") == "float64"
     size = abs(other[3])
     tolerance = (2.0 if wide else _SUMS) * size
     first = all(abs(a - b) <= tolerance for a, b in zip(one[:2], other[:2], strict=True))
     squares = math.isclose(one[2], other[2], rel_tol=2.0 if wide else 1e-2, abs_tol=tolerance * size)
     return first and squares and math.isclose(one[3], other[3], rel_tol=NUMBERS)
+
+
+_PRINTED = re.compile(r"(?<![\w.])(-?\d+\.\d+(?:e[+-]\d+)?|-?\d+e[+-]\d+)(?![\w.])")
+_COMPUTED = frozenset({"pass", "wrong", "inaccurate", "unstable", "inconclusive"})
+_OF_THE_RUNTIME = frozenset({"refused", "open"})  # reasons for a pass, with the runtime's own words for a message
+_LAST_DIGIT = 1e-8
+"""Relative difference of two printed numbers that count as one: where two of them are close to each other nine digits
+are printed at least, and the last may be rounded the other way."""
+
+
+def _sentence(one: Any, other: Any, record: Mapping[str, Any]) -> bool:
+    """Two messages of a verdict by numbers, which print what a target must return. They are sentences of ours: a
+    runtime's own words stand in those of other verdicts, and are equal or differ."""
+    verdicts = {*record.get("verdicts", ()), record.get("verdict")} - {None}
+    ours = verdicts and verdicts <= _COMPUTED and record.get("reason") not in _OF_THE_RUNTIME
+    if not (ours and isinstance(one, str) and isinstance(other, str)):
+        return False
+    pieces, others = _PRINTED.split(one), _PRINTED.split(other)
+    return len(pieces) == len(others) and all(
+        a == b or (number % 2 == 1 and _rounded_otherwise(float(a), float(b)))
+        for number, (a, b) in enumerate(zip(pieces, others, strict=True))
+    )
+
+
+def _rounded_otherwise(one: float, other: float) -> bool:
+    """Whether two numbers are nearly the same. Equal ones in other digits, 2.1 and 2.10, are two texts."""
+    return one != other and math.isclose(one, other, rel_tol=_LAST_DIGIT)
+
+
+RESULT: Tolerances = {
+    "worst": _near,
+    "error_sums": _sums,
+    "where": {"error": _near, "units": _near, "argument": _near},
+    "message": _sentence,
+}
+"""Of a result."""
+
+LINE: Tolerances = {"result": RESULT}
+"""Of a line of the journal."""
+
+_MEANS: Tolerances = {"shift": _mean, "scale": _mean, "error": _mean}
+_MEANS_OF_FLOAT64: Tolerances = dict.fromkeys(_MEANS, _mean_of_float64)
+
+RUN_INFO: Tolerances = {
+    "targets": {
+        EACH: {
+            "bias": {EACH: _MEANS, "float64": _MEANS_OF_FLOAT64},
+            "findings": {EACH: {"message": _sentence}},
+            "disagreements": {EACH: {"units": _near, "error": _near, "message": _sentence}},
+        }
+    }
+}
+"""Of run.json."""
 
 
 def _short(value: Any) -> str:

@@ -3,38 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeVar
 
-from ..border.strict_json import MalformedJson, decode
-from .archive import NoPackage, Package
+from .archive import Package
+from .attestation import attestation_of, record_in
 from .closeness import unlike
-from .packing import ENVIRONMENT, STATEMENT, SUITE
-from .records import MeasuredRecord, RowRecord, StatementRecord, SuiteRecord
+from .packing import ENVIRONMENT, SUITE
+from .records import MeasuredRecord, RowRecord, SuiteRecord
 
 __all__ = ["changes_since"]
-
-T = TypeVar("T")
 
 
 def changes_since(old: Package, new: Package) -> Iterator[str]:
     """What a package states otherwise than an earlier one, a line each. Raises NoPackage."""
-    before, now = (_decoded(package, STATEMENT, StatementRecord) for package in (old, new))
+    before, now = (attestation_of(package).predicate for package in (old, new))
     yield f"since {before.date} ({before.product}, SHA-256 {old.sha256[:16]}):"
-    for key in ("product", "vendor", "kind", "target", "runtime", "runtime_version", "provider", "accuracy", "profile"):
+    for key in (
+        "product",
+        "vendor",
+        "kind",
+        "target",
+        "runtime",
+        "runtime_version",
+        "provider",
+        "accuracy",
+        "profile",
+        "signer",
+    ):
         if getattr(before, key) != getattr(now, key):
             yield f"  {key.replace('_', ' ')}: {getattr(before, key)!r}, then {getattr(now, key)!r}"
     earlier, later = (_levels(statement.rows) for statement in (before, now))
     for name in sorted(earlier.keys() | later.keys()):
         if earlier.get(name) != later.get(name):
             yield f"  {name}: {earlier.get(name, 'not tried')}, then {later.get(name, 'not tried')}"
-    suites = [_decoded(package, SUITE, SuiteRecord) for package in (old, new)]
+    suites = [record_in(package, SUITE, SuiteRecord) for package in (old, new)]
     if suites[0].sources != suites[1].sources:
         yield f"  suite: onnxspec {suites[0].onnxspec}, then {suites[1].onnxspec}, with other sources"
     if before.challenge.nonce == now.challenge.nonce:
         yield f"  the same nonce, {now.challenge.nonce or 'none'}: the fresh cases were known before"
     if before.waivers != now.waivers:
         yield f"  waivers: {len(before.waivers)}, then {len(now.waivers)}"
-    environments = [_decoded(package, ENVIRONMENT, MeasuredRecord) for package in (old, new)]
+    environments = [record_in(package, ENVIRONMENT, MeasuredRecord) for package in (old, new)]
     packages = [{p.name: f"{p.version} {p.sha256[:16]}" for p in each.packages} for each in environments]
     for place, one, two in unlike(packages[0], packages[1]):
         yield f"  package {place}: {one}, then {two}"
@@ -48,10 +56,3 @@ def _levels(rows: tuple[RowRecord, ...]) -> dict[str, str]:
         f"{row.op}-{row.version} {row.type} {row.accuracy}": forms.get(row.status, "{}").format(row.level)
         for row in rows
     }
-
-
-def _decoded(package: Package, name: str, kind: type[T]) -> T:
-    try:
-        return decode(package.content(name), kind)
-    except MalformedJson as error:
-        raise NoPackage(f"{package.path}: {name}: {error}") from None

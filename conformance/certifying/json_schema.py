@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..results.json_schema import schemas_of, write_json_schemas
-from .records import FORM, ManifestRecord, MeasuredRecord, StatementRecord, SuiteRecord
+from .records import FORM, AttestationRecord, EnvelopeRecord, MeasuredRecord, SuiteRecord
 
 __all__ = ["certificate_schemas"]
 
@@ -18,10 +18,10 @@ __all__ = ["certificate_schemas"]
 def certificate_schemas() -> dict[str, dict[str, Any]]:
     """File name to schema, of the files of a package that are no run's."""
     kinds: dict[str, tuple[str, Any]] = {
-        "statement.schema.json": ("STATEMENT.json", StatementRecord),
+        "statement.schema.json": ("STATEMENT.json", AttestationRecord),
         "environment.schema.json": ("ENVIRONMENT.json", MeasuredRecord),
         "suite.schema.json": ("SUITE.json", SuiteRecord),
-        "manifest.schema.json": ("MANIFEST.json", ManifestRecord),
+        "envelope.schema.json": ("STATEMENT.intoto.jsonl", EnvelopeRecord),
     }
     return schemas_of(kinds, FORM)
 

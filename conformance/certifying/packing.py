@@ -1,5 +1,5 @@
 """A certification package: all its files, made from what a run's record shows. Packing writes them, and verifying makes
-them again and compares."""
+them again and compares: records those of what was recorded, pages those of the records."""
 
 from __future__ import annotations
 
@@ -12,31 +12,29 @@ from pathlib import Path
 
 import msgspec
 
-from ..border.strict_json import MalformedJson, encode, typed
-from ..judging.judgement import UNTRIED
+from ..border.strict_json import MalformedJson, typed
 from ..probes.drawn import split_nonce
 from ..results import lines
 from ..results.environment import version_of
-from ..results.evidence import slug
-from ..results.folder import JOURNAL, RESULTS, RUN
 from ..results.journal import Journal
-from ..results.recorded import CASE, FOLDER, FRESH, Recorder, bits_of
+from ..results.recorded import CASE, FRESH, Recorder, bits_of
 from ..results.records import CoverageRecord
 from ..workers.worker_process import MEASURED
+from .attestation import STATEMENT, as_json, attested
 from .derivation import Derivation, NotCertifiable
-from .placement import placement_of, unproved
+from .placement import placement_of
 from .records import FORM, ChallengeRecord, MeasuredRecord, RowRecord, StatementRecord, SuiteRecord, WaiverRecord
+from .reported import reported_in
 from .rows import interpretations_of, rows_of
 from .suite import case_digests, own_sources
+from .trial import trial_of
 from .waivers import read_waivers
 
-__all__ = ["CERTIFICATE", "ENVIRONMENT", "REPORT", "RUN_FOLDER", "STATEMENT", "SUITE", "WAIVERS", "Claim", "Pages"]
-__all__ += ["files_of", "some_nonce"]
+__all__ = ["CERTIFICATE", "ENVIRONMENT", "REPORT", "RUN_FOLDER", "SUITE", "WAIVERS", "Claim", "Pages", "Records"]
+__all__ += ["files_of", "records_of", "some_nonce"]
 
-STATEMENT, ENVIRONMENT, SUITE, WAIVERS = "STATEMENT.json", "ENVIRONMENT.json", "SUITE.json", "waivers.toml"
+ENVIRONMENT, SUITE, WAIVERS = "ENVIRONMENT.json", "SUITE.json", "waivers.toml"
 CERTIFICATE, RUN_FOLDER, REPORT = "certificate.html", "run", "report"
-
-BELOW_CORE = ("smoke",)
 
 _TEXT = 200  # characters of a product's and a vendor's name
 _FINDINGS = 60
@@ -46,17 +44,17 @@ _FINDINGS = 60
 class Claim:
     """What nobody can derive: who claims what when, and what they answer for.
 
-    chosen
-        Who chose the nonce: ``given`` to the command that ran the cases, or ``self-chosen`` by it.
     waivers
         The file of waivers; empty for none.
+    signer
+        SHA-256 of the public key that signs the package; empty where none does.
     """
 
     product: str
     vendor: str
     date: datetime.date
-    chosen: str
     waivers: bytes = b""
+    signer: str = ""
 
     def checked(self) -> tuple[WaiverRecord, ...]:
         """The waivers. Raises NotCertifiable for a name that no page can show, and WaiverError."""
@@ -64,6 +62,16 @@ class Claim:
             if not text.strip() or len(text) > _TEXT or not text.isprintable():
                 raise NotCertifiable(f"{key}: a line of up to {_TEXT} printable characters, not {text[:40]!r}")
         return read_waivers(self.waivers, WAIVERS) if self.waivers else ()
+
+
+@dataclass(frozen=True)
+class Records:
+    """All of a package that is no page: what is claimed of the product, and the files that it rests on."""
+
+    statement: StatementRecord
+    suite: SuiteRecord
+    measured: MeasuredRecord
+    files: Mapping[str, bytes]
 
 
 Pages = Callable[[Path, StatementRecord, SuiteRecord, MeasuredRecord], Mapping[str, bytes]]
@@ -76,29 +84,30 @@ def some_nonce() -> str:
 
 
 def files_of(derivation: Derivation, claim: Claim, pages: Pages) -> dict[str, bytes]:
-    """Every file of a package but its manifest. Raises NotCertifiable, WaiverError and OSError."""
+    """Every file of a package but its envelope. Raises NotCertifiable, WaiverError and OSError."""
+    with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
+        folder = Path(temporary) / RUN_FOLDER
+        records = records_of(derivation, claim, folder)
+        files = {**records.files, **pages(folder, records.statement, records.suite, records.measured)}
+    return {**files, STATEMENT: attested(records.statement, files)}
+
+
+def records_of(derivation: Derivation, claim: Claim, folder: Path) -> Records:
+    """The records of a package; its run is written to `folder`. Raises NotCertifiable, WaiverError and OSError."""
     waivers = claim.checked()
     measured = measured_of(derivation)
     suite = suite_of(derivation)
     statement = statement_of(derivation, claim, waivers)
     files = {
-        STATEMENT: _json(statement),
-        ENVIRONMENT: _json(measured),
-        SUITE: _json(suite),
+        ENVIRONMENT: as_json(measured),
+        SUITE: as_json(suite),
         **({WAIVERS: claim.waivers} if claim.waivers else {}),
     }
-    with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
-        folder = Path(temporary) / RUN_FOLDER
-        write_run(derivation, folder)
-        for path in sorted(folder.rglob("*")):
-            if path.is_file():
-                files[f"{RUN_FOLDER}/{path.relative_to(folder).as_posix()}"] = path.read_bytes()
-        files.update(pages(folder, statement, suite, measured))
-    return files
-
-
-def _json(record: msgspec.Struct) -> bytes:
-    return encode(record, indent=1).encode("ascii") + b"\n"
+    write_run(derivation, folder)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            files[f"{RUN_FOLDER}/{path.relative_to(folder).as_posix()}"] = path.read_bytes()
+    return Records(statement, suite, measured, files)
 
 
 def write_run(derivation: Derivation, folder: Path) -> None:
@@ -175,7 +184,7 @@ def statement_of(derivation: Derivation, claim: Claim, waivers: Sequence[WaiverR
     profile, nonce = split_nonce(derivation.plan.selection.profile)
     provider = str(description.get("provider") or derivation.target.options.get("provider") or "")
     wrapped = bool(derivation.target.wrap)
-    trial = tuple(_trial(derivation, profile, nonce, provider))
+    trial = tuple(trial_of(derivation, provider))
     coverage = derivation.record["targets"][0].get("coverage")
     asked = derivation.asked & derivation.probes.keys()
     rows = rows_of(
@@ -190,6 +199,7 @@ def statement_of(derivation: Derivation, claim: Claim, waivers: Sequence[WaiverR
         product=claim.product,
         vendor=claim.vendor,
         date=claim.date.isoformat(),
+        signer=claim.signer,
         target=derivation.target.name,
         runtime=str(description.get("runtime", "")),
         runtime_version=str(description.get("version", "")),
@@ -197,8 +207,9 @@ def statement_of(derivation: Derivation, claim: Claim, waivers: Sequence[WaiverR
         accuracy=derivation.target.accuracy,
         profile=profile,
         placement=placement_of(provider, wrapped, derivation.outcomes),
-        challenge=ChallengeRecord(nonce=nonce, chosen=claim.chosen if nonce else "none", cases=len(asked)),
+        challenge=ChallengeRecord(nonce=nonce, cases=len(asked)),
         fresh_process=len(derivation.fresh),
+        reported=tuple(reported_in(derivation)),
         waivers=tuple(waivers),
         rows=tuple(map(_granting_nothing, rows)) if trial else rows,
         coverage=tuple(_coverage_told(coverage)),
@@ -223,30 +234,3 @@ def _coverage_told(coverage: CoverageRecord | None) -> Iterator[str]:
 
 def _granting_nothing(row: RowRecord) -> RowRecord:
     return msgspec.structs.replace(row, status="none", level="")
-
-
-def _trial(derivation: Derivation, profile: str, nonce: str, provider: str) -> list[str]:
-    """Why a package grants nothing."""
-    reasons = []
-    if profile in BELOW_CORE:
-        reasons.append(f"profile {profile} is below core")
-    if not nonce:
-        reasons.append("there is no block of fresh cases: run it with --nonce")
-    if derivation.plan.selection.cases:
-        reasons.append("the run was narrowed to single cases")
-    if derivation.plan.selection.legal:
-        reasons.append("forbidden models were left out: run it without --no-illegal")
-    there = {result.case for result in derivation.results if result.verdict not in UNTRIED}
-    if missing := len(derivation.probes.keys() - there):
-        reasons.append(f"{missing} of {len(derivation.probes)} cases were not run")
-    if open_cases := list(unproved(provider, bool(derivation.target.wrap), derivation.outcomes)):
-        reasons.append(f"{len(open_cases)} cases ran without proof of where, such as {open_cases[0]}")
-    if not derivation.fresh and len(derivation.probes) >= 8:
-        reasons.append("no case was run once more in a fresh process")
-    return reasons
-
-
-def names_of(target: str) -> tuple[str, ...]:
-    """The files of a package's run folder."""
-    run = (JOURNAL, RESULTS, RUN, f"{FOLDER}/{slug(target)}.bits")
-    return tuple(f"{RUN_FOLDER}/{name}" for name in run)

@@ -9,27 +9,16 @@ from msgspec import Struct
 from ..results.records import CoverageRecord
 from ..results.result import Count
 
-__all__ = ["FORM", "ChallengeRecord", "DeviceRecord", "ExceptionRecord", "FileRecord", "LevelRecord", "LibraryRecord"]
-__all__ += ["ManifestRecord", "MeasuredRecord", "PackageRecord", "PlacementRecord", "RowRecord", "StatementRecord"]
-__all__ += ["SuiteRecord", "WaiverRecord"]
+__all__ = ["FORM", "AttestationRecord", "ChallengeRecord", "DeviceRecord", "DigestRecord", "EnvelopeRecord"]
+__all__ += ["ExceptionRecord", "LevelRecord", "LibraryRecord", "MeasuredRecord", "PackageRecord", "PlacementRecord"]
+__all__ += ["ReportedRecord", "RowRecord", "SignatureRecord", "StatementRecord", "SubjectRecord", "SuiteRecord"]
+__all__ += ["WaiverRecord"]
 
-FORM = 1
-"""The version of the package's form."""
-
-
-class FileRecord(Struct, frozen=True, kw_only=True):
-    """A file of a package: its path in it, with slashes, its size in bytes, and the SHA-256 of its content."""
-
-    path: str
-    size: Count
-    sha256: str
+FORM = 2
+"""The version of the package's form; 1 is that of onnxspec 0.3."""
 
 
-class ManifestRecord(Struct, frozen=True, kw_only=True):
-    """MANIFEST.json: every other file of the package, sorted by path."""
-
-    form: int
-    files: tuple[FileRecord, ...]
+_IN_TOTO = {"type": "_type", "predicate_type": "predicateType"}
 
 
 class WaiverRecord(Struct, frozen=True, kw_only=True):
@@ -127,19 +116,22 @@ class PlacementRecord(Struct, frozen=True, kw_only=True):
 
 
 class ChallengeRecord(Struct, frozen=True, kw_only=True):
-    """The nonce, who chose it, and how many fresh cases it asked for.
-
-    chosen
-        ``given`` to the command that ran the cases, ``self-chosen`` by it, or ``none`` where there is none.
-    """
+    """The nonce, and how many fresh cases it asked for. Who chose it nobody can tell from a package."""
 
     nonce: str
-    chosen: str
+    cases: Count
+
+
+class ReportedRecord(Struct, frozen=True, kw_only=True):
+    """What a package reports and nobody can prove from it, since the vendor's own machine could have invented it; and
+    how many cases rest on it."""
+
+    what: str
     cases: Count
 
 
 class StatementRecord(Struct, frozen=True, kw_only=True):
-    """STATEMENT.json: what is claimed, of which product, by whom.
+    """What is claimed, of which product, by whom: the predicate of STATEMENT.json.
 
     kind
         ``certificate``, or ``trial``, which grants nothing; ``trial_because`` says why, a line each.
@@ -147,12 +139,16 @@ class StatementRecord(Struct, frozen=True, kw_only=True):
         The target's name, and what it says of itself.
     fresh_process
         Cases that were run once more in a process of their own.
+    reported
+        What rests on the vendor's word.
     coverage
         How much of what the target has was tried together, a line for each operator.
     findings
         Titles of all findings, each with its verdict and how many cases show it.
     date
         The day on which the package was made, as YYYY-MM-DD.
+    signer
+        SHA-256 of the public key that answers for the package; empty where it is unsigned.
     """
 
     form: int
@@ -161,6 +157,7 @@ class StatementRecord(Struct, frozen=True, kw_only=True):
     product: str
     vendor: str
     date: str
+    signer: str
     target: str
     runtime: str
     runtime_version: str
@@ -170,11 +167,49 @@ class StatementRecord(Struct, frozen=True, kw_only=True):
     placement: PlacementRecord
     challenge: ChallengeRecord
     fresh_process: Count
+    reported: tuple[ReportedRecord, ...]
     waivers: tuple[WaiverRecord, ...]
     rows: tuple[RowRecord, ...]
     interpretations: dict[str, dict[str, str]]
     coverage: tuple[str, ...]
     findings: tuple[str, ...]
+
+
+class DigestRecord(Struct, frozen=True, kw_only=True):
+    """Digests of a file's content, in hexadecimal digits."""
+
+    sha256: str
+
+
+class SubjectRecord(Struct, frozen=True, kw_only=True):
+    """A file of a package that a statement is about: its path in it, with slashes."""
+
+    name: str
+    digest: DigestRecord
+
+
+class AttestationRecord(Struct, frozen=True, kw_only=True, rename=_IN_TOTO):
+    """STATEMENT.json: a Statement of in-toto's, v1. Its subjects are all other files of the package, sorted by name."""
+
+    type: str
+    subject: tuple[SubjectRecord, ...]
+    predicate_type: str
+    predicate: StatementRecord
+
+
+class SignatureRecord(Struct, frozen=True, kw_only=True):
+    """A signature in base64, and the id of the key that made it."""
+
+    sig: str
+    keyid: str = ""
+
+
+class EnvelopeRecord(Struct, frozen=True, kw_only=True, rename="camel"):
+    """STATEMENT.intoto.jsonl: a DSSE envelope; ``payload`` is the statement in base64."""
+
+    payload: str
+    payload_type: str
+    signatures: tuple[SignatureRecord, ...]
 
 
 class PackageRecord(Struct, kw_only=True):

@@ -1,35 +1,40 @@
 """A package verified: all that it says is made again from what its target returned, and compared.
 
-What is found is told by check, each with what is claimed, what is recomputed, and where they differ.
+What is found is told by check, each with what is claimed, what is recomputed, and where they differ. Records are made
+again from outputs, and numbers in them that a build of NumPy may round otherwise have a tolerance; pages are made again
+from the package's own records, and are equal or they differ.
 """
 
 from __future__ import annotations
 
 import datetime
 import hashlib
+import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from ..border.strict_json import MalformedJson, decode, parse
-from .archive import MANIFEST, NoPackage, Package, manifest_differences
-from .closeness import same_text, unlike
+from ..border.strict_json import MalformedJson, parse
+from .archive import Package
+from .attestation import ENVELOPE, STATEMENT, as_json, attestation_of, record_in, subject_differences
+from .closeness import LINE, RESULT, RUN_INFO, Tolerances, unlike
 from .derivation import BY_NUMBERS, Derivation, NotCertifiable, derived
 from .packing import (
     CERTIFICATE,
     ENVIRONMENT,
     REPORT,
     RUN_FOLDER,
-    STATEMENT,
     SUITE,
     WAIVERS,
     Claim,
     Pages,
-    files_of,
+    Records,
+    records_of,
     suite_of,
 )
-from .records import MeasuredRecord, StatementRecord, SuiteRecord
+from .records import AttestationRecord, MeasuredRecord, StatementRecord, SuiteRecord
 from .suite import own_sources
 from .waivers import WaiverError, expired
 
@@ -60,15 +65,20 @@ class Check:
 
 @dataclass
 class Verification:
-    """What verifying a package has shown. ``statement`` is what it claims; ``remarks`` decide nothing."""
+    """What verifying a package has shown. ``attestation`` is what it claims; ``remarks`` decide nothing."""
 
     package: Package
-    statement: StatementRecord
+    attestation: AttestationRecord
     suite: SuiteRecord
     measured: MeasuredRecord
     checks: dict[str, Check] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
     derivation: Derivation | None = None
+
+    @property
+    def statement(self) -> StatementRecord:
+        """What is claimed of the product."""
+        return self.attestation.predicate
 
     @property
     def differs(self) -> bool:
@@ -90,41 +100,36 @@ def verify(package: Package, pages: Pages, today: datetime.date, nonce: str = ""
 
     Raises NoPackage where the files that say what it is are not there, or are of another form; and OSError.
     """
-    statement = _record(package, STATEMENT, StatementRecord)
-    suite = _record(package, SUITE, SuiteRecord)
-    measured = _record(package, ENVIRONMENT, MeasuredRecord)
-    verification = Verification(package, statement, suite, measured)
+    attestation = attestation_of(package)
+    suite = record_in(package, SUITE, SuiteRecord)
+    measured = record_in(package, ENVIRONMENT, MeasuredRecord)
+    verification = Verification(package, attestation, suite, measured)
     _files(verification)
     if not _suite(verification):
         return verification
     try:
         derivation = verification.derivation = derived(package.folder / RUN_FOLDER)
-        claim = _claim(verification)
-        files = files_of(derivation, claim, pages)
+        with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
+            records = records_of(derivation, _claim(verification), Path(temporary) / RUN_FOLDER)
     except (NotCertifiable, WaiverError, MalformedJson) as error:
         text = str(error).replace(f"{package.folder}/", "")
         verification.check("record").differ(text)
         return verification
     _cases(verification, derivation)
     _outcomes(verification, derivation)
-    _contents(verification, files)
+    _records(verification, records)
+    _pages(verification, pages)
     _waivers(verification, today)
     _nonce(verification, nonce)
     return verification
 
 
-def _record(package: Package, name: str, kind: Any) -> Any:
-    try:
-        return decode(package.content(name), kind)
-    except MalformedJson as error:
-        raise NoPackage(f"{package.path}: {name}: {error}") from None
-
-
 def _files(found: Verification) -> None:
     check = found.check("files")
-    check.claimed = check.recomputed = f"{len(found.package.names)} files, each with its size and SHA-256"
-    for path, claimed, there in manifest_differences(found.package):
-        check.differ(f"{path}: {MANIFEST} says {claimed}; it is {there}")
+    check.claimed = f"{len(found.attestation.subject)} files, each with its SHA-256"
+    check.recomputed = f"{len(found.package.names)} files are there, {STATEMENT} among them"
+    for path, claimed, there in subject_differences(found.package, found.attestation):
+        check.differ(f"{path}: {STATEMENT} says {claimed}; it is {there}")
 
 
 def _suite(found: Verification) -> bool:
@@ -148,7 +153,7 @@ def _claim(found: Verification) -> Claim:
     except ValueError:
         raise NotCertifiable(f"{STATEMENT}: date: {statement.date[:40]!a} is no day") from None
     waivers = found.package.content(WAIVERS) if WAIVERS in found.package.names else b""
-    return Claim(statement.product, statement.vendor, day, statement.challenge.chosen, waivers)
+    return Claim(statement.product, statement.vendor, day, waivers, statement.signer)
 
 
 def _cases(found: Verification, derivation: Derivation) -> None:
@@ -184,7 +189,7 @@ def _outcomes(found: Verification, derivation: Derivation) -> None:
         for result in claimed:
             other = again.get(result.case)
             for place, one, two in (
-                unlike(result, other) if other is not None else [("verdict", result.verdict, "none")]
+                unlike(result, other, RESULT) if other is not None else [("verdict", result.verdict, "none")]
             ):
                 check.differ(f"{result.case}: {place}: claimed {one}, recomputed {two}")
 
@@ -195,7 +200,6 @@ def _counted(results: list[Any]) -> str:
 
 
 _CHECK_OF = {
-    STATEMENT: "levels and statement",
     ENVIRONMENT: "environment",
     SUITE: "suite",
     WAIVERS: "waivers",
@@ -205,23 +209,57 @@ _CHECK_OF = {
     f"{RUN_FOLDER}/results.jsonl": "results",
 }
 
+_TOLERANT: dict[str, Tolerances] = {
+    f"{RUN_FOLDER}/run.json": RUN_INFO,
+    f"{RUN_FOLDER}/journal.jsonl": LINE,
+    f"{RUN_FOLDER}/results.jsonl": RESULT,
+}
+"""Files with numbers that a verifier computes anew. All others are equal, byte for byte."""
 
-def _contents(found: Verification, files: Mapping[str, bytes]) -> None:
-    """Every file against the one that is made again."""
+
+def _records(found: Verification, records: Records) -> None:
+    """Every record against the one that is made again."""
     package = found.package
     for name in ("findings", "levels and statement", "environment", "record", "certificate", "report"):
         found.check(name)
     _told(found)
-    for path in sorted({*package.names, *files} - {MANIFEST}):
-        usual = "report" if path.startswith(f"{REPORT}/") else "record" if path.startswith(RUN_FOLDER) else "files"
-        check = found.check(_CHECK_OF.get(path, usual))
-        if path not in files:
+    statement = found.check("levels and statement")
+    for place, one, two in unlike(found.statement, records.statement):
+        statement.differ(f"{STATEMENT}: {place}: claimed {one}, recomputed {two}")
+    if package.content(STATEMENT) != as_json(found.attestation):
+        statement.differ(f"{STATEMENT}: is written otherwise than onnxspec writes it")
+    there = {name for name in package.names if not _is_page(name)} - {STATEMENT, ENVELOPE}
+    for path in sorted(there | records.files.keys()):
+        check = found.check(_CHECK_OF.get(path, "record" if path.startswith(f"{RUN_FOLDER}/") else "files"))
+        if path not in records.files:
             check.differ(f"{path}: no package holds such a file")
-        elif path not in package.names:
+        elif path not in there:
             check.differ(f"{path}: is missing")
-        elif (content := package.content(path)) != files[path]:
-            for line in _differences(path, content, files[path]):
+        elif (content := package.content(path)) != (again := records.files[path]):
+            for line in _differences(path, content, again):
                 check.differ(line)
+
+
+def _is_page(path: str) -> bool:
+    return path == CERTIFICATE or path.startswith(f"{REPORT}/")
+
+
+def _pages(found: Verification, pages: Pages) -> None:
+    """Every page against what is made of the package's records, once those are known to be right."""
+    claimed = {name for name in found.package.names if _is_page(name)}
+    if found.differs:
+        for name in ("certificate", "report"):
+            found.check(name).claimed = "not compared, since the records that it is made of differ"
+        return
+    again = pages(found.package.folder / RUN_FOLDER, found.statement, found.suite, found.measured)
+    for path in sorted({*claimed, *again}):
+        check = found.check(_CHECK_OF.get(path, "report"))
+        if path not in again:
+            check.differ(f"{path}: no package holds such a file")
+        elif path not in claimed:
+            check.differ(f"{path}: is missing")
+        elif found.package.content(path) != again[path]:
+            check.differ(f"{path}: says other things than are shown")
 
 
 def _told(found: Verification) -> None:
@@ -246,29 +284,29 @@ def _rows(statement: StatementRecord) -> str:
 
 
 def _differences(path: str, claimed: bytes, again: bytes) -> Iterator[str]:
-    """In what a file differs from the one that is made again; nothing where it is in last digits."""
+    """In what a record differs from the one that is made again; nothing where it is in last digits of numbers."""
+    tolerances = _TOLERANT.get(path)
     try:
-        if path.endswith(".json"):
-            for place, one, two in unlike(_parsed(claimed), _parsed(again)):
-                yield f"{path}: {place}: claimed {one}, recomputed {two}"
-        elif path.endswith(".jsonl"):
-            yield from _lines(path, claimed.splitlines(), again.splitlines())
-        elif path.endswith((".html", ".py", ".txt", ".css", ".js")):
-            if not same_text(claimed.decode("utf-8"), again.decode("utf-8")):
-                yield f"{path}: says other things than are shown"
-        else:
-            one, two = (hashlib.sha256(content).hexdigest()[:16] for content in (claimed, again))
-            yield f"{path}: claimed {len(claimed)} bytes, {one}; recomputed {len(again)} bytes, {two}"
-    except (MalformedJson, UnicodeDecodeError) as error:
+        if path.endswith(".jsonl"):
+            yield from _lines(path, claimed.splitlines(), again.splitlines(), tolerances)
+            return
+        places = list(unlike(_parsed(claimed), _parsed(again), tolerances)) if path.endswith(".json") else []
+    except MalformedJson as error:
         yield f"{path}: cannot be read: {error}"
+        return
+    for place, one, two in places:
+        yield f"{path}: {place}: claimed {one}, recomputed {two}"
+    if not places and tolerances is None:
+        digests = (hashlib.sha256(content).hexdigest()[:16] for content in (claimed, again))
+        yield f"{path}: claimed {len(claimed)} bytes, {next(digests)}; recomputed {len(again)} bytes, {next(digests)}"
 
 
-def _lines(path: str, claimed: list[bytes], again: list[bytes]) -> Iterator[str]:
+def _lines(path: str, claimed: list[bytes], again: list[bytes], tolerances: Tolerances | None) -> Iterator[str]:
     if len(claimed) != len(again):
         yield f"{path}: claimed {len(claimed)} lines, recomputed {len(again)}"
     for number, (one, two) in enumerate(zip(claimed, again, strict=False), 1):
         if one != two:
-            for place, a, b in unlike(_parsed(one), _parsed(two)):
+            for place, a, b in unlike(_parsed(one), _parsed(two), tolerances):
                 yield f"{path}:{number}: {place}: claimed {a}, recomputed {b}"
 
 
@@ -291,13 +329,15 @@ def _waivers(found: Verification, today: datetime.date) -> None:
 
 
 def _nonce(found: Verification, nonce: str) -> None:
+    """Only who asked for a number can say that it was given."""
     challenge = found.statement.challenge
     check = found.check("nonce")
-    check.claimed = f"{challenge.nonce or 'none'} ({challenge.chosen}), {challenge.cases} fresh cases"
-    check.recomputed = nonce
+    check.claimed = f"{challenge.nonce or 'none'}, {challenge.cases} fresh cases"
+    check.recomputed = f"{nonce}, given by --nonce" if nonce else "unconfirmed"
     if nonce and challenge.nonce != nonce:
         check.differ(f"asked for was {nonce}, the cases are those of {challenge.nonce or 'none'}")
-    elif not nonce and challenge.chosen == "given":
-        found.remarks.append("nobody told verify which nonce was asked for: compare it yourself, or give --nonce")
-    if challenge.chosen == "self-chosen":
-        found.remarks.append("the nonce is self-chosen: the package may have been made before the question was asked")
+    elif not nonce and challenge.nonce:
+        found.remarks.append(
+            f"nobody has told verify who chose the number {challenge.nonce}: unless it was asked for (--nonce), the "
+            "fresh cases may have been known to the vendor before"
+        )

@@ -13,10 +13,11 @@ from typing import Annotated, NoReturn, Optional
 import typer
 
 from ..certifying.archive import NoPackage, read_package, write_package
+from ..certifying.attestation import STATEMENT
 from ..certifying.comparing import changes_since
 from ..certifying.derivation import Derivation, NotCertifiable, derived, differing
 from ..certifying.packing import Claim, files_of, some_nonce
-from ..certifying.records import StatementRecord
+from ..certifying.records import AttestationRecord, StatementRecord
 from ..certifying.resemblance import resemblances
 from ..certifying.verifying import Verification, verify
 from ..certifying.waivers import LONGEST, WaiverError
@@ -90,14 +91,13 @@ def certify(
         fail(f"{out} is there already: give another name, or replace it with --overwrite")
     if out.is_dir() or not out.absolute().parent.is_dir():
         fail(f"cannot write {out}: {'it is a folder' if out.is_dir() else 'there is no such folder'}")
-    given = bool(nonce)
     if runs:
         asked = [o for o, value in (("--nonce", nonce), ("--op", op), ("--type", type)) if value]
         if asked or getattr(context.get_parameter_source("profile"), "name", "") == "COMMANDLINE":
             fail(f"{' and '.join(asked) or '--profile'}: a run has been narrowed already; leave RUN out to run it now")
     elif not target:
         fail("give a RUN that 'onnxspec run --nonce NONCE' has written, or a --target to run now")
-    claim = Claim(product, vendor, datetime.date.today(), "given", _waivers(waivers))
+    claim = Claim(product, vendor, datetime.date.today(), _waivers(waivers))
     try:
         claim.checked()
         with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
@@ -111,7 +111,6 @@ def certify(
                 selection = selection_of(chosen, op, since_version, type, None)
                 (one,) = targets_of([target], targets_file)
                 folder = _run(Plan(selection, (), (one,), command_given(), targets_file=targets_file))
-                claim = replace(claim, chosen="given" if given else "self-chosen")
                 derivation = derived(folder)
             _require_borne_out(derivation)
             from ...reports.certificate import pages_of  # pages need their templates only now
@@ -122,7 +121,7 @@ def certify(
         fail(str(error))
     except OSError as error:
         fail(why(error))
-    statement = _summary(files["STATEMENT.json"])
+    statement = _summary(files[STATEMENT])
     say("", f"package: {out} ({out.stat().st_size / 1e6:.1f} MB, {len(files) + 1} files)")
     say(f"verify:  {shlex.join(['onnxspec', 'verify', str(out)])}")
     raise typer.Exit(int(not any(row.status == "certified" for row in statement.rows)))
@@ -175,7 +174,7 @@ def _summary(content: bytes) -> StatementRecord:
     """Say what a package states."""
     from ..border.strict_json import decode
 
-    statement = decode(content, StatementRecord)
+    statement = decode(content, AttestationRecord).predicate
     for number, waiver in enumerate(statement.waivers, 1):
         say(f"exception {number}: {waiver.op or 'any operator'} {waiver.clause or waiver.verdict}: {waiver.reason}")
     if statement.kind == "trial":

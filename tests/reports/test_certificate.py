@@ -13,6 +13,7 @@ from onnxspec.conformance.certifying import (
     MeasuredRecord,
     PackageRecord,
     PlacementRecord,
+    ReportedRecord,
     RowRecord,
     StatementRecord,
     SuiteRecord,
@@ -44,12 +45,13 @@ EXCEPTED = replace(
 DECLINED = replace(ROW, type="float64", status="none", level="", verdicts={"unsupported": 10})
 FAILING = replace(ROW, type="float16", status="none", level="", failing=2, verdicts={"pass": 8, "wrong": 2})
 STATEMENT = StatementRecord(
-    form=1,
+    form=2,
     kind="certificate",
     trial_because=(),
     product="<b>Runtime</b> 2.1",
     vendor="Example & Co",
     date="2026-11-22",
+    signer="",
     target="npu",
     runtime="onnxruntime",
     runtime_version="1.31",
@@ -57,8 +59,9 @@ STATEMENT = StatementRecord(
     accuracy="standard",
     profile="core",
     placement=PlacementRecord(proof="record", provider="NpuExecutionProvider", cases=9),
-    challenge=ChallengeRecord(nonce="4711", chosen="given", cases=8),
+    challenge=ChallengeRecord(nonce="4711", cases=8),
     fresh_process=16,
+    reported=(ReportedRecord(what="that no run changed its inputs", cases=9),),
     waivers=(WaiverRecord(reason="known bug", owner="Jo Doe", expires="2027-01-31", clause="lstm.clip", op="LSTM"),),
     rows=(ROW, EXCEPTED, DECLINED, FAILING),
     interpretations={"LSTM": {"empty": "zero"}},
@@ -95,7 +98,7 @@ def test_the_page_says_what_is_certified_what_not_and_what_is_excepted_first() -
     assert "LSTM 14 in float16 not certified 2 cases fail" in text
     assert "LSTM: 14 in float64" in text
     assert "record of assignment shows that the operator was given to NpuExecutionProvider" in text
-    assert "The number 4711, given from outside" in text
+    assert "The number 4711 asked for 8 cases" in text
     assert "2 models" not in text
     assert "models that the documents forbid were run" in text
     assert "c" * 64 in text
@@ -108,9 +111,10 @@ def test_a_trial_says_that_it_certifies_nothing() -> None:
     assert "Certificate of conformance" not in text
 
 
-def test_a_nonce_of_ones_own_is_told() -> None:
-    own = ChallengeRecord(nonce="4711", chosen="self-chosen", cases=8)
-    assert "is self-chosen" in page(replace(STATEMENT, challenge=own))
+def test_who_chose_the_nonce_must_be_confirmed_by_who_has_asked_for_it() -> None:
+    text = page()
+    assert "given from outside" not in text
+    assert "verify PACKAGE.zip --nonce 4711 confirms it" in text
 
 
 def test_what_others_wrote_is_text() -> None:

@@ -11,7 +11,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from onnxspec.conformance.certifying import Claim, Verification, derived, files_of, read_package, verify, write_package
+from onnxspec.conformance.border import decode
+from onnxspec.conformance.certifying import (
+    AttestationRecord,
+    Claim,
+    Verification,
+    attested,
+    derived,
+    files_of,
+    read_package,
+    verify,
+    write_package,
+)
 from onnxspec.reports import pages_of
 
 Files = dict[str, bytes]
@@ -33,7 +44,7 @@ STATEMENT, ENVIRONMENT, SUITE = "STATEMENT.json", "ENVIRONMENT.json", "SUITE.jso
 
 def packed(folder: Path, waivers: bytes = WAIVERS, day: datetime.date = TODAY) -> Files:
     """The files of a package of a run folder, without a manifest."""
-    return files_of(derived(folder), Claim("Runtime 2.1", "Example Ltd", day, "given", waivers), pages_of)
+    return files_of(derived(folder), Claim("Runtime 2.1", "Example Ltd", day, waivers), pages_of)
 
 
 def verified(path: Path, today: datetime.date = TODAY, nonce: str = "") -> Verification:
@@ -43,8 +54,9 @@ def verified(path: Path, today: datetime.date = TODAY, nonce: str = "") -> Verif
 
 
 def mended(path: Path, files: Mapping[str, bytes]) -> Path:
-    """A package of these files, its manifest and its zip in order."""
-    write_package(path, files)
+    """A package of these files, its statement about just these, its zip in order."""
+    statement = decode(files[STATEMENT], AttestationRecord).predicate
+    write_package(path, {**files, STATEMENT: attested(statement, files)})
     return path
 
 
@@ -63,6 +75,11 @@ def record(files: Files, name: str, edit: Callable[[dict[str, Any]], None]) -> N
     value = json.loads(files[name])
     edit(value)
     files[name] = json.dumps(value, indent=1).encode() + b"\n"
+
+
+def statement(files: Files, edit: Callable[[dict[str, Any]], None]) -> None:
+    """Edit what is claimed of the product."""
+    record(files, STATEMENT, lambda whole: edit(whole["predicate"]))
 
 
 def lines(files: Files, name: str, edit: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:

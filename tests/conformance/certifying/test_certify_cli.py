@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from onnxspec.conformance.certifying import certificate_schemas
 
 from ..miniatures import Finished
-from .packages import STATEMENT, Files, mended, record
+from .packages import Files, mended, statement
 
 Inside = Callable[..., Finished]
 
@@ -90,7 +90,7 @@ def test_an_edited_package_is_told_with_what_is_claimed_and_what_is_shown(
     inside: Inside, tmp_path: Path, certified_files: Files
 ) -> None:
     files = dict(certified_files)
-    record(files, STATEMENT, lambda statement: statement.update(kind="certificate"))
+    statement(files, lambda claim: claim.update(kind="certificate"))
     mended(tmp_path / "p.zip", files)
     done = inside("verify", "p.zip")
     assert done.code == 1
@@ -101,7 +101,7 @@ def test_published_schemas_are_those_of_the_types_and_packages_fit(certified_fil
     """To mend it: python -m onnxspec.conformance.certifying.json_schema docs/schema/certificate."""
     there: dict[str, Any] = {p.name: json.loads(p.read_text(encoding="utf-8")) for p in PUBLISHED.iterdir()}
     assert set(there) == set(certificate_schemas())
-    for name in ("statement", "environment", "suite"):
+    for name in ("statement", "environment", "suite"):  # a signed one has an envelope too
         schema = there[f"{name}.schema.json"]
         Draft202012Validator.check_schema(schema)
         Draft202012Validator(schema).validate(json.loads(certified_files[f"{name.upper()}.json"]))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.conformance.certifying import NoPackage
+from onnxspec.conformance.certifying import NoPackage, write_package
 
 from .packages import (
     ENVIRONMENT,
@@ -33,6 +33,7 @@ from .packages import (
     packed,
     raw,
     record,
+    statement,
     verified,
 )
 from .packages import WAIVERS as WAIVED
@@ -147,11 +148,11 @@ def fresh_process_left_out(files: Files) -> None:
 
 
 def level_raised(files: Files) -> None:
-    def edit(statement: dict[str, Any]) -> None:
-        statement["kind"], statement["trial_because"] = "certificate", []
-        statement["rows"][0].update(status="certified", level="complete")
+    def edit(claim: dict[str, Any]) -> None:
+        claim["kind"], claim["trial_because"] = "certificate", []
+        claim["rows"][0].update(status="certified", level="complete")
 
-    record(files, STATEMENT, edit)
+    statement(files, edit)
 
 
 def finding_removed(files: Files) -> None:
@@ -179,6 +180,35 @@ def nonce_replaced(files: Files) -> None:
         files[name] = files[name].replace(b"nonce-17", b"nonce-18")
     files[STATEMENT] = files[STATEMENT].replace(b'"nonce": "17"', b'"nonce": "18"')
     files[SUITE] = files[SUITE].replace(b'"nonce": "17"', b'"nonce": "18"')
+
+
+def version_rewritten(files: Files) -> None:
+    """1.32.0 as 1.32.00: the same, if texts were compared as numbers."""
+    statement(files, lambda claim: claim.update(runtime_version=f"{claim['runtime_version']}0"))
+
+
+def other_version_measured(files: Files) -> None:
+    def edit(environment: dict[str, Any]) -> None:
+        package = environment["packages"][0]
+        package["version"] += "0"
+
+    record(files, ENVIRONMENT, edit)
+
+
+def digest_like_a_number(files: Files) -> None:
+    """Both are infinity to whoever reads 67e701 as a number."""
+    record(files, ENVIRONMENT, lambda env: env["packages"][0].update(sha256="67e701" * 10 + "1234"))
+
+
+def product_in_other_digits(files: Files) -> None:
+    files["certificate.html"] = files["certificate.html"].replace(b"Runtime 2.1", b"Runtime 2.10")
+
+
+def number_in_the_report(files: Files) -> None:
+    """1.32.0 as 1.320.0."""
+    version = json.loads(files[STATEMENT])["predicate"]["runtime_version"].encode()
+    assert version in files["report/index.html"]
+    files["report/index.html"] = files["report/index.html"].replace(version, version.replace(b".", b".0", 1), 1)
 
 
 def product_renamed(files: Files) -> None:
@@ -233,15 +263,20 @@ FORGERIES: dict[str, tuple[Callable[[Files], None], str]] = {
     "a digest of cases": (cases_digest_edited, "cases"),
     "the nonce": (nonce_replaced, "cases"),
     "the product's name in the statement": (product_renamed, "certificate"),
+    "a version in other digits, 1.2.0 as 1.2.00": (version_rewritten, "levels and statement"),
+    "a version in the environment": (other_version_measured, "environment"),
+    "a digest that reads like a number, such as 67e701": (digest_like_a_number, "environment"),
+    "the product's name in other digits, on the page": (product_in_other_digits, "certificate"),
+    "a version in the report": (number_in_the_report, "report"),
     "the certificate": (certificate_edited, "certificate"),
     "the report": (report_edited, "report"),
-    "a file added": (file_added, "report"),
-    "a file removed": (file_removed, "report"),
+    "a page added": (file_added, "report"),
+    "a page removed": (file_removed, "report"),
 }
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_forgery_is_found_though_the_manifest_was_mended(name: str, certified_files: Files, tmp_path: Path) -> None:
+def test_a_forgery_is_found_though_digests_were_mended(name: str, certified_files: Files, tmp_path: Path) -> None:
     edit, check = FORGERIES[name]
     files = dict(certified_files)
     edit(files)
@@ -252,7 +287,7 @@ def test_a_forgery_is_found_though_the_manifest_was_mended(name: str, certified_
 
 
 def test_the_document_names_every_class_of_forgery_and_its_check() -> None:
-    below = DOCUMENT.read_text(encoding="utf-8").split("| forged, with the manifest mended after it |", 1)[1]
+    below = DOCUMENT.read_text(encoding="utf-8").split("| forged, with all digests mended after it |", 1)[1]
     rows = re.findall(r"^\| (.+?) \| (yes|no) \| (.*?) \|$", below, re.MULTILINE)
     assert {name: check.strip("`") for name, verified, check in rows if verified == "yes"} == {
         name: check for name, (_, check) in FORGERIES.items()
@@ -286,7 +321,7 @@ def test_another_nonce_than_that_which_was_asked_for_is_told(certified_files: Fi
     assert [name for name, check in outcome.checks.items() if check.count] == ["nonce"]
 
 
-def test_without_mending_the_manifest_nothing_goes_unseen(certified_files: Files, tmp_path: Path) -> None:
+def test_without_mending_the_digests_nothing_goes_unseen(certified_files: Files, tmp_path: Path) -> None:
     path = mended(tmp_path / "p.zip", certified_files)
     with zipfile.ZipFile(path) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
@@ -357,7 +392,8 @@ def test_links_doubles_bombs_and_hidden_parts_are_refused(tmp_path: Path) -> Non
         verified(tmp_path / "nested.zip")
     with pytest.raises(NoPackage, match="times its size"):
         verified(raw(tmp_path / "bomb.zip", {"a": bytes(64 << 20)}))
-    plain = mended(tmp_path / "plain.zip", {"a": b"1"}).read_bytes()
+    write_package(tmp_path / "plain.zip", {"a": b"1"})
+    plain = (tmp_path / "plain.zip").read_bytes()
     for name, content in (("before", b"hidden" + plain), ("comment", plain[:-2] + b"\x03\x00abc")):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(NoPackage, match=r"something|no zip|directory"):
@@ -384,4 +420,11 @@ def test_what_is_no_package_is_said(tmp_path: Path, certified_files: Files) -> N
         verified(raw(tmp_path / "a.zip", {"a": b"x"}))
     files = {**certified_files, STATEMENT: b"[]"}
     with pytest.raises(NoPackage, match=r"STATEMENT\.json"):
-        verified(mended(tmp_path / "b.zip", files))
+        verified(raw(tmp_path / "b.zip", files))
+
+
+def test_a_package_of_0_3_is_refused_in_a_line_that_says_why() -> None:
+    """One that onnxspec 0.3 has made, of 53 cases."""
+    with pytest.raises(NoPackage, match=r"a package of onnxspec 0\.3, .*certified again") as error:
+        verified(Path(__file__).parent / "of_0_3.zip")
+    assert "\n" not in str(error.value)

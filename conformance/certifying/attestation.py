@@ -1,0 +1,81 @@
+"""The statement of a package as other people's tools read it: a Statement of in-toto's, whose subjects are all other
+files of the package, each with its SHA-256, and whose predicate is what is claimed of the product."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from ..border.strict_json import MalformedJson, decode, encode
+from .archive import NoPackage, Package
+from .records import FORM, AttestationRecord, DigestRecord, StatementRecord, SubjectRecord
+
+__all__ = ["ENVELOPE", "IN_TOTO", "PREDICATE", "STATEMENT", "as_json", "attestation_of", "attested", "record_in"]
+__all__ += ["subject_differences"]
+
+STATEMENT = "STATEMENT.json"
+ENVELOPE = "STATEMENT.intoto.jsonl"
+"""The same, signed: as in-toto names files of envelopes. Neither can be a subject of itself."""
+
+IN_TOTO = "https://in-toto.io/Statement/v1"
+PREDICATE = f"https://github.com/onnxspec/onnxspec/certificate/v{FORM}"
+"""The type of the predicate, as a URI that says which form it has."""
+
+_FIRST_FORM = "MANIFEST.json"  # which packages of onnxspec 0.3 had in place of subjects
+
+T = TypeVar("T")
+
+
+def attested(statement: StatementRecord, files: Mapping[str, bytes]) -> bytes:
+    """STATEMENT.json, about all the other files of a package."""
+    subject = tuple(
+        SubjectRecord(name=name, digest=DigestRecord(sha256=hashlib.sha256(files[name]).hexdigest()))
+        for name in sorted(files.keys() - {STATEMENT, ENVELOPE})
+    )
+    return as_json(
+        AttestationRecord(type=IN_TOTO, subject=subject, predicate_type=PREDICATE, predicate=statement),
+    )
+
+
+def as_json(record: msgspec.Struct) -> bytes:
+    """A record as files of a package hold it."""
+    return encode(record, indent=1).encode("ascii") + b"\n"
+
+
+def attestation_of(package: Package) -> AttestationRecord:
+    """What a package states. Raises NoPackage where it states nothing, or in another form."""
+    if _FIRST_FORM in package.names:
+        raise NoPackage(
+            f"{package.path}: a package of onnxspec 0.3, which does not hold how often each case was run, and whose "
+            "levels rested on less: have it certified again, or install onnxspec 0.3 to look at it"
+        )
+    record = record_in(package, STATEMENT, AttestationRecord)
+    if (record.type, record.predicate_type, record.predicate.form) != (IN_TOTO, PREDICATE, FORM):
+        raise NoPackage(f"{package.path}: {STATEMENT}: of the type {record.predicate_type[:80]!a}, not {PREDICATE!a}")
+    return record
+
+
+def record_in(package: Package, name: str, kind: type[T]) -> T:
+    """A file of a package as the record that it holds. Raises NoPackage."""
+    try:
+        return decode(package.content(name), kind)
+    except MalformedJson as error:
+        raise NoPackage(f"{package.path}: {name}: {error}") from None
+
+
+def subject_differences(package: Package, attestation: AttestationRecord) -> Iterator[tuple[str, str, str]]:
+    """Where the files of a package are not those that it is about: (path, what is stated, what is there)."""
+    stated: dict[str, Any] = {subject.name: subject.digest.sha256 for subject in attestation.subject}
+    there = {
+        name: hashlib.sha256(package.content(name)).hexdigest()
+        for name in package.names
+        if name not in (STATEMENT, ENVELOPE)
+    }
+    for name in sorted(stated.keys() | there.keys()):
+        if stated.get(name) != there.get(name):
+            yield name, stated.get(name, "not among its subjects"), there.get(name, "missing")
+    if [subject.name for subject in attestation.subject] != sorted(stated):
+        yield STATEMENT, "subjects in another order, or one twice", "sorted, each once"

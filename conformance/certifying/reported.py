@@ -1,0 +1,34 @@
+"""What a package reports and nobody can prove from it: a vendor's own machine could have invented it. Statement, page
+and documents say so in these words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..judging.judgement import DECLINED, Verdict
+from ..workers.job import Outcome
+from .derivation import Derivation
+from .records import ReportedRecord
+
+__all__ = ["reported_in"]
+
+_TOLD = DECLINED | {Verdict.CRASHED, Verdict.TIMED_OUT}
+
+
+def reported_in(derivation: Derivation) -> Iterator[ReportedRecord]:
+    """What rests on the vendor's word in a run, and how many cases rest on it."""
+    ran = [outcomes for outcomes in derivation.outcomes.values() if any(o.status == "ran" for o in outcomes)]
+    counts = {
+        "that the device made the outputs, in the environment that is named": len(ran),
+        "that no repeated run returned anything else": sum(map(_one_output, ran)),
+        "that no run changed its inputs": sum(not any(o.changed for o in outcomes) for outcomes in ran),
+        "that the outputs of a fresh process came from one": len(derivation.fresh),
+        "that what was declined, crashed or took too long returned nothing wrong": sum(
+            result.verdict in _TOLD for result in derivation.results
+        ),
+    }
+    return (ReportedRecord(what=what, cases=cases) for what, cases in counts.items() if cases)
+
+
+def _one_output(outcomes: tuple[Outcome, ...]) -> bool:
+    return all(len(distinct) == 1 for outcome in outcomes for distinct in outcome.outputs)
