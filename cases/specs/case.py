@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 from ...reference import Node, interpretations_touched, resolve
+from .subject import Subject
 from .violations import Violation
 
 __all__ = ["Case", "Feed", "Spec", "Trial"]
@@ -69,7 +70,7 @@ class Feed:
     """One run of a session.
 
     inputs
-        All inputs of the node by formal name.
+        All inputs of a lone node by formal name; of a graph of nodes all its inputs and constants by their names.
     fed
         Those of them that are graph inputs.
     """
@@ -82,6 +83,8 @@ class Feed:
 class Trial:
     """One session of a case: a model, its node, and what it is run with, in order.
 
+    node
+        The one node, or of a graph of nodes the first.
     graded
         Whether it is about accuracy alone, one step from exact states: its errors count for a target's grade and bias.
     violation
@@ -89,6 +92,8 @@ class Trial:
         it anew raises IllegalNode, or to configure it with its inputs does.
     alone
         Whether it is run in a process of its own, as it may spoil the memory of an implementation.
+    graph
+        The nodes and what binds them, the first being `node`; None for a lone node.
     """
 
     key: str
@@ -98,16 +103,32 @@ class Trial:
     graded: bool = False
     violation: Violation | None = None
     alone: bool = False
+    graph: Subject | None = None
+
+    @property
+    def subject(self) -> Subject:
+        """Its nodes and what binds them."""
+        return self.graph or Subject.lone(self.node)
+
+    @cached_property
+    def first(self) -> Trial:
+        """Its first node as if it were alone: that gets nothing from another one."""
+        if self.graph is None:
+            return self
+        bound = self.graph.nodes[0]
+        feeds = tuple(Feed(bound.inputs_from(f.inputs), bound.fed_from(f.fed)) for f in self.feeds)
+        return replace(self, node=self.graph.showing(bound), feeds=feeds, graph=None)
 
     @cached_property
     def touched(self) -> frozenset[str]:
-        """The interpretations on which some of its runs depend."""
-        return frozenset().union(*(interpretations_touched(self.node, feed.inputs) for feed in self.feeds))
+        """The interpretations on which some runs of its first node depend."""
+        first = self.first
+        return frozenset().union(*(interpretations_touched(first.node, feed.inputs) for feed in first.feeds))
 
     @cached_property
     def type(self) -> str:
         """The name of its tensors' type. Raises IllegalNode for what is not legal."""
-        return resolve(self.node, self.feeds[0].inputs).format.name
+        return resolve(self.first.node, self.first.feeds[0].inputs).format.name
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,28 @@ from ...cases import Trial
 from ...reference import Node, resolve
 from ..workers.process import Outcome
 from .judgement import Judgement, Verdict, judge_forbidden, not_run
+from .views import View, views
 
-__all__ = ["Outputs", "Returned", "Session", "read"]
+__all__ = ["Outputs", "Returned", "Session", "of_node", "read"]
 
 Outputs = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Session:
-    """One run to be judged: a node, all its inputs, and what came out."""
+    """One run to be judged: a node, all its inputs, and what came out.
+
+    trial
+        What it is a run of, with that node alone.
+    name
+        Of the node in its graph; empty for a lone one.
+    """
 
     node: Node
     inputs: Mapping[str, NDArray[Any]]
     outputs: Outputs
+    trial: Trial
+    name: str = ""
 
     @property
     def present(self) -> dict[str, NDArray[Any]]:
@@ -41,7 +50,34 @@ class Returned:
 
 
 def read(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> Returned | Judgement:
-    """What a target returned, or the verdict where there are no numbers to be judged."""
+    """What a target returned, node by node, or the verdict where there are no numbers to be judged."""
+    subject, outcome = trials[0].subject, outcomes[0]
+    if not subject.is_lone and outcome.status == "ran":
+        counts = {len(arrays) for lists in outcome.outputs for arrays in lists} - {len(subject.shown)}
+        if counts:
+            count = f"{counts.pop()} outputs came back, {len(subject.shown)} were asked for"
+            return Judgement(Verdict.MALFORMED, "count", message=count)
+    sessions: list[Session] = []
+    flags: dict[str, None] = {}
+    for view in views(trials, outcomes):
+        one = _read(view)
+        if isinstance(one, Judgement):
+            return of_node(one, view.name)
+        sessions += one.sessions
+        flags |= dict.fromkeys(one.flags)
+    return Returned(tuple(sessions), tuple(flags))
+
+
+def of_node(judgement: Judgement, name: str) -> Judgement:
+    """The verdict with the name of the node that it is about; as it is where a lone one needs none."""
+    if not name or judgement.where is None:
+        return judgement
+    return replace(judgement, where={"node": name, **judgement.where}, message=f"{name}: {judgement.message}")
+
+
+def _read(view: View) -> Returned | Judgement:
+    """What a target returned of one node, or the verdict where there are no numbers to be judged."""
+    trials, outcomes = view.trials, view.outcomes
     trial, outcome = trials[0], outcomes[0]
     companion_trial, companion = (trials[1], outcomes[1]) if len(trials) > 1 and len(outcomes) > 1 else (None, None)
     if trial.violation is not None:
@@ -72,9 +108,9 @@ def read(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> Returned | Jud
             joined = _joined(outputs, all_outputs)
             same = same and (joined is not None or not all_outputs)
             if joined is not None and companion_trial is not None:
-                sessions.append(Session(companion_trial.node, feed.inputs, joined))
+                sessions.append(Session(companion_trial.node, feed.inputs, joined, trial, view.name))
             else:
-                sessions.append(Session(trial.node, feed.inputs, outputs))
+                sessions.append(Session(trial.node, feed.inputs, outputs, trial, view.name))
     flags = ["nondeterministic"] if any(len(lists) > 1 for lists in returned) else []
     if not same:
         flags.append("outputs-differ-from-twin")

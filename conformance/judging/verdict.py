@@ -7,8 +7,8 @@ every interpretation that an open clause allows, and never on a convention.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,12 @@ from ...cases import Trial
 from ...reference import Agreement, Expectation, Interpretations, operator_for, resolve
 from ...reference.documents.interpretations import QUESTIONS, USUAL
 from ...reference.faults.hypothesis import Run
-from ...reference.operators.operator import Classes
+from ...reference.operators.operator import Classes, Operator
 from ...reference.recurrent.agreement import Expected, meets
 from ..workers.process import Outcome
 from .divergence import Divergence, first_divergence
 from .judgement import Judgement, Verdict
-from .returned import Returned, Session, read
+from .returned import Returned, Session, of_node, read
 from .rounding import looks_like_rounding
 from .special_values import with_special_values
 
@@ -74,24 +74,51 @@ def judge_each(
         _sessions([run for returned in each if isinstance(returned, Returned) for run in returned.sessions])
     )
     judgements = []
-    classes: Classes | None = None
     for returned in each:
         if isinstance(returned, Returned):
-            classes = classes or _classes(trials[0], accuracy, wider)
             own = [*islice(sessions, len(returned.sessions))]
-            judgements.append(_judged(trials[0], own, returned.flags, accuracy, classes, answers))
+            judgements.append(_by_operators(own, returned.flags, accuracy, wider, answers))
         else:
             judgements.append(returned)
     return judgements
 
 
-def _judged(
-    trial: Trial, sessions: list[_Session], flags: Sequence[str], accuracy: str, classes: Classes, answers: bool
+def _by_operators(
+    sessions: Sequence[_Session], flags: Sequence[str], accuracy: str, wider: bool, answers: bool
 ) -> Judgement:
-    """The verdict on numbers."""
-    touched = trial.touched
+    """The verdict on numbers of all nodes. Those of one operator must follow the same interpretations."""
+    groups: dict[Operator, list[_Session]] = {}
+    for session in sessions:
+        groups.setdefault(operator_for(session.node), []).append(session)
+    judgements = [_judged(group, flags, accuracy, wider, answers) for group in groups.values()]
+    return judgements[0] if len(judgements) == 1 else _together(judgements)
+
+
+_ORDER = tuple(Verdict)
+
+
+def _together(judgements: Sequence[Judgement]) -> Judgement:
+    """The verdict on all nodes of a graph: that on the worst, which counts the numbers of all."""
+    worst = min(judgements, key=lambda one: _ORDER.index(one.verdict))
+    interpretations = [(one.interpretations or {}).items() for one in judgements]
+    return replace(
+        worst,
+        worst=max(one.worst for one in judgements),
+        flags=tuple(dict.fromkeys(chain.from_iterable(one.flags for one in judgements))),
+        interpretations=dict(chain.from_iterable(reversed(interpretations))),
+        judged=sum(one.judged for one in judgements),
+        elements=sum(one.elements for one in judgements),
+        error_sums=tuple(map(sum, zip(*(one.error_sums for one in judgements), strict=True))),
+    )
+
+
+def _judged(sessions: list[_Session], flags: Sequence[str], accuracy: str, wider: bool, answers: bool) -> Judgement:
+    """The verdict on numbers of nodes of one operator."""
+    trials = list({id(session.trial): session.trial for session in sessions}.values())
+    touched = frozenset().union(*(trial.touched for trial in trials))
+    classes = _classes(trials[0], accuracy, wider)
     judgement = _by_values(sessions, touched, classes, answers)
-    if answers and trial.graded and (judgement.verdict is Verdict.PASS or judgement.reason == "wide"):
+    if answers and trials[0].graded and (judgement.verdict is Verdict.PASS or judgement.reason == "wide"):
         interpretations = Interpretations(**dict(judgement.interpretations or {}))
         judgement = replace(judgement, strict=_hold(sessions, "strict", interpretations))
     if judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE) and "nondeterministic" in flags:
@@ -99,13 +126,15 @@ def _judged(
         if any(v not in (Verdict.WRONG, Verdict.INACCURATE) for v in alone):
             message = f"repeated runs differ; one of them: {judgement.message}"
             judgement = replace(judgement, verdict=Verdict.UNSTABLE, message=message)
-    runs = [Run(s.inputs, s.outputs) for s in sessions]
     answered = judgement.interpretations if judgement.verdict is Verdict.PASS else None
-    remarks = operator_for(trial.node).remarks(trial.node, runs, answered or {})
+    remarks: dict[str, None] = {}
+    for trial in trials:
+        runs = [Run(s.inputs, s.outputs) for s in sessions if s.trial is trial]
+        remarks |= dict.fromkeys(operator_for(trial.node).remarks(trial.node, runs, answered or {}))
     if flags or remarks:
         judgement = replace(judgement, flags=(*flags, *remarks, *judgement.flags))
     return with_special_values(
-        judgement, [(session.node, run) for session, run in zip(sessions, runs, strict=True)], accuracy
+        judgement, [(session.node, Run(session.inputs, session.outputs)) for session in sessions], accuracy
     )
 
 
@@ -119,7 +148,7 @@ def _classes(trial: Trial, accuracy: str, wider: bool) -> Classes:
 class _Session(Session):
     """A run with what must come out, by a class and interpretations."""
 
-    expected: Expected
+    expected: Expected = field(kw_only=True)
 
 
 def _sessions(runs: Sequence[Session]) -> list[_Session]:
@@ -132,7 +161,8 @@ def _sessions(runs: Sequence[Session]) -> list[_Session]:
         node, inputs = runs[numbers[0]].node, runs[numbers[0]].inputs
         each = operator_for(node).expecting_each(node, inputs, [runs[number].present for number in numbers])
         for number, expected in zip(numbers, each, strict=True):
-            sessions[number] = _Session(node, inputs, runs[number].outputs, expected)
+            run = runs[number]
+            sessions[number] = _Session(node, inputs, run.outputs, run.trial, run.name, expected=expected)
     return [sessions[number] for number in range(len(runs))]
 
 
@@ -329,7 +359,7 @@ def _accepted(attempt: _Attempt, name: str, classes: Classes, best: _Attempt | N
     if attempt.unconventional is None:
         return judgement
     first = attempt.unconventional.first
-    return replace(
+    judgement = replace(
         judgement,
         reason="padding",
         where=first.where,
@@ -337,13 +367,14 @@ def _accepted(attempt: _Attempt, name: str, classes: Classes, best: _Attempt | N
         clause=first.clause,
         flags=("unconventional",),
     )
+    return of_node(judgement, attempt.unconventional.session.name)
 
 
 def _refuted(attempt: _Attempt, verdict: Verdict) -> Judgement:
     assert attempt.worst is not None
     assert attempt.outside is not None
     first = attempt.outside.first
-    return Judgement(
+    judgement = Judgement(
         verdict,
         "nonfinite" if attempt.worst.nonfinite else "value",
         {**first.where, **attempt.measured},
@@ -355,3 +386,4 @@ def _refuted(attempt: _Attempt, verdict: Verdict) -> Judgement:
         elements=attempt.elements,
         error_sums=attempt.sums,
     )
+    return of_node(judgement, attempt.outside.session.name)

@@ -1,0 +1,138 @@
+"""Subjects: the nodes that a session is about, what gives each of their inputs, and where each output is seen.
+
+Mostly that is a lone node. Several are a graph: one behind another, side by side, or with weights that they share.
+Every output that another node needs is an output of the graph too, so that each node is judged from the numbers that it
+really got, those that the target itself reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...reference import Node
+
+__all__ = ["MOVES", "Bound", "Move", "Source", "Subject"]
+
+Array = NDArray[Any]
+Arrays = Mapping[str, Array]
+
+MOVES = ("Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+"""Operators that move numbers and change none."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """An operator that stands between two nodes and changes no number.
+
+    axes
+        Of Transpose the permutation, of Reshape the shape (0: as it was, -1: the rest), of the others the axes. None
+        where the model gives none.
+    """
+
+    op_type: str
+    axes: tuple[int, ...] | None = None
+
+    def __call__(self, array: Array) -> Array:
+        """The numbers as they come out. Raises ValueError where they cannot have that shape."""
+        if self.op_type == "Transpose":
+            return array.transpose(self.axes)
+        if self.op_type == "Reshape":
+            assert self.axes is not None
+            return array.reshape([array.shape[k] if size == 0 else size for k, size in enumerate(self.axes)])
+        if self.op_type == "Squeeze":
+            return array.squeeze(self.axes)
+        return array if self.op_type == "Identity" else np.expand_dims(array, self.axes or ())
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an input of a node comes from.
+
+    tensor
+        Name of a graph input, an initializer or a graph output.
+    moves
+        What it goes through on its way, in order.
+    """
+
+    tensor: str
+    moves: tuple[Move, ...] = ()
+
+    def of(self, tensors: Arrays) -> Array:
+        """The input, from tensors by name in the graph. Raises KeyError for one that is not there."""
+        array = tensors[self.tensor]
+        for move in self.moves:
+            array = move(array)
+        return array
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A node in its graph.
+
+    name
+        Empty for a lone node, which needs none.
+    inputs
+        By formal name where it comes from; None for a lone node whose tensors are called as its document calls them.
+    outputs
+        By formal name what each is called in the graph; None for such a lone node.
+    """
+
+    name: str
+    node: Node
+    inputs: Mapping[str, Source] | None = None
+    outputs: Mapping[str, str] | None = None
+
+    def inputs_from(self, tensors: Arrays) -> dict[str, Array]:
+        """All inputs by formal name. Raises KeyError where a tensor is not there."""
+        if self.inputs is None:
+            return dict(tensors)
+        return {formal: source.of(tensors) for formal, source in self.inputs.items()}
+
+    def fed_from(self, fed: Arrays) -> dict[str, Array]:
+        """Those of its inputs, by formal name, that are graph inputs as they are."""
+        sources = (self.inputs or {}).items()
+        return {formal: fed[s.tensor] for formal, s in sources if not s.moves and s.tensor in fed}
+
+    def is_given(self, tensors: Arrays) -> bool:
+        """Whether all inputs come from these tensors."""
+        return self.inputs is None or all(source.tensor in tensors for source in self.inputs.values())
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The nodes of a session, each behind those that it gets numbers from.
+
+    shown
+        Names of the graph's outputs in the graph's order.
+    """
+
+    nodes: tuple[Bound, ...]
+    shown: tuple[str, ...]
+
+    @staticmethod
+    def lone(node: Node) -> Subject:
+        """A node alone, its tensors called as its document calls them."""
+        return Subject((Bound("", node),), node.outputs)
+
+    @property
+    def is_lone(self) -> bool:
+        return len(self.nodes) == 1 and self.nodes[0].inputs is None
+
+    def named(self, name: str) -> Bound:
+        """The node of that name. Raises KeyError."""
+        for bound in self.nodes:
+            if bound.name == name:
+                return bound
+        raise KeyError(name)
+
+    def showing(self, bound: Bound) -> Node:
+        """A node with those of its outputs alone that the graph shows."""
+        if bound.outputs is None:
+            return bound.node
+        names = bound.outputs
+        return replace(bound.node, outputs=tuple(o for o in bound.node.outputs if names.get(o) in self.shown))
