@@ -63,11 +63,16 @@ class Fairness:
 
 def data_sets_of(trial: Trial) -> list[DataSet]:
     """What each run is fed, with the outputs of the reference, each number rounded once to the type of the tensors."""
+    subject = trial.subject
     data_sets = []
     for feed in trial.feeds:
-        form = FORMATS[feed.inputs["X"].dtype.name]
-        outputs = evaluate_in_order(trial.node, feed.inputs)
-        data_sets.append(DataSet(feed.fed, {name: form.nearest(number) for name, number in outputs.items()}))
+        tensors = dict(feed.inputs)
+        for bound in subject.nodes:
+            inputs = bound.inputs_from(tensors)
+            form = FORMATS[inputs["X"].dtype.name]
+            for name, number in evaluate_in_order(bound.node, inputs).items():
+                tensors[bound.called(name)] = form.nearest(number)
+        data_sets.append(DataSet(feed.fed, {name: tensors[name] for name in subject.shown}))
     return data_sets
 
 

@@ -21,6 +21,13 @@ __getattr__, __dir__ = face(
             "illegal_feature",
             "node_features",
         ),
+        "graphs": (
+            "FIRST",
+            "GRAPHS",
+            "SECOND",
+            "can_join",
+            "join",
+        ),
         "illegal": (
             "break_case",
             "illegal_cases",
@@ -37,12 +44,19 @@ __getattr__, __dir__ = face(
             "space_of",
             "spec_from",
         ),
+        "subject": (
+            "Bound",
+            "Move",
+            "Source",
+            "Subject",
+        ),
         "tensor": ("array_of",),
         "violations": (
             "DUE",
             "VIOLATIONS",
         ),
         "wrapping": (
+            "EXACT",
             "WRAPS",
             "can_wrap",
             "wrap",

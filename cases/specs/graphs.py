@@ -77,7 +77,7 @@ def join(case: Case, name: str) -> Case:
 
 def _second(spec: CaseSpec, name: str) -> CaseSpec | None:
     """The case that the second node is taken from; None where there is none."""
-    seeds = {
+    seeds: dict[str, Any] = {
         "seed": (spec.seed + _OTHER_SEED) % HIGHEST_SEED,
         "weights_seed": (spec.weights_seed + _OTHER_SEED) % HIGHEST_SEED,
     }
@@ -167,9 +167,7 @@ def _moves(spec: CaseSpec) -> tuple[Move, ...]:
     return (joined,) if spec.layout else (Move("Transpose", (0, 2, 1, 3)), joined)
 
 
-def _moving(
-    graph: onnx.GraphProto, moves: Sequence[Move], given: str, made: str, opset: int
-) -> list[onnx.NodeProto]:
+def _moving(graph: onnx.GraphProto, moves: Sequence[Move], given: str, made: str, opset: int) -> list[onnx.NodeProto]:
     """The nodes of moves; what they need is added to the graph."""
     nodes = []
     for number, move in enumerate(moves, 1):
@@ -204,4 +202,3 @@ def _add(graph: onnx.GraphProto, other: onnx.GraphProto, called: Mapping[str, st
     graph.input.extend(value for value in other.input if value.name not in given)
     graph.initializer.extend(tensor for tensor in other.initializer if tensor.name not in given)
     graph.output.extend(other.output)
-

@@ -1,7 +1,8 @@
 """Wraps: a case's node put in surroundings in which providers claim it, which never take it alone.
 
 Every wrap is exact: what stands before the node passes values on that the node then has as its inputs bit for bit, and
-nothing stands behind it. So the case is judged as it would be alone, with the numbers that its node sees.
+nothing stands behind it. So the case is judged as it would be alone, with the numbers that its node sees. (Graphs of
+two nodes, which are judged both, are :mod:`.graphs`.)
 
 ===========  =======================================================================================================
 ``neg``      every tensor goes through Neg twice; numbers stay as they are
@@ -27,15 +28,20 @@ from onnx import TensorProto, helper
 from ...reference import CELLS, FORMATS
 from .case import Case, Feed, Spec, Trial
 from .family import features_of
+from .graphs import GRAPHS, can_join, join
 from .spec import CaseSpec
 from .tensor import tensor_proto
 
-__all__ = ["WRAPS", "can_wrap", "wrap"]
+__all__ = ["EXACT", "WRAPS", "can_wrap", "wrap"]
 
 Array = NDArray[Any]
 
-WRAPS = ("neg", "cast", "qdq", "layers")
-"""Names of the wraps."""
+EXACT = ("neg", "cast", "qdq", "layers")
+"""Names of the wraps around one node."""
+
+WRAPS = (*EXACT, *GRAPHS)
+"""Names of all surroundings that a case's node can be put in: wraps, and graphs in which a second node is judged
+too."""
 
 _INT8 = 127
 _HALF = FORMATS["float16"]
@@ -52,6 +58,8 @@ def can_wrap(spec: Spec, name: str) -> bool:
 
     Raises KeyError for a name that is none of `WRAPS`.
     """
+    if name in GRAPHS:
+        return can_join(spec, name)
     needed = {"neg": _TAKES, "cast": _TAKES, "qdq": _QUANTIZES, "layers": _TAKES}[name].get(spec.type)
     last = spec.node.operator.last_opset
     # Wraps are nodes of ONNX's own opset, of which an operator of another domain says nothing.
@@ -63,6 +71,8 @@ def can_wrap(spec: Spec, name: str) -> bool:
 
 def wrap(case: Case, name: str) -> Case:
     """The case with its node wrapped, its companion too. It must be one for which :func:`can_wrap` holds."""
+    if name in GRAPHS:
+        return join(case, name)
     spec, runs = case.spec, case.trial.feeds
     assert isinstance(spec, CaseSpec)
     passing = {

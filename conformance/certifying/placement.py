@@ -13,7 +13,7 @@ __all__ = ["placement_of", "unproved"]
 _CPU = "CPUExecutionProvider"
 _SOURCES = {"assignment record": "record", "profile": "profile"}
 _NODE = re.compile(r"(\w+): (\S+)")
-_SURROUNDINGS = ("Cast", "QuantizeLinear", "DequantizeLinear", "Neg", "Add", "Squeeze")
+_SURROUNDINGS = ("Cast", "QuantizeLinear", "DequantizeLinear", "Neg", "Add", "Squeeze", "Transpose", "Reshape")
 """Operators that a wrap puts around a node, which need not run where it does."""
 
 

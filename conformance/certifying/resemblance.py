@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ...cases import Trial
 from ...reference import evaluate, evaluate_in_order
 from ..judging.judgement import Verdict
+from ..judging.view import view_of
 from ..probes.probe import Prepared, Probe
 from ..targets.target import parse_target
 from ..workers.job import Outcome, TargetUnavailable
@@ -79,7 +80,7 @@ def _by_runtime(chosen: Sequence[tuple[Probe, Prepared, Outcome]]) -> int:
 def _by_reference(chosen: Sequence[tuple[Probe, Prepared, Outcome]]) -> int:
     same = 0
     for _, prepared, outcome in chosen:
-        trial = prepared.trials[0]
+        trial, outcome = view_of(prepared.trials, (outcome,), None).own
         with suppress(KeyError, ValueError, NotImplementedError), np.errstate(all="ignore"):
             same += any(_same(outcome, _by(way, trial)) for way in (evaluate, evaluate_in_order))
     return same

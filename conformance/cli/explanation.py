@@ -11,13 +11,16 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from ...cases import Trial
+from ...cases.specs.subject import Bound
 from ...reference import Interpretations, clause_named, fault_named
 from ...reference.documents.interpretations import QUESTIONS
 from ..judging.divergence import ratio_text
 from ..judging.judgement import FAILING, Judgement, Verdict
+from ..judging.view import View, view_of, views
 from ..probes.probe import Prepared, Probe
 from ..showing.stepwise import numbers_of
-from ..workers.process import Outcome
+from ..workers.process import Job, Outcome
 from ..workers.worker import one_line
 
 __all__ = ["explain", "explanation"]
@@ -69,7 +72,7 @@ def explanation(
         fault = fault_named(id)
         summary = fault.summary if fault is not None else ""
         yield Text.assemble(("explained by  ", "dim"), (id, "bold"), f": {summary}" if summary else "")
-    yield from _node(prepared)
+    yield from _nodes(prepared, outcomes, judgement)
     yield from _clauses(probe, judgement)
     if prepared.forbidden:
         yield _heading("What is forbidden")
@@ -77,8 +80,9 @@ def explanation(
         return
     chosen = Interpretations(**dict(judgement.interpretations or {})) if judgement is not None else Interpretations()
     yield from _interpretations(probe, prepared, chosen)
-    yield _heading("Numbers")
-    yield from numbers_of(prepared.trials, outcomes, accuracy, chosen)
+    for view in _views(prepared, outcomes, judgement):
+        yield _heading(f"Numbers of the node {view.name!r}" if view.name else "Numbers")
+        yield from numbers_of(view.trials, view.outcomes, accuracy, chosen)
 
 
 def _verdict(outcome: Outcome | None, judgement: Judgement | None) -> Iterator[Text]:
@@ -110,39 +114,56 @@ def _heading(text: str) -> Text:
     return Text(f"\n{text}", style="bold")
 
 
-def _node(prepared: Prepared) -> Iterator[RenderableType]:
-    job, trial = prepared.jobs[0], prepared.trials[0] if prepared.trials else None
-    model = onnx.load_model_from_string(job.model)
-    node = model.graph.node[0]
-    yield _heading("Node")
+def _views(prepared: Prepared, outcomes: Sequence[Outcome], judgement: Judgement | None) -> Iterator[View]:
+    """The nodes that there is something to say about. What is behind a malformed one got nothing."""
+    for view in views(prepared.trials, outcomes):
+        yield view
+        malformed = judgement is not None and judgement.verdict is Verdict.MALFORMED
+        if malformed and view.name == view_of(prepared.trials, outcomes, judgement).name:
+            return
+
+
+def _nodes(prepared: Prepared, outcomes: Sequence[Outcome], judgement: Judgement | None) -> Iterator[RenderableType]:
+    model = onnx.load_model_from_string(prepared.jobs[0].model)
+    for view in _views(prepared, outcomes, judgement):
+        node = next((n for n in model.graph.node if n.name == view.name), model.graph.node[0])
+        bound = prepared.trials[0].subject.named(view.name)
+        yield from _node(prepared.jobs[0], model, node, view.trials[0], bound)
+
+
+def _node(
+    job: Job, model: onnx.ModelProto, node: onnx.NodeProto, trial: Trial, bound: Bound
+) -> Iterator[RenderableType]:
+    yield _heading(f"Node {bound.name!r}" if bound.name else "Node")
     # onnx before 1.19 prints no node by itself, only a graph that holds it.
     text = onnx.printer.to_text(onnx.helper.make_graph([node], "node", [], []))
     yield Text(text[text.index("{") + 1 : text.rindex("}")].strip())
     (opset,) = (opset.version for opset in model.opset_import if opset.domain == node.domain)
-    name = f"{f'{node.domain}::' if node.domain else ''}{node.op_type}-{trial.node.since_version if trial else opset}"
+    name = f"{f'{node.domain}::' if node.domain else ''}{node.op_type}-{trial.node.since_version}"
     yield Text(f"{name} in a model of opset {opset}, IR version {model.ir_version}")
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in ("input", "type", "shape", ""):
         table.add_column(title)
     constants = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    inputs = trial.feeds[-1].inputs if trial is not None else {**constants, **job.feeds[-1]}
-    for name in dict.fromkeys([*(trial.node.operator.inputs if trial is not None else node.input), *inputs]):
+    inputs = trial.feeds[-1].inputs
+    for name in dict.fromkeys([*trial.node.operator.inputs, *inputs]):
         array = inputs.get(name)
         if array is None:
             table.add_row(name, "", "", "absent", style="dim")
             continue
-        note = "initializer" if name in constants else "graph input"
+        origin = bound.origin(name)
+        note = "graph input" if origin == name or origin in job.feeds[-1] else f"{origin}, as it was reported"
+        note = "initializer" if origin in constants else note
         if name == "sequence_lens":
             few = ", ".join(map(str, array[:_LENGTHS_SHOWN].tolist()))
             note += f": {few}{', ...' if array.size > _LENGTHS_SHOWN else ''}"
         table.add_row(name, array.dtype.name, _shape(array.shape), note)
     yield table
-    if trial is not None:
-        others = [name for name in trial.node.operator.outputs if name not in trial.node.outputs]
-        not_asked = f"; not asked for: {', '.join(others)}" if others else ""
-        yield Text(f"outputs asked for: {', '.join(trial.node.outputs)}{not_asked}")
+    others = [name for name in trial.node.operator.outputs if name not in trial.node.outputs]
+    not_asked = f"; not asked for: {', '.join(others)}" if others else ""
+    yield Text(f"outputs asked for: {', '.join(trial.node.outputs)}{not_asked}")
     if len(job.feeds) > 1:
-        before = "; ".join(_shape(feed["X"].shape) for feed in job.feeds[:-1])
+        before = "; ".join(_shape(feed.inputs["X"].shape) for feed in trial.feeds[:-1])
         yield Text(f"the same session runs other data first: X of shape {before}")
 
 
@@ -163,7 +184,7 @@ def _clauses(probe: Probe, judgement: Judgement | None) -> Iterator[RenderableTy
 
 
 def _interpretations(probe: Probe, prepared: Prepared, chosen: Interpretations) -> Iterator[RenderableType]:
-    touched = sorted(prepared.trials[0].touched) if prepared.trials else []
+    touched = sorted(frozenset().union(*(trial.touched for trial in prepared.trials[:1])))
     if not touched:
         return
     yield _heading("Open questions that it touches")

@@ -18,6 +18,7 @@ from ...cases.specs.simpler import SIZES
 from ...reference import Fault, Interpretations, fault_named
 from ...reference.operators.observation import Observation
 from ..judging.judgement import FAILING, Verdict
+from ..judging.view import view_of
 from ..probes.probe import Probe, SpecProbe
 from ..probes.stream import Tried, tried
 from ..results.evidence import Kept
@@ -158,8 +159,8 @@ def _seen(one: Tried, accuracy: str) -> tuple[Observation, list[Interpretations]
     """What a target returned in a case, and how its document may be read there; None where it returned nothing."""
     if not one.prepared.trials:
         return None
-    trial = one.prepared.trials[0]
-    failing_case = failing_case_of(one.probe.id, trial, one.outcomes[0], one.probe.clauses, one.probe.size)
+    trial, outcome = view_of(one.prepared.trials, one.outcomes, one.judgement).own
+    failing_case = failing_case_of(one.probe.id, trial, outcome, one.probe.clauses, one.probe.size)
     if failing_case is None:
         return None
     choices = itertools.islice(Interpretations().alternatives(trial.touched), _INTERPRETATIONS)

@@ -80,7 +80,8 @@ def would_show(fault: Fault, probe: Probe) -> bool:
     trials = probe.prepare().trials
     if not trials or trials[0].violation is not None:
         return False
-    return discrimination(fault, trials[0].node, [feed.inputs for feed in trials[0].feeds], enough=1.0) > 1
+    first = trials[0].first
+    return discrimination(fault, first.node, [feed.inputs for feed in first.feeds], enough=1.0) > 1
 
 
 def condition_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool = True) -> str:

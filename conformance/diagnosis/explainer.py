@@ -9,6 +9,7 @@ from functools import cache
 
 from ...reference import Fault, faults_of, operator_of
 from ..judging.judgement import DECLINED, UNTRIED, Verdict
+from ..judging.view import view_of
 from ..probes.probe import Probe
 from ..probes.stream import Tried
 from ..results.evidence import Kept
@@ -44,8 +45,9 @@ def explained(
         outcomes = kept.get(result.case) if result.verdict in DIAGNOSED else None
         if outcomes is not None and result.case in probes:
             probe, slight = probes[result.case], result.verdict is Verdict.INACCURATE
-            for trial in probe.prepare().trials[:1]:
-                failing_case = failing_case_of(probe.id, trial, outcomes[1][0], probe.clauses, probe.size, slight)
+            if trials := probe.prepare().trials:
+                own = view_of(trials, outcomes[1], outcomes[0]).own
+                failing_case = failing_case_of(probe.id, *own, probe.clauses, probe.size, slight)
                 failing_cases += [failing_case] if failing_case is not None else []
     if not failing_cases:
         return accepted
@@ -133,8 +135,9 @@ class Explainer:
             return accepting(probe.op, probe.version, judgement.clause)
         if judgement.verdict not in DIAGNOSED or not one.prepared.trials:
             return ()
-        trial, slight = one.prepared.trials[0], judgement.verdict is Verdict.INACCURATE
-        failing_case = failing_case_of(probe.id, trial, one.outcomes[0], probe.clauses, probe.size, slight)
+        slight = judgement.verdict is Verdict.INACCURATE
+        own = view_of(one.prepared.trials, one.outcomes, judgement).own
+        failing_case = failing_case_of(probe.id, *own, probe.clauses, probe.size, slight)
         self._search.effort = max(self._search.effort, self._each)
         faults = self._search.explain(failing_case) if failing_case is not None else None
         return tuple(fault.id for fault in faults or ())

@@ -18,5 +18,10 @@ __getattr__, __dir__ = face(
             "judge",
             "judge_each",
         ),
+        "view": (
+            "View",
+            "view_of",
+            "views",
+        ),
     },
 )

@@ -12,7 +12,7 @@ from ...cases import Trial
 from ...reference import Node, resolve
 from ..workers.process import Outcome
 from .judgement import Judgement, Verdict, judge_forbidden, not_run
-from .views import View, views
+from .view import View, views
 
 __all__ = ["Outputs", "Returned", "Session", "of_node", "read"]
 
@@ -53,6 +53,8 @@ def read(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> Returned | Jud
     """What a target returned, node by node, or the verdict where there are no numbers to be judged."""
     subject, outcome = trials[0].subject, outcomes[0]
     if not subject.is_lone and outcome.status == "ran":
+        if outcome.malformed:
+            return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)
         counts = {len(arrays) for lists in outcome.outputs for arrays in lists} - {len(subject.shown)}
         if counts:
             count = f"{counts.pop()} outputs came back, {len(subject.shown)} were asked for"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...reference import clause_named, fault_named
 from ..judging.divergence import ratio_text
 from ..judging.judgement import Judgement, Verdict
+from ..judging.view import view_of
 from ..probes.probe import Prepared
 from ..targets.target import Target
 from ..workers.process import Outcome, TargetUnavailable
@@ -66,7 +67,7 @@ def failure_text(
     for id in diagnosis:
         fault = fault_named(id)
         rows.append(("diagnosis", id if fault is None else f"{id}: {fault.summary}"))
-    rows.append(("node", node_text(prepared)))
+    rows.append(("node", node_text(prepared, outcomes, judgement)))
     rows.append(("flags", ", ".join(judgement.flags)))
     rows.append(("signal", f"the worker ended by {outcomes[0].signal}" if outcomes[0].signal else ""))
     rows += (("printed", line) for line in _last_lines(outcomes[0].captured))
@@ -79,11 +80,15 @@ def _last_lines(captured: str) -> list[str]:
     return [one_line(line, 200) for line in captured.splitlines() if line.strip()][-_LINES_SHOWN:]
 
 
-def node_text(prepared: Prepared) -> str:
-    """The node in one line: inputs with their shapes, outputs, attributes; and what its session ran before."""
+def node_text(prepared: Prepared, outcomes: Sequence[Outcome] = (), judgement: Judgement | None = None) -> str:
+    """The node in one line: inputs with their shapes, outputs, attributes; and what its session ran before. Of several
+    it is the one that the verdict is about."""
     job = prepared.jobs[0]
+    title = ""
     if prepared.trials:
-        node, feeds = prepared.trials[0].node, [feed.inputs for feed in prepared.trials[0].feeds]
+        view = view_of(prepared.trials, outcomes, judgement)
+        title = f"{view.name}: " if view.name else ""
+        node, feeds = view.trials[0].node, [feed.inputs for feed in view.trials[0].feeds]
         name, order, outputs, attributes = node.operator.name, node.operator.inputs, node.outputs, node.attributes
     else:
         graph = onnx.load_model_from_string(job.model).graph
@@ -94,7 +99,7 @@ def node_text(prepared: Prepared) -> str:
     inputs = feeds[-1]
     given = ", ".join(f"{each}{_shape(each, inputs)}" for each in dict.fromkeys([*order, *inputs]) if each in inputs)
     listed = ", ".join(f"{name}={value!r}" for name, value in sorted(attributes.items()))
-    text = f"{name}({given}) -> {', '.join(outputs)}, {inputs['X'].dtype.name}"
+    text = f"{title}{name}({given}) -> {', '.join(outputs)}, {inputs['X'].dtype.name}"
     before = ", ".join(_shape("X", feed) for feed in feeds[:-1])
     return f"{text}{f'; {listed}' if listed else ''}{f'; after other data of shape {before}' if before else ''}"
 

@@ -18,6 +18,7 @@ from ...cases import Trial
 from ...reference import Expectation, Interpretations, fault_named
 from ...reference.recurrent.agreement import ratios
 from ..judging.judgement import Judgement
+from ..judging.view import View, view_of
 from ..workers.process import Outcome
 from .stepwise import Checked, Comparison, check, comparison_of, focus_of, parting_of, place_of, step_of
 
@@ -57,6 +58,7 @@ def exhibit_of(
         Ids of the faults that explain it.
     """
     outcome = outcomes[0]
+    view = view_of(trials, outcomes, judgement) if trials else None
     exhibit: dict[str, Any] = {
         "schema": SCHEMA,
         "verdict": judgement.verdict.value,
@@ -72,12 +74,14 @@ def exhibit_of(
             "captured": outcome.captured[-_TEXT:],
         },
         **_node(model),
-        "inputs": _inputs(model, feeds, trials),
+        "inputs": _inputs(model, feeds, trials, view),
         "runs_before": [list(feed["X"].shape) for feed in feeds[:-1] if "X" in feed],
     }
-    if trials and trials[0].violation is None and outcome.status == "ran" and not outcome.malformed:
+    if view is not None and view.name:
+        exhibit["about"] = view.name
+    if view is not None and trials[0].violation is None and outcome.status == "ran" and not outcome.malformed:
         interpretations = Interpretations(**dict(judgement.interpretations or {}))
-        exhibit["numbers"] = _numbers(comparison_of(trials, outcomes, accuracy, interpretations))
+        exhibit["numbers"] = _numbers(comparison_of(view.trials, view.outcomes, accuracy, interpretations))
     return exhibit
 
 
@@ -103,16 +107,21 @@ def _node(model: bytes) -> dict[str, Any]:
     }
 
 
-def _inputs(model: bytes, feeds: Sequence[Mapping[str, Array]], trials: Sequence[Trial]) -> list[dict[str, Any]]:
-    """The inputs of the last run, one after the other; absent ones as such."""
-    if not trials:
+def _inputs(
+    model: bytes, feeds: Sequence[Mapping[str, Array]], trials: Sequence[Trial], view: View | None
+) -> list[dict[str, Any]]:
+    """The inputs of the last run of the node that is looked at, one after the other; absent ones as such."""
+    if view is None:
         return [_input(name, array, "graph input") for name, array in feeds[-1].items()]
-    trial = trials[0]
+    trial = view.trials[0]
     constants = {tensor.name for tensor in onnx.load_model_from_string(model).graph.initializer}
+    bound = trials[0].subject.named(view.name)
     inputs = []
     for name in dict.fromkeys([*trial.node.operator.inputs, *trial.feeds[-1].inputs]):
         array = trial.feeds[-1].inputs.get(name)
-        how = "initializer" if name in constants else "graph input"
+        origin = bound.origin(name)
+        how = "graph input" if origin in feeds[-1] or view.name == "" else f"{origin}, as it was reported"
+        how = "initializer" if origin in constants else how
         inputs.append({"name": name, "given": "absent"} if array is None else _input(name, array, how))
     return inputs
 

@@ -50,7 +50,7 @@ FORKS = True
 
 CPU = "CPUExecutionProvider"
 BFLOAT16 = 16  # TensorProto.BFLOAT16
-SURROUNDINGS = ("Cast", "QuantizeLinear", "DequantizeLinear", "Neg", "Add", "Squeeze")
+SURROUNDINGS = ("Cast", "QuantizeLinear", "DequantizeLinear", "Neg", "Add", "Squeeze", "Transpose", "Reshape")
 """Operators that a wrap lane puts around a node, and what they are when nothing else is said of them."""
 DEFAULTS: dict[str, Any] = {
     "provider": CPU,

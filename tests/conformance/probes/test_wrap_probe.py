@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from onnxspec.cases import CaseSpec
-from onnxspec.cases.specs import WRAPS
+from onnxspec.cases.specs import EXACT
 from onnxspec.conformance.cli.main import main
 from onnxspec.conformance.judging import Verdict
 from onnxspec.conformance.probes import SpecProbe, WrapProbe, split_wrap, tried, wrap_lane, wrapped_probes
@@ -32,7 +32,7 @@ class Adapter:
 
 
 def verdicts(target: Target, spec: CaseSpec = SPEC) -> dict[str, Verdict]:
-    probes = [WrapProbe(SpecProbe(spec), name) for name in WRAPS]
+    probes = [WrapProbe(SpecProbe(spec), name) for name in EXACT]
     with TargetProcess(target) as process:
         process.start()
         return {
@@ -43,13 +43,13 @@ def verdicts(target: Target, spec: CaseSpec = SPEC) -> dict[str, Verdict]:
 
 
 def test_a_right_runtime_passes_in_every_wrap() -> None:
-    assert verdicts(parse_target("onnxruntime")) == dict.fromkeys(WRAPS, Verdict.PASS)
+    assert verdicts(parse_target("onnxruntime")) == dict.fromkeys(EXACT, Verdict.PASS)
 
 
 def test_a_wrong_one_passes_in_none(tmp_path: Path) -> None:
     file = tmp_path / "faulty.py"
     file.write_text(FAULTY)
-    assert verdicts(Target("faulty", str(file))) == dict.fromkeys(WRAPS, Verdict.WRONG)
+    assert verdicts(Target("faulty", str(file))) == dict.fromkeys(EXACT, Verdict.WRONG)
 
 
 def test_a_lane_is_named_by_its_target() -> None:

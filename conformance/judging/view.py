@@ -6,7 +6,7 @@ from the numbers that it got.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +36,11 @@ class View:
     name: str
     trials: tuple[Trial, ...]
     outcomes: tuple[Outcome, ...]
+
+    @property
+    def own(self) -> tuple[Trial, Outcome]:
+        """The case's own trial with what came back, or what stands for it."""
+        return self.trials[0], self.outcomes[0]
 
 
 def views(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> Iterator[View]:
@@ -91,26 +96,36 @@ def _alone(trial: Trial, bound: Bound, outcome: Outcome) -> tuple[Trial, Outcome
     to be seen."""
     subject = trial.subject
     node = subject.showing(bound)
-    if not node.outputs or bound.outputs is None or outcome.status != "ran" or outcome.malformed:
+    if not node.outputs or bound.outputs is None:
         return None
+    if outcome.status != "ran" or outcome.malformed:
+        # There are no numbers to be handed on.
+        given = all(bound.is_given(feed.inputs) for feed in trial.feeds)
+        return (
+            (_lone(trial, bound, [(f, bound.inputs_from(f.inputs)) for f in trial.feeds]), outcome) if given else None
+        )
     places = [subject.shown.index(bound.outputs[formal]) for formal in node.outputs]
-    feeds: list[Feed] = []
+    feeds: list[tuple[Feed, Mapping[str, NDArray[Any]]]] = []
     returned: list[tuple[Arrays, ...]] = []
     for feed, lists in zip(trial.feeds, outcome.outputs, strict=True):
         # Runs that differ may hand on numbers that differ: then they are runs of this node on other inputs.
-        alike: dict[object, tuple[Feed, list[Arrays]]] = {}
+        alike: dict[object, tuple[dict[str, NDArray[Any]], list[Arrays]]] = {}
         for arrays in lists:
             tensors = {**feed.inputs, **_present(subject.shown, arrays)}
             if not bound.is_given(tensors):
                 return None
             inputs = bound.inputs_from(tensors)
-            made = Feed(inputs, bound.fed_from(feed.fed))
-            alike.setdefault(_bits(inputs.values()), (made, []))[1].append(tuple(arrays[place] for place in places))
-        for made, several in alike.values():
-            feeds.append(made)
+            alike.setdefault(_bits(inputs.values()), (inputs, []))[1].append(tuple(arrays[place] for place in places))
+        for inputs, several in alike.values():
+            feeds.append((feed, inputs))
             returned.append(tuple({_bits(arrays): arrays for arrays in several}.values()))
-    lone = replace(trial, node=node, feeds=tuple(feeds), graph=None)
-    return lone, replace(outcome, outputs=tuple(returned))
+    return _lone(trial, bound, feeds), replace(outcome, outputs=tuple(returned))
+
+
+def _lone(trial: Trial, bound: Bound, feeds: Iterable[tuple[Feed, Mapping[str, NDArray[Any]]]]) -> Trial:
+    """A node as a trial of its own, from what the graph is fed in each run and what that makes the node's inputs."""
+    made = tuple(Feed(inputs, bound.fed_from(feed.fed)) for feed, inputs in feeds)
+    return replace(trial, node=trial.subject.showing(bound), feeds=made, graph=None)
 
 
 def _present(names: Sequence[str], arrays: Arrays) -> dict[str, NDArray[Any]]:

@@ -1,0 +1,180 @@
+"""Two nodes in one session: each is judged by itself, and who is wrong is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+
+from onnxspec.cases import CaseSpec, build_case
+from onnxspec.cases.specs import GRAPHS, Subject, Trial, can_join, join
+from onnxspec.conformance.judging import Judgement, Verdict, judge, views
+from onnxspec.conformance.workers import Outcome, run_in_process
+from onnxspec.reference.recurrent import evaluate
+
+Arrays = dict[str, NDArray[Any]]
+
+SPECS = [
+    CaseSpec("LSTM", 14, T=4, N=3, I=5, H=5, bias=True, initial="all", outputs=("Y", "Y_h", "Y_c")),
+    CaseSpec("GRU", 14, T=4, N=3, I=5, H=5, lengths="ragged", weights="initializer", outputs=("Y", "Y_h")),
+    CaseSpec("RNN", 14, T=5, N=2, I=4, H=4, direction="bidirectional", reruns="sizes"),
+]
+
+
+class Kernel:
+    """Computes node by node, each as `inputs` makes its inputs, and `outputs` its outputs."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        inputs: Callable[[str, Arrays, Arrays], Arrays] = lambda name, inputs, tensors: inputs,
+        outputs: Callable[[str, Arrays], Arrays] = lambda name, outputs: outputs,
+    ) -> None:
+        self.subject, self.inputs, self.outputs = subject, inputs, outputs
+
+    def __call__(self, model: bytes, fed: Arrays) -> list[NDArray[Any]]:
+        held = {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load_model_from_string(model).graph.initializer}
+        tensors: Arrays = {**held, **fed}
+        for bound in self.subject.nodes:
+            inputs = self.inputs(bound.name, bound.inputs_from(tensors), tensors)
+            values = self.outputs(bound.name, evaluate(bound.node, inputs))
+            kind = inputs["X"].dtype
+            tensors |= {bound.called(formal): np.asarray(value, kind) for formal, value in values.items()}
+        return [tensors[name] for name in self.subject.shown]
+
+
+def verdict(trial: Trial, kernel: Kernel) -> tuple[Judgement, Outcome]:
+    outcome = run_in_process(kernel, trial)
+    return judge([trial], [outcome]), outcome
+
+
+def joined(spec: CaseSpec, name: str) -> Trial:
+    return join(build_case(spec), name).trial
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+def test_a_right_kernel_passes(spec: CaseSpec, name: str) -> None:
+    trial = joined(spec, name)
+    judgement, outcome = verdict(trial, Kernel(trial.subject))
+    assert judgement.verdict is Verdict.PASS
+    each = [judge(view.trials, view.outcomes) for view in views([trial], [outcome])]
+    assert [one.verdict for one in each] == [Verdict.PASS] * 2
+    assert judgement.elements == sum(one.elements for one in each)
+    assert judgement.judged == judgement.elements
+    assert all(one.elements for one in each)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_state_buffers_that_two_nodes_share_are_found_and_named(name: str) -> None:
+    """The second node begins where the first one ended."""
+    trial = joined(SPECS[0], name)
+
+    def shared(node: str, inputs: Arrays, tensors: Arrays) -> Arrays:
+        return {**inputs, "initial_h": tensors["Y_h"]} if node == "second" else inputs
+
+    judgement, outcome = verdict(trial, Kernel(trial.subject, shared))
+    assert judgement.verdict is Verdict.WRONG
+    assert judgement.where is not None
+    assert judgement.where["node"] == "second"
+    assert judgement.message.startswith("second: Y[0, 0, ")
+    first, second = views([trial], [outcome])
+    assert judge(first.trials, first.outcomes).verdict is Verdict.PASS
+    assert judge(second.trials, second.outcomes).verdict is Verdict.WRONG
+
+
+@pytest.mark.parametrize(("name", "tensor"), [("side-by-side", "W"), ("side-by-side", "R"), ("chain", "R")])
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+def test_weights_that_are_mixed_up_are_found_and_named(spec: CaseSpec, name: str, tensor: str) -> None:
+    trial = joined(spec, name)
+
+    def mixed(node: str, inputs: Arrays, tensors: Arrays) -> Arrays:
+        return {**inputs, tensor: tensors[f"second_{tensor}"]} if node == "first" else inputs
+
+    judgement, outcome = verdict(trial, Kernel(trial.subject, mixed))
+    assert judgement.verdict is Verdict.WRONG
+    assert judgement.where is not None
+    assert judgement.where["node"] == "first"
+    # The second one computes rightly with what it got.
+    second = list(views([trial], [outcome]))[1]
+    assert second.name == "second"
+    assert judge(second.trials, second.outcomes).verdict is Verdict.PASS
+
+
+def test_numbers_that_are_not_what_the_next_node_got_accuse_nobody_else() -> None:
+    """A wrong first node whose wrong numbers go on: the second is right."""
+    trial = joined(SPECS[1], "chain")
+
+    def wrong(node: str, outputs: Arrays) -> Arrays:
+        return {name: -array for name, array in outputs.items()} if node == "first" else outputs
+
+    judgement, _ = verdict(trial, Kernel(trial.subject, outputs=wrong))
+    assert (judgement.verdict, judgement.where and judgement.where["node"]) == (Verdict.WRONG, "first")
+
+
+def test_a_second_node_of_wrong_form_is_named() -> None:
+    trial = joined(SPECS[0], "chain")
+
+    def cut(node: str, outputs: Arrays) -> Arrays:
+        return {**outputs, "Y_h": outputs["Y_h"][:, :1]} if node == "second" else outputs
+
+    judgement, _ = verdict(trial, Kernel(trial.subject, outputs=cut))
+    assert judgement.verdict is Verdict.MALFORMED
+    assert judgement.message == "second: Y_h has shape (1, 1, 5), must be (1, 3, 5)"
+
+    def cut_first(node: str, outputs: Arrays) -> Arrays:
+        return {**outputs, "Y": outputs["Y"].astype(np.float64)} if node == "first" else outputs
+
+    class Wide(Kernel):
+        def __call__(self, model: bytes, fed: Arrays) -> list[NDArray[Any]]:
+            first, *others = super().__call__(model, fed)
+            return [first[:1], *others]
+
+    judgement, _ = verdict(trial, Wide(trial.subject))
+    assert judgement.verdict is Verdict.MALFORMED
+    assert judgement.where is not None
+    assert judgement.where["node"] == "first"
+
+
+def test_outputs_of_another_number_are_malformed() -> None:
+    trial = joined(SPECS[0], "chain")
+
+    class Short(Kernel):
+        def __call__(self, model: bytes, fed: Arrays) -> list[NDArray[Any]]:
+            return super().__call__(model, fed)[:3]
+
+    judgement, _ = verdict(trial, Short(trial.subject))
+    assert judgement.verdict is Verdict.MALFORMED
+
+
+def test_runs_that_differ_are_told_of_the_node_that_differs() -> None:
+    """The first node's last digit changes from run to run: the second one is judged from what it got each time."""
+    trial = joined(SPECS[1], "chain")
+    calls = iter(range(100))
+
+    def unsteady(node: str, outputs: Arrays) -> Arrays:
+        if node != "first":
+            return outputs
+        factor = np.float32(1 + next(calls) * 2.0**-23)
+        return {name: array.astype(np.float32) * factor for name, array in outputs.items()}
+
+    judgement, outcome = verdict(trial, Kernel(trial.subject, outputs=unsteady))
+    assert judgement.verdict is Verdict.PASS
+    assert "nondeterministic" in judgement.flags
+    _, second = views([trial], [outcome])
+    assert len(second.trials[0].feeds) == 2
+    assert judge(second.trials, second.outcomes).flags == ()
+
+
+@pytest.mark.parametrize("name", [name for name in GRAPHS if can_join(CaseSpec("GRU", 14, outputs=("", "Y_h")), name)])
+def test_companions_stand_for_cases_without_Y(name: str) -> None:
+    spec = CaseSpec("GRU", 14, T=6, N=2, I=3, H=4, outputs=("", "Y_h"))
+    trials = join(build_case(spec), name).trials
+    outcomes = [run_in_process(Kernel(trial.subject), trial) for trial in trials]
+    judgement = judge(trials, outcomes)
+    assert judgement.verdict is Verdict.PASS
+    assert judgement.elements == 2 * (6 * 2 * 4 + 2 * 4)
