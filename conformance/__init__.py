@@ -6,7 +6,7 @@ Nothing is loaded before it is asked for: pytest imports this package in every s
 
 from __future__ import annotations
 
-import importlib
+from .._face import face
 
 TYPE_CHECKING = False
 """As of ``typing``, which is not loaded before the command heeds Ctrl-C."""
@@ -35,22 +35,20 @@ __all__ = [
     "run",
 ]
 
-_HOMES = {
-    "NotConforming": "pytest_plugin.assertion",
-    "Problem": "checking.problem",
-    "RunOutcome": "running.from_python",
-    "UnreadableModel": "checking.check",
-    "assert_conforms": "pytest_plugin.assertion",
-    "check": "checking.check",
-    "run": "running.from_python",
-}
+_load, __dir__ = face(
+    __name__,
+    {
+        "checking.check": ("UnreadableModel", "check"),
+        "checking.problem": ("Problem",),
+        "pytest_plugin.assertion": ("NotConforming", "assert_conforms"),
+        "running.from_python": ("RunOutcome", "run"),
+    },
+)
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version
+        from .. import __version__
 
-        return version("onnxspec")
-    if name in _HOMES:
-        return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return __version__
+    return _load(name)

@@ -18,8 +18,8 @@ from ..probes.selection import Selection, UnknownName, select_probes
 from ..proof.interactions import faults_of, measurable, tally
 from ..proof.tolerance import shown_to_runner
 from ..results.environment import version_of
+from ..running.screen import cases_counted
 from .command import CaseIds, Ops, ProfileName, Types, Versions, app, fail, put, say, selection_of, why
-from .display import cases_counted
 
 __all__ = ["generate_cases", "options_of", "verify_cases"]
 

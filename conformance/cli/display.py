@@ -6,8 +6,7 @@ All text that comes from elsewhere (names, messages of runtimes) is never read a
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any
 
@@ -16,27 +15,24 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Column
 from rich.text import Text
 
-from ..diagnosis.failing_case import DIAGNOSED
 from ..judging.judgement import FAILING, UNTRIED, Verdict
-from ..results.answer import Answer, Hit, answer_of
-from ..results.coverage import coverage_line
-from ..results.interpreted import followed_interpretations, followed_line, shown_elements, shown_line
-from ..results.records import Finding
-from ..results.support import DECLINED, Problem, Tried
+from ..results.answer import Answer
+from ..results.coverage import falls_short
+from ..results.support import DECLINED
 from ..running.events import CaseJudged, CasesFilled, Event, TargetBegun
 from ..running.run import Plan, Run, TargetRun
+from ..running.screen import VALIDATION, Remark, Shelf, cases_counted, hits_of, screen_of, told_answer
 from ..targets.target import Target
 from ..workers.survey import is_command
 from ..workers.worker import one_line
 from .terminal import single
 
-__all__ = ["RunDisplay", "answer_on", "cases_counted", "could_not_start", "summarize"]
+__all__ = ["RunDisplay", "answer_on", "could_not_start", "summarize"]
 
 _COLOURS = {Verdict.PASS: "green", Verdict.UNSUPPORTED: "yellow", Verdict.FALLBACK: "yellow"}
-_MARGIN = 14
+_MARGIN = 15
 _PAUSE = 10.0  # seconds without a line, at least
 _NAMED = 200  # characters of a name or a version
-VALIDATION = "Input validation, of models that the document forbids and that ran (--no-illegal leaves them out):"
 _LEGIBLE = 30  # characters of a message below which it says nothing
 
 
@@ -143,14 +139,7 @@ def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:
         if target.unavailable:
             _entry(console, Text("failed", "bold red"), [Text(could_not_start(target.target, target.unavailable))])
         if any(result.verdict is not Verdict.UNAVAILABLE for result in target.results):
-            answer = answer_on(target, run)
-            if only_new:
-                _hits(target, [hit for hit in answer.relied_on if not hit.known], console)
-                _validation(target, [hit for hit in answer.validation if not hit.known], console)
-            else:
-                for line in answer_lines(answer):
-                    _entry(console, Text(""), [line], indent=2)
-                _findings(target, answer, console)
+            _show(target, answer_on(target, run), console, only_new=only_new)
         for entry in target.stale:
             text = f"no longer fails, though it is expected to: {entry.reason}"
             _entry(console, Text("stale", "yellow"), [Text(text)])
@@ -177,55 +166,44 @@ def _is_news(target: TargetRun, run: Run) -> bool:
 
 def answer_on(target: TargetRun, run: Run) -> Answer:
     """The first lines on a target."""
-    alike = Counter(
-        Tried(r.op, r.version, r.type, r.verdict.value, r.reason or "", r.expected, 0) for r in target.results
-    )
-    reasons = {result.case: result.reason or "" for result in target.results}
-    problems = [
-        Problem(
-            finding["title"],
-            finding["kind"],
-            finding["verdict"],
-            reasons.get(finding["smallest"], ""),
-            finding["conditions"],
-            tuple(finding["clauses"]),
-            tuple(finding["operators"]),
-            tuple(finding["types"]),
-            len(finding["cases"]),
-            finding["expected"],
-            finding["why"],
-            finding["smallest"],
-        )
-        for finding in target.findings
-    ]
-    tried = [one._replace(times=count) for one, count in alike.items()]
-    reach = coverage_line(target.coverage) if target.coverage is not None else ""
-    return answer_of(
-        tried,
-        problems,
+    return told_answer(
+        target.results,
+        target.findings,
         stale=len(target.stale),
         lists_used=run.plan.expected,
-        coverage=reach,
-        follows=followed_line(followed_interpretations(target.results)),
-        shown=shown_line(shown_elements(target.results)),
+        coverage=target.coverage,
     )
 
 
-def answer_lines(answer: Answer) -> Iterator[Text]:
-    """The lines that answer whoever must decide; the report's page has the same ones."""
+def _show(target: TargetRun, answer: Answer, console: Console, *, only_new: bool) -> None:
+    """The first screen: the answer, what fails, what is not supported, what is left to know."""
+    if only_new:
+        for hits, heading in ((answer.relied_on, ""), (answer.validation, VALIDATION)):
+            _shelf(Shelf(heading, tuple(hits_of((h for h in hits if not h.known), target.findings))), console)
+        return
     style = {"conforms": "bold green", "few": "bold yellow", "departs": "bold red"}.get(answer.state, "bold cyan")
-    yield Text.assemble("Conforms: ", (answer.conforms, style))
-    yield Text.assemble("Since the last known state: ", (answer.since, "bold"))
-    lacking = f". Not: {answer.lacking}" if answer.lacks else ""
-    yield Text(f"Supports: {answer.supported}{lacking}")
-    if answer.coverage:
-        yield Text(f"Coverage: {answer.coverage}")
-    if answer.shown:
-        yield Text(f"Shown: {answer.shown}")
-    if answer.follows:
-        yield Text(f"Follows against the letter: {answer.follows}")
-    if answer.relied_on:
-        yield Text("It hits you if you rely on:")
+    first = [
+        Text.assemble("Conforms: ", (answer.conforms, style)),
+        Text.assemble("Since the last known state: ", (answer.since, "bold")),
+        Text(f"Supports: {answer.supported}"),
+        *([Text(f"Coverage: {answer.coverage}")] if target.coverage and falls_short(target.coverage) else []),
+    ]
+    for line in first:
+        _entry(console, Text(""), [line], indent=2)
+    for shelf in screen_of(answer, target.findings, target.results):
+        _shelf(shelf, console)
+
+
+def _shelf(shelf: Shelf, console: Console) -> None:
+    if shelf.heading and shelf.remarks:
+        _entry(console, Text(""), [Text(shelf.heading)], indent=2)
+    for remark in shelf.remarks:
+        if remark.label in DECLINED:
+            _entry(console, Text(remark.label, "dim"), [_refusal(remark, console)])
+            continue
+        label = Text(remark.label, "bold red" if remark.label == "NEW" else "dim")
+        lines = [Text.assemble(remark.text, (remark.extent, "dim")), Text(remark.message, "dim")]
+        _entry(console, label, [line for line in lines if line], remark.command)
 
 
 def could_not_start(target: Target, reason: str) -> str:
@@ -235,95 +213,22 @@ def could_not_start(target: Target, reason: str) -> str:
     return f"could not start: {reason}{hint if missing else ''}"
 
 
-def _hits(target: TargetRun, hits: Iterable[Hit], console: Console) -> None:
-    for hit in hits:
-        findings = [target.findings[place] for place in hit.problems]
-        first = findings[0]
-        label = Text("known", "dim") if hit.known else Text("NEW", "bold red")
-        detail = first["why"] or first["message"]
-        lines = [_headline(hit.text, findings), *([Text(detail, "dim")] if detail else [])]
-        # Of what is known there is nothing to look up; the report has its command all the same.
-        _entry(console, label, lines, "" if hit.known else first["repeat"])
-
-
-def _validation(target: TargetRun, hits: Sequence[Hit], console: Console) -> None:
-    if hits:
-        _entry(console, Text(""), [Text(VALIDATION)], indent=2)
-        _hits(target, hits, console)
-
-
-def _findings(target: TargetRun, answer: Answer, console: Console) -> None:
-    _hits(target, answer.relied_on, console)
-    _validation(target, answer.validation, console)
-    for finding in target.findings:
-        if finding["kind"] in _NO_FAILURE:
-            lines = [_headline(finding["title"], [finding]), *([Text(m, "dim")] if (m := finding["message"]) else [])]
-            _entry(console, Text("finding", "dim"), lines, finding["repeat"])
-    for line in _notes(target):
-        _entry(console, Text("note", "dim"), [Text(line)])
-    for finding in target.findings:
-        if finding["verdict"] in DECLINED:
-            _entry(console, Text(finding["verdict"], "dim"), [_refusal(finding, console)])
-    if not target.findings:
-        text = "nothing to report: all cases that could be judged passed"
-        _entry(console, Text(""), [Text(text if target.results else "no case ran")])
-
-
-_NO_FAILURE = ("convention", "special-values", "mixed", "biased")
-
-
-def _headline(text: str, findings: Sequence[Mapping[str, Any]]) -> Text:
-    """What happens, and in how many cases of what."""
-    count, new = sum(len(f["cases"]) for f in findings), sum(f["new"] for f in findings)
-    some = f", {new} of them new" if 0 < new < count else ""
-    cases = f" ({cases_counted(count)}{some}, {_extent(*findings)})"
-    first = findings[0]
-    unexplained = first["verdict"] in _EXPLAINABLE and not first["fault"] and not first["expected"]
-    remark = "; no known fault explains it" if unexplained else ""
-    return Text.assemble(text, (f"{cases}{remark}", "dim"))
-
-
-# Of what is inaccurate the title says by which wider class it is right.
-_EXPLAINABLE = frozenset(verdict.value for verdict in DIAGNOSED - {Verdict.INACCURATE})
-
-
-def _extent(*findings: Mapping[str, Any]) -> str:
-    return ", ".join(dict.fromkeys(name for key in ("operators", "types") for f in findings for name in f[key]))
-
-
-def _refusal(finding: Finding, console: Console) -> Text:
-    """What is refused, and in a dim voice the words of the first refusal, so far as the line has room for them. Where
-    nothing is known of what is refused but these words, they stand for it."""
-    extent = f" ({cases_counted(len(finding['cases']))}, {_extent(finding)})"
-    if finding["message"] and not finding["conditions"]:
-        message = Text(finding["message"])
-        if console.file.isatty():
-            message.truncate(max(console.width - _MARGIN - len(extent), _LEGIBLE), overflow="ellipsis")
-        return message.append(extent)
-    line = Text(f"{finding['conditions']}{extent}")
+def _refusal(remark: Remark, console: Console) -> Text:
+    """What is refused, and in a dim voice the words of the first refusal, so far as the line has room for them."""
+    cut = console.file.isatty()
+    if not remark.message:
+        words = Text(remark.text)
+        if cut:
+            words.truncate(max(console.width - _MARGIN - len(remark.extent), _LEGIBLE), overflow="ellipsis")
+        return words.append(remark.extent)
+    line = Text(f"{remark.text}{remark.extent}")
     room = console.width - _MARGIN - len(line) - 2
-    if finding["message"] and (not console.file.isatty() or room >= _LEGIBLE):
-        message = Text(f": {finding['message']}", "dim")
-        if console.file.isatty():
+    if not cut or room >= _LEGIBLE:
+        message = Text(f": {remark.message}", "dim")
+        if cut:
             message.truncate(room + 2, overflow="ellipsis")
         line.append(message)
     return line
-
-
-def _notes(target: TargetRun) -> Iterator[str]:
-    """What is no fault, but good to know."""
-    for flag, text in (
-        ("nondeterministic", "repeated runs of the same data differ"),
-        ("outputs-differ-from-twin", "outputs differ from those of the same node with all outputs asked for"),
-    ):
-        count = sum(flag in result.flags and not result.failing for result in target.results)
-        if count:
-            yield f"{text}, within what is allowed, in {cases_counted(count)}"
-
-
-def cases_counted(count: int) -> str:
-    """So many cases, in words."""
-    return f"{count} case{'' if count == 1 else 's'}"
 
 
 def _entry(console: Console, label: Text, lines: Iterable[Text], command: str = "", indent: int = _MARGIN) -> None:

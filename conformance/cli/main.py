@@ -32,6 +32,7 @@ from ..results.journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
 from ..running.expected_update import require_lists
 from ..running.filling import lacks_of
 from ..running.run import Plan
+from ..running.screen import cases_counted
 from ..targets.target import TargetError
 from ..workers.hangs import HANGS
 from .application import app, main
@@ -55,7 +56,6 @@ from .command import (
     warn,
     why,
 )
-from .display import cases_counted
 from .execution import carry_out
 
 if TYPE_CHECKING:

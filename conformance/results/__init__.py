@@ -9,7 +9,10 @@ __getattr__, __dir__ = face(
             "Answer",
             "answer_of",
         ),
-        "coverage": ("coverage_line",),
+        "coverage": (
+            "coverage_line",
+            "falls_short",
+        ),
         "evidence": (
             "Kept",
             "write_evidence",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..judging.judgement import FAILING, Verdict
 from .support import DECLINED, Lack, Problem, Tried, listed, support_of
 
-__all__ = ["Answer", "Hit", "answer_of", "in_words"]
+__all__ = ["NO_FAILURE", "Answer", "Hit", "answer_of", "in_words"]
 
 _FAILING = frozenset(verdict.value for verdict in FAILING)
 _FORBIDDEN = Verdict.NOT_REJECTED.value
@@ -19,7 +19,7 @@ FEW = 0.1
 """Up to this share of judged results, failures that are all known are called few. The figure is a choice: it colours a
 badge, and the counts stand in it."""
 
-_NO_FAILURE = ("convention", "special-values", "mixed", "biased")
+NO_FAILURE = ("convention", "special-values", "mixed", "biased")
 """Kinds of findings that fail no case."""
 
 
@@ -152,7 +152,7 @@ def _since(new: int, known: int, stale: int) -> str:
 def _hits(problems: Sequence[Problem]) -> Iterator[Hit]:
     """Whom the failures hit: what is new before what is known, what has many cases before what has few. What is
     known to be accepted though it is forbidden is one, as it hits only those who count on a refusal."""
-    failing = [k for k, p in enumerate(problems) if p.verdict not in DECLINED and p.kind not in _NO_FAILURE]
+    failing = [k for k, p in enumerate(problems) if p.verdict not in DECLINED and p.kind not in NO_FAILURE]
     taken = [k for k in failing if problems[k].kind == _FORBIDDEN and problems[k].expected]
     # Who deploys a model asks what becomes of it; that an invalid one runs is asked last.
     order = {k: (problems[k].expected, problems[k].kind == _FORBIDDEN, -problems[k].cases) for k in failing}

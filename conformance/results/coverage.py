@@ -7,31 +7,41 @@ from collections.abc import Sequence
 from .records import CoverageRecord, OperatorCoverage
 from .support import listed
 
-__all__ = ["coverage_line"]
+__all__ = ["coverage_line", "falls_short"]
 
 
 def coverage_line(record: CoverageRecord) -> str:
     """All of it in one line; empty where nothing was to be counted."""
-    shown = [each for each in record["operators"] if each["after"]["pairs"][1]]
-    if not shown:
+    counted = _counted(record)
+    if not counted:
         return ""
-    shares = "; ".join(f"{each['operator']} {_shares(each)}{'' if each['reached'] else ' (short)'}" for each in shown)
-    cases = sum(each["cases"] for each in shown)
-    models = sum(each["models"] for each in shown)
-    line = f"pairs, twice and triples of what it can show: {shares}"
+    pairs, triples = (
+        ", ".join(f"{_percent(each['after'][key])} % in {each['operator']}" for each in counted)
+        for key in ("pairs", "triples")
+    )
+    parts = [f'of all faults "X goes wrong when Y" these cases find {pairs}; "when Y and Z" {triples}']
+    cases = sum(each["cases"] for each in counted)
     if cases:
-        line += f"; {cases:,} case{'' if cases == 1 else 's'} in {models:,} models followed for it"
-    avoided = list(dict.fromkeys(id for each in shown for id in each["avoided"]))
+        plural = "case was" if cases == 1 else "cases were"
+        parts.append(f"{cases:,} {plural} added for it, since others do not run here")
+    avoided = list(dict.fromkeys(id for each in counted for id in each["avoided"]))
     if avoided:
-        line += f"; around what fails always ({listed(avoided)})"
-    if record["left_out"] and not all(each["reached"] for each in shown):
-        line += f"; not filled up: {record['left_out']}"
-    return line
+        parts.append(f"left out is what always fails ({listed(avoided)})")
+    short = [each["operator"] for each in counted if not each["reached"]]
+    if short:
+        why = f", and no cases were added: {record['left_out']}" if record["left_out"] else ""
+        parts.append(f"that is less than it should be in {listed(short)}{why}")
+    return "; ".join(parts)
 
 
-def _shares(each: OperatorCoverage) -> str:
-    after = each["after"]
-    return f"{_percent(after['pairs'])}, {_percent(after['twice'])} and {_percent(after['triples'])} %"
+def falls_short(record: CoverageRecord) -> bool:
+    """Whether the cases show less, in some operator, than they should."""
+    return not all(each["reached"] for each in _counted(record))
+
+
+def _counted(record: CoverageRecord) -> list[OperatorCoverage]:
+    """Operators of which there was something to count."""
+    return [each for each in record["operators"] if each["after"]["pairs"][1]]
 
 
 def _percent(share: Sequence[int]) -> str:

@@ -16,7 +16,7 @@ from .records import FollowedRecord, ShownRecord
 from .result import Result
 from .support import listed
 
-__all__ = ["followed_interpretations", "followed_line", "shown_elements", "shown_line"]
+__all__ = ["IN_WORDS", "followed_interpretations", "followed_line", "shown_elements", "shown_line"]
 
 _SHOWING = frozenset({Verdict.PASS, Verdict.INCONCLUSIVE})
 
@@ -39,7 +39,7 @@ def shown_line(shown: Mapping[str, ShownRecord]) -> str:
         for kind, record in shown.items()
         if record["elements"]
     )
-    return f"elements that a bound within 1 % of the signal shows to be right: {shares}" if shares else ""
+    return f"share of numbers whose error bound is below 1 % of their size: {shares}" if shares else ""
 
 
 def followed_interpretations(results: Iterable[Result]) -> list[FollowedRecord]:
@@ -63,10 +63,20 @@ def followed_interpretations(results: Iterable[Result]) -> list[FollowedRecord]:
     ]
 
 
+IN_WORDS = {
+    "cell_output_clip": "clip does not bound the last activation of a step",
+    "defaults": "a function runs with 0 where no alpha or beta is given and the document names none",
+    "threshold": "ThresholdedRelu is 0 where its argument equals alpha",
+}
+"""What a target does that the letter of a document speaks against, by the open question."""
+
+
 def followed_line(followed: Sequence[FollowedRecord]) -> str:
-    """In one line: what the target follows that the letter of a document speaks against."""
+    """In one line: where the target reads a document otherwise than its letter, in words."""
     generous: dict[str, list[str]] = defaultdict(list)
     for each in followed:
         if each["generous"]:
-            generous[f"{each['interpretation']} {each['option']}"].append(each["operator"])
+            question = each["interpretation"]
+            words = IN_WORDS.get(question, f"{question} {each['option']}")
+            generous[words].append(each["operator"])
     return "; ".join(f"{what} ({listed(ops)})" for what, ops in generous.items())

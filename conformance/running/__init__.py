@@ -45,5 +45,10 @@ __getattr__, __dir__ = face(
             "Run",
             "TargetRun",
         ),
+        "screen": (
+            "screen_of",
+            "screen_text",
+            "told_answer",
+        ),
     },
 )

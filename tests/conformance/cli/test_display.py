@@ -63,8 +63,8 @@ def test_a_refusal_takes_one_line_and_stands_last() -> None:
     judged = refusing_layout()
     clipped = {s for s in SPECS if s.clip and not s.layout}
     shown = lines([(s, WRONG if s in clipped else j, *rest) for s, j, *rest in judged])
-    assert shown[1].startswith("  NEW         clip")
-    assert shown[-1].startswith("  unsupported layout 1 (")
+    assert shown[1].startswith("  NEW          clip")
+    assert shown[-1].startswith("  unsupported  layout 1 (")
     assert "GRU, LSTM, float32" in shown[-1]
     assert shown[-1].endswith(LONG)
     assert sum("unsupported " in line for line in shown) == 1
@@ -79,9 +79,9 @@ def test_on_a_terminal_a_refusal_is_cut_to_its_line() -> None:
 def test_refusals_with_nothing_in_common_are_named_by_their_message() -> None:
     no = Judgement(Verdict.UNSUPPORTED, "load", message="rejected for good")
     judged = [(s, no if int(s.digest, 16) % 3 == 0 else PASS, None, ()) for s in SPECS]
-    assert lines(judged)[-1].startswith("  unsupported rejected for good (")
+    assert lines(judged)[-1].startswith("  unsupported  rejected for good (")
     narrow = lines([(s, replace(no, message=LONG) if j is no else j, w, d) for s, j, w, d in judged], Terminal())
-    assert narrow[-2].startswith("  unsupported NotImplemented: no kernel of")
+    assert narrow[-2].startswith("  unsupported  NotImplemented: no kernel of")
     assert all(len(line) <= 60 for line in narrow)
 
 
@@ -136,7 +136,7 @@ def test_what_nothing_explains_is_said_to_be_so() -> None:
     assert message.strip() == "Y is so wrong"
     assert command.strip() == f"onnxspec explain {spec.id}"
     explained = lines([(spec, WRONG, None, ("clip.ignored",))])[1]
-    assert explained.startswith("  NEW         clip: consistent with: ignores clip")
+    assert explained.startswith("  NEW          clip: consistent with: ignores clip")
     assert "no known fault" not in explained
     crashed = lines([(spec, Judgement(Verdict.CRASHED, message="SIGABRT"), None, ())])[1]
     assert "no known fault" not in crashed  # nothing came back that a fault could explain
@@ -145,8 +145,8 @@ def test_what_nothing_explains_is_said_to_be_so() -> None:
 def test_what_is_known_is_told_with_its_reason_and_without_a_command() -> None:
     spec = next(s for s in SPECS if s.clip)
     assert lines([(spec, WRONG, "clip is ignored", ("clip.ignored",))])[1:] == [
-        f"  known       clip: ignores clip (1 case, {spec.op}, float32)",
-        "              clip is ignored",
+        f"  known        clip: ignores clip (1 case, {spec.op}, float32)",
+        "               clip is ignored",
     ]
 
 

@@ -214,7 +214,8 @@ def test_the_command_fills_up_and_goes_on(
     words = ("run", "--target", "backend:lacking", "--op", "RNN", "--no-shrink", "--no-expected", "--out", "out")
     done = inside(*words)
     assert "Coverage: " in done.out
-    assert "models followed for it" in done.out
+    assert "added for it" in done.out
+    assert "less than it should be in RNN" in done.out
     info = json.loads((tmp_path / "out" / "run.json").read_text())
     coverage: dict[str, Any] = info["targets"][0]["coverage"]
     (one,) = coverage["operators"]
@@ -242,4 +243,4 @@ def test_the_command_fills_up_and_goes_on(
     merged = json.loads((tmp_path / "merged" / "run.json").read_text())
     assert merged["targets"][0]["coverage"]["cases"] == coverage["cases"]
     plain = inside(*words[:-1], "plain", "--no-fill")
-    assert "not filled up: it was not asked for" in plain.out.replace("\n", " ")
+    assert "no cases were added: it was not asked for" in plain.out.replace("\n", " ")

@@ -1,19 +1,21 @@
-"""``onnxspec.conformance.run``: what it returns, what it writes, and what a function is as a target."""
+"""``onnxspec.run``: what it returns, what it writes, and what a function is as a target."""
 
 from __future__ import annotations
 
 import json
+import sys
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-import onnxspec.conformance
+import onnxspec
+from onnxspec import run
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.conformance import run
 from onnxspec.conformance.judging import Verdict
 from onnxspec.conformance.probes import UnknownName
 from onnxspec.conformance.results import OccupiedFolder, Result
@@ -42,8 +44,54 @@ def test_a_run_is_returned_as_records(tmp_path: Path, monkeypatch: pytest.Monkey
     assert outcome.runtime["runtime"] == "onnxruntime"
     assert [row["case"] for row in outcome.records()] == [result.case for result in outcome.results]
     json.dumps(outcome.records(), allow_nan=False)
-    assert str(outcome).startswith("onnxruntime: ")
     assert (outcome.folder, list(tmp_path.iterdir())) == (None, [])
+
+
+FUNCTIONS = ("__version__", "assert_conforms", "check", "run")
+
+
+def test_what_a_newcomer_needs_stands_at_the_top_and_completion_shows_it() -> None:
+    assert {*FUNCTIONS, "RunOutcome", "NotConforming", "cases"} <= set(dir(onnxspec))
+    assert all(getattr(onnxspec, name) is not None for name in dir(onnxspec))
+    assert all(getattr(onnxspec, name) == getattr(onnxspec.conformance, name) for name in FUNCTIONS)
+    with pytest.raises(AttributeError, match="has no attribute 'rum'"):
+        _ = onnxspec.rum
+
+
+def test_an_outcome_is_one_line_printed_a_first_screen_and_in_a_notebook_a_table() -> None:
+    outcome = run("onnxruntime", op="LSTM", profile="smoke", fill=False)
+    assert len(repr(outcome).splitlines()) == 1
+    assert len(repr(outcome)) < 200
+    first, conforms, *_ = lines = str(outcome).splitlines()
+    assert first.startswith("onnxruntime ")
+    assert conforms == f"  Conforms: {outcome.answer.conforms}"
+    assert "  It does not support:" in lines
+    assert len(lines) < 40
+    assert any(line.startswith("    unsupported float64 (") for line in lines)
+    html = outcome._repr_html_()
+    assert "<td>unsupported</td>" in html
+    assert outcome.answer.conforms in html
+
+
+def test_a_notebook_shows_what_a_runtime_says_as_text() -> None:
+    def hostile(model: bytes, inputs: dict[str, np.ndarray]) -> Any:
+        raise ValueError("<script>alert(1)</script>")
+
+    html = run(hostile, case=PLAIN)._repr_html_()
+    assert "&lt;script&gt;" in html
+    assert "<script" not in html
+
+
+def test_results_and_findings_are_data_frames_where_pandas_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = run(by_onnx, case=[PLAIN, RAGGED])
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pandas"):
+        outcome.results_frame()
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=lambda rows: ("a frame of", rows)))
+    assert outcome.results_frame() == ("a frame of", outcome.records())
+    kind, rows = outcome.findings_frame()
+    assert kind == "a frame of"
+    assert [row["title"] for row in rows] == [finding["title"] for finding in outcome.findings]
 
 
 def test_a_folder_is_written_where_one_is_asked_for(tmp_path: Path) -> None:
@@ -98,7 +146,7 @@ def test_what_cannot_be_run_is_said() -> None:
 
 
 def test_the_version_is_that_of_the_package() -> None:
-    assert onnxspec.conformance.__version__ == version("onnxspec")
+    assert onnxspec.__version__ == onnxspec.conformance.__version__ == version("onnxspec")
 
 
 @needs_cell_output

@@ -1,0 +1,220 @@
+"""The first screen on a target: whether it conforms, what fails, what it does not support, and what is left to know.
+
+The terminal, a run in Python and a notebook show the same lines; how they look is theirs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from ..diagnosis.failing_case import DIAGNOSED
+from ..judging.judgement import Verdict
+from ..results.answer import NO_FAILURE, Answer, Hit, answer_of
+from ..results.coverage import coverage_line
+from ..results.interpreted import followed_interpretations, followed_line, shown_elements, shown_line
+from ..results.records import CoverageRecord, Finding
+from ..results.result import Result
+from ..results.support import DECLINED, Problem, Tried
+from ..workers.worker import one_line
+
+__all__ = ["VALIDATION", "Remark", "Shelf", "cases_counted", "hits_of", "screen_html", "screen_of"]
+__all__ += ["screen_text", "told_answer"]
+
+_WORDS = 160  # characters of what a runtime says of what it declines
+
+VALIDATION = "Input validation, of models that the document forbids and that ran (--no-illegal leaves them out):"
+
+_EXPLAINABLE = frozenset(verdict.value for verdict in DIAGNOSED - {Verdict.INACCURATE})
+"""Verdicts of which it is said that no fault explains them. Of what is inaccurate the title names the wider class."""
+
+_UNDECIDED = {
+    "wide": "rounding alone may move these numbers by more than 1 % of their size, so that they agree shows nothing",
+    "memory": "there is not enough memory here to judge them",
+    "inconclusive": "right and wrong cannot be told apart in these numbers",
+}
+"""Why nothing is claimed of a case, by the reason of its verdict."""
+
+_FLAGS = {
+    "nondeterministic": "repeated runs of the same data differ",
+    "outputs-differ-from-twin": "outputs differ from those of the same node with all outputs asked for",
+}
+"""What is no fault, but good to know, by the flag of a result."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One thing about a target, behind a label: ``NEW``, ``known``, a verdict, ``remark``, ``note``.
+
+    extent
+        In how many cases of what.
+    message
+        What the runtime, or its list of known failures, says of it.
+    command
+        The line that shows it again; empty where there is nothing to look up.
+    """
+
+    label: str
+    text: str
+    extent: str = ""
+    message: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Remarks that belong together, below a line of their own; empty where they need none."""
+
+    heading: str
+    remarks: tuple[Remark, ...]
+
+
+def told_answer(
+    results: Sequence[Result],
+    findings: Sequence[Finding],
+    *,
+    stale: int = 0,
+    lists_used: bool = True,
+    coverage: CoverageRecord | None = None,
+) -> Answer:
+    """The answer that a target's results and findings give, with the arguments of ``answer_of``."""
+    alike = Counter(Tried(r.op, r.version, r.type, r.verdict.value, r.reason or "", r.expected, 0) for r in results)
+    reasons = {result.case: result.reason or "" for result in results}
+    return answer_of(
+        [one._replace(times=count) for one, count in alike.items()],
+        [_problem(finding, reasons.get(finding["smallest"], "")) for finding in findings],
+        stale=stale,
+        lists_used=lists_used,
+        coverage=coverage_line(coverage) if coverage is not None else "",
+        follows=followed_line(followed_interpretations(results)),
+        shown=shown_line(shown_elements(results)),
+    )
+
+
+def _problem(finding: Finding, reason: str) -> Problem:
+    """A finding, as far as the answer needs it. ``reason`` is that of its smallest case."""
+    return Problem(
+        finding["title"],
+        finding["kind"],
+        finding["verdict"],
+        reason,
+        finding["conditions"],
+        tuple(finding["clauses"]),
+        tuple(finding["operators"]),
+        tuple(finding["types"]),
+        len(finding["cases"]),
+        finding["expected"],
+        finding["why"],
+        finding["smallest"],
+    )
+
+
+def screen_of(answer: Answer, findings: Sequence[Finding], results: Sequence[Result]) -> Iterator[Shelf]:
+    """What fails, what is not supported, what is left to know; in this order, and none that is empty."""
+    shelves = [
+        Shelf("It hits you if you rely on:", tuple(hits_of(answer.relied_on, findings))),
+        Shelf(VALIDATION, tuple(hits_of(answer.validation, findings))),
+        Shelf("It does not support:", tuple(_refusals(findings))),
+        Shelf("Beside that:", (*_asides(findings), *_undecided(results), *_notes(results))),
+    ]
+    if not findings:
+        text = "nothing to report: all cases that could be judged passed" if results else "no case ran"
+        shelves.insert(0, Shelf("", (Remark("", text),)))
+    yield from (shelf for shelf in shelves if shelf.remarks)
+
+
+def hits_of(hits: Iterable[Hit], findings: Sequence[Finding]) -> Iterator[Remark]:
+    """Remarks on failures. Of what is known there is nothing to look up; the report has its command all the same."""
+    for hit in hits:
+        members = [findings[place] for place in hit.problems]
+        first = members[0]
+        unexplained = first["verdict"] in _EXPLAINABLE and not first["fault"] and not first["expected"]
+        extent = f" ({_extent(members)}){'; no known fault explains it' if unexplained else ''}"
+        label, command = ("known", "") if hit.known else ("NEW", first["repeat"])
+        yield Remark(label, hit.text, extent, first["why"] or first["message"], command)
+
+
+def _refusals(findings: Iterable[Finding]) -> Iterator[Remark]:
+    """What is declined. Where nothing is known of it but the runtime's words, they stand for it."""
+    for finding in findings:
+        if finding["verdict"] in DECLINED:
+            text, message = finding["conditions"], finding["message"]
+            yield Remark(finding["verdict"], text or message, f" ({_extent([finding])})", message if text else "")
+
+
+def _asides(findings: Iterable[Finding]) -> Iterator[Remark]:
+    for finding in findings:
+        if finding["kind"] in NO_FAILURE:
+            extent = f" ({_extent([finding])})"
+            yield Remark("remark", finding["title"], extent, finding["message"], finding["repeat"])
+
+
+def _undecided(results: Iterable[Result]) -> Iterator[Remark]:
+    """Why cases are inconclusive."""
+    reasons: dict[str, list[Result]] = {}
+    for result in results:
+        if result.verdict is Verdict.INCONCLUSIVE:
+            reasons.setdefault(result.reason or "", []).append(result)
+    for reason, some in reasons.items():
+        named = ", ".join([*dict.fromkeys(r.op for r in some), *dict.fromkeys(r.type for r in some)])
+        text = _UNDECIDED.get(reason, some[0].message or reason)
+        yield Remark("inconclusive", text, f" ({cases_counted(len(some))}, {named})")
+
+
+def _notes(results: Sequence[Result]) -> Iterator[Remark]:
+    for flag, text in _FLAGS.items():
+        count = sum(flag in result.flags and not result.failing for result in results)
+        if count:
+            yield Remark("note", f"{text}, within what is allowed, in {cases_counted(count)}")
+
+
+def _extent(findings: Sequence[Mapping[str, Any]]) -> str:
+    """In how many cases of what: ``14 cases, 2 of them new, GRU, LSTM, float32``."""
+    count, new = sum(len(f["cases"]) for f in findings), sum(f["new"] for f in findings)
+    some = [f"{new} of them new"] if 0 < new < count else []
+    names = [name for key in ("operators", "types") for f in findings for name in f[key]]
+    return ", ".join([cases_counted(count), *some, *dict.fromkeys(names)])
+
+
+def cases_counted(count: int) -> str:
+    """So many cases, in words."""
+    return f"{count:,} case{'' if count == 1 else 's'}"
+
+
+def _first_lines(answer: Answer) -> list[tuple[str, str]]:
+    return [
+        ("Conforms", answer.conforms),
+        ("Since the last known state", answer.since),
+        ("Supports", answer.supported),
+    ]
+
+
+def screen_text(heading: str, answer: Answer, shelves: Iterable[Shelf]) -> str:
+    """The first screen as plain text, for a run in Python."""
+    lines = [heading, *(f"  {name}: {text}" for name, text in _first_lines(answer))]
+    for shelf in shelves:
+        lines += [f"  {shelf.heading}"] if shelf.heading else []
+        for remark in shelf.remarks:
+            lines.append(f"    {remark.label + ' ' if remark.label else ''}{remark.text}{remark.extent}")
+            message = one_line(remark.message, _WORDS) if remark.label in DECLINED else remark.message
+            lines += [f"        {line}" for line in (message, remark.command) if line]
+    return "\n".join(lines)
+
+
+def screen_html(heading: str, answer: Answer, shelves: Iterable[Shelf]) -> str:
+    """The first screen as markup, for a notebook: nothing but text of ours and escaped text of others."""
+    parts = [f"<p><b>{escape(heading)}</b></p><p>"]
+    parts += [f"{name}: <b>{escape(text)}</b><br>" for name, text in _first_lines(answer)]
+    parts.append("</p>")
+    for shelf in shelves:
+        rows = [
+            f"<tr><td>{escape(remark.label)}</td><td style='text-align: left'>{escape(remark.text + remark.extent)}"
+            f"{''.join(f'<br><small>{escape(line)}</small>' for line in (remark.message, remark.command) if line)}"
+            "</td></tr>"
+            for remark in shelf.remarks
+        ]
+        parts += [f"<p>{escape(shelf.heading)}</p>", f"<table>{''.join(rows)}</table>"]
+    return "".join(parts)
