@@ -78,6 +78,7 @@ STANDARD = {*sys.stdlib_module_names, "tomllib"}  # Python 3.10 does not know to
 BROUGHT_ALONG = {"markupsafe": "jinja2", "google": "onnx"}
 # What adapters import in a worker of their own, where the runtime is; nothing of it is needed to install onnxspec.
 RUNTIMES = {"openvino", "tract"}
+WHERE_IT_IS = {"pandas"}  # used where somebody has it already, and loaded where he asks for what it makes
 
 
 def text_of(name: str) -> str:
@@ -296,7 +297,7 @@ DEPENDENCIES = requirements(PROJECT["project"]["dependencies"])
 
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
     imported = {name.split(".")[0] for package in PACKAGES for path in modules(package) for name, _ in imports_of(path)}
-    foreign = imported - STANDARD - {"onnxspec"} - set(BROUGHT_ALONG) - RUNTIMES
+    foreign = imported - STANDARD - {"onnxspec"} - set(BROUGHT_ALONG) - RUNTIMES - WHERE_IT_IS
     foreign = {name for name in foreign if not name.startswith("onnxspec_part_")}  # parts that travel with an adapter
     optional = requirements(PROJECT["project"]["optional-dependencies"]["cluster"])
     assert foreign == {name.replace("-", "_") for name in (*DEPENDENCIES, *optional)}
