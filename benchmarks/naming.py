@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from benchmarks.sentences import false_sentences
 from benchmarks.truths import TRUTHS, Truth
 from onnxspec.conformance.cli import answer_on, targets_of
 from onnxspec.conformance.diagnosis import DIAGNOSED
@@ -43,6 +44,8 @@ class Row:
         Those that something in the table of faults, or a combination, could name: all but those whose cause it lacks.
     first
         The first finding as a reader sees it, and ``leads`` whether it names a true cause.
+    false
+        Sentences that are false (:mod:`.sentences`).
     run, search, experiments
         Seconds: running and judging; looking for names; asking the target.
     """
@@ -54,6 +57,7 @@ class Row:
     foretold: int
     first: str
     leads: bool | None
+    false: int
     run: float
     search: float
     experiments: float
@@ -64,7 +68,8 @@ class Row:
         right = "" if self.right is None else f"{self.right} ({_percent(self.right, self.failing)})"
         leads = "" if self.leads is None else "yes" if self.leads else "**no**"
         cost = f"{self.search:.1f} + {self.experiments:.1f} of {self.run:.1f} s"
-        return [self.target, str(self.failing), share, right, str(self.foretold), self.first, leads, cost]
+        told = [self.target, str(self.failing), share, right, str(self.foretold), self.first, leads]
+        return [*told, str(self.false), cost]
 
 
 HEADINGS = [
@@ -75,6 +80,7 @@ HEADINGS = [
     "findings that foretold",
     "first finding",
     "true",
+    "false sentences",
     "search + experiments",
 ]
 
@@ -109,13 +115,16 @@ def measured(target: Target, profile: str, targets_file: Path, remarks: list[str
         with Journal(Path(folder) / "run") as journal:
             run = execute(plan, journal, clock.observe)
         ended = time.monotonic()
-    row = _row(run, run.targets[0], clock, ended)
     truth = TRUTHS.get(target.name)
-    remarks += _remarks(target.name, run.targets[0].results, truth)
-    return row
+    (ran,) = run.targets
+    known = {probe.id: probe for probe in run.plan.probes_of(target)}
+    false = false_sentences(ran.findings, ran.results, known, truth)
+    remarks += [f"{target.name}: false: {line}" for line in false]
+    remarks += _remarks(target.name, ran.results, truth)
+    return _row(run, ran, clock, ended, len(false))
 
 
-def _row(run: Run, target: TargetRun, clock: Clock, ended: float) -> Row:
+def _row(run: Run, target: TargetRun, clock: Clock, ended: float, false: int) -> Row:
     failing = [r for r in target.results if r.verdict in DIAGNOSED]
     truth = TRUTHS.get(target.target.name)
     verdicts = {verdict.value for verdict in DIAGNOSED}
@@ -129,6 +138,7 @@ def _row(run: Run, target: TargetRun, clock: Clock, ended: float) -> Row:
         sum(bool(f["foretold"]) for f in target.findings),
         first["title"] if first else "",
         None if truth is None or first is None else truth.right(first["fault"]),
+        false,
         clock.judged - clock.started,
         clock.named - clock.judged,
         ended - clock.named,

@@ -104,8 +104,9 @@ class Member:
 @dataclass(frozen=True)
 class Finding:
     """What is said once of all targets that show it; their ``members`` are in the order of the page. ``fault`` is
-    the id of the fault that it is, ``conditions`` under which it shows; both may be empty. ``tried`` is whether the
-    conditions were, by experiments on the target, or only seen; ``known`` whether a list of known failures names it."""
+    the id of the fault that it is, ``conditions`` under which it shows; both may be empty. ``when`` says what the
+    conditions are worth: whether they were tried, by experiments on the target, or only seen, and whether anything
+    passes that meets them; ``known`` whether a list of known failures names it."""
 
     number: int
     section: str
@@ -115,7 +116,7 @@ class Finding:
     clauses: tuple[Clause, ...]
     fault: str
     conditions: str
-    tried: bool
+    when: str
     members: tuple[Member, ...]
     known: bool = False
 
@@ -170,10 +171,10 @@ def findings_of(subjects: Sequence[Subject]) -> list[Finding]:
     order = sorted(grouped, key=lambda key: (NEW, KNOWN, VALIDATION, ASIDE, REFUSED).index(key[0]))
     numbered = []
     for number, key in enumerate(order, 1):
-        section, title, kind, verdict, clauses, fault, conditions, tried, known, _ = key
+        section, title, kind, verdict, clauses, fault, conditions, when, known, _ = key
         members = tuple(grouped[key])
         numbered.append(
-            Finding(number, section, title, kind, verdict, clauses, fault, conditions, tried, members, known)
+            Finding(number, section, title, kind, verdict, clauses, fault, conditions, when, members, known)
         )
     return numbered
 
@@ -216,7 +217,8 @@ def _finding(
     conditions = fields.text(entry.get("conditions"), limit=400)
     expected = entry.get("expected") is True
     section = _section(kind, expected)
-    tried = entry.get("tried") is True
+    passing = fields.number(entry.get("passing")) or 0
+    when = "Seen with" if passing else "Only with" if entry.get("tried") is True else "Seen only with"
     key = (
         section,
         in_words(title, verdict, reason),
@@ -225,7 +227,7 @@ def _finding(
         clauses,
         fault,
         conditions,
-        tried,
+        when,
         expected and section in (KNOWN, VALIDATION),
     )
     return key, Member(

@@ -5,14 +5,7 @@ from ..._face import face
 __getattr__, __dir__ = face(
     __name__,
     {
-        "causes": (
-            "Subject",
-            "explaining",
-            "explains",
-            "needs_in_words",
-            "shared",
-            "with_causes",
-        ),
+        "causes": ("Subject",),
         "conditions": (
             "condition_of",
             "message_kind",
@@ -21,7 +14,6 @@ __getattr__, __dir__ = face(
         "disagreements": ("disagreements_of",),
         "experiments": (
             "Budget",
-            "Need",
             "Shrunk",
             "alike",
             "shrink",
@@ -29,6 +21,11 @@ __getattr__, __dir__ = face(
         "explainer": (
             "Explainer",
             "explained",
+        ),
+        "explanations": (
+            "explaining",
+            "explains",
+            "refuting",
         ),
         "failing_case": (
             "DIAGNOSED",
@@ -41,13 +38,20 @@ __getattr__, __dir__ = face(
         ),
         "foretelling": (
             "Foretold",
+            "Fresh",
             "foretold",
             "fresh_specs",
         ),
         "needed_classes": ("with_needed_classes",),
+        "needs": (
+            "Need",
+            "needs_in_words",
+            "stated",
+        ),
         "search": (
             "Search",
             "diagnose",
         ),
+        "telling": ("with_causes",),
     },
 )

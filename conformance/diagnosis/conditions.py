@@ -13,7 +13,7 @@ from ...reference.operators.discrimination import discrimination
 from ..probes.probe import Probe
 from ..results.result import Result
 
-__all__ = ["condition_of", "message_kind", "refusals", "worded", "would_show"]
+__all__ = ["condition_of", "message_kind", "refusals", "telling_of", "told", "worded", "would_show"]
 
 Traits = frozenset[str]
 
@@ -86,21 +86,30 @@ def would_show(fault: Fault, probe: Probe) -> bool:
 
 def condition_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool = True) -> str:
     """In words, what all failing cases have that no passing one has; empty where nothing tells them apart, or where
-    nothing passes to tell them apart from.
+    nothing passes to tell them apart from."""
+    return told(telling_of(failing, others, pairs))
+
+
+def told(traits: Iterable[str]) -> str:
+    """Traits as a condition that a reader is told of."""
+    return " and ".join(map(worded, traits))
+
+
+def telling_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool = True) -> tuple[str, ...]:
+    """The traits that all failing cases have and no passing one has, together.
 
     One trait is looked for first, then two together unless `pairs` are not wanted.
     """
     if not others or not failing:
-        return ""
+        return ()
     common = sorted(failing[0].intersection(*failing), key=_weight)
     telling = [t for t in common if not any(t in o for o in others)]
     # Where one case fails, two traits tell as much as none: nobody knows which it is.
     if telling and (len(failing) > 1 or _identity(telling[0]) or len(set(map(worded, telling))) == 1):
-        return worded(telling[0])
+        return (telling[0],)
     if len(failing) < _ENOUGH or not pairs:
-        return ""
-    both = next((p for p in combinations(common, 2) if not any(set(p) <= o for o in others)), ())
-    return " and ".join(map(worded, both))
+        return ()
+    return next((p for p in combinations(common, 2) if not any(set(p) <= o for o in others)), ())
 
 
 def _identity(trait: str) -> bool:

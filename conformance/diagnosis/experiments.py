@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...cases.specs.simpler import SIZES, Simpler, simpler_cases
@@ -22,8 +22,9 @@ from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
 from ..workers.process import TargetProcess
 from .conditions import message_kind
+from .needs import Need
 
-__all__ = ["Budget", "Need", "Shrunk", "alike", "shrink"]
+__all__ = ["Budget", "Shrunk", "alike", "shrink"]
 
 _NOT_TRIED = frozenset({Verdict.NOT_RUN, Verdict.UNAVAILABLE})
 """Verdicts after which there is nothing more to be had."""
@@ -48,31 +49,6 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Need:
-    """A thing that remains in the smallest case, with what became of the same case without it.
-
-    field
-        Of the spec.
-    value, instead
-        What it is, and all that was tried in its place.
-    verdict
-        On the last of that; it is another failure or none.
-    """
-
-    field: str
-    value: Any
-    instead: tuple[Any, ...]
-    verdict: Verdict
-
-    def met(self, spec: Any) -> bool:
-        """Whether another case has that thing, or more of it."""
-        value = getattr(spec, self.field)
-        if self.field in SIZES:
-            return bool(value >= self.value if self.value else value == 0)
-        return value not in self.instead
-
-
-@dataclass(frozen=True)
 class Shrunk:
     """The smallest case that was found.
 
@@ -84,12 +60,15 @@ class Shrunk:
         Cases that were run.
     complete
         Whether nothing more can be taken away; False where time ran out first.
+    passed
+        The tries that came out right.
     """
 
     one: Tried
     needs: tuple[Need, ...]
     tries: int
     complete: bool
+    passed: tuple[SpecProbe, ...] = ()
 
 
 Alike = Callable[[Tried], bool]
@@ -132,6 +111,7 @@ def shrink(
     accuracy: str,
     budget: Budget,
     observe: Callable[[Tried, str], None] = lambda one, changed: None,
+    asked: int = 1,
 ) -> Shrunk:
     """The smallest case that fails in the same way as a first one.
 
@@ -139,9 +119,12 @@ def shrink(
         The target, at work or not yet started.
     observe
         Called with every experiment and the name of the field that was changed.
+    asked
+        How often a try is made until it fails in the same way, where a failure comes and goes.
     """
     smallest, tries, complete = first, 0, False
     needs: tuple[Need, ...] = ()
+    passed: list[SpecProbe] = []
 
     def run(changes: Sequence[Simpler]) -> list[tuple[Simpler, Tried]]:
         """What became of some changes, in their order; of fewer where time has run out. One that changes nothing (its
@@ -157,9 +140,16 @@ def shrink(
                     results[one.probe.id] = one
                     if budget.left <= 0:
                         break
+            for _ in range(asked - 1):
+                again = [p for p in probes if p.id in results and not same(results[p.id])]
+                if not again or budget.left <= 0:
+                    break
+                results |= {one.probe.id: one for one in tried(process, again, accuracy)}
         outcomes = [(change, results[p.id]) for change, p in zip(changes, probes, strict=True) if p.id in results]
         for change, one in outcomes:
             observe(one, change.field)
+            if one.judgement.verdict is Verdict.PASS and isinstance(one.probe, SpecProbe):
+                passed.append(one.probe)
         tries += len(outcomes)
         return outcomes
 
@@ -188,7 +178,12 @@ def shrink(
         needs = tuple(_needs(spec, results, {change.field for change, _ in kept}))
         complete = len(results) == len(changes) and not kept
         if not kept:
-            break
+            # A run before that is larger may show by itself what it is the case's sizes for.
+            alone = [(change, one) for change, one in run(_runs_before(spec, needs)) if same(one)]
+            if not alone:
+                break
+            smallest, needs = alone[0][1], ()
+            continue
         smallest, needs = kept[0][1], ()
         # What can be left out alone can mostly be left out together: all of it, one after the other.
         together = _joined(_spec(smallest), [change for change, _ in kept[1:]])
@@ -199,8 +194,43 @@ def shrink(
     # What does not fail again by itself went away for no reason: then nothing that was tried says anything.
     again = run([Simpler("", _spec(smallest))]) if needs else []
     if needs and not (again and same(again[0][1])):
-        return Shrunk(smallest, (), tries, False)
-    return Shrunk(smallest, needs, tries, complete)
+        return Shrunk(smallest, (), tries, False, tuple(passed))
+    needs = tuple(_measured(need, run(_larger(_spec(smallest), need)), same) for need in needs)
+    return Shrunk(smallest, needs, tries, complete, tuple(passed))
+
+
+def _larger(spec: Any, need: Need) -> list[Simpler]:
+    """Cases of which one size is larger: that it takes so much is shown by less, that more does as well by more."""
+    if need.field not in SIZES or not need.value:
+        return []
+    size = need.value
+    larger: list[Simpler] = []
+    for other in dict.fromkeys((size + 1, size + 2, 2 * size, 2 * size + 1, 3 * size)):
+        with contextlib.suppress(ValueError):
+            larger.append(Simpler(need.field, replace(spec, **{need.field: other})))
+    return [change for change in larger if _legal(change.spec)]
+
+
+def _measured(need: Need, results: Iterable[tuple[Simpler, Tried]], same: Alike) -> Need:
+    """A need of a size with what became of larger ones."""
+    outcomes = [(getattr(change.spec, need.field), one) for change, one in results]
+    right = tuple(size for size, one in outcomes if one.judgement.verdict is Verdict.PASS)
+    wrong = tuple(size for size, one in outcomes if same(one))
+    return replace(need, passed=(*need.passed, *right), failed=wrong)
+
+
+def _runs_before(spec: Any, needs: Iterable[Need]) -> list[Simpler]:
+    """The case without a run before, in the sizes of that run, where both it and a size cannot be left out."""
+    fields = {need.field for need in needs}
+    if "reruns" not in fields or not fields & {*SIZES}:
+        return []
+    first = SpecProbe(spec).prepare().trials[0].feeds[0].inputs["X"].shape
+    batch_first = getattr(spec, "layout", 0) == 1
+    steps, rows = (first[1], first[0]) if batch_first else (first[0], first[1])
+    with contextlib.suppress(ValueError):
+        alone = Simpler("reruns", replace(spec, reruns="none", T=steps, N=rows))
+        return [alone] if _legal(alone.spec) else []
+    return []
 
 
 def _spec(one: Tried) -> Any:
@@ -240,7 +270,11 @@ def _needs(spec: Any, results: Iterable[tuple[Simpler, Tried]], left: Container[
     for change, one in results:
         name = change.field
         if name not in left:
-            before = needs[name].instead if name in needs else ()
-            instead = (*before, getattr(change.spec, name))
-            needs[name] = Need(name, getattr(spec, name), instead, one.judgement.verdict)
+            before = needs.get(name)
+            other = getattr(change.spec, name)
+            instead = (*before.instead, other) if before else (other,)
+            passed = before.passed if before else ()
+            if name in SIZES and one.judgement.verdict is Verdict.PASS:
+                passed = (*passed, other)
+            needs[name] = Need(name, getattr(spec, name), instead, one.judgement.verdict, passed)
     yield from needs.values()

@@ -15,10 +15,10 @@ from ..probes.stream import Tried
 from ..results.evidence import Kept
 from ..results.result import Result
 from .conditions import would_show
-from .failing_case import DIAGNOSED, failing_case_of
+from .failing_case import DIAGNOSED, FailingCase, failing_case_of
 from .search import Search, Unharmed, diagnose
 
-__all__ = ["Explainer", "accepting", "explained"]
+__all__ = ["Explainer", "accepting", "arithmetics_of", "explained", "explained_by"]
 
 # A run costs each case more than 12 hypotheses do, of some 0.4 ms: building it, running it twice, judging it by several
 # interpretations. To start it, and to write what it shows, costs as much as some thousands.
@@ -40,26 +40,49 @@ def explained(
     """
     taken = (r for r in results if r.verdict is Verdict.NOT_REJECTED)
     accepted = {r.case: faults for r in taken if (faults := accepting(r.op, r.version, r.clause))}
-    failing_cases = []
+    failing = _failing_cases(results, probes, kept)
+    if not failing:
+        return accepted
+    evidence = _followed(results), _unharmed(results, probes)
+    arithmetics = arithmetics_of(results, accuracy)
+    return {**accepted, **diagnose(failing, accuracy, _effort(results), *evidence, suspects, arithmetics).of}
+
+
+def explained_by(
+    faults: Sequence[Fault],
+    chosen: Sequence[Result],
+    results: Sequence[Result],
+    probes: Mapping[str, Probe],
+    kept: Kept,
+    accuracy: str,
+) -> dict[str, tuple[str, ...]]:
+    """As :func:`explained` for those results that are chosen, by these faults alone."""
+    search = Search(accuracy, _effort(results), _followed(results), arithmetics=arithmetics_of(results, accuracy))
+    for op in {result.op for result in chosen}:
+        search.known[op] = [fault for fault in faults if op in fault.operators]
+    explanations = {case.case: search.by_known(case) for case in _failing_cases(chosen, probes, kept)}
+    return {case: tuple(d.id for d in some) for case, some in explanations.items() if some is not None}
+
+
+def _effort(results: Iterable[Result]) -> float:
+    return _EFFORT + _EACH * sum(r.verdict not in DECLINED | UNTRIED for r in results)
+
+
+def _failing_cases(results: Iterable[Result], probes: Mapping[str, Probe], kept: Kept) -> list[FailingCase]:
+    """The results that rest on what a target returned, as far as that is at hand."""
+    failing = []
     for result in results:
         outcomes = kept.get(result.case) if result.verdict in DIAGNOSED else None
         if outcomes is not None and result.case in probes:
             probe, slight = probes[result.case], result.verdict is Verdict.INACCURATE
             if trials := probe.prepare().trials:
                 own = view_of(trials, outcomes[1], outcomes[0]).own
-                failing_case = failing_case_of(probe.id, *own, probe.clauses, probe.size, slight)
-                failing_cases += [failing_case] if failing_case is not None else []
-    if not failing_cases:
-        return accepted
-    effort = _EFFORT + _EACH * sum(r.verdict not in DECLINED | UNTRIED for r in results)
-    evidence = _followed(results), _unharmed(results, probes)
-    return {
-        **accepted,
-        **diagnose(failing_cases, accuracy, effort, *evidence, suspects, _arithmetics(results, accuracy)).of,
-    }
+                case = failing_case_of(probe.id, *own, probe.clauses, probe.size, slight)
+                failing += [case] if case is not None else []
+    return failing
 
 
-def _arithmetics(results: Sequence[Result], accuracy: str) -> dict[str, tuple[str, ...]]:
+def arithmetics_of(results: Sequence[Result], accuracy: str) -> dict[str, tuple[str, ...]]:
     """For each type the wider accuracy classes that results of a target tell of: arithmetic does not change from case
     to case, so that at least as many results need one as pass without. Where no result of a type is right, whatever
     devices compute it in may be what other faults hide."""

@@ -20,9 +20,9 @@ from ..probes.probe import Probe
 from ..results.records import Bias, Finding
 from ..results.result import Result
 from ..results.signed_errors import biases
-from .conditions import condition_of, message_kind, refusals, would_show
+from .conditions import condition_of, message_kind, refusals, telling_of, told, would_show
 
-__all__ = ["alone", "consistent", "counted", "findings_of", "titled"]
+__all__ = ["alone", "consistent", "counted", "findings_of", "passing_of", "titled"]
 
 _TOLD = 2
 """Forbidden models that a title names."""
@@ -43,7 +43,7 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
     explained: dict[str, list[Result]] = defaultdict(list)
     groups: dict[tuple[Any, ...], list[Result]] = defaultdict(list)
     declined: dict[Verdict, list[Result]] = {verdict: [] for verdict in (Verdict.FALLBACK, Verdict.UNSUPPORTED)}
-    passing = _passing(results, probes)
+    passing = passing_of(results, probes)
     for result in results:
         if result.failing and result.diagnosis:
             for fault in result.diagnosis:
@@ -83,16 +83,18 @@ def _gist(message: str, length: int = 240) -> str:
     return f"{message[:60]} ... {message[60 - length :]}"
 
 
-def titled(finding: Finding, conditions: str, tried: bool) -> str:
-    """A finding's title. A condition that was only seen where it failed, and not tried, is said so; and a fault that
-    has foretold nothing yet, and that nobody has listed, is no more than consistent with what was returned."""
+def titled(finding: Finding, conditions: str, tried: bool, passing: int = 0) -> str:
+    """A finding's title. A condition that was only seen where it failed, and not tried, is said so, and one that cases
+    have which pass; and a fault that has foretold nothing yet, and that nobody has listed, is no more than consistent
+    with what was returned."""
     what = finding["what"]
     thought = finding["fault"] and finding["kind"] != Verdict.NOT_REJECTED.value
     if thought and not finding["foretold"] and not finding["expected"]:
         what = f"C{consistent(what)[1:]}"
     if not conditions:
         return what
-    return f"{what} (with {conditions})" if tried else f"{what} (seen only with {conditions})"
+    known = "seen with" if passing else "with" if tried else "seen only with"
+    return f"{what} ({known} {conditions})"
 
 
 def consistent(summary: str) -> str:
@@ -148,10 +150,10 @@ def counted(members: Sequence[Result]) -> dict[str, Any]:
 
 def alone(members: list[Result], results: Iterable[Result], probes: Mapping[str, Probe]) -> Finding:
     """The finding that some results are which fail alike, by themselves."""
-    return _finding("failing", members, _passing(results, probes), probes)
+    return _finding("failing", members, passing_of(results, probes), probes)
 
 
-def _passing(results: Iterable[Result], probes: Mapping[str, Probe]) -> list[Result]:
+def passing_of(results: Iterable[Result], probes: Mapping[str, Probe]) -> list[Result]:
     """What is computed rightly. What was refused, and rightly, tells nothing of that."""
     right = (r for r in results if r.verdict is Verdict.PASS and "illegal" not in probes[r.case].features)
     return [r for r in right if "unconventional" not in r.flags]
@@ -173,10 +175,14 @@ def _fault(id: str, members: list[Result], passing: Iterable[Result], probes: Ma
     if fault is not None:
         ops = {r.op for r in members}
         clauses = {fault.clause(op) for op in ops}
-        unharmed = [r.case for r in passing if r.op in ops and clauses & set(r.clauses)]
-        unharmed = sorted(unharmed, key=lambda case: (probes[case].size, case))[:_COMPARED]
-        others = [probes[case].traits for case in unharmed if would_show(fault, probes[case])]
-        conditions = condition_of([probes[r.case].traits for r in members], others)
+        unharmed = sorted((probes[r.case] for r in passing if r.op in ops), key=lambda p: (p.size, p.id))
+        exercising = [probe for probe in unharmed if clauses & set(probe.clauses)][:_COMPARED]
+        others = [probe.traits for probe in exercising if would_show(fault, probe)]
+        failing = [probes[r.case].traits for r in members]
+        telling = telling_of(failing, others)
+        # Those that are compared are few: what has the same and passes must not be one that should show it.
+        if not any(would_show(fault, probe) for probe in unharmed if set(telling) <= probe.traits):
+            conditions = told(telling)
     summary = fault.summary.rstrip(".") if fault is not None else id
     reasons = Counter(r.why for r in alone if r.why)
     return _entry(

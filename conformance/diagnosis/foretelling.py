@@ -7,8 +7,9 @@ number, has a claim to be the cause.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from ...cases import family_of
@@ -18,12 +19,13 @@ from ..judging.judgement import FAILING, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried
 
-__all__ = ["FRESH", "Foretold", "foretold", "fresh_specs", "richer_specs"]
+__all__ = ["ENOUGH", "FRESH", "Foretold", "Fresh", "foretold", "fresh_specs", "richer_specs"]
 
 FRESH = 10
 """Fresh cases that a name must foretell."""
 
-_ENOUGH = 5  # of them must fail: of a case that passes a fault says little
+ENOUGH = 5
+"""Of them must fail: of a case that passes a fault says little."""
 
 
 @dataclass(frozen=True)
@@ -41,19 +43,56 @@ class Foretold:
     cases: int
 
 
-def fresh_specs(spec: Any) -> list[Any]:
-    """Cases of the same kind as one, with other numbers, every second of them larger. None where a case has no seed."""
+Run = Callable[[Sequence[SpecProbe]], Iterator[Tried]]
+"""What the target makes of some cases."""
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """What a target makes of fresh cases of the same kind as one, which are run when somebody asks.
+
+    fixed
+        Sizes that are not to be changed.
+    """
+
+    spec: Any
+    run: Run
+    fixed: Collection[str] = field(default=())
+
+    @cached_property
+    def answers(self) -> list[Tried]:
+        """All of them."""
+        return _tried(self.run, fresh_specs(self.spec, self.fixed))
+
+    @property
+    def failing(self) -> list[Tried]:
+        return [answer for answer in self.answers if answer.judgement.verdict in FAILING]
+
+    @property
+    def passing(self) -> list[SpecProbe]:
+        right = (answer.probe for answer in self.answers if answer.judgement.verdict is Verdict.PASS)
+        return [probe for probe in right if isinstance(probe, SpecProbe)]
+
+
+def fresh_specs(spec: Any, fixed: Collection[str] = ()) -> list[Any]:
+    """Cases of the same kind as one, with other numbers; every second of them is larger, each in sizes of its own, as
+    what holds for two rows may hold for no three. None where a case has no seed."""
     if not hasattr(spec, "seed"):
         return []
     fresh = []
+    larger = {name: least for name, least in family_of(spec.op).larger.items() if name not in fixed}
     for seed in range(1, FRESH + 1):
         changed = {name: getattr(spec, name) + seed for name in ("seed", "weights_seed") if hasattr(spec, name)}
         if seed % 2:
-            # Nothing at all, and one step where that is all there may be, are what the case is about.
-            larger = family_of(spec.op).larger.items()
-            changed |= {name: max(n, least) for name, least in larger if (n := getattr(spec, name, 0)) > 0}
+            # Nothing at all is what a case is about.
+            sizes = {name: max(n, least) for name, least in larger.items() if (n := getattr(spec, name, 0)) > 0}
+            changed |= {name: size + _MORE[name][seed // 2] for name, size in sizes.items()}
         fresh.append(replace(spec, **changed))
     return fresh
+
+
+_MORE = {"T": (0, 1, 4, 2, 0), "N": (0, 1, 3, 6, 2), "I": (0, 2, 0, 1, 5), "H": (0, 4, 1, 12, 3)}
+"""What is added to the sizes of larger fresh cases, one after the other."""
 
 
 def richer_specs(spec: Any) -> list[Any]:
@@ -72,7 +111,7 @@ def richer_specs(spec: Any) -> list[Any]:
 
 def foretold(
     one: Tried,
-    run: Callable[[Sequence[SpecProbe]], Iterator[Tried]],
+    fresh: Fresh,
     explains: Callable[[Fault, Tried], bool],
     hurry: Callable[[], bool] = lambda: False,
     first: Fault | None = None,
@@ -80,8 +119,8 @@ def foretold(
 ) -> Foretold | None:
     """The fault that explains a case and foretells fresh ones; None where there is none, or not enough of them fail.
 
-    run
-        What the target makes of some cases.
+    fresh
+        Cases of the same kind.
     explains
         Whether a fault explains what it returned.
     hurry
@@ -97,7 +136,6 @@ def foretold(
         return None
     table = [d for d in faults_of(spec.op, spec.version, spec.type) if not (d.accepts or d.drifts)]
     known = ([first] if first is not None else []) + [d for d in table if d is not first]
-    fresh: list[Tried] | None = None
     for candidates in (known, (d for d in scoped_of(iter(known)) if spec.op in d.operators)):
         fitting = []
         for fault in candidates:
@@ -107,14 +145,13 @@ def foretold(
                 fitting.append(fault)
         if not fitting:
             continue
-        if fresh is None:
-            fresh = [answer for answer in _tried(run, fresh_specs(spec)) if answer.judgement.verdict in FAILING]
-        if len(fresh) < _ENOUGH:
+        failing = fresh.failing
+        if len(failing) < ENOUGH:
             return None
         # Each may be made in fewer places than it is thought to be.
         narrow = [d for d in scoped_of(iter(fitting)) if spec.op in d.operators and d not in fitting]
-        right = [d for d in (*fitting, *narrow) if all(explains(d, answer) for answer in (one, *fresh))]
-        richer = _tried(run, richer_specs(spec)) if right and not hurry() else []
+        right = [d for d in (*fitting, *narrow) if all(explains(d, answer) for answer in (one, *failing))]
+        richer = _tried(fresh.run, richer_specs(spec)) if right and not hurry() else []
         for answer in richer:
             # What none of them explains shows something else.
             if answer.judgement.verdict in FAILING:
@@ -126,9 +163,9 @@ def foretold(
         if right:
             chosen = right[0]
             others = {d.id.partition("@")[0] for d in right} - {chosen.id.partition("@")[0]}
-            return Foretold(chosen, len(others), len(fresh))
+            return Foretold(chosen, len(others), len(failing))
     return None
 
 
-def _tried(run: Callable[[Sequence[SpecProbe]], Iterator[Tried]], specs: Sequence[Any]) -> list[Tried]:
+def _tried(run: Run, specs: Sequence[Any]) -> list[Tried]:
     return list(run([SpecProbe(spec, fresh=True, answers=False) for spec in specs]))

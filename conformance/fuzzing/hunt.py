@@ -20,12 +20,13 @@ from ...cases.profiles.fresh import fresh_stream
 from ...cases.specs.family import pooled_operators
 from ...reference import Fault, fault_named
 from ..border.strict_json import MalformedJson, parse
-from ..diagnosis.causes import explaining, explains, needs_in_words, refuting
-from ..diagnosis.experiments import Budget, Need, Shrunk, alike, shrink
+from ..diagnosis.experiments import Budget, Shrunk, alike, shrink
 from ..diagnosis.explainer import Explainer
+from ..diagnosis.explanations import explaining, explains, refuting
 from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import consistent
-from ..diagnosis.foretelling import foretold
+from ..diagnosis.foretelling import Fresh, foretold
+from ..diagnosis.needs import Need, needs_in_words
 from ..judging.judgement import DECLINED, FAILING, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
@@ -265,11 +266,12 @@ class Hunt:
         diagnosis = self._explainer.explain(shrunk.one)
         if shrunk.one.judgement.verdict not in DIAGNOSED or not shrunk.complete or len(diagnosis) > 1:
             return diagnosis, 0
+        assert isinstance(shrunk.one.probe, SpecProbe)
         thought = fault_named(diagnosis[0]) if diagnosis else None
         budget = Budget(min(_NAME_SECONDS, max(2.0, deadline - time.monotonic())))
         name = foretold(
             shrunk.one,
-            lambda probes: tried(self.process, probes, self.target.accuracy),
+            Fresh(shrunk.one.probe.spec, lambda probes: tried(self.process, probes, self.target.accuracy)),
             explaining(self.target.accuracy),
             lambda: budget.left <= 0,
             thought if isinstance(thought, Fault) else None,

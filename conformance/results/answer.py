@@ -282,9 +282,8 @@ def _bare(problem: Problem) -> str:
     """What happens, without the condition, which a title ends with."""
     title = in_words(problem.title, problem.verdict, problem.reason)
     if problem.conditions:
-        title = title.removesuffix(f" (with {problem.conditions})").removesuffix(
-            f" (seen only with {problem.conditions})"
-        )
+        for known in ("with", "seen with", "seen only with"):
+            title = title.removesuffix(f" ({known} {problem.conditions})")
     return title
 
 

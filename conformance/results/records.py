@@ -28,7 +28,13 @@ class NeedRecord(TypedDict):
     verdict: str
 
 
-class Finding(TypedDict):
+class _FindingTried(TypedDict, total=False):
+    """What a finding says beside that whose conditions were tried: how many cases meet them and pass."""
+
+    passing: Count
+
+
+class Finding(_FindingTried):
     """Results that belong together, said once."""
 
     title: str

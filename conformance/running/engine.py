@@ -13,13 +13,14 @@ from typing import Any
 
 from msgspec import structs
 
-from ..diagnosis.causes import LEAST_SECONDS, SHARE, Subject, with_causes
+from ..diagnosis.causes import LEAST_SECONDS, SHARE, Subject
 from ..diagnosis.disagreements import disagreements_of, write_reproducers
 from ..diagnosis.experiments import Budget
-from ..diagnosis.explainer import explained
+from ..diagnosis.explainer import arithmetics_of, explained
 from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import findings_of
 from ..diagnosis.needed_classes import with_needed_classes
+from ..diagnosis.telling import with_causes
 from ..judging.judgement import Judgement, Verdict
 from ..probes.probe import Probe, SpecProbe
 from ..probes.stream import Tried, tried
@@ -227,7 +228,8 @@ def _target_events(whole: Run, run: TargetRun) -> Events:
     run.findings = findings_of(run.results, probes)
     if not run.unavailable:
         if plan.shrinks:
-            yield from _experiments(plan, run, probes, kept, max(time.monotonic() - clock, run.seconds))
+            seconds = max(time.monotonic() - clock, run.seconds)
+            yield from _experiments(plan, run, probes, kept, entries, seconds)
         run.disagreements = disagreements_of(run.results, probes)
         write_reproducers(whole.folder, target, run.disagreements, probes)
         run.evidence = write_evidence(
@@ -274,20 +276,25 @@ def _diagnosed(
     return [structs.replace(r, diagnosis=causes[r.case]) for r in run.results if r.case in causes]
 
 
-def _experiments(plan: Plan, run: TargetRun, probes: dict[str, Probe], kept: Kept, seconds: float) -> Events:
-    """Ask the target under which conditions its failures show."""
+def _experiments(
+    plan: Plan, run: TargetRun, probes: dict[str, Probe], kept: Kept, entries: Sequence[Entry], seconds: float
+) -> Events:
+    """Ask the target under which conditions its failures show, and what they foretell."""
     budget = Budget(max(LEAST_SECONDS, SHARE * seconds))
     made: list[lines.Experiment] = []
+    better: list[Result] = []
 
     def observe(smallest: str, one: Tried, changed: str) -> None:
         made.append(_experiment(run.target.name, smallest, one, changed))
 
     with contextlib.suppress(TargetUnavailable), plan.process(run.target, hangs=run.hangs) as process:
         repeat = partial(_repeat, plan, run.target)
-        subject = Subject(process, run.target.accuracy, repeat, run.results, probes, kept, observe)
-        run.findings = with_causes(run.findings, subject, budget)
+        arithmetics = arithmetics_of(run.results, run.target.accuracy)
+        subject = Subject(process, run.target.accuracy, repeat, run.results, probes, kept, observe, arithmetics)
+        run.findings, better = with_causes(run.findings, subject, budget)
     if made:
         yield ExperimentsMade(run, made)
+    yield from _amend(run, "experiments", better, probes, entries)
 
 
 def _experiment(target: str, smallest: str, one: Tried, changed: str) -> lines.Experiment:

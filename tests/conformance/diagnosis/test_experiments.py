@@ -22,8 +22,8 @@ from onnxspec.conformance.diagnosis import (
     explains,
     findings_of,
     needs_in_words,
-    shared,
     shrink,
+    stated,
     with_causes,
 )
 from onnxspec.conformance.judging import Verdict
@@ -234,7 +234,7 @@ def _findings(target: Target, specs: Sequence[CaseSpec]) -> list[dict[str, Any]]
         kept.offer(one)
         results.append(result_of(probe, "staged", one.judgement, 0.0, None))
     subject = Subject(None, "standard", lambda p: f"explain {p.id}", results, probes, kept)  # type: ignore[arg-type]
-    findings = with_causes(findings_of(results, probes), subject, Budget(600.0))
+    findings, _ = with_causes(findings_of(results, probes), subject, Budget(600.0))
     assert sum(len(f["cases"]) for f in findings) == sum(r.failing for r in results)
     assert all(f["smallest"] in probes for f in findings)
     return findings
@@ -283,6 +283,91 @@ def test_a_condition_of_one_case_is_none_of_a_finding_whose_other_cases_lack_it(
         Need("activations", ("Relu",), (None,), Verdict.PASS),
     ]
     gru = CaseSpec("GRU", 14, clip=0.5, H=5, outputs=("Y", "Y_h"))
-    assert [n.field for n in shared(needs, [RICH])] == ["clip", "outputs", "H", "activations"]
-    assert [n.field for n in shared(needs, [RICH, gru])] == ["clip", "H"]
-    assert [n.field for n in shared(needs, [gru, replace(gru, H=1)])] == ["clip"]
+
+    def words(*specs: CaseSpec) -> list[str]:
+        return [c.words for c in stated(needs, [SpecProbe(s) for s in specs], []).conditions]
+
+    assert words(RICH) == ["clip", "outputs Y, Y_c", "2 units or more", "activations Relu"]
+    assert words(RICH, gru) == ["clip", "2 units or more"]
+    assert words(gru, replace(gru, H=1)) == ["clip"]
+
+
+def test_a_condition_that_cases_meet_which_pass_is_only_seen_with_it() -> None:
+    needs = [Need("lengths", "short", ("absent", "full"), Verdict.PASS)]
+    short, ragged = (SpecProbe(CaseSpec("RNN", 14, T=4, N=3, lengths=lengths)) for lengths in ("short", "ragged"))
+    assert stated(needs, [short], []).passing == 0
+    state = stated(needs, [short], [ragged])
+    assert ([c.words for c in state.conditions], state.passing) == (["a short row"], 1)
+    assert stated(needs, [short], [ragged], lambda probe: False).passing == 0
+
+
+def _of_sizes(value: int, members: Sequence[int], passing: Sequence[int], need: Need | None = None) -> list[str]:
+    need = need or Need("H", value, (1, value - 1), Verdict.PASS, passed=(1, value - 1))
+    probes = [[SpecProbe(CaseSpec("GRU", 14, H=H)) for H in some] for some in (members, passing)]
+    return [c.words for c in stated([need], *probes).conditions]
+
+
+def test_a_threshold_lies_between_the_largest_that_passes_and_the_smallest_that_fails() -> None:
+    assert _of_sizes(5, [5, 9], [2, 4]) == ["5 units or more"]
+    assert _of_sizes(5, [5], [6, 37]) == ["exactly 5 units"]
+    assert _of_sizes(5, [5, 6], [9]) == ["5 to 6 units"]
+    assert _of_sizes(8, [8, 16, 32], [9, 15, 33]) == ["a multiple of 8 units"]
+    coarse = Need("H", 8, (1, 4), Verdict.PASS, passed=(1, 4))
+    assert _of_sizes(8, [8], [], coarse) == ["8 units or more (4 pass)"]
+
+
+def test_what_fails_at_one_size_only_is_said_to_be_that_size(on: Any) -> None:
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        return {n: a * (2 if inputs["R"].shape[2] == 5 else 1) for n, a in conforming(node, inputs).items()}
+
+    on(target)
+    findings = _findings(target, [CaseSpec("GRU", 14, T=2, H=H, bias=b) for H in (5, 6, 9) for b in (False, True)])
+    assert [(f["conditions"], len(f["cases"])) for f in findings] == [("exactly 5 units", 2)]
+
+
+def test_a_long_run_before_is_no_condition_of_steps(on: Any) -> None:
+    """From 18 steps on a scratch buffer is too small; a case of 16 steps whose session ran 18 before shows it too."""
+
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        return {n: a * (2 if len(inputs["X"]) > 17 else 1) for n, a in conforming(node, inputs).items()}
+
+    on(target)
+    assert needs_in_words(shrunk(target, CaseSpec("RNN", 14, T=16, dimensions="symbolic", reruns="sizes")).needs) == [
+        "18 steps or more"
+    ]
+
+
+def test_a_condition_of_small_numbers_is_one_of_cases_with_small_numbers(on: Any) -> None:
+    """Of an LSTM small numbers become zero, of a GRU all biases are ignored: nobody says that of each other."""
+
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        if node.op_type == "LSTM" and abs(inputs["X"]).max() < 2.0**-5:
+            return {n: 0 * a for n, a in conforming(node, inputs).items()}
+        if node.op_type == "GRU" and "B" in inputs:
+            return {n: 3 * a for n, a in conforming(node, inputs).items()}
+        return conforming(node, inputs)
+
+    on(target)
+    lstm = [CaseSpec("LSTM", 14, T=2, N=2, H=3, data=d, bias=b) for d in ("small", "dense") for b in (False, True)]
+    gru = [CaseSpec("GRU", 14, T=2, N=2, H=3, bias=b, seed=s, data=d) for b in (False, True) for s in (0, 1)
+           for d in ("small", "dense")]  # fmt: skip
+    specs = [*lstm, *gru]
+    findings = _findings(target, specs)
+    by_words = {f["conditions"]: f for f in findings}
+    assert set(by_words) == {"small numbers", "bias B"}
+    assert by_words["small numbers"]["operators"] == ["LSTM"]
+    assert by_words["bias B"]["operators"] == ["GRU"]
+    assert {*by_words["small numbers"]["cases"]} == {s.id for s in lstm if s.data == "small"}
+    assert {*by_words["bias B"]["cases"]} == {s.id for s in gru if s.bias}
+
+
+def test_a_failure_that_comes_and_goes_is_asked_for_as_often_as_it_takes(on: Any) -> None:
+    runs = iter(range(10**6))
+
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        broken = "clip" in node.attributes and next(runs) % 3 == 0
+        return {n: a * (2 if broken else 1) for n, a in conforming(node, inputs).items()}
+
+    on(target)
+    specs = [CaseSpec("GRU", 14, T=3, N=2, H=4, clip=0.5, bias=b, seed=s) for b in (False, True) for s in range(4)]
+    assert {f["conditions"] for f in _findings(target, specs)} == {"clip"}

@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.conformance.diagnosis import Foretold, explaining, explains, foretold, fresh_specs, titled
+from onnxspec.conformance.diagnosis import Foretold, Fresh, explaining, explains, foretold, fresh_specs, titled
 from onnxspec.conformance.probes import SpecProbe, Tried
 from onnxspec.conformance.proof import staged_outcome
 from onnxspec.reference import Fault, Node, evaluate, fault_named, run_recurrent_fault
@@ -27,12 +27,14 @@ def _named(target: Any, spec: CaseSpec = SPEC) -> Foretold | None:
     def run(probes: Sequence[SpecProbe]) -> Iterator[Tried]:
         return (_one(probe, target) for probe in probes)
 
-    return foretold(_one(SpecProbe(spec), target), run, lambda m, one: explains((m,), "standard")(one))
+    return foretold(_one(SpecProbe(spec), target), Fresh(spec, run), lambda m, one: explains((m,), "standard")(one))
 
 
 def test_fresh_cases_are_legal_and_have_other_numbers() -> None:
     fresh = fresh_specs(SPEC)
     assert len({s.seed for s in fresh} - {SPEC.seed}) == len(fresh) == 10
+    assert len({s.N for s in fresh}) >= 4
+    assert {s.H for s in fresh_specs(SPEC, ("H",))} == {SPEC.H}
     for spec in fresh:
         build_case(spec)
         assert (spec.direction, spec.initial) == (SPEC.direction, SPEC.initial)
@@ -77,9 +79,10 @@ def test_a_fault_that_only_looks_the_same_in_small_cases_is_told_apart() -> None
     def run(probes: Sequence[SpecProbe]) -> Iterator[Tried]:
         return (_one(probe, target) for probe in probes)
 
-    one = _one(SpecProbe(CaseSpec("LSTM", 14, direction="bidirectional", initial="c")), target)
+    spec = CaseSpec("LSTM", 14, direction="bidirectional", initial="c")
+    one = _one(SpecProbe(spec), target)
     thought = fault_named("initial-states.shared-directions")
-    name = foretold(one, run, explaining("standard"), first=thought)
+    name = foretold(one, Fresh(spec, run), explaining("standard"), first=thought)
     assert name is not None
     assert (name.fault.id, name.others, name.cases) == (fault.id, 0, 10)
 
@@ -99,4 +102,5 @@ def test_what_a_run_shows_is_a_name_only_once_it_foretold() -> None:
     finding: Any = {"what": "Ignores clip", "fault": "clip.ignored", "foretold": 0, "expected": False, "kind": "wrong"}
     assert titled(finding, "", tried=False) == "Consistent with: ignores clip"
     assert titled({**finding, "foretold": 10}, "layout 1", tried=True) == "Ignores clip (with layout 1)"
+    assert titled({**finding, "foretold": 10}, "layout 1", tried=True, passing=2) == "Ignores clip (seen with layout 1)"
     assert titled({**finding, "expected": True}, "", tried=False) == "Ignores clip"

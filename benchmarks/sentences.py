@@ -1,0 +1,160 @@
+"""Sentences of findings, read as a stranger reads them and held against every result: which of them are false?
+
+A condition must be true of all cases of its finding. What is said to show "with" it, or "only with" it, must be true
+of no case that passes and should have shown the finding's fault. A name, and a lead, must be one of what is wrong with
+the target, where that is known. Words are read here for themselves, not by the code that makes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.truths import Truth
+from onnxspec.cases import build_case
+from onnxspec.conformance.diagnosis.conditions import worded, would_show
+from onnxspec.conformance.judging.judgement import FAILING, Verdict
+from onnxspec.conformance.probes import Probe
+from onnxspec.conformance.results.records import Finding
+from onnxspec.conformance.results.result import Result
+from onnxspec.reference import FAULTS, Fault, fault_named
+from onnxspec.reference.faults.scope import scoped_of
+
+__all__ = ["false_sentences", "meets"]
+
+_COUNTS = {"steps": "T", "step": "T", "rows": "N", "row": "N", "units": "H", "unit": "H"}
+_COUNTS |= {"features of X": "I", "feature of X": "I"}
+
+_PLAIN: Mapping[str, Callable[[Any], bool]] = {
+    "the reverse direction": lambda s: s.direction in ("reverse", "bidirectional"),
+    "the reverse direction alone": lambda s: s.direction == "reverse",
+    "both directions": lambda s: s.direction == "bidirectional",
+    "layout 1": lambda s: s.layout == 1,
+    "bias B": lambda s: s.bias,
+    "peepholes P": lambda s: s.peepholes,
+    "sequence_lens": lambda s: s.lengths != "absent",
+    "a short row": lambda s: bool((_lengths(s) < s.T).any()),
+    "a row of length 0": lambda s: bool((_lengths(s) == 0).any()),
+    "rows of several lengths": lambda s: s.lengths in ("ragged", "empty"),
+    "initial states": lambda s: s.initial != "none",
+    "all initial states": lambda s: s.initial == "all",
+    "initial_h": lambda s: s.initial in ("h", "all"),
+    "initial_c": lambda s: s.initial in ("c", "all"),
+    "initial_h alone": lambda s: s.initial == "h",
+    "initial_c alone": lambda s: s.initial == "c",
+    "clip": lambda s: s.clip is not None,
+    "input_forget": lambda s: bool(s.input_forget),
+    "linear_before_reset": lambda s: bool(s.linear_before_reset),
+    "no hidden_size": lambda s: not s.hidden_size,
+    "defaults written down": lambda s: s.explicit,
+    "constant weights": lambda s: s.weights == "initializer",
+    "symbolic dimensions": lambda s: s.dimensions == "symbolic",
+    "a later opset": lambda s: s.opset == "last",
+    "another run before": lambda s: s.reruns != "none",
+    "a run of another size before": lambda s: s.reruns in ("sizes", "growing"),
+    "a larger run before": lambda s: s.reruns == "sizes",
+    "a smaller run before": lambda s: s.reruns == "growing",
+    "small numbers": lambda s: s.data == "small",
+    "large numbers": lambda s: s.data == "large",
+    "huge numbers": lambda s: s.data == "huge",
+    "large weights": lambda s: s.data == "heavy",
+    "numbers of few digits": lambda s: s.data == "exact",
+    "numbers of one sign": lambda s: s.data == "one-sign",
+    "single accurate steps": lambda s: s.data == "numerics",
+    "NaN in one row": lambda s: s.data == "nan-row",
+    "infinity in one row": lambda s: s.data == "inf-row",
+    "NaN in the padding": lambda s: s.data == "nan-padding",
+    "activation_alpha": lambda s: s.alpha is not None,
+    "activation_beta": lambda s: s.beta is not None,
+    "a list of activations": lambda s: s.activations is not None,
+    "no steps": lambda s: s.T == 0,
+    "no rows": lambda s: s.N == 0,
+    "output_sequence": lambda s: bool(s.output_sequence),
+}
+
+
+def _lengths(spec: Any) -> Any:
+    feed = build_case(spec).trial.feeds[-1].inputs
+    return feed.get("sequence_lens", np.full(spec.N, spec.T))
+
+
+def meets(probe: Probe, words: str) -> bool:
+    """Whether some words of a finding are true of a case. Raises LookupError for words that nobody can check."""
+    if words in {worded(trait) for trait in probe.traits}:
+        return True
+    spec: Any = getattr(getattr(probe, "probe", probe), "spec", None)
+    if spec is None:
+        return False
+    if words in _PLAIN:
+        return bool(_PLAIN[words](spec))
+    bare = re.sub(r" \(\d+ pass(es)?\)$", "", words)
+    if match := re.fullmatch(r"(exactly )?(\d+) ([\w ]+?)( or more)?", bare):
+        size, number = getattr(spec, _COUNTS[match[3]]), int(match[2])
+        return bool(size == number if match[1] else size >= number)
+    if match := re.fullmatch(r"(\d+) to (\d+) ([\w ]+)", bare):
+        return int(match[1]) <= getattr(spec, _COUNTS[match[3]]) <= int(match[2])
+    if match := re.fullmatch(r"a multiple of (\d+) ([\w ]+)", bare):
+        size = getattr(spec, _COUNTS[match[2]])
+        return bool(size and size % int(match[1]) == 0)
+    if match := re.fullmatch(r"activations ([\w/]+)", bare):
+        return set(match[1].split("/")) <= set(spec.activations or ())
+    if match := re.fullmatch(r"(outputs|no outputs but) ([\w, ]+)", bare):
+        asked, names = set(filter(None, spec.outputs)), set(match[2].split(", "))
+        return names <= asked if match[1] == "outputs" else names == asked
+    if bare in ("float16", "float32", "float64", "bfloat16"):
+        return bool(spec.type == bare)
+    if bare.startswith(("version ", "uses ", "activations ")) or bare in _TRAITS:
+        return False
+    raise LookupError(f"nobody can check the words {words!r}")
+
+
+_TRAITS = frozenset(
+    map(worded, ("illegal", "unsorted", "size-zero", "size one", "saturating", "nonfinite", "numerics"))
+)
+
+
+def false_sentences(
+    findings: Sequence[Finding], results: Sequence[Result], probes: Mapping[str, Probe], truth: Truth | None = None
+) -> list[str]:
+    """What is false in the findings of a target, a line each."""
+    failing = {verdict.value for verdict in FAILING} - {Verdict.NOT_REJECTED.value}
+    lines: list[str] = []
+    for finding in findings:
+        if finding["kind"] in failing:
+            lines += [f"{finding['title']}: {why}" for why in _false(finding, results, probes, truth)]
+    return lines
+
+
+def _false(
+    finding: Finding, results: Sequence[Result], probes: Mapping[str, Probe], truth: Truth | None
+) -> Iterator[str]:
+    for fault in _names(finding):
+        if truth is not None and not truth.right(fault):
+            yield f"{fault} is not what is wrong"
+    words = finding["conditions"].split(" and ") if finding["conditions"] else []
+    lacking = [c for c in finding["cases"] if not all(meets(probes[c], w) for w in words)]
+    if lacking:
+        yield f"{len(lacking)} of its cases lack a condition, e.g. {lacking[0]}"
+    if words and "(seen with " not in finding["title"]:
+        fault = fault_named(finding["fault"])
+        right = [r for r in results if r.verdict is Verdict.PASS and r.op in finding["operators"]]
+        passing = [probes[r.case] for r in right if r.case in probes and "unconventional" not in r.flags]
+        passing = [p for p in passing if "illegal" not in p.features and all(meets(p, w) for w in words)]
+        if isinstance(fault, Fault):
+            passing = [p for p in passing if would_show(fault, p)]
+        if passing:
+            yield f"{len(passing)} cases that pass meet the conditions, e.g. {passing[0].id}"
+
+
+def _names(finding: Finding) -> Iterator[str]:
+    """The fault that a finding names, or is said to be consistent with."""
+    if finding["fault"]:
+        yield finding["fault"]
+    elif "consistent with: " in finding["what"]:
+        told = finding["what"].partition("consistent with: ")[2]
+        everything = [*FAULTS.values(), *scoped_of(iter(FAULTS.values()))]
+        alike = (d for d in everything if d.summary.rstrip(".")[1:] == told[1:])
+        yield next((d.id for d in alike if d.summary[:1].lower() == told[:1]), f"a fault that {told}")

@@ -1,0 +1,113 @@
+"""Explanations of single cases: whether given faults explain what a target returned in one, or contradict it.
+
+A case is looked at in the accuracy class that it is judged by, and then in those that the target's arithmetic shows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...reference import Fault, Interpretations
+from ...reference.operators.observation import Observation
+from ..judging.view import view_of
+from ..probes.stream import Tried
+from .failing_case import failing_case_of
+
+__all__ = ["explaining", "explains", "refuting"]
+
+_INTERPRETATIONS = 4
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a target returned in a case, and how it may be read there."""
+
+    observation: Observation
+    choices: Sequence[Interpretations]
+    accuracies: Sequence[str]
+
+    def fits(self, faults: Sequence[Fault]) -> bool:
+        pairs = itertools.product(self.accuracies, self.choices)
+        return any(self.observation.fit(faults, choice, accuracy) is not None for accuracy, choice in pairs)
+
+    def changed_by(self, fault: Fault) -> bool:
+        return self.observation.changes(fault, self.choices[0])
+
+
+def _seen(one: Tried, accuracy: str, arithmetics: Mapping[str, Sequence[str]]) -> _Seen | None:
+    """None where a target returned nothing."""
+    if not one.prepared.trials:
+        return None
+    trial, outcome = view_of(one.prepared.trials, one.outcomes, one.judgement).own
+    failing_case = failing_case_of(one.probe.id, trial, outcome, one.probe.clauses, one.probe.size)
+    if failing_case is None:
+        return None
+    choices = itertools.islice(Interpretations().alternatives(trial.touched), _INTERPRETATIONS)
+    accuracies = (accuracy, *arithmetics.get(one.probe.type, ()))
+    return _Seen(failing_case.observation(accuracy), list(choices), accuracies)
+
+
+class _Memory:
+    """What was seen of cases, as many faults are asked of a few."""
+
+    def __init__(self, accuracy: str, arithmetics: Mapping[str, Sequence[str]]) -> None:
+        self._accuracy, self._arithmetics = accuracy, arithmetics
+        self._known: dict[int, tuple[Tried, _Seen | None]] = {}
+
+    def of(self, one: Tried) -> _Seen | None:
+        if id(one) not in self._known:
+            self._known[id(one)] = one, _seen(one, self._accuracy, self._arithmetics)
+        return self._known[id(one)][1]
+
+
+def explains(faults: Sequence[Fault], accuracy: str) -> Callable[[Tried], bool]:
+    """Whether faults explain what a target returned in a case."""
+
+    def holds(one: Tried) -> bool:
+        seen = _seen(one, accuracy, {})
+        return seen is not None and seen.fits(faults)
+
+    return holds
+
+
+def explaining(
+    accuracy: str, beside: Sequence[Fault] = (), arithmetics: Mapping[str, Sequence[str]] | None = None
+) -> Callable[[Fault, Tried], bool]:
+    """Whether one fault or another, alone or beside those that the target has, explains what it returned in a case.
+
+    arithmetics
+        Type to the accuracy classes that the target's arithmetic shows there, beside that which it is judged by.
+    """
+    memory = _Memory(accuracy, arithmetics or {})
+
+    def holds(fault: Fault, one: Tried) -> bool:
+        seen = memory.of(one)
+        if seen is None or not seen.changed_by(fault):
+            return False
+        return any(seen.fits(group) for group in _groups(fault, one, seen))
+
+    def _groups(fault: Fault, one: Tried, seen: _Seen) -> Iterator[tuple[Fault, ...]]:
+        yield (fault,)
+        base = fault.id.partition("@")[0]
+        others = [d for d in beside if d is not fault and d.id.partition("@")[0] != base]
+        op, version = one.probe.op, one.probe.version
+        together = [d for d in others if d.applies(op, version) and seen.changed_by(d)]
+        if together:
+            yield fault, *together
+        if len(together) > 1:
+            yield from ((fault, other) for other in together)
+
+    return holds
+
+
+def refuting(accuracy: str) -> Callable[[Fault, Tried], bool]:
+    """Whether a fault says that a target returns other numbers in a case than it does."""
+    memory = _Memory(accuracy, {})
+
+    def holds(fault: Fault, one: Tried) -> bool:
+        seen = memory.of(one)
+        return seen is not None and seen.changed_by(fault) and not seen.fits((fault,))
+
+    return holds
