@@ -14,8 +14,11 @@ from typing import Any
 from .recording import FILE
 from .varying import left_out, settled, varies
 
-NAMES = ("record", "purpose", "by", "target", "case", "name", "title", "id", "operator", "interpretation", "option")
-"""Keys whose values together name an item of a list, as far as the item has them."""
+NAMES = (
+    *("record", "purpose", "by", "target", "smallest", "changed", "case", "name", "title", "id"),
+    *("operator", "interpretation", "option"),
+)
+"""Keys whose values together name an item of a list, as far as the item has them, or the result in it."""
 
 TEXTS = (".err", ".out", ".txt", ".md", ".py", ".csv", ".xml", ".toml", ".html", ".cut")
 ABSENT = "(absent)"
@@ -165,11 +168,22 @@ def _of_items(a: list[Any], b: list[Any], field: str, path: str) -> Iterator[tup
 
 
 def _named(items: list[Any]) -> dict[str, Any] | None:
-    """The items of a list by what names them; None where they are no such things, or two of them have one name."""
+    """The items of a list by what names them, those of one name by number; None where something has no name."""
     if not items or not all(isinstance(each, dict) for each in items):
         return None
-    named = {" ".join(str(each[key]) for key in NAMES if isinstance(each.get(key), str)): each for each in items}
-    return named if len(named) == len(items) and "" not in named else None
+    times: Counter[str] = Counter()
+    named = {}
+    for each in items:
+        name = " ".join(str(side[key]) for side in (each, each.get("result")) for key in _names(side))
+        if not name:
+            return None
+        times[name] += 1
+        named[name if times[name] == 1 else f"{name} ({times[name]})"] = each
+    return named
+
+
+def _names(item: Any) -> list[str]:
+    return [key for key in NAMES if isinstance(item.get(key), str)] if isinstance(item, dict) else []
 
 
 def _brief(value: Any) -> str:

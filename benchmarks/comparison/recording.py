@@ -14,6 +14,7 @@ from typing import Any
 from .steps import Step
 
 FILE = "recording.json"
+COMMAND = Path(__file__).with_name("unhurried.py").read_text(encoding="utf-8")
 NOT_THERE = 3
 """Exit code of a command whose target could not start."""
 
@@ -70,7 +71,7 @@ def _run(step: Step, folder: Path, python: str) -> dict[str, Any]:
     codes = []
     for number, command in enumerate(step.commands):
         arguments = [part for argument in command for part in _files(argument, folder)]
-        code, errors = _command([python, "-m", "onnxspec.conformance", *arguments], folder, number)
+        code, errors = _command([python, "-c", COMMAND, *arguments], folder, number)
         if code == NOT_THERE:
             shutil.rmtree(folder)
             return {"not_recorded": errors.strip() or "the target could not start"}
