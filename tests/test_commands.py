@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -109,3 +110,26 @@ def test_what_is_marked_as_needing_something_is_little() -> None:
     marked = [line for document in DOCUMENTS for line in commands(document) if "# needs" in line or "; needs" in line]
     shown = [line for document in DOCUMENTS for line in commands(document)]
     assert 0 < len(marked) < len(shown) / 3
+
+
+def _pytest(*arguments: str, without_plugins: bool = False) -> subprocess.CompletedProcess[str]:
+    """pytest in the clone, as README has people run it there."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    if without_plugins:
+        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def test_pytest_works_in_a_clone_where_only_the_package_is_installed() -> None:
+    """As after the first of README's commands: what only ``[test]`` brings is not there."""
+    cases = ["--pyargs", "onnxspec.conformance", "--onnxspec-op", "RNN", "--onnxspec-profile", "smoke"]
+    done = _pytest("-p", "onnxspec.conformance.pytest_plugin.plugin", *cases, without_plugins=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("given", "scheduling"), [([], "LoadFile"), (["--dist=load"], "Load")])
+def test_with_several_processes_a_files_tests_share_one(given: list[str], scheduling: str) -> None:
+    pytest.importorskip("xdist")
+    few = ["tests/cases/specs/test_data.py", "-k", "no_test_has_this_name"]
+    assert f"{scheduling}Scheduling" in _pytest("-n", "1", "-v", *few, *given).stdout
