@@ -39,6 +39,7 @@ def _with_all_outputs(model: bytes, read: OneNode) -> bytes:
     graph = proto.graph
     node = next(n for n in graph.node if n.op_type == read.node.op_type)
     shown = {value.name: value for value in graph.output}
+    layout = 1 if read.node.attributes.get("layout") == 1 else 0
     kind = next(iter(shown.values())).type.tensor_type.elem_type
     taken = {name for n in graph.node for name in (*n.input, *n.output)}
     asked = dict(zip(read.node.operator.outputs, node.output, strict=False))
@@ -49,8 +50,10 @@ def _with_all_outputs(model: bytes, read: OneNode) -> bytes:
             name = next(n for n in (formal, *(f"{formal}_{k}" for k in range(len(taken) + 1))) if n not in taken)
             taken.add(name)
         names.append(name)
-        # Its shape stays open: what is symbolic in the model is not known here.
-        values.append(shown.get(name) or helper.make_tensor_value_info(name, kind, None))
+        # Its sizes stay open: what is symbolic in the model is not known here.
+        form = read.node.operator.tensors.get(formal)
+        sizes = None if form is None else [None] * len(form.shape(layout))
+        values.append(shown.get(name) or helper.make_tensor_value_info(name, kind, sizes))
     del node.output[:], graph.output[:]
     node.output.extend(names)
     graph.output.extend(values)

@@ -11,22 +11,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ...reference.documents import Extent
 from ..models.inference import undetermined
 from ..models.tensor_type import Dimension
 from .subject import Broken, Input, Missing, Outcome, Subject
 
 __all__ = ["Extent", "Known", "agreement", "in_words", "sizes_known"]
-
-
-@dataclass(frozen=True)
-class Extent:
-    """An extent of a formal shape: so many times a size."""
-
-    size: str
-    times: int = 1
-
-    def __str__(self) -> str:
-        return self.size if self.times == 1 else f"{self.times}*{self.size}"
 
 
 @dataclass(frozen=True)

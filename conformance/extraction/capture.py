@@ -3,6 +3,9 @@
 A name inside a graph cannot be an output of the model, so it is handed outwards: through the outputs of the node that
 holds the graph, or calls the function. The branch of an If that does not have it hands out nothing, an empty tensor,
 and beside each tensor goes a flag that says which it was. Loop and Scan stack what they hand out.
+
+The model that is run so is for onnxruntime alone, which infers types and shapes of outputs itself: nobody has said
+those of names inside a graph. No target is judged by it, and it is not written.
 """
 
 from __future__ import annotations

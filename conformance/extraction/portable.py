@@ -139,9 +139,12 @@ def _model(
     asked = [f if name else "" for f, name in zip(operator.outputs, subject.outputs, strict=False)]
     node.output.extend(asked)
     kind = FORMATS[element].onnx_type
+    layout = 1 if subject.chosen("layout") == 1 else 0
+    # Outputs have shapes, too: onnx.checker asks for them, and with it backends that prepare models as onnx's own do.
+    shapes = {**{name: operator.tensors[name].shape(layout) for name in asked if name}, **formal}
 
     def info(name: str) -> Any:
-        shape = [_dimension(extent, sizes) for extent in formal[name]] if name in formal else None
+        shape = [_dimension(extent, sizes) for extent in shapes[name]]
         return helper.make_tensor_value_info(name, TensorProto.INT32 if name == "sequence_lens" else kind, shape)
 
     graph = helper.make_graph(
@@ -163,7 +166,7 @@ def _model(
 
 def _dimension(extent: Extent, sizes: Mapping[str, int]) -> int | str:
     known = sizes.get(extent.size)
-    return extent.size if known is None else known * extent.times
+    return str(extent) if known is None else known * extent.times
 
 
 def _tensor(name: str, array: Array) -> TensorProto:

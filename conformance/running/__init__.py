@@ -34,6 +34,7 @@ __getattr__, __dir__ = face(
         "quantized": (
             "Form",
             "NotQuantizable",
+            "as_extended",
             "as_qdq",
             "documented",
             "kernel_rows",

@@ -138,13 +138,14 @@ def as_qdq(q: Quantized) -> bytes:
             nodes.append(helper.make_node("QuantizeLinear", [source, *parameters], [f"{name}_levels"]))
         result = "Y" if name == "Y" else f"{name}_dequantized"
         nodes.append(helper.make_node("DequantizeLinear", [f"{name}_levels", *parameters], [result]))
+    hidden_size = q.attributes["hidden_size"]
     lstm = helper.make_node(
         "LSTM",
         [f"{name}_dequantized" for name in "XWRB"],
         ["Y_float"],
         "lstm",
         direction="bidirectional",
-        hidden_size=q.attributes["hidden_size"],
+        hidden_size=hidden_size,
     )
     order = [*nodes[:-2], lstm, *nodes[-2:]]
     T, _, I = q.inputs["X"].shape
@@ -152,7 +153,7 @@ def as_qdq(q: Quantized) -> bytes:
         order,
         "qdq",
         [helper.make_tensor_value_info("X", TensorProto.FLOAT, (T, 1, I))],
-        [helper.make_tensor_value_info("Y", TensorProto.FLOAT, None)],
+        [helper.make_tensor_value_info("Y", TensorProto.FLOAT, (T, 2, 1, hidden_size))],
         constants,
     )
     made: bytes = helper.make_model(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import inspect
 import itertools
+import json
 import shlex
 import textwrap
 import zlib
@@ -218,6 +219,12 @@ def _shortest(array: NDArray[Any]) -> NDArray[Any]:
     return short if same else array.astype(np.float64)
 
 
+def _dimension(dimension: onnx.TensorShapeProto.Dimension) -> str:
+    """A dimension as onnx.helper takes it; None is one that nothing is said of."""
+    given = dimension.WhichOneof("value")
+    return repr(None) if given is None else json.dumps(getattr(dimension, given))
+
+
 def _model(case: Case) -> Iterator[str]:
     """The same model as the case's, made by onnx.helper."""
     model = onnx.load_model_from_string(case.trial.model)
@@ -227,8 +234,7 @@ def _model(case: Case) -> Iterator[str]:
 
     def info(value: onnx.ValueInfoProto) -> str:
         tensor = value.type.tensor_type
-        dims = [f'"{d.dim_param}"' if d.dim_param else str(d.dim_value) for d in tensor.shape.dim]
-        shape = f"[{', '.join(dims)}]" if tensor.HasField("shape") else "None"
+        shape = f"[{', '.join(map(_dimension, tensor.shape.dim))}]" if tensor.HasField("shape") else "None"
         words = f'"{value.name}", TensorProto.{kind(tensor.elem_type)}, {shape}'
         return f"helper.make_tensor_value_info({words})"
 

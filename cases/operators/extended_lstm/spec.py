@@ -208,8 +208,9 @@ class ExtendedSpec:
             for n, a in draft.inputs.items()
             if n not in constants
         ]
-        # None: the kernel infers no shape, and what a forbidden model gives is not known.
-        outputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in draft.outputs if n]
+        # Sizes stay open: the kernel infers no shape, and what a forbidden model gives is not known.
+        sizes = [None] * len(draft.operator.tensors["Y"].shape())
+        outputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, sizes) for n in draft.outputs if n]
         held = [numpy_helper.from_array(draft.inputs[n], n) for n in constants]
         graph = helper.make_graph([node], "extended_lstm", given, outputs, held)
         opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(domain, VERSION)]

@@ -16,6 +16,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 from msgspec import structs
 from numpy.typing import NDArray
@@ -323,6 +324,15 @@ def test_what_has_another_form_than_it_must_have_is_explained_too() -> None:
 def test_every_case_has_a_script_that_is_python() -> None:
     for spec in CORE[::9] + CORE[-12:]:
         ast.parse(script_of(spec))
+
+
+def test_a_script_makes_the_cases_own_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = case("realistic")
+    made: dict[str, Any] = {"__name__": "__main__"}
+    monkeypatch.setattr("sys.argv", ["script.py", "no.so"])
+    with pytest.raises(SystemExit):
+        exec(script_of(spec), made)
+    assert made["model"].graph == onnx.load_model_from_string(build_case(spec).trial.model).graph
 
 
 def test_a_script_without_a_library_shows_nothing(tmp_path: Path) -> None:

@@ -327,6 +327,8 @@ def test_ratios() -> None:
 
 
 @needs_cell_output
-def test_the_model_checks() -> None:
-    names = _names(script_of(build_case(PLAIN), REFERENCE))
-    onnx.checker.check_model(names["model"], full_check=True)
+@pytest.mark.parametrize("spec", [PLAIN, replace(PLAIN, dimensions="symbolic"), replace(PLAIN, T=0)], ids=str)
+def test_the_model_checks_and_is_the_cases(spec: CaseSpec) -> None:
+    model = _names(script_of(build_case(spec), REFERENCE))["model"]
+    onnx.checker.check_model(model, full_check=True)
+    assert model.graph == onnx.load_model_from_string(build_case(spec).trial.model).graph
