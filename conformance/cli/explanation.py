@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ...cases import Trial
 from ...cases.specs.subject import Bound
-from ...reference import Interpretations, clause_named, fault_named
+from ...reference import Interpretations, clause_named, document_of, fault_named, operator_names
 from ...reference.documents.interpretations import QUESTIONS
 from ..judging.divergence import ratio_text
 from ..judging.judgement import FAILING, Judgement, Verdict
@@ -73,16 +73,17 @@ def explanation(
         summary = fault.summary if fault is not None else ""
         yield Text.assemble(("explained by  ", "dim"), (id, "bold"), f": {summary}" if summary else "")
     yield from _nodes(prepared, outcomes, judgement)
-    yield from _clauses(probe, judgement)
     if prepared.forbidden:
         yield _heading("What is forbidden")
         yield Text(f"  {prepared.forbidden}")
+        yield from _clauses(probe, judgement)
         return
     chosen = Interpretations(**dict(judgement.interpretations or {})) if judgement is not None else Interpretations()
-    yield from _interpretations(probe, prepared, chosen)
     for view in _views(prepared, outcomes, judgement):
         yield _heading(f"Numbers of the node {view.name!r}" if view.name else "Numbers")
         yield from numbers_of(view.trials, view.outcomes, accuracy, chosen)
+    yield from _clauses(probe, judgement)
+    yield from _interpretations(probe, prepared, chosen)
 
 
 def _verdict(outcome: Outcome | None, judgement: Judgement | None) -> Iterator[Text]:
@@ -170,7 +171,7 @@ def _node(
 def _clauses(probe: Probe, judgement: Judgement | None) -> Iterator[RenderableType]:
     broken = judgement.clause if judgement is not None else None
     ids = probe.clauses if broken is None or broken in probe.clauses else (broken, *probe.clauses)
-    yield _heading("Clauses that it exercises")
+    yield _heading("Clauses that it exercises: what the document says, in our words")
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
@@ -181,6 +182,10 @@ def _clauses(probe: Probe, judgement: Judgement | None) -> Iterator[RenderableTy
     yield table
     if broken is not None:
         yield Text("> marks the clause that is not met")
+    documents = [document_of(op) for op in operator_names()]
+    for document in documents:
+        if document.page and any(id.startswith(f"{document.prefix}.") for id in ids):
+            yield Text(f"the document itself: {document.page}")
 
 
 def _interpretations(probe: Probe, prepared: Prepared, chosen: Interpretations) -> Iterator[RenderableType]:

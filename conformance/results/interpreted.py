@@ -16,7 +16,7 @@ from .records import FollowedRecord, ShownRecord
 from .result import Result
 from .support import listed
 
-__all__ = ["IN_WORDS", "followed_interpretations", "followed_line", "shown_elements", "shown_line"]
+__all__ = ["followed_interpretations", "followed_line", "shown_elements", "shown_line"]
 
 _SHOWING = frozenset({Verdict.PASS, Verdict.INCONCLUSIVE})
 
@@ -63,20 +63,12 @@ def followed_interpretations(results: Iterable[Result]) -> list[FollowedRecord]:
     ]
 
 
-IN_WORDS = {
-    "cell_output_clip": "clip does not bound the last activation of a step",
-    "defaults": "a function runs with 0 where no alpha or beta is given and the document names none",
-    "threshold": "ThresholdedRelu is 0 where its argument equals alpha",
-}
-"""What a target does that the letter of a document speaks against, by the open question."""
-
-
 def followed_line(followed: Sequence[FollowedRecord]) -> str:
     """In one line: where the target reads a document otherwise than its letter, in words."""
     generous: dict[str, list[str]] = defaultdict(list)
     for each in followed:
         if each["generous"]:
             question = each["interpretation"]
-            words = IN_WORDS.get(question, f"{question} {each['option']}")
-            generous[words].append(each["operator"])
+            words = QUESTIONS[question].words if question in QUESTIONS else ""
+            generous[words or f"{question} {each['option']}"].append(each["operator"])
     return "; ".join(f"{what} ({listed(ops)})" for what, ops in generous.items())

@@ -27,13 +27,14 @@ class Question:
         Whether it is another question for every activation function: following both options is no contradiction then.
     generous
         The option that the letter of a document speaks against, and its text can be read for all the same; empty where
-        there is none. Reports name the targets that follow it.
+        there is none. Reports name the targets that follow it, in these ``words``: what such a target does.
     """
 
     name: str
     options: tuple[str, ...]
     asked_anew: bool = False
     generous: str = ""
+    words: str = ""
 
 
 QUESTIONS: dict[str, Question] = {}

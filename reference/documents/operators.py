@@ -138,9 +138,17 @@ class Document:
         """``GRU``; with its domain in front where that is not ONNX's own."""
         return f"{self.domain}::{self.op_type}" if self.domain else self.op_type
 
+    @property
+    def page(self) -> str:
+        """The address at which everybody can read it; empty where there is none."""
+        return _PAGES.get(self.domain, "").format(self.op_type)
+
 
 _BEYOND = 1 << 16
 """A number that no version of an operator reaches."""
+
+_PAGES = {"": "https://onnx.ai/onnx/operators/onnx__{}.html"}
+"""Where the documents of a domain are published, the operator's name in the place of the braces."""
 
 _DOCUMENTS: dict[str, Document] = {}
 _NAMES: dict[tuple[str, str], str] = {}

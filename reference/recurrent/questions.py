@@ -8,7 +8,12 @@ __all__ = ["RECURRENT_QUESTIONS"]
 
 RECURRENT_QUESTIONS = (
     # Clip bounds the argument of h(Ct) like that of every activation, or only those of the gates.
-    Question("cell_output_clip", ("clipped", "unclipped"), generous="unclipped"),
+    Question(
+        "cell_output_clip",
+        ("clipped", "unclipped"),
+        generous="unclipped",
+        words="clip does not bound the last activation of a step",
+    ),
     # input_forget keeps the input gate, f = 1 - i, or the forget gate, i = 1 - f.
     Question("coupled_gate", ("input", "forget")),
     # Each activation that uses an alpha (beta) takes the next one; or the n-th entry belongs to the n-th activation,
@@ -17,9 +22,17 @@ RECURRENT_QUESTIONS = (
     # Functions without coefficients for which the document names none, like Affine and ScaledTanh. `one`: those of the
     # ONNX operator of that name, and where it has none, alpha 1 and beta 0 for Affine, alpha 1 and beta 1 for
     # ScaledTanh; `zero`: 0 throughout.
-    Question("defaults", ("one", "zero"), asked_anew=True, generous="zero"),
+    Question(
+        "defaults",
+        ("one", "zero"),
+        asked_anew=True,
+        generous="zero",
+        words="a function runs with 0 where no alpha or beta is given and the document names none",
+    ),
     # ThresholdedRelu at x == alpha: x, or 0.
-    Question("threshold", ("at", "above"), generous="above"),
+    Question(
+        "threshold", ("at", "above"), generous="above", words="ThresholdedRelu is 0 where its argument equals alpha"
+    ),
     # State after a sequence of no steps: the initial state, or zeros.
     Question("empty", ("initial", "zero")),
     # A clip of 0: no clip, or every argument becomes 0.

@@ -84,7 +84,7 @@ def test_text(folder: Path) -> None:
         "wrong.onnx: 1 recurrent node: 1 error",
         "  /rnn  GRU-14",
         "    error  gru.direction: direction is 'sideways', none of forward, reverse and bidirectional",
-        f"      the document: {rules()['gru.direction'].text}",
+        f"      in our words: {rules()['gru.direction'].text}",
         "      what to do: Write forward, reverse or bidirectional.",
         "open.onnx: 1 recurrent node: 1 not wholly checked",
         "  /rnn  LSTM-14",

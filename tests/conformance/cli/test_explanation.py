@@ -57,9 +57,14 @@ def _explained(spec: CaseSpec, implementation: Callable[[Node, Mapping[str, Any]
     return _printed(case, staged_outcome(case.trial, implementation), companion)
 
 
+def _numbers(text: str) -> str:
+    """The part of the text that holds numbers, which stands before the clauses."""
+    return text[text.index("\nNumbers") : text.index("\nClauses")]
+
+
 def _tables(text: str) -> list[list[str]]:
     """The lines of every step table: its title, its column names, its steps."""
-    numbers = text[text.index("\nNumbers") :]
+    numbers = _numbers(text)
     blocks = re.findall(r"^Step by step.*?(?=^After)", numbers, re.MULTILINE | re.DOTALL)
     return [block.splitlines() for block in blocks]
 
@@ -73,13 +78,15 @@ def test_without_a_target_all_that_is_expected_is_there() -> None:
     assert re.search(r"^X +float32 +\(4, 3, 2\) +graph input", text, re.MULTILINE)
     assert re.search(r"^R +float32 +\(1, 20, 5\) +initializer", text, re.MULTILINE)
     assert re.search(r"^sequence_lens +absent", text, re.MULTILINE)
+    assert "\nClauses that it exercises: what the document says, in our words\n" in text
+    assert "\nthe document itself: https://onnx.ai/onnx/operators/onnx__LSTM.html\n" in text
     for clause in clauses_exercised(case.spec):
         assert re.search(rf"^  {re.escape(clause.id)} +{clause.status} +\w+", text, re.MULTILINE)
     ((title, columns, *steps),) = _tables(text)
     assert title.split() == ["Step", "by", "step,", "reverse,", "row", "0,", "unit", "0"]
     assert columns.split() == ["step", "x", "i", "o", "f", "c", "C", "H", "Y", "must", "be", "within"]
     assert [line.split()[:2] for line in steps] == [["0", "3"], ["1", "2"], ["2", "1"], ["3", "0"]]
-    assert "part" not in text[text.index("\nNumbers") :]
+    assert "part" not in _numbers(text)
 
 
 def test_gates_of_a_single_unit_are_those_computed_by_hand() -> None:
@@ -102,7 +109,7 @@ def test_an_conforming_target_parts_nowhere() -> None:
     ((_, columns, *steps),) = _tables(text)
     assert columns.split()[-2:] == ["got", "error/radius"]
     assert all(float(line.split()[-1]) <= 1 for line in steps)
-    assert ">" not in text[text.index("\nNumbers") :]
+    assert ">" not in _numbers(text)
 
 
 def test_the_first_step_that_is_wrong_is_named_and_marked_in_processing_order() -> None:
