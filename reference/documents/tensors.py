@@ -33,7 +33,7 @@ Shape = tuple[Extent, ...]
 
 @dataclass(frozen=True)
 class Levels:
-    """A codec: integers, each of which stands for (level - zero point) * scale.
+    """A codec: integers, each of which stands for (level - zero point) * scale. Channels are the last axis.
 
     scale, zero_point
         Names of the inputs that hold them: one number for a whole direction, or one for each channel. Their shapes say

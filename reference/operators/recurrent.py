@@ -22,7 +22,7 @@ from ..kernels.kernel import run_kernel
 from ..kernels.style import STYLES, Style
 from ..numbers.accuracy import WIDER_PRESETS
 from ..recurrent.agreement import Expected
-from ..recurrent.cell import CELLS, Cell
+from ..recurrent.cell import Cell, enter
 from ..recurrent.evaluation import computation_of, evaluate, evaluate_in_order
 from ..recurrent.expectation import Expectation, expect
 from ..recurrent.gates import Steps, steps_of
@@ -40,11 +40,11 @@ Outputs = dict[str, Array]
 
 
 def cell_known(cell: Cell) -> Cell:
-    """Enter a cell with its document, before the tables of faults that name its operator are loaded."""
+    """Enter a cell of ONNX's with its document, before the tables of faults that name its operator are loaded."""
     forms = recurrent_forms(len(cell.gates), len(cell.peepholes), cell.inner)
     clauses = Path(__file__).with_name(cell.op_type.lower()) / "clauses.toml"
     declare(Document(cell.op_type, "", clauses, questions=RECURRENT_QUESTIONS, tensors=forms))
-    return CELLS.setdefault(cell.op_type, cell)
+    return enter(cell)
 
 
 def _kernel(style: Style) -> Callable[[Node, Arrays], Arrays]:
@@ -52,13 +52,15 @@ def _kernel(style: Style) -> Callable[[Node, Arrays], Arrays]:
 
 
 class RecurrentOperator(Operator):
-    """LSTM, GRU or RNN; see :class:`.operator.Operator`."""
+    """LSTM, GRU or RNN, or an operator with a cell of its own; see :class:`.operator.Operator`."""
 
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, cell: Cell, document: Document | None = None) -> None:
+        """`document`: of a cell that is none of ONNX's."""
+        self.document = document_of(cell.op_type) if document is None else declare(document)
+        self._cell = enter(cell, self.document.domain)
         self.conforming = {name: Conforming(_kernel(style)) for name, style in STYLES.items()}
         flushing = replace(STYLES["lanes"], name="flushing", flushes=True)
         self.conforming["flushing"] = Conforming(_kernel(flushing), "flushing")
-        self.document = document_of(cell.op_type)
 
     def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Configuration:
         """See :func:`..recurrent.node.configure`."""
@@ -86,7 +88,9 @@ class RecurrentOperator(Operator):
         return expect(node, inputs, observed, accuracy, interpretations)
 
     def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[Expected]:
-        """See :func:`..recurrent.stacking.expecting_each`."""
+        """See :func:`..recurrent.stacking.expecting_each`: for rows that know nothing of each other."""
+        if self._cell.operands is not None:
+            return super().expecting_each(node, inputs, several)
         return expecting_each(node, inputs, several)
 
     def departures(
@@ -125,8 +129,8 @@ class RecurrentOperator(Operator):
             return {name: a.astype(dtype) if a.dtype == np.float64 else a for name, a in outputs.items()}
 
     def parts(self) -> tuple[Part, ...]:
-        """See :mod:`..faults.parts`."""
-        return recurrent_parts(self.document.op_type)
+        """See :mod:`..faults.parts`, for ONNX's own."""
+        return recurrent_parts(self.document.op_type) if not self.document.domain else ()
 
     def steps(
         self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None

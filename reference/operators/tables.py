@@ -5,6 +5,7 @@ An operator of one's own is registered with :func:`.operator.register` as these 
 
 from ..faults.fault import FAULTS
 from .cells import ONNX
+from .dynamic_quantize_lstm import DYNAMIC_QUANTIZE_LSTM
 from .extended_lstm import EXTENDED_LSTM
 from .operator import register
 from .recurrent import RecurrentOperator
@@ -35,5 +36,5 @@ def _load_faults() -> None:
 
 
 FAULTS.await_tables(_load_faults)
-for _operator in (*map(RecurrentOperator, ONNX), EXTENDED_LSTM):
+for _operator in (*map(RecurrentOperator, ONNX), EXTENDED_LSTM, DYNAMIC_QUANTIZE_LSTM):
     register(_operator)

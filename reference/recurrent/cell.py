@@ -8,8 +8,21 @@ from functools import cached_property, partial
 from typing import Any
 
 from ..numbers.activations import Activation
+from .operands import OperandRules
 
-__all__ = ["ABSENT", "CELLS", "Absent", "Cell", "Gates", "Parameters", "Recurrent", "States", "blocks_of"]
+__all__ = [
+    "ABSENT",
+    "CELLS",
+    "Absent",
+    "Cell",
+    "Gates",
+    "Parameters",
+    "Recurrent",
+    "States",
+    "blocks_of",
+    "cell_of",
+    "enter",
+]
 
 # A number of any arithmetic: a float64 array, a Bounded, a Dyadic, ... The equations do not care.
 Number = Any
@@ -145,6 +158,10 @@ class Cell:
         every step. The H_(t-1) of every step is known, so both sums cover all steps.
     without_defaults
         Versions whose document does not say what an activation's coefficients are where the lists hold none.
+    operands
+        What X and states go into products as; None for themselves. Then rows of a batch may depend on each other.
+    questions
+        Names of the interpretations on which that depends, of a node of so many steps and rows.
     """
 
     op_type: str
@@ -155,6 +172,8 @@ class Cell:
     unmarked: frozenset[int]
     walk: Callable[[Parameters, Gates, Recurrent, tuple[Number, ...]], States]
     without_defaults: frozenset[int] = frozenset()
+    operands: OperandRules | None = None
+    questions: Callable[[int, int], frozenset[str]] = lambda steps, rows: frozenset()
 
     def bind(
         self, arithmetic: Any, activations: tuple[Activation, ...], clips: tuple[float | None, ...]
@@ -166,4 +185,18 @@ class Cell:
 
 
 CELLS: dict[str, Cell] = {}
-"""By operator; each registers its own (:mod:`..operators.tables`)."""
+"""ONNX's own, by operator; each registers its own (:mod:`..operators.tables`)."""
+
+_EVERY: dict[tuple[str, str], Cell] = {}
+
+
+def enter(cell: Cell, domain: str = "") -> Cell:
+    """Make a cell known, once for each domain and name."""
+    if not domain:
+        CELLS.setdefault(cell.op_type, cell)
+    return _EVERY.setdefault((domain, cell.op_type), cell)
+
+
+def cell_of(op_type: str, domain: str = "") -> Cell | None:
+    """The cell of an operator; None for one that has none."""
+    return _EVERY.get((domain, op_type))

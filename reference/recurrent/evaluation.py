@@ -9,23 +9,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
+from ..documents.tensors import Levels, TensorForm
 from ..numbers.plain import Ordered, Plain
 from .node import Node, configure
 from .recurrence import Computation, collect, trace
 
-__all__ = ["computation_of", "evaluate", "evaluate_in_order", "tensors_of"]
+__all__ = ["computation_of", "dequantized", "evaluate", "evaluate_in_order", "tensors_of"]
 
 
 def computation_of(
     node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations | None = None
 ) -> Computation:
     """A node with its inputs, resolved, and the tensors in float64. Raises IllegalNode."""
-    return Computation(configure(node, inputs, interpretations), tensors_of(inputs))
+    return Computation(configure(node, inputs, interpretations), tensors_of(inputs, node.operator.tensors))
 
 
-def tensors_of(inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The inputs that there are, in float64 but for lengths."""
-    return {n: a if n == "sequence_lens" else a.astype(np.float64) for n, a in inputs.items() if a is not None}
+def tensors_of(inputs: Mapping[str, NDArray[Any]], forms: Mapping[str, TensorForm]) -> dict[str, NDArray[Any]]:
+    """The inputs that there are, in float64 but for lengths. Levels become the numbers that they stand for, and their
+    axes stand as in ONNX's operators; scales and zero points stay what they are."""
+    given = {n: a if n == "sequence_lens" else a.astype(np.float64) for n, a in inputs.items() if a is not None}
+    for name, form in forms.items():
+        if isinstance(form.codec, Levels) and name in given:
+            given[name] = dequantized(given[name], given[form.codec.scale], given[form.codec.zero_point])
+    return given
+
+
+def dequantized(levels: NDArray[Any], scale: NDArray[Any], zero_point: NDArray[Any]) -> NDArray[np.float64]:
+    """The numbers that levels (directions, columns, channels) stand for, as (directions, channels, columns). They are
+    exact: levels of 8 bits and scales of float32 leave room.
+
+    scale, zero_point
+        (directions,), or (directions, channels).
+    """
+    scales, zeros = (a.reshape(len(levels), 1, -1) for a in (scale, zero_point))
+    numbers: NDArray[np.float64] = ((levels - zeros) * scales).swapaxes(1, 2)
+    return numbers
 
 
 def evaluate(

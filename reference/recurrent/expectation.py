@@ -124,7 +124,7 @@ class Expecting:
         """See :func:`expect`."""
         configuration = configure(self._node, self._inputs, interpretations)
         if self._tensors is None:
-            self._tensors = tensors_of(self._inputs)
+            self._tensors = tensors_of(self._inputs, self._node.operator.tensors)
         shared = self._shared.setdefault(_of_sums(accuracy, configuration.format.name), {})
         with np.errstate(over="ignore", invalid="ignore"):
             return _expect(Computation(configuration, self._tensors), self._observed, accuracy, shared, self._runs)
@@ -154,7 +154,7 @@ def _expect(
             Y = Y.transpose(1, 2, 0, 3)
     numbers = collect(c, trace(computation, arithmetic, Y, shared), arithmetic)
     terms = c.T * c.N // runs * (c.I + c.H) * len(c.cell.gates) * c.H
-    if arithmetic.budget.exact_possible and provable(c.activations, terms):
+    if arithmetic.budget.exact_possible and c.operands is None and provable(c.activations, terms):
         numbers = _proved_exact(computation, numbers)
     prefix = c.cell.op_type.lower()
     expectations = []

@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import USUAL, Interpretations
-from ..documents.operators import OperatorVersion, document_of, operator_version
+from ..documents.operators import OperatorVersion, UnknownOperator, document_of, operator_version
+from ..documents.tensors import HIDDEN_SIZE, Extent
 from ..numbers.activations import THRESHOLDED_RELU_ABOVE, Activation, Coefficient, kind_named
 from ..numbers.formats import Format, format_of
-from .cell import CELLS, Cell
+from .cell import CELLS, Cell, cell_of
+from .operands import Operands
 
 __all__ = ["CELLS", "Configuration", "IllegalNode", "Node", "configure", "interpretations_touched", "text_of"]
 
@@ -95,6 +97,8 @@ class Configuration:
         Shape (N,), every row's number of steps.
     transposes
         Whether the recurrent product is with the transposed blocks of R.
+    operands
+        What X and states go into products as; None for themselves.
     touched
         Names of the interpretations on which this node's results depend.
     """
@@ -116,6 +120,7 @@ class Configuration:
     outputs: tuple[str, ...]
     transposes: bool
     touched: frozenset[str]
+    operands: Operands | None = None
 
     @cached_property
     def ragged(self) -> bool:
@@ -161,7 +166,7 @@ def configure(
     forms = tuple((name, array.shape, array.dtype) for name, array in inputs.items())
     key = node.key, forms, None if lengths is None else lengths.tobytes(), interpretations
     known = _KNOWN.get(key)
-    if known is None or known.cell is not CELLS[node.op_type]:
+    if known is None or known.cell is not _cell(node.operator):
         known = _KNOWN[key] = _configured(node, inputs, interpretations)
         known.lengths.flags.writeable = False  # it is shared from now on
         while len(_KNOWN) > _MOST_KNOWN:
@@ -169,8 +174,15 @@ def configure(
     return known
 
 
+def _cell(operator: OperatorVersion) -> Cell:
+    cell = cell_of(operator.op_type, operator.domain)
+    if cell is None:
+        raise UnknownOperator(f"{operator.name} has no cell: it is no recurrent operator like ONNX's")
+    return cell
+
+
 def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations) -> Configuration:
-    operator, cell = node.operator, CELLS[node.op_type]
+    operator, cell = node.operator, _cell(node.operator)
     touched: set[str] = set()
 
     def illegal(topic: str, message: str) -> IllegalNode:
@@ -190,7 +202,7 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
     if form.name not in operator.types:
         raise illegal("types", f"T may be {', '.join(operator.types)}, not {form.name}")
     for name, array in inputs.items():
-        if name != "sequence_lens" and array.dtype != X.dtype:
+        if operator.kind_of(name) == "T" and array.dtype != X.dtype:
             raise illegal("types", f"{name} is {array.dtype.name} while X is {form.name}")
 
     direction = text_of(node.attributes.get("direction", operator.defaults["direction"]))
@@ -204,28 +216,22 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
     if X.ndim != 3:
         raise illegal("shapes", f"X has 3 dimensions, not {X.ndim}")
     T, N, I = X.shape if layout == 0 else (X.shape[1], X.shape[0], X.shape[2])
-    H = int(R.shape[-1]) if R.ndim == 3 else -1
+    units = operator.tensors["R"].shapes[0].index(Extent(HIDDEN_SIZE))
+    H = int(R.shape[units]) if R.ndim == 3 else -1
     if "hidden_size" in node.attributes and node.attributes["hidden_size"] != H:
         raise illegal("hidden-size", f"hidden_size is {node.attributes['hidden_size']}, but R has shape {R.shape}")
-    D, G = len(directions), len(cell.gates)
-    state = (D, N, H) if layout == 0 else (N, D, H)
-    shapes = {
-        "W": (D, G * H, I),
-        "R": (D, G * H, H),
-        "B": (D, 2 * G * H),
-        "sequence_lens": (N,),
-        "P": (D, len(cell.peepholes) * H),
-        **{name: state for name in operator.inputs if name.startswith("initial_")},
-    }
-    for name, shape in shapes.items():
-        if name in inputs and inputs[name].shape != shape:
-            raise illegal("shapes", f"{name} has shape {inputs[name].shape}, not {shape}")
+    D = len(directions)
+    sizes = {"seq_length": T, "batch_size": N, "input_size": I, HIDDEN_SIZE: H, "num_directions": D}
+    for name, array in inputs.items():
+        formal = operator.tensors[name].shape(layout, array.ndim)
+        shape = tuple(extent.times * sizes[extent.size] for extent in formal)
+        if array.shape != shape:
+            raise illegal("shapes", f"{name} has shape {array.shape}, not {shape}")
+    _check_kinds(operator, inputs, illegal)
 
     lengths = np.full(N, T, np.int64)
     if "sequence_lens" in inputs:
         given = inputs["sequence_lens"]
-        if given.dtype != np.int32:
-            raise illegal("types", f"sequence_lens is int32, not {given.dtype.name}")
         if given.size and (given.min() < 0 or given.max() > T):
             raise illegal("lengths", f"sequence_lens lie between 0 and {T}, not {given.tolist()}")
         lengths = given.astype(np.int64)
@@ -246,6 +252,7 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
         if interpretations.cell_output_clip == "unclipped":
             clips[-1] = None
 
+    touched |= cell.questions(T, N)
     if node.since_version in cell.unmarked:
         touched.add("recurrent_product")
     coupled = None
@@ -277,7 +284,22 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
         outputs=node.outputs,
         transposes=interpretations.recurrent_product == "transposed" or node.since_version not in cell.unmarked,
         touched=frozenset(touched),
+        operands=None if cell.operands is None else cell.operands(interpretations),
     )
+
+
+def _check_kinds(operator: OperatorVersion, inputs: Mapping[str, NDArray[Any]], illegal: Any) -> None:
+    """Raises IllegalNode for types of other kinds than T: those that the document has not, and two of one kind."""
+    first: dict[str, str] = {}
+    for name, array in inputs.items():
+        kind, allowed = operator.kind_of(name), operator.types_of(name)
+        if kind == "T":
+            continue
+        if array.dtype.name not in allowed:
+            raise illegal("types", f"{name} is {' or '.join(allowed)}, not {array.dtype.name}")
+        other = first.setdefault(kind, name)
+        if inputs[other].dtype != array.dtype:
+            raise illegal("types", f"{name} is {array.dtype.name} while {other} is {inputs[other].dtype.name}")
 
 
 def interpretations_touched(node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:

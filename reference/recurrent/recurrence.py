@@ -122,6 +122,8 @@ def _inputs(computation: Computation, arithmetic: Any, d: int, observed: NDArray
     biases = (ABSENT, ABSENT) if bias is None else (arithmetic.given(bias[d, :rows]), arithmetic.given(bias[d, rows:]))
     R = arithmetic.weights(_recurrent_weights(computation, d))
     X = arithmetic.given(ordered(inputs["X"] if c.layout == 0 else inputs["X"].swapaxes(0, 1), positions))
+    if c.operands is not None:
+        X = c.operands.of_inputs(X, int(c.lengths.max(initial=0)))
     W = arithmetic.weights(inputs["W"][d])
     initial = tuple(arithmetic.given(_initial(c, inputs, name, d)) for name in ("h", *cell.inner))
     before = None
@@ -177,7 +179,7 @@ def _run(
         sums = given.sums.get(start)
         if sums is None:
             XW = _plus(arithmetic.product(given.X[start : start + block], given.W), Wb)
-            HR = None if known is None else _plus(arithmetic.product(known, given.R), Rb)
+            HR = None if known is None else _plus(arithmetic.product(_operands(c, known, start), given.R), Rb)
             sums = XW, HR
             if known is not None and c.T * c.N * rows <= _SHARED:
                 given.sums[start] = sums
@@ -187,7 +189,7 @@ def _run(
             inner = tuple(arithmetic.kept(states[-1]) for states in steps[-1][1:])
             continue
         for t in range(len(XW)):  # each step waits for the one before
-            HR = _plus(arithmetic.product(state, given.R), Rb)
+            HR = _plus(arithmetic.product(_operands(c, state, start + t), given.R), Rb)
             step = Recurrent(HR, blocks, state, through)
             steps.append(stepped := cell.walk(parameters, Gates(XW[t : t + 1], blocks), step, inner))
             state = arithmetic.kept(stepped[0])
@@ -197,6 +199,14 @@ def _run(
     else:
         hidden, *inner_states = (arithmetic.concatenate(parts) for parts in zip(*steps, strict=True))
     return Trace(given.positions, hidden, tuple(inner_states), given.initial)
+
+
+def _operands(c: Configuration, states: Number, start: int) -> Number:
+    """What the states before some steps, from `start` on, go into products as."""
+    if c.operands is None:
+        return states
+    before = np.arange(start, start + len(states.value if hasattr(states, "value") else states))
+    return c.operands.of_states(states, (before[:, np.newaxis] <= c.lengths)[..., np.newaxis])
 
 
 def _plus(product: Number, bias: Number) -> Number:

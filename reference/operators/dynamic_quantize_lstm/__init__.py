@@ -1,0 +1,175 @@
+"""com.microsoft::DynamicQuantizeLSTM: LSTM with weights of 8 bits, whose X and states are quantized as it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...documents.interpretations import Interpretations, Question
+from ...documents.operators import Document, OperatorVersion, operator_version
+from ...documents.tensors import HIDDEN_SIZE, LENGTHS, Dynamic, Extent, Levels, TensorForm, by_name
+from ...numbers.bounded import Bounded, either
+from ...recurrent.questions import RECURRENT_QUESTIONS
+from ..cells import LSTM
+from ..recurrent import RecurrentOperator
+
+__all__ = ["DYNAMIC_QUANTIZE_LSTM", "Quantized"]
+
+Array = NDArray[np.float64]
+OP_TYPE, DOMAIN = "DynamicQuantizeLSTM", "com.microsoft"
+QUESTIONS = (
+    # What makes the range of X: all steps up to the longest row's last, all that X holds, or each step by itself.
+    Question("input_range", ("sequence", "tensor", "step")),
+    # What makes the range of Ht-1: all rows of the batch, or each row by itself.
+    Question("state_range", ("batch", "row")),
+)
+_LEVELS = 255
+_QUOTIENT = 2.0**-22
+"""What a quotient of float32 numbers may be off by, relatively: a difference, two divisions or a reciprocal."""
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """What is multiplied in the place of X and of Ht-1: the levels that the range of some of them gives.
+
+    inputs, states
+        What makes a range, see QUESTIONS.
+    with_zero
+        Whether a range reaches to zero at least.
+    nearest
+        From quotients to whole numbers.
+    block
+        From the number of rows to how many share a range.
+    """
+
+    inputs: str = "sequence"
+    states: str = "batch"
+    with_zero: bool = True
+    nearest: Callable[[Array], Array] = np.rint
+    block: Callable[[int], int] = lambda rows: rows
+
+    @classmethod
+    def by(cls, interpretations: Interpretations) -> Quantized:
+        """What a target does that follows these."""
+        return cls(interpretations.input_range, interpretations.state_range)
+
+    def of_inputs(self, X: Any, longest: int) -> Any:
+        """X (T, N, I) as it is multiplied. Steps past the longest row's are computed by nobody."""
+        if self.inputs == "step":
+            return self._quantized(X, (1, 2), None)
+        among = np.zeros((len(_values(X)), 1, 1), bool)
+        among[: longest if self.inputs == "sequence" else None] = True
+        return self._quantized(X, (0, 1, 2), among)
+
+    def of_states(self, states: Any, there: NDArray[np.bool_]) -> Any:
+        """Ht-1 (steps, N, H) as it is multiplied; of rows that are through it is zero."""
+        rows = _values(states).shape[1]
+        size = 1 if self.states == "row" else max(1, self.block(rows))
+        if size >= rows:
+            return self._quantized(states, (1, 2), there)
+        parts = [slice(start, start + size) for start in range(0, rows, size)]
+        done = [self._quantized(states[:, part], (1, 2), there[:, part]) for part in parts]
+        if not isinstance(states, Bounded):
+            return np.concatenate(done, axis=1)
+        joined = [np.concatenate([getattr(each, name) for each in done], axis=1) for name in ("value", "radius")]
+        doubts = [np.zeros(each.value.shape, bool) if each.doubt is None else each.doubt for each in done]
+        return Bounded(joined[0], joined[1], states.budget, np.concatenate(doubts, axis=1))
+
+    def _quantized(self, number: Any, axes: tuple[int, ...], among: NDArray[np.bool_] | None) -> Any:
+        """Numbers as the nearest levels of the range that those `among` them have along some axes."""
+        bounded = isinstance(number, Bounded)
+        value = _values(number) if among is None else np.where(among, _values(number), 0.0)
+        radius = number.radius if bounded else np.zeros(value.shape)
+        low, high = self._ends(value, axes)
+        span = (high - low).astype(np.float64)
+        scale = np.where(span > 0, (high - low) / np.float32(_LEVELS), np.float32(1)).astype(np.float64)
+        zero = -low.astype(np.float64) / scale
+        quotient = _values(number) / scale
+        level = self._level(quotient, zero)
+        if not bounded:
+            return level * scale
+        # How far the ends, and so the scale, may be off; a quotient by a power of two is exact whoever computes it.
+        unsure = 2 * radius.max(axis=axes, keepdims=True, initial=0.0) / np.where(span > 0, span, 1.0)
+        share = unsure + np.where((np.frexp(scale)[0] == 0.5) & (unsure == 0), 0.0, _QUOTIENT)
+        reach, lower = np.abs(quotient) * share + radius / scale, zero * share + unsure * _LEVELS
+        least = self._level(quotient - reach, zero + lower)
+        most = self._level(quotient + reach, np.maximum(zero - lower, 0.0))
+        off = np.maximum(most - level, level - least) * scale * (1 + share) + np.abs(level * scale) * (
+            share + _QUOTIENT
+        )
+        doubt = number.doubt
+        if doubt is not None:
+            counted = doubt if among is None else doubt & among
+            doubt = either(doubt, np.broadcast_to(counted.any(axis=axes, keepdims=True), value.shape))
+        return Bounded(level * scale, off, number.budget, doubt)
+
+    def _ends(self, value: Array, axes: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The least and the greatest number along some axes, as they are held."""
+        low, high = (
+            of(value, axis=axes, keepdims=True, initial=sign * np.inf) for of, sign in ((np.min, 1), (np.max, -1))
+        )
+        if self.with_zero or not value.size:
+            low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+        return low.astype(np.float32), high.astype(np.float32)
+
+    def _level(self, quotient: Array, zero: Array) -> Array:
+        zero_point = np.rint(np.clip(zero, 0, _LEVELS))
+        return np.clip(self.nearest(quotient), -zero_point, _LEVELS - zero_point)
+
+
+def _values(number: Any) -> Array:
+    values: Array = number.value if isinstance(number, Bounded) else number
+    return values
+
+
+def _forms() -> list[TensorForm]:
+    """As LSTM's, but for weights: levels of 8 bits, whose channels are the last axis."""
+    D, I, H, G = Extent("num_directions"), Extent("input_size"), Extent(HIDDEN_SIZE), Extent(HIDDEN_SIZE, 4)
+    of = operator_version("LSTM", 22).tensors
+    forms = [replace(form, batch_first=None) for form in of.values() if form.name not in "WR"]
+    forms[0] = replace(forms[0], codec=Dynamic())
+    for name, columns in (("W", I), ("R", H)):
+        codec = Levels(f"{name}_scale", f"{name}_zero_point")
+        forms.append(TensorForm(name, ((D, columns, G),), kind="T2", codec=codec))
+        forms.append(TensorForm(codec.scale, ((D,), (D, G))))
+        forms.append(TensorForm(codec.zero_point, ((D,), (D, G)), kind="T2"))
+    return forms
+
+
+def _version() -> OperatorVersion:
+    base = operator_version("LSTM", 7)
+    scales = tuple(f"{name}_{part}" for name in "WR" for part in ("scale", "zero_point"))
+    return OperatorVersion(
+        DOMAIN,
+        OP_TYPE,
+        1,
+        base.attributes,
+        base.defaults,
+        (*base.inputs, *scales),
+        base.required | set(scales),
+        base.outputs,
+        frozenset(),
+        ("float32",),
+        MappingProxyType({LENGTHS: ("int32",), "T2": ("uint8", "int8")}),
+        by_name(_forms()),
+    )
+
+
+def _open(steps: int, rows: int) -> frozenset[str]:
+    """Where a range of more than one step, or row, may be meant."""
+    return frozenset((["input_range"] if steps > 1 else []) + (["state_range"] if rows > 1 else []))
+
+
+_CELL = replace(LSTM, op_type=OP_TYPE, unmarked=frozenset(), operands=Quantized.by, questions=_open)
+"""LSTM's own equations, of other operands."""
+
+
+_CLAUSES = Path(__file__).with_name("clauses.toml")
+_DOCUMENT = Document(OP_TYPE, DOMAIN, _CLAUSES, {1: _version()}, questions=(*RECURRENT_QUESTIONS, *QUESTIONS))
+DYNAMIC_QUANTIZE_LSTM = RecurrentOperator(_CELL, _DOCUMENT)

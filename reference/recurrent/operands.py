@@ -1,0 +1,37 @@
+"""What an operator makes of X and of the states before they are multiplied by W and R, where that is not themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..documents.interpretations import Interpretations
+
+__all__ = ["OperandRules", "Operands"]
+
+Number = Any
+
+
+class Operands(Protocol):
+    """What goes into products."""
+
+    def of_inputs(self, X: Number, longest: int) -> Number:
+        """What X (T, N, I), in processing order, goes in as.
+
+        longest
+            Steps of the longest row.
+        """
+
+    def of_states(self, states: Number, there: NDArray[np.bool_]) -> Number:
+        """What the states before some steps (steps, N, H) go in as.
+
+        there
+            (steps, N, 1): whether a row has had the step before.
+        """
+
+
+OperandRules = Callable[[Interpretations], Operands]
+"""From what a target follows where the document is open to what goes into products."""
