@@ -136,7 +136,7 @@ def foretold(
         return None
     table = [d for d in faults_of(spec.op, spec.version, spec.type) if not (d.accepts or d.drifts)]
     known = ([first] if first is not None else []) + [d for d in table if d is not first]
-    for candidates in (known, (d for d in scoped_of(iter(known)) if spec.op in d.operators)):
+    for candidates in (known, (d for d in scoped_of(iter(known)) if d.concerns(spec.op))):
         fitting = []
         for fault in candidates:
             if hurry():
@@ -149,7 +149,7 @@ def foretold(
         if len(failing) < ENOUGH:
             return None
         # Each may be made in fewer places than it is thought to be.
-        narrow = [d for d in scoped_of(iter(fitting)) if spec.op in d.operators and d not in fitting]
+        narrow = [d for d in scoped_of(iter(fitting)) if d.concerns(spec.op) and d not in fitting]
         right = [d for d in (*fitting, *narrow) if all(explains(d, answer) for answer in (one, *failing))]
         richer = _tried(fresh.run, richer_specs(spec)) if right and not hurry() else []
         for answer in richer:

@@ -261,7 +261,7 @@ class Search(Fitting):
     def _elsewhere(self, op: str) -> list[Fault]:
         """The faults that are known of other operators, and may be this one's as well."""
         others = dict.fromkeys(d for other, known in self.known.items() if other != op for d in known)
-        return [d for d in others if op in d.operators and d not in self.known[op]]
+        return [d for d in others if d.concerns(op) and d not in self.known[op]]
 
     def _with_one_more(self, failing_case: FailingCase) -> list[tuple[Explanation, Fit]]:
         """What explains a case, with what speaks for each: first single faults, alone or beside known ones, of which
@@ -303,7 +303,7 @@ class Search(Fitting):
         yield [some for count in range(2, len(alike) + 1) for some in itertools.combinations(alike, count)]
         # What is known may be another fault, which looks the same in simpler cases, or be made in fewer places.
         rivals = self._active(failing_case, dict.fromkeys((*known, *self._rivals[op])))
-        narrow = [d for d in scoped_of(iter(rivals)) if op in d.operators]
+        narrow = [d for d in scoped_of(iter(rivals)) if d.concerns(op)]
         yield [(d,) for d in (*rivals, *narrow) if d not in known]
         for others in itertools.combinations(known, len(known) - 1) if len(known) > 1 else ():
             yield [(*others, d) for d in (*rivals, *narrow) if d not in known]
@@ -315,7 +315,7 @@ class Search(Fitting):
         if failing_case.slight:
             return
         active = self._active(failing_case, fitting)
-        placed = [d for d in scoped_of(iter(active)) if op in d.operators and d not in self.known[op]]
+        placed = [d for d in scoped_of(iter(active)) if d.concerns(op) and d not in self.known[op]]
         yield [(d,) for d in placed]
         for beside in together:
             yield [(*beside, d) for d in placed]

@@ -17,7 +17,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["ILLEGAL", "STATUSES", "Clause", "ClauseError", "clause_named", "clauses_of", "parse_clauses"]
+__all__ = ["ILLEGAL", "STATUSES", "Clause", "ClauseError", "base_of", "clause_named", "clauses_of", "parse_clauses"]
 
 STATUSES = ("stated", "implied", "convention", "undefined", "arithmetic")
 
@@ -117,31 +117,40 @@ def parse_clauses(text: str, op_type: str, place: str) -> tuple[Clause, ...]:
     return tuple((inherited | by_id).values())
 
 
-def _inherited(table: dict[str, Any], op_type: str, place: str) -> dict[str, Clause]:
-    """The clauses of the operator that a table extends, under its own operator's ids."""
-    base, without = table.get("extends"), table.get("without", [])
+def _base(table: dict[str, Any], op_type: str, place: str) -> tuple[str, int] | None:
+    """The operator and version that a table extends; None where it stands by itself."""
+    base = table.get("extends")
     if base is None:
         if strange := {"version", "without"} & set(table):
             raise ClauseError(f"{place}: {min(strange)} belongs to a table that extends another one")
-        return {}
-    own = document_of(op_type).prefix
-    of = next((name for name in operator_names() if document_of(name).prefix == base and base != own), None)
+        return None
+    others = [name for name in operator_names() if name != document_of(op_type).name]
+    of = next((name for name in others if document_of(name).prefix == base), None)
     if of is None:
         raise ClauseError(f"{place}: extends is the prefix of a known operator's clauses, not {base!r}")
     version = table.get("version", versions_of(of)[-1])
     if version not in versions_of(of):
         raise ClauseError(f"{place}: version is one of {of}: {', '.join(map(str, versions_of(of)))}, not {version!r}")
+    return of, version
+
+
+def _inherited(table: dict[str, Any], op_type: str, place: str) -> dict[str, Clause]:
+    """The clauses of the operator that a table extends, under its own operator's ids."""
+    base, without = _base(table, op_type, place), table.get("without", [])
+    if base is None:
+        return {}
+    of, version = base
     if not isinstance(without, list) or not all(isinstance(topic, str) for topic in without):
         raise ClauseError(f"{place}: without is a list of topics, not {without!r}")
     clauses: dict[str, Clause] = {}
     left = set(without)
     for clause in clauses_of(of, version):
-        topic = clause.id.removeprefix(f"{base}.")
+        topic = clause.id.removeprefix(f"{document_of(of).prefix}.")
         if topic in without:
             left.discard(topic)
             continue
         source = f"As {of}-{version}: {clause.source}"
-        id = f"{own}.{topic}"
+        id = f"{document_of(op_type).prefix}.{topic}"
         clauses[id] = replace(clause, id=id, source=source, versions=versions_of(op_type))
     if left:
         raise ClauseError(f"{place}: without {min(left)}: {of}-{version} has no such clause")
@@ -214,6 +223,13 @@ def _table(op_type: str) -> dict[str, Clause]:
     path = document_of(op_type).clauses
     place = "/".join(path.parts[-3:])
     return {clause.id: clause for clause in parse_clauses(path.read_text(encoding="utf-8"), op_type, place)}
+
+
+@cache
+def base_of(op_type: str) -> tuple[str, int] | None:
+    """The operator that another one extends, and the version of it; None where its document stands by itself."""
+    path = document_of(op_type).clauses
+    return _base(tomllib.loads(path.read_text(encoding="utf-8")), op_type, "/".join(path.parts[-3:]))
 
 
 def clauses_of(op_type: str, since_version: int | None = None, features: Iterable[str] | None = None) -> list[Clause]:

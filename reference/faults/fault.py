@@ -11,14 +11,14 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..documents.clauses import clause_named, clauses_of
+from ..documents.clauses import base_of, clause_named, clauses_of
 from ..documents.interpretations import Interpretations
-from ..documents.operators import document_of, versions_of
+from ..documents.operators import document_of, operator_names, versions_of
 from ..numbers.formats import FORMATS
 from ..numbers.plain import Plain
 from ..recurrent.cell import CELLS
@@ -33,12 +33,14 @@ __all__ = [
     "LAYERS",
     "UNINITIALIZED",
     "WIDE",
+    "Change",
     "Compute",
     "Fault",
     "FaultError",
     "FaultTable",
     "Outputs",
     "Wrong",
+    "enter",
     "fault",
     "faults_of",
     "made_together",
@@ -60,7 +62,7 @@ LAYERS = ("arithmetic", "operands", "computation", "form")
 which needs numbers to alter; what is computed, from what, and what of it is given; and the form in which it is given,
 behind which nobody knows the outputs any more."""
 
-_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+")
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-([a-z0-9]+|[A-Z]))*)+")
 
 
 class FaultError(ValueError):
@@ -104,6 +106,9 @@ def reported(computation: Computation, observed: NDArray[Any] | None) -> NDArray
 
 
 Wrong = Callable[[Compute, Computation], Outputs]
+"""What is wrong with an operator that has a cell: from the conforming computation to the outputs."""
+
+Change = TypeVar("Change", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -163,13 +168,22 @@ class Fault:
     within: str = ""
 
     def applies(self, op_type: str, since_version: int, type_name: str | None = None) -> bool:
-        """Whether an implementation of that operator version can make this fault, and show it in that type."""
+        """Whether an implementation of that operator version can make this fault, and show it in that type. Who
+        extends another operator can make that one's, as far as it has the clause."""
+        if op_type not in self.operators:
+            base = base_of(op_type)
+            if base is None or not self.applies(*base, type_name):
+                return False
+            return self.clause(op_type) in {clause.id for clause in clauses_of(op_type, since_version)}
         return (
-            op_type in self.operators
-            and (self.versions is None or since_version in self.versions)
+            (self.versions is None or since_version in self.versions)
             and since_version in clause_named(self.clause(op_type)).versions
             and (type_name is None or type_name in self.types)
         )
+
+    def concerns(self, op_type: str) -> bool:
+        """Whether an implementation of some version of that operator can make it."""
+        return op_type in self.operators or any(self.applies(op_type, version) for version in versions_of(op_type))
 
     def clause(self, op_type: str) -> str:
         """The id of the clause that an implementation of that operator violates with it."""
@@ -225,53 +239,70 @@ def fault(
     bounded: bool = True,
     layer: str = "computation",
     within: str = "",
-) -> Callable[[Wrong], Wrong]:
-    """Register a function as a fault of recurrent cells; its docstring's first line says the fault, as a report
-    says it of a runtime.
+    fine: bool = False,
+    needs: str = "",
+    disagreements: tuple[str, ...] = (),
+) -> Callable[[Change], Change]:
+    """Register a function as a fault; its docstring's first line says the fault, as a report says it of a runtime.
 
     clause
         Without the operator; every one of the operators has it.
     operators
-        All that have a cell without it.
+        ONNX's recurrent ones without it. What the function takes and returns is theirs: see :data:`Wrong`.
 
-    Raises FaultError for an id that is taken or begins with an operator that is not the only one, for an operator,
-    a version, a type or a clause that does not exist, and for a function without a docstring.
+    The rest is that of :class:`Fault`. Raises FaultError for an id that is taken or begins with an operator that is not
+    the only one, for an operator, a version, a type or a clause that does not exist, and for a function without a
+    docstring.
     """
-
     of = tuple(CELLS) if operators is None else operators
+    chosen = None if versions is None else frozenset(versions)
 
-    def register(wrong: Wrong) -> Wrong:
-        place = f"{inspect.getsourcefile(wrong)}:{wrong.__code__.co_firstlineno}: fault {id}"
-        if id in FAULTS:
-            raise FaultError(f"{place}: the id is taken")
-        if not _ID.fullmatch(id):
-            raise FaultError(f"{place}: an id is words in small letters, joined by dots and hyphens")
-        for op_type in of:
-            if op_type not in CELLS:
-                raise FaultError(f"{place}: there is no operator {op_type!r}; one of {', '.join(CELLS)}")
-            if f"{op_type.lower()}.{clause}" not in {c.id for c in clauses_of(op_type)}:
-                raise FaultError(f"{place}: there is no clause {op_type.lower()}.{clause}")
-        own = id.partition(".")[0].upper()
-        if own in CELLS and of != (own,):
-            raise FaultError(f"{place}: an id that begins so is about {own} alone")
-        known = {v for op_type in of for v in versions_of(op_type)}
-        if unknown := set(versions or ()) - known:
-            raise FaultError(f"{place}: there is no version {', '.join(map(str, sorted(unknown)))}")
-        if strange := [name for name in types if name not in FORMATS]:
-            raise FaultError(f"{place}: there is no type {', '.join(strange)}; one of {', '.join(FORMATS)}")
+    def decorate(wrong: Change) -> Change:
+        place = f"{inspect.getsourcefile(wrong)}:{wrong.__code__.co_firstlineno}: "
         summary = summary_of(wrong)
-        if not summary:
-            raise FaultError(f"{place}: a docstring must say the fault")
-        chosen = None if versions is None else frozenset(versions)
-        if layer not in LAYERS:
-            raise FaultError(f"{place}: there is no layer {layer!r}; one of {', '.join(LAYERS)}")
-        FAULTS[id] = Fault(
+        made = Fault(
             id, clause, summary, of, chosen, types, structural, drifts, accepts, wrong, bounded=bounded, layer=layer,
-            within=within,
+            within=within, fine=fine, needs=needs, disagreements=disagreements,
         )  # fmt: skip
+        enter(made, place)
         return wrong
 
-    return register
+    return decorate
+
+
+def enter(fault: Fault, place: str = "") -> Fault:
+    """Put a fault into the table. Raises FaultError, which names the place, as :func:`fault` does."""
+    place = f"{place}fault {fault.id}"
+    if fault.id in FAULTS:
+        raise FaultError(f"{place}: the id is taken")
+    if not _ID.fullmatch(fault.id):
+        raise FaultError(
+            f"{place}: an id is words in small letters, joined by dots and hyphens; a tensor keeps its capital"
+        )
+    for op_type in fault.operators:
+        if op_type not in operator_names():
+            raise FaultError(f"{place}: there is no operator {op_type!r}; one of {', '.join(operator_names())}")
+        if fault.clause(op_type) not in {c.id for c in clauses_of(op_type)}:
+            raise FaultError(f"{place}: there is no clause {fault.clause(op_type)}")
+    own = id_owner(fault.id)
+    if own is not None and fault.operators != (own,):
+        raise FaultError(f"{place}: an id that begins so is about {own} alone")
+    known = {v for op_type in fault.operators for v in versions_of(op_type)}
+    if unknown := set(fault.versions or ()) - known:
+        raise FaultError(f"{place}: there is no version {', '.join(map(str, sorted(unknown)))}")
+    if strange := [name for name in fault.types if name not in FORMATS]:
+        raise FaultError(f"{place}: there is no type {', '.join(strange)}; one of {', '.join(FORMATS)}")
+    if not fault.summary:
+        raise FaultError(f"{place}: a docstring must say the fault")
+    if fault.layer not in LAYERS:
+        raise FaultError(f"{place}: there is no layer {fault.layer!r}; one of {', '.join(LAYERS)}")
+    FAULTS[fault.id] = fault
+    return fault
+
+
+def id_owner(id: str) -> str | None:
+    """The operator that an id begins with; None where it begins with something else."""
+    return next((name for name in operator_names() if id.startswith(f"{document_of(name).prefix}.")), None)
 
 
 def made_together(faults: Iterable[Fault]) -> tuple[Fault, ...] | None:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
-from ..recurrent.cell import CELLS
+from ..documents.operators import document_of
+from ..recurrent.cell import Cell, cell_of
 from .fault import FAULTS, Fault
 from .narrowing import (
     Narrowing,
@@ -125,9 +126,16 @@ def _worded(summary: str, scope: Scope) -> str:
 
 def _names(op: str) -> frozenset[str]:
     """Inputs and outputs that not every operator has, as far as this one has them."""
-    cell = CELLS[op]
+    cell = _cell(op)
+    if cell is None:
+        return frozenset()
     states = {f"{kind}_{name}" for name in cell.inner for kind in ("initial", "Y")}
     return frozenset(states | ({"P"} if cell.peepholes else set()))
+
+
+def _cell(op: str) -> Cell | None:
+    document = document_of(op)
+    return cell_of(document.op_type, document.domain)
 
 
 @cache
@@ -153,7 +161,7 @@ def scoped_of(faults: Iterator[Fault]) -> Iterator[Fault]:
 def _goes(fault: Fault, scope: Scope) -> bool:
     """Whether a scope says something of a fault of recurrent cells: what is about the session, or about nothing but
     roundings, is made everywhere or nowhere."""
-    if not set(fault.operators) <= set(CELLS):
+    if not all(map(_cell, fault.operators)):
         return False
     if fault.accepts or fault.drifts or not fault.structural or fault.topic.startswith("session"):
         return False

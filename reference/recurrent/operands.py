@@ -18,12 +18,8 @@ Number = Any
 class Operands(Protocol):
     """What goes into products."""
 
-    def of_inputs(self, X: Number, longest: int) -> Number:
-        """What X (T, N, I), in processing order, goes in as.
-
-        longest
-            Steps of the longest row.
-        """
+    def of_inputs(self, X: Number, lengths: NDArray[np.int64]) -> Number:
+        """What X (T, N, I), in processing order, goes in as."""
 
     def of_states(self, states: Number, there: NDArray[np.bool_]) -> Number:
         """What the states before some steps (steps, N, H) go in as.

@@ -123,7 +123,7 @@ def _inputs(computation: Computation, arithmetic: Any, d: int, observed: NDArray
     R = arithmetic.weights(_recurrent_weights(computation, d))
     X = arithmetic.given(ordered(inputs["X"] if c.layout == 0 else inputs["X"].swapaxes(0, 1), positions))
     if c.operands is not None:
-        X = c.operands.of_inputs(X, int(c.lengths.max(initial=0)))
+        X = c.operands.of_inputs(X, c.lengths)
     W = arithmetic.weights(inputs["W"][d])
     initial = tuple(arithmetic.given(_initial(c, inputs, name, d)) for name in ("h", *cell.inner))
     before = None

@@ -238,7 +238,7 @@ def _clauses(op: str) -> tuple[str, ...]:
 
 @cache
 def _faults(op: str) -> tuple[str, ...]:
-    return tuple(id for id, fault in FAULTS.items() if op in fault.operators)
+    return tuple(id for id, fault in FAULTS.items() if fault.concerns(op))
 
 
 _KINDS: dict[str, tuple[str, Callable[[str], Sequence[str]]]] = {

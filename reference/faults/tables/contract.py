@@ -50,7 +50,7 @@ def lengths_sorted_in_place(compute: Compute, c: Computation) -> Outputs:
 @fault("inputs.weights-repacked", clause="session.inputs-unchanged")
 def weights_repacked(compute: Compute, c: Computation) -> Outputs:
     """Reorders R in the caller's memory."""
-    R = c.inputs["R"]
+    R = compute.fed.get("R", c.inputs["R"])
     _overwrite(compute, "R", np.ascontiguousarray(R.swapaxes(1, 2)).reshape(R.shape))
     return compute(c)
 

@@ -24,8 +24,9 @@ __all__ = ["DYNAMIC_QUANTIZE_LSTM", "Quantized"]
 Array = NDArray[np.float64]
 OP_TYPE, DOMAIN = "DynamicQuantizeLSTM", "com.microsoft"
 QUESTIONS = (
-    # What makes the range of X: all steps up to the longest row's last, all that X holds, or each step by itself.
-    Question("input_range", ("sequence", "tensor", "step")),
+    # What makes the range of X: all up to the longest row's last step, all that X holds, the steps that rows have, or
+    # each step by itself.
+    Question("input_range", ("sequence", "tensor", "valid", "step")),
     # What makes the range of Ht-1: all rows of the batch, or each row by itself.
     Question("state_range", ("batch", "row")),
 )
@@ -39,7 +40,7 @@ class Quantized:
     """What is multiplied in the place of X and of Ht-1: the levels that the range of some of them gives.
 
     inputs, states
-        What makes a range, see QUESTIONS.
+        What makes a range, see QUESTIONS; `inputs` may be the ``first`` step, `states` none for the states themselves.
     with_zero
         Whether a range reaches to zero at least.
     nearest
@@ -59,16 +60,19 @@ class Quantized:
         """What a target does that follows these."""
         return cls(interpretations.input_range, interpretations.state_range)
 
-    def of_inputs(self, X: Any, longest: int) -> Any:
+    def of_inputs(self, X: Any, lengths: NDArray[np.int64]) -> Any:
         """X (T, N, I) as it is multiplied. Steps past the longest row's are computed by nobody."""
         if self.inputs == "step":
             return self._quantized(X, (1, 2), None)
-        among = np.zeros((len(_values(X)), 1, 1), bool)
-        among[: longest if self.inputs == "sequence" else None] = True
-        return self._quantized(X, (0, 1, 2), among)
+        steps = np.arange(len(_values(X)))[:, np.newaxis]
+        longest = lengths.max(initial=0)
+        among = {"sequence": steps < longest, "valid": steps < lengths, "first": steps < 1, "tensor": steps >= 0}
+        return self._quantized(X, (0, 1, 2), among[self.inputs][..., np.newaxis])
 
     def of_states(self, states: Any, there: NDArray[np.bool_]) -> Any:
         """Ht-1 (steps, N, H) as it is multiplied; of rows that are through it is zero."""
+        if not self.states:
+            return states
         rows = _values(states).shape[1]
         size = 1 if self.states == "row" else max(1, self.block(rows))
         if size >= rows:
@@ -84,13 +88,13 @@ class Quantized:
     def _quantized(self, number: Any, axes: tuple[int, ...], among: NDArray[np.bool_] | None) -> Any:
         """Numbers as the nearest levels of the range that those `among` them have along some axes."""
         bounded = isinstance(number, Bounded)
-        value = _values(number) if among is None else np.where(among, _values(number), 0.0)
+        value = _values(number)
         radius = number.radius if bounded else np.zeros(value.shape)
-        low, high = self._ends(value, axes)
+        low, high = self._ends(value, axes, np.ones(value.shape, bool) if among is None else among)
         span = (high - low).astype(np.float64)
         scale = np.where(span > 0, (high - low) / np.float32(_LEVELS), np.float32(1)).astype(np.float64)
         zero = -low.astype(np.float64) / scale
-        quotient = _values(number) / scale
+        quotient = value / scale
         level = self._level(quotient, zero)
         if not bounded:
             return level * scale
@@ -100,23 +104,23 @@ class Quantized:
         reach, lower = np.abs(quotient) * share + radius / scale, zero * share + unsure * _LEVELS
         least = self._level(quotient - reach, zero + lower)
         most = self._level(quotient + reach, np.maximum(zero - lower, 0.0))
-        off = np.maximum(most - level, level - least) * scale * (1 + share) + np.abs(level * scale) * (
-            share + _QUOTIENT
-        )
+        levels = np.maximum(most - level, level - least) * (1 + share)
+        off = scale * (levels + np.abs(level) * (share + _QUOTIENT))
         doubt = number.doubt
         if doubt is not None:
             counted = doubt if among is None else doubt & among
             doubt = either(doubt, np.broadcast_to(counted.any(axis=axes, keepdims=True), value.shape))
         return Bounded(level * scale, off, number.budget, doubt)
 
-    def _ends(self, value: Array, axes: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def _ends(
+        self, value: Array, axes: tuple[int, ...], among: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The least and the greatest number along some axes, as they are held."""
-        low, high = (
-            of(value, axis=axes, keepdims=True, initial=sign * np.inf) for of, sign in ((np.min, 1), (np.max, -1))
-        )
-        if self.with_zero or not value.size:
-            low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-        return low.astype(np.float32), high.astype(np.float32)
+        start = 0.0 if self.with_zero else np.inf
+        low = np.where(among, value, start).min(axis=axes, keepdims=True, initial=start)
+        high = np.where(among, value, -start).max(axis=axes, keepdims=True, initial=-start)
+        some = low <= high
+        return np.where(some, low, 0.0).astype(np.float32), np.where(some, high, 0.0).astype(np.float32)
 
     def _level(self, quotient: Array, zero: Array) -> Array:
         zero_point = np.rint(np.clip(zero, 0, _LEVELS))

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...documents.clauses import clause_named
-from ...faults.fault import FAULTS, Fault
+from ...faults.fault import FAULTS, Fault, enter
 from ...faults.summary import summary_of
 from .document import OP_TYPE, ExtendedLSTM, expect_extended
 from .stages import CONFORMING, Stages
@@ -38,26 +37,24 @@ def register(
     disagreements
         Ids in disagreements.toml that the shipped kernel shows it by.
 
-    Raises ValueError for an id that is taken, KeyError for a clause that is none.
+    Raises FaultError for an id that is taken and for a clause that is none.
     """
-    id = f"extended.{id}"
-    if id in FAULTS:
-        raise ValueError(f"fault {id}: the id is taken")
-    clause_named(f"{OP_TYPE.lower()}.{topic}")
-    FAULTS[id] = Fault(
-        id,
-        topic,
-        summary,
-        operators=(OP_TYPE,),
-        versions=None,
-        types=("float32",),
-        structural=True,
-        drifts=False,
-        accepts=change is None,
-        wrong=change,
-        fine=fine,
-        needs=feature,
-        disagreements=tuple(disagreements),
+    enter(
+        Fault(
+            f"extended.{id}",
+            topic,
+            summary,
+            operators=(OP_TYPE,),
+            versions=None,
+            types=("float32",),
+            structural=True,
+            drifts=False,
+            accepts=change is None,
+            wrong=change,
+            fine=fine,
+            needs=feature,
+            disagreements=tuple(disagreements),
+        )
     )
 
 
@@ -67,10 +64,7 @@ def fault(
     """Register a function from stages to stages; its docstring's first line says the fault."""
 
     def decorate(change: Change) -> Change:
-        summary = summary_of(change)
-        if not summary:
-            raise ValueError(f"fault {id}: a docstring must say the fault")
-        register(id, clause, summary, change, disagreements, fine, feature)
+        register(id, clause, summary_of(change), change, disagreements, fine, feature)
         return change
 
     return decorate

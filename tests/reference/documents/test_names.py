@@ -31,7 +31,7 @@ def version(op_type: str) -> OperatorVersion:
 def registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operators, "_DOCUMENTS", dict(operators._DOCUMENTS))
     monkeypatch.setattr(operators, "_NAMES", dict(operators._NAMES))
-    for cached in (operators.versions_of, operators.operator_version, clauses._table, clauses._chosen):
+    for cached in (operators.versions_of, operators.operator_version, clauses._table, clauses._chosen, clauses.base_of):
         cached.cache_clear()
 
 

@@ -1,0 +1,151 @@
+"""Faults of DynamicQuantizeLSTM: of its levels, scales, zero points and ranges. All else it can get wrong as LSTM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...faults.alterations import configured, merged, with_inputs
+from ...faults.fault import UNINITIALIZED, Compute, Outputs, fault
+from ...recurrent.recurrence import Computation
+
+__all__: list[str] = []
+
+Array = NDArray[Any]
+_of = partial(fault, operators=("DynamicQuantizeLSTM",), types=("float32",))
+
+
+def _weights(c: Computation, change: Callable[[Array, Array, Array], Array], names: str = "WR") -> Computation:
+    """The computation with weights made anew: change(levels, scale, zero point), by direction, column and channel."""
+    changed = {}
+    for name in names:
+        parts = (c.inputs[f"{name}_{part}"] for part in ("scale", "zero_point"))
+        scale, zero = (part.reshape(len(part), 1, -1) for part in parts)
+        levels = np.rint(c.inputs[name].swapaxes(1, 2) / scale) + zero
+        changed[name] = change(levels, scale, zero).swapaxes(1, 2)
+    return with_inputs(c, **changed)
+
+
+def _ranges(c: Computation, **changed: Any) -> Computation:
+    """The computation with other ranges, or other levels of them."""
+    operands: Any = c.configuration.operands
+    return configured(c, operands=replace(operands, **changed))
+
+
+@_of("weights.zero-points-ignored", clause="weights")
+def zero_points_ignored(compute: Compute, c: Computation) -> Outputs:
+    """Takes the zero points of the weights for zero."""
+    return compute(_weights(c, lambda levels, scale, zero: levels * scale))
+
+
+@_of("weights.zero-points-of-the-other-direction", clause="weights")
+def zero_points_shared(compute: Compute, c: Computation) -> Outputs:
+    """Uses the forward direction's zero points for both directions."""
+    return compute(_weights(c, lambda levels, scale, zero: (levels - zero[:1]) * scale))
+
+
+@_of("weights.scales-of-the-other-direction", clause="weights")
+def scales_shared(compute: Compute, c: Computation) -> Outputs:
+    """Uses the forward direction's scales for both directions."""
+    return compute(_weights(c, lambda levels, scale, zero: (levels - zero) * scale[:1]))
+
+
+@_of("weights.scale-of-w-for-r", clause="weights")
+def scale_of_w(compute: Compute, c: Computation) -> Outputs:
+    """Uses W's scales for R too."""
+    own = c.inputs["W_scale"].reshape(len(c.inputs["R"]), 1, -1)
+    return compute(_weights(c, lambda levels, scale, zero: (levels - zero) * own, "R"))
+
+
+@_of("weights.first-channel", clause="weights.channels")
+def first_channel(compute: Compute, c: Computation) -> Outputs:
+    """Uses the first channel's scale for all channels."""
+    return compute(_weights(c, lambda levels, scale, zero: (levels - zero) * scale[..., :1]))
+
+
+@_of("weights.next-channel", clause="weights.channels")
+def next_channel(compute: Compute, c: Computation) -> Outputs:
+    """Uses each channel's scale for the channel before it."""
+    return compute(_weights(c, lambda levels, scale, zero: (levels - zero) * np.roll(scale, -1, axis=-1)))
+
+
+@_of("weights.channels-by-unit", clause="weights.channels")
+def channels_by_unit(compute: Compute, c: Computation) -> Outputs:
+    """Uses the scales of the first gate's channels for every gate."""
+    H = c.configuration.H
+    return compute(
+        _weights(c, lambda levels, scale, zero: (levels - zero) * np.resize(scale[..., :H], scale.shape[1:]))
+        if all(c.inputs[f"{name}_scale"].ndim == 2 for name in "WR")
+        else c
+    )
+
+
+@_of("weights.zero-points-out-of-bounds", clause="weights.channels")
+def zero_points_out_of_bounds(compute: Compute, c: Computation) -> Outputs:
+    """Reads the second direction's zero points past their end, where its scales, one for each channel, would be."""
+    mixed = [n for n in "WR" if c.inputs[f"{n}_scale"].ndim == 2 and c.inputs[f"{n}_zero_point"].ndim == 1]
+    right = compute(c)
+    if not mixed or len(c.configuration.directions) < 2:
+        return right
+    unknown = {name: np.full(array.shape, UNINITIALIZED) for name, array in right.items()}
+    return merged(c, right, unknown, [1])
+
+
+@_of("weights.other-sign", clause="weights")
+def other_sign(compute: Compute, c: Computation) -> Outputs:
+    """Takes levels of 128 and more, of weights and of zero points, for 256 less."""
+
+    def read(levels: Array) -> Array:
+        return np.where(levels >= 128, levels - 256, levels)
+
+    return compute(_weights(c, lambda levels, scale, zero: (read(levels) - read(zero)) * scale))
+
+
+@_of("dynamic.half-up", clause="dynamic.nearest")
+def half_up(compute: Compute, c: Computation) -> Outputs:
+    """Rounds half a level up instead of to even."""
+    return compute(_ranges(c, nearest=lambda quotient: np.floor(quotient + 0.5)))
+
+
+@_of("dynamic.truncated", clause="dynamic.nearest")
+def truncated(compute: Compute, c: Computation) -> Outputs:
+    """Cuts quotients off towards zero instead of rounding them."""
+    return compute(_ranges(c, nearest=np.trunc))
+
+
+@_of("dynamic.range-without-zero", clause="dynamic.zero")
+def without_zero(compute: Compute, c: Computation) -> Outputs:
+    """Takes ranges that do not reach to zero as they are."""
+    return compute(_ranges(c, with_zero=False))
+
+
+@_of("dynamic.not-quantized", clause="dynamic")
+def not_quantized(compute: Compute, c: Computation) -> Outputs:
+    """Multiplies X and Ht-1 as they are, not quantized."""
+    return compute(configured(c, operands=None))
+
+
+@_of("dynamic.states-not-quantized", clause="dynamic")
+def states_not_quantized(compute: Compute, c: Computation) -> Outputs:
+    """Multiplies Ht-1 as it is, not quantized."""
+    return compute(_ranges(c, states=""))
+
+
+@_of("dynamic.range-of-first-step", clause="dynamic")
+def range_of_first_step(compute: Compute, c: Computation) -> Outputs:
+    """Takes the range of the first step for all of X."""
+    return compute(_ranges(c, inputs="first"))
+
+
+for _parts in (2, 4):
+
+    def _in_blocks(compute: Compute, c: Computation, parts: int = _parts) -> Outputs:
+        return compute(_ranges(c, block=lambda rows: -(-rows // parts)))
+
+    _in_blocks.__doc__ = f"Quantizes Ht-1 by {_parts} ranges, each of a part of the batch, as threads divide it."
+    _of(f"dynamic.state-range-of-{_parts}-parts", clause="dynamic")(_in_blocks)
