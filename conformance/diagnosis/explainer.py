@@ -59,7 +59,7 @@ def explained_by(
     """As :func:`explained` for those results that are chosen, by these faults alone."""
     search = Search(accuracy, _effort(results), _followed(results), arithmetics=arithmetics_of(results, accuracy))
     for op in {result.op for result in chosen}:
-        search.known[op] = [fault for fault in faults if op in fault.operators]
+        search.known[op] = [fault for fault in faults if fault.concerns(op)]
     explanations = {case.case: search.by_known(case) for case in _failing_cases(chosen, probes, kept)}
     return {case: tuple(d.id for d in some) for case, some in explanations.items() if some is not None}
 

@@ -106,37 +106,37 @@ def other_sign(compute: Compute, c: Computation) -> Outputs:
     return compute(_weights(c, lambda levels, scale, zero: (read(levels) - read(zero)) * scale))
 
 
-@_of("dynamic.half-up", clause="dynamic.nearest")
+@_of("dynamic.half-up", clause="dynamic-quantization.nearest")
 def half_up(compute: Compute, c: Computation) -> Outputs:
     """Rounds half a level up instead of to even."""
     return compute(_ranges(c, nearest=lambda quotient: np.floor(quotient + 0.5)))
 
 
-@_of("dynamic.truncated", clause="dynamic.nearest")
+@_of("dynamic.truncated", clause="dynamic-quantization.nearest")
 def truncated(compute: Compute, c: Computation) -> Outputs:
     """Cuts quotients off towards zero instead of rounding them."""
     return compute(_ranges(c, nearest=np.trunc))
 
 
-@_of("dynamic.range-without-zero", clause="dynamic.zero")
+@_of("dynamic.range-without-zero", clause="dynamic-quantization.zero")
 def without_zero(compute: Compute, c: Computation) -> Outputs:
     """Takes ranges that do not reach to zero as they are."""
     return compute(_ranges(c, with_zero=False))
 
 
-@_of("dynamic.not-quantized", clause="dynamic")
+@_of("dynamic.not-quantized", clause="dynamic-quantization")
 def not_quantized(compute: Compute, c: Computation) -> Outputs:
     """Multiplies X and Ht-1 as they are, not quantized."""
     return compute(configured(c, operands=None))
 
 
-@_of("dynamic.states-not-quantized", clause="dynamic")
+@_of("dynamic.states-not-quantized", clause="dynamic-quantization")
 def states_not_quantized(compute: Compute, c: Computation) -> Outputs:
     """Multiplies Ht-1 as it is, not quantized."""
     return compute(_ranges(c, states=""))
 
 
-@_of("dynamic.range-of-first-step", clause="dynamic")
+@_of("dynamic.range-of-first-step", clause="dynamic-quantization")
 def range_of_first_step(compute: Compute, c: Computation) -> Outputs:
     """Takes the range of the first step for all of X."""
     return compute(_ranges(c, inputs="first"))
@@ -148,4 +148,4 @@ for _parts in (2, 4):
         return compute(_ranges(c, block=lambda rows: -(-rows // parts)))
 
     _in_blocks.__doc__ = f"Quantizes Ht-1 by {_parts} ranges, each of a part of the batch, as threads divide it."
-    _of(f"dynamic.state-range-of-{_parts}-parts", clause="dynamic")(_in_blocks)
+    _of(f"dynamic.state-range-of-{_parts}-parts", clause="dynamic-quantization")(_in_blocks)
