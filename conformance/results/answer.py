@@ -268,11 +268,8 @@ def _topic(clauses: Sequence[str]) -> str:
     for clause in clauses:
         first, _, rest = clause.partition(".")[2].partition(".")
         name = "".join(word.capitalize() for word in rest.split("-"))  # a function's, as it stands in activations
-        topics.add(
-            name
-            if first == "functions"
-            else _TOPICS.get(f"{first}.{rest}") or _TOPICS.get(first, first.replace("-", " "))
-        )
+        plain = _TOPICS.get(first, first.replace("-", " "))
+        topics.add(name if first == "functions" else _TOPICS.get(f"{first}.{rest}", plain))
     return topics.pop() if len(topics) == 1 else ""
 
 
