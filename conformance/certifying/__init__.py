@@ -53,6 +53,8 @@ __getattr__, __dir__ = face(
             "rows_of",
             "spec_of",
         ),
+        "reported": ("reported_in",),
+        "trial": ("trial_of",),
         "verifying": (
             "Verification",
             "verify",

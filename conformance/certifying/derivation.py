@@ -33,7 +33,7 @@ from ..results.records import RunRecord, TargetRecord
 from ..results.result import Result, result_of
 from ..running.description import description_of
 from ..running.filling import NOT_ASKED, Filling
-from ..running.fresh import amended_by_fresh, differs
+from ..running.fresh import FEWEST, amended_by_fresh, answered, differs, sample_of
 from ..running.merge import MergeError, plan_of
 from ..running.run import Plan, Run, TargetRun
 from ..targets.target import Target
@@ -105,6 +105,27 @@ class Derivation:
     def counts(self) -> Counter[str]:
         """Derived results by verdict."""
         return Counter(result.verdict.value for result in self.results)
+
+    @property
+    def due(self) -> frozenset[str]:
+        """Ids of the cases that must have been run once more in a fresh process: plan and nonce decide, among those
+        that the target has answered."""
+        if len(self.probes) < FEWEST:
+            return frozenset()
+        took = [case for case, outcomes in self.outcomes.items() if answered(outcomes)]
+        return sample_of(self.plan.selection.profile, took)
+
+    @property
+    def uncounted(self) -> tuple[str, ...]:
+        """Ids of the cases of which nothing says how often they were run."""
+        both = (*self.outcomes.items(), *self.fresh.items())
+        ran = {case for case, some in both if any(o.status == "ran" and not o.returned for o in some)}
+        return tuple(case for case in self.probes if case in ran)
+
+    @property
+    def left_out(self) -> str:
+        """Why cases that follow from the results were not run, as the run says it; empty where they were."""
+        return _left_out(self.entry)
 
 
 def derived(folder: Path, name: str = "") -> Derivation:
@@ -251,6 +272,15 @@ def _require_outcome(outcome: Outcome, job: Job) -> None:
         raise MissingBits(f"{len(job.feeds)} runs were due, outputs of {len(outcome.outputs)} are recorded")
     if not all(1 <= len(distinct) <= REPEATS for distinct in outcome.outputs):
         raise MissingBits(f"every run is repeated {REPEATS} times, and other outcomes are recorded")
+    if outcome.returned and [_first_places(each) for each in outcome.returned] != [
+        (REPEATS, list(range(len(distinct)))) for distinct in outcome.outputs
+    ]:
+        raise MissingBits(f"every run is repeated {REPEATS} times, and its record says other things of what came back")
+
+
+def _first_places(returned: Sequence[int]) -> tuple[int, list[int]]:
+    """(how often a feed was run, the places of what it returned in the order in which they came up)."""
+    return len(returned), list(dict.fromkeys(returned))
 
 
 def _described(

@@ -1,13 +1,20 @@
-"""What makes a package a trial, which grants nothing: a record that lacks what the nonce and the plan ask for."""
+"""What makes a package a trial, which grants nothing: its record lacks something of what the nonce and the plan ask
+for, or says two things of one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 
-from ..judging.judgement import UNTRIED
+from ..judging.judgement import DECLINED, UNTRIED
 from ..probes.drawn import split_nonce
+from ..proof.interactions import space_of
+from ..results.environment import version_of
+from ..running.filling import Filling
+from ..running.run import Run, TargetRun
 from .derivation import Derivation
 from .placement import unproved
+from .rows import spec_of
 
 __all__ = ["trial_of"]
 
@@ -30,6 +37,51 @@ def trial_of(derivation: Derivation, provider: str) -> Iterator[str]:
     if missing := len(derivation.probes.keys() - there):
         yield f"{missing} of {len(derivation.probes)} cases were not run"
     if open_cases := list(unproved(provider, bool(derivation.target.wrap), derivation.outcomes)):
-        yield f"{len(open_cases)} cases ran without proof of where, such as {open_cases[0]}"
-    if not derivation.fresh and len(derivation.probes) >= 8:
-        yield "no case was run once more in a fresh process"
+        yield f"{_cases(open_cases)} ran without proof of where"
+    if again := [case for case in derivation.probes if case in derivation.due - derivation.fresh.keys()]:
+        yield f"{_cases(again)} of the {len(derivation.due)} that are due were not run once more in a fresh process"
+    if derivation.uncounted:
+        yield f"it is not recorded how often {_cases(derivation.uncounted)} were run"
+    if profile not in BELOW_CORE:
+        yield from _unfilled(derivation)
+        yield from _overdeclared(derivation)
+    yield from _contradictions(derivation)
+
+
+def _cases(cases: Sequence[str]) -> str:
+    return f"{len(cases)} {'case' if len(cases) == 1 else 'cases'} (such as {cases[0]})"
+
+
+def _unfilled(derivation: Derivation) -> Iterator[str]:
+    """What was not counted, or not run though the results ask for it: no level rests on too few cases."""
+    if not derivation.plan.counts_coverage:
+        yield "it was not counted what its cases show together: run whole operators, without --since-version and --type"
+        return
+    one = TargetRun(derivation.target, results=list(derivation.results))
+    started = datetime.fromisoformat(derivation.info["started"])
+    if derivation.left_out and Filling(Run(derivation.plan, derivation.folder, started, [one]), one).next():
+        yield f"cases that its results ask for were left out: {derivation.left_out}"
+
+
+def _overdeclared(derivation: Derivation) -> Iterator[str]:
+    """What a target's table says that it lacks, though it runs: nobody may declare away what is to be shown."""
+    coverage = derivation.record["targets"][0].get("coverage")
+    ran = {result.case for result in derivation.results if result.verdict not in DECLINED | UNTRIED}
+    for each in coverage["operators"] if coverage is not None else ():
+        space = space_of(each["operator"])
+        specs = [spec_of(probe) for case, probe in derivation.probes.items() if case in ran]
+        own = [spec for spec in specs if spec is not None and spec.op == each["operator"] and not spec.illegal]
+        held = [space.held(spec) for spec in own] if each["declared"] else []
+        for id in each["declared"]:
+            if count := sum(bool(mask[:, space.position[id]].any()) for mask in held):
+                yield f"it is declared that {id} is lacking in {each['operator']}, and {count} cases with it ran"
+
+
+def _contradictions(derivation: Derivation) -> Iterator[str]:
+    """Where the record says two things of one."""
+    asked = str(derivation.target.options.get("provider") or "")
+    named = str(derivation.entry["description"].get("provider") or "")
+    if asked and named and asked != named:
+        yield f"asked for was the provider {asked}, and the runtime names {named}"
+    if (by := derivation.info["onnxspec"]) != (own := version_of("onnxspec") or ""):
+        yield f"the cases were run by onnxspec {by}, and packed by {own}"

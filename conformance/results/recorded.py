@@ -79,6 +79,7 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     log: str
     signal: str | None
     seconds: Quantity
+    returned: tuple[tuple[Count, ...], ...] = ()
 
 
 def bits_path(folder: Path, target: str) -> Path:
@@ -136,6 +137,7 @@ class Recorder:
                 log=outcome.captured,
                 signal=outcome.signal,
                 seconds=round(outcome.seconds, 6),
+                returned=outcome.returned,
             )
             for outcome in outcomes
         )
@@ -194,6 +196,7 @@ def outcome_of(record: JobRecord, bits: memoryview | bytes) -> Outcome:
         signal=record.signal,
         seconds=record.seconds,
         proof=record.proof,
+        returned=record.returned,
     )
 
 

@@ -30,6 +30,10 @@ __getattr__, __dir__ = face(
             "lacks_of",
             "with_filled",
         ),
+        "fresh": (
+            "SAMPLE",
+            "sample_of",
+        ),
         "loop": ("judged_result",),
         "quantized": (
             "Form",

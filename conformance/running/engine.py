@@ -178,7 +178,9 @@ def _target_events(whole: Run, run: TargetRun) -> Events:
     done = {r.case for r in run.results}
     kept = Kept()
     left = [probe for probe in probes.values() if probe.id not in done]
-    sample = FreshSample(left)
+    sample = FreshSample(plan.selection.profile, len(replace(plan, shard=None).probes_of(target)))
+    if plan.record:
+        sample.recall(whole.folder, target.name, probes, done)
     listed = expectations_of(target) if plan.expected else ()
     repeat = partial(_repeat, plan, target)
     filling = Filling(whole, run) if plan.counts_coverage else None

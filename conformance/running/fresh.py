@@ -1,51 +1,92 @@
 """A sample of cases once more in a fresh process: does what a target returns depend on what it did before?
 
-A worker lives for hundreds of cases, and each has the same neighbours in every run. So a few of the later ones are run
-again in a process of their own, in the opposite order and with other bytes in memory that nobody has written to, and
-what comes back must be the same, bit for bit.
+A worker lives for hundreds of cases, and each has the same neighbours in every run. So a few cases are run again in a
+process of their own, in the opposite order and with other bytes in memory that nobody has written to, and what comes
+back must be the same, bit for bit.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from msgspec import structs
 
 from ..judging.judgement import FAILING, UNTRIED, Judgement, Verdict
 from ..probes.probe import Probe
 from ..probes.stream import Tried, tried
+from ..results.folder import recorded_in
+from ..results.recorded import CASE, FRESH, MissingBits, bits_of, outcome_of
 from ..results.result import Result, place_of
 from ..targets.target import Target
 from ..workers.hangs import HangBudget
 from ..workers.job import Outcome, TargetUnavailable
 from ..workers.process import TargetProcess
 
-__all__ = ["SAMPLE", "FreshSample", "amended_by_fresh", "differs"]
+__all__ = ["FEWEST", "SAMPLE", "FreshSample", "amended_by_fresh", "answered", "differs", "sample_of"]
 
 SAMPLE = 16
 """Cases that are run again at most: a process that loads its runtime costs as much as they do."""
 
-_FEWEST = 8  # of so few cases none comes late
+FEWEST = 8
+"""Cases of a run, from which on some are run again: among fewer none has many before it."""
+
 _OTHER_FILL = "64"  # instead of the worker's own 0x80
+
+
+def answered(outcomes: Sequence[Outcome]) -> bool:
+    """Whether a target took a case, and returned the same in all runs of its session."""
+    return all(o.status == "ran" and all(len(distinct) == 1 for distinct in o.outputs) for o in outcomes)
+
+
+def sample_of(profile: str, cases: Iterable[str]) -> frozenset[str]:
+    """Which of the cases that a target has answered are run again.
+
+    profile
+        What is run, with the nonce: it decides, and nobody who runs the cases.
+
+    The sample of a whole run lies within those of its shards together.
+    """
+
+    def rank(case: str) -> bytes:
+        return hashlib.sha256(f"{profile}\0{case}".encode()).digest()
+
+    return frozenset(sorted(cases, key=rank)[:SAMPLE])
 
 
 class FreshSample:
     """Which cases are run again, and what they returned the first time."""
 
-    def __init__(self, due: Sequence[Probe]) -> None:
-        """`due` is what is about to be run, in order."""
-        late = due[len(due) // 2 :] if len(due) >= _FEWEST else ()
-        step = max(1, len(late) // SAMPLE)
-        self._wanted = {probe.id for probe in late[::-1][::step][:SAMPLE]}
+    def __init__(self, profile: str, planned: int) -> None:
+        """`planned` is how many cases the whole run has, all its shards together."""
+        self._profile = profile
+        self._enough = planned >= FEWEST
         self._first: dict[str, tuple[Probe, str]] = {}
+        self._again: dict[str, str] = {}
 
     def offer(self, one: Tried) -> None:
-        """Remember what a case returned, if it is one of those and returned the same in all runs of its session."""
-        same = "nondeterministic" not in one.judgement.flags
-        if one.probe.id in self._wanted and same and all(outcome.status == "ran" for outcome in one.outcomes):
+        """Remember what a case returned."""
+        if self._enough and one.outcomes and answered(one.outcomes):
             self._first[one.probe.id] = one.probe, _digest(one.outcomes)
+
+    def recall(self, folder: Path, target: str, probes: Mapping[str, Probe], done: Collection[str]) -> None:
+        """Remember what a run that is gone on with has recorded of the cases that are done. Raises OSError."""
+        if not (self._enough and done):
+            return
+        with bits_of(folder, target) as bits:
+            for line in recorded_in(folder):
+                if line.target != target or line.case not in done or line.case not in probes:
+                    continue
+                try:
+                    outcomes = [outcome_of(job, bits) for job in line.jobs]
+                except MissingBits:
+                    continue  # whoever derives the run again says so
+                if line.purpose == FRESH:
+                    self._again[line.case] = _digest(outcomes)
+                elif line.purpose == CASE and answered(outcomes):
+                    self._first[line.case] = probes[line.case], _digest(outcomes)
 
     def differing(
         self,
@@ -67,11 +108,16 @@ class FreshSample:
         start
             What a target is put to work with.
         """
-        if not self._first:
-            return []
         environment = {**target.environment, "MALLOC_PERTURB_": _OTHER_FILL}
-        chosen = [probe for probe, _ in reversed(self._first.values())]
-        amended = []
+        wanted = sample_of(self._profile, self._first)
+        chosen = [
+            probe
+            for case, (probe, digest) in reversed(self._first.items())
+            if case in wanted and self._again.get(case) != digest
+        ]
+        amended: list[Result] = []
+        if not chosen:
+            return amended
         try:
             with start(replace(target, environment=environment), hangs=hangs) as process:
                 process.forks = False  # what is compared has nothing in common with what it is compared with

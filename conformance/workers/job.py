@@ -43,6 +43,8 @@ class Outcome:
         phase: "load" or "run", where it ended; empty when the worker could not say.
         outputs: for each feed, the distinct lists of outputs seen over the repeats (one when all agree bit for bit),
             each in the graph's order; None stands for an output that is no array of numbers.
+        returned: for each feed which of those lists each repeat returned, by its place; empty where the worker does not
+            say.
         changed: names of inputs that the runtime changed.
         malformed: what is wrong with the form of the outputs, empty if nothing.
         message: the reason in one line, empty if it ran.
@@ -65,6 +67,7 @@ class Outcome:
     seconds: float = 0.0
     proof: str = ""
     again: str = ""
+    returned: tuple[tuple[int, ...], ...] = ()
 
 
 class ClusterError(Exception):

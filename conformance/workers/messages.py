@@ -70,6 +70,7 @@ class Report(Struct, tag_field="type", tag="report"):
     malformed: str = ""
     captured: str = ""
     proof: str = ""
+    returned: list[list[_Index]] = []
     arrays: _Arrays = []
 
 
@@ -129,6 +130,7 @@ def outcome_of(job: Job, repeats: int, report: Report, body: bytes) -> Outcome:
             raise worker.ProtocolError(
                 f"a report of {len(distinct)} distinct results of a feed that runs {repeats} times"
             )
+    _require_returned(report, repeats)
     arrays = _arrays(report, body)
     return Outcome(
         job.key,
@@ -142,7 +144,19 @@ def outcome_of(job: Job, repeats: int, report: Report, body: bytes) -> Outcome:
         None,
         report.seconds,
         worker.one_line(report.proof, _PROOF_LIMIT),
+        returned=tuple(map(tuple, report.returned)),
     )
+
+
+def _require_returned(report: Report, repeats: int) -> None:
+    """Raise worker.ProtocolError unless what is said of every repeat, if anything is, names the distinct results."""
+    if report.status != "ran" or not report.returned:
+        return
+    each = list(zip(report.returned, report.outputs, strict=False))
+    if len(report.returned) != len(report.outputs) or any(len(indices) != repeats for indices, _ in each):
+        raise worker.ProtocolError(f"a report of what was returned that is not one of {repeats} repeats of each feed")
+    if any(set(indices) != set(range(len(distinct))) for indices, distinct in each):
+        raise worker.ProtocolError("a report of what was returned that names other results than there are")
 
 
 def _arrays(report: Report, body: bytes) -> list[Array]:

@@ -649,6 +649,7 @@ def run_job(
     """
     report: dict[str, Any] = {"status": "ran"}
     seen: list[list[list[Tensor | None]]] = [[] for _ in feeds]
+    returned: list[list[int]] = [[] for _ in feeds]
     originals = [{name: array.tobytes() for name, (_, array) in feed.items()} for feed in feeds]
     changed = set()
     phase = "load"
@@ -669,6 +670,7 @@ def run_job(
                 if outputs not in seen[number]:
                     seen[number].append(outputs)
                     kept += sum(_padded(len(tensor.data)) for tensor in outputs if tensor is not None)
+                returned[number].append(seen[number].index(outputs))
         finish = getattr(session, "finish", None)
         if finish is not None:
             finish()
@@ -684,6 +686,7 @@ def run_job(
     if changed:
         report["changed"] = sorted(changed)
     payload = Payload()
+    report["returned"] = returned
     report["outputs"] = [
         [[None if tensor is None else payload.add(tensor) for tensor in outputs] for outputs in distinct]
         for distinct in seen

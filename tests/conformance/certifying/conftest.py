@@ -27,6 +27,18 @@ def certified_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recorded run of a whole operator, filled up, that a certificate may rest on."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    target = parse_target("onnxruntime")
+    selection = Selection("core-nonce-4711", ("RNN",))
+    probes = tuple(select_probes(selection, target.operators))
+    with Journal(folder) as journal:
+        execute(Plan(selection, probes, (target,), record=True, shrinks=False, expected=False, fills=True), journal)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def certified_files(certified_run: Path) -> Files:
     """The files of its package."""
     return packed(certified_run)

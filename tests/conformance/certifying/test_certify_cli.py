@@ -21,7 +21,7 @@ WHO = ["--product", "Runtime 2.1", "--vendor", "Example Ltd"]
 
 
 def test_a_target_is_certified_in_one_go_and_its_package_verified(inside: Inside, tmp_path: Path) -> None:
-    few = ["--op", "RNN", "--since-version", "7", "--type", "float32", "--profile", "core"]
+    few = ["--op", "RNN", "--profile", "core"]
     done = inside("certify", "--target", "onnxruntime", *few, "--nonce", "4711", *WHO, "--out", "p.zip")
     assert done.code == 0, done.err + done.out
     assert "RNN-7 float32 standard: sequence" in done.out
@@ -30,12 +30,21 @@ def test_a_target_is_certified_in_one_go_and_its_package_verified(inside: Inside
     assert "same: all of it is borne out" in checked.out
     assert "the same nonce, 4711: the fresh cases were known before" in checked.out
     assert "differs" not in checked.out.replace("differs: what", "")
+    assert "4711, given by --nonce" in checked.out
+    assert "given" not in inside("verify", "p.zip").out
     wrong = inside("verify", "p.zip", "--nonce", "4712")
     assert wrong.code == 1
     assert "asked for was 4712" in wrong.out
     refused = inside("certify", "--target", "onnxruntime", *few, *WHO, "--out", "p.zip")
     assert refused.code == 2
     assert "--overwrite" in refused.complaint
+
+
+def test_a_part_of_an_operator_is_a_trial_since_nobody_counts_what_its_cases_show(inside: Inside) -> None:
+    few = ["--op", "RNN", "--since-version", "7", "--type", "float32", "--nonce", "4711"]
+    done = inside("certify", "--target", "onnxruntime", *few, *WHO, "--out", "p.zip")
+    assert done.code == 1
+    assert "run whole operators, without --since-version and --type" in done.out
 
 
 def test_shards_are_packed_together_and_a_small_profile_is_a_trial(inside: Inside, tmp_path: Path) -> None:

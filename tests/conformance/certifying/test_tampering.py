@@ -254,7 +254,7 @@ FORGERIES: dict[str, tuple[Callable[[Files], None], str]] = {
     "an output": (output_changed, "cases"),
     "an output, with its digest": (output_changed_with_its_digest, "verdicts by numbers"),
     "outputs left out": (record_of_nothing, "cases"),
-    "the runs in a fresh process left out": (fresh_process_left_out, "levels and statement"),
+    "the runs in a fresh process left out of a package": (fresh_process_left_out, "levels and statement"),
     "a level": (level_raised, "levels and statement"),
     "a finding removed": (finding_removed, "findings"),
     "a waiver": (waiver_edited, "levels and statement"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from onnxspec.cases import CaseSpec
+from onnxspec.conformance.running import SAMPLE, sample_of
 
 from ..miniatures import Command, naming, pick, read_results
 
@@ -82,9 +83,9 @@ def test_what_depends_on_earlier_cases_shows_in_a_fresh_process(
     assert done.err == ""
     results = read_results(tmp_path / "o")
     assert [result["case"] for result in results] == cases
-    # In the fresh process the last cases come first, and five of them are right by themselves.
+    # In the fresh process the last cases come first, and five of them are right by themselves; the first are not, then.
     touched = [result for result in results if "nondeterministic" in result["flags"]]
-    assert {result["case"] for result in touched} == set(cases[-5:])
+    assert {result["case"] for result in touched} == {*cases[:5], *cases[-5:]}
     assert {result["verdict"] for result in touched} == {late}
     if late == "unstable":
         assert done.code == 1
@@ -99,7 +100,19 @@ def test_memory_that_nobody_has_written_shows(command: Command, tmp_path: Path) 
         pytest.skip("needs the GNU C library")
     assert command("run", "--target", "backend:unwritten", *naming(cases), "--out", "o").err == ""
     flagged = {r["case"] for r in read_results(tmp_path / "o") if "nondeterministic" in r["flags"]}
-    assert flagged == set(cases[5:])
+    assert flagged == set(cases)
+
+
+def test_the_sample_is_of_what_a_target_answers_and_within_those_of_parts() -> None:
+    """So no profile, nonce or lack of a target leaves it empty, and shards have run all that the whole must hold."""
+    cases = [f"case-{number}" for number in range(100)]
+    for nonce in ("4711", "4715"):
+        chosen = sample_of(f"core-nonce-{nonce}", cases)
+        assert len(chosen) == SAMPLE
+        parts = [sample_of(f"core-nonce-{nonce}", cases[k::3]) for k in range(3)]
+        assert chosen <= frozenset().union(*parts)
+    assert sample_of("core-nonce-4711", cases) != sample_of("core-nonce-4715", cases)
+    assert sample_of("core-nonce-4711", cases[:3]) == frozenset(cases[:3])
 
 
 def test_an_conforming_target_has_nothing_to_fear(command: Command, tmp_path: Path) -> None:
