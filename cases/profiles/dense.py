@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...reference import ACTIVATIONS, CELLS, interpretations_touched, operator_version, versions_of
+from ..axes.recurrent import RECURRENT_AXES
 from ..specs.data import inputs_of
 from ..specs.space import functions_of, output_subsets, settle, space_of
 from ..specs.spec import CaseSpec
@@ -31,25 +32,20 @@ Supported = Mapping[str, Collection[Any]]
 may have any. ``activations`` are names of functions that a node may list, and none may be listed where it is empty;
 values of ``outputs`` are tuples."""
 
-_BASIC: Supported = {
-    "direction": ("forward",),
-    "layout": (0,),
-    "lengths": ("absent",),
-    "peepholes": (False,),
-    "activations": (),
-    "clip": (None,),
-    "input_forget": (None,),
-    "linear_before_reset": (None,),
-    "dimensions": ("static",),
-    "reruns": ("none", "data"),
-    "hidden_size": (True,),
-}
+
+def _level(name: str) -> Supported:
+    """The values that belong to a level, by what axes say; what none says of a level holds as for the one before."""
+    return {axis.name: axis.levels.get(name, axis.levels["basic"]) for axis in RECURRENT_AXES if axis.levels}
+
+
+def _restricts(supported: Supported) -> Supported:
+    """Without axes that may have any of their values."""
+    free = {axis.name for axis in RECURRENT_AXES if set(supported.get(axis.name, ())) == set(axis.order) != set()}
+    return {name: values for name, values in supported.items() if name not in free}
+
+
 LEVELS: Mapping[str, Supported] = MappingProxyType(
-    {
-        "basic": _BASIC,
-        "sequence": {n: v for n, v in _BASIC.items() if n not in ("direction", "lengths")},
-        "complete": {},
-    }
+    {"basic": _level("basic"), "sequence": _restricts(_level("sequence")), "complete": {}}
 )
 """Nested parts of the space, from what every runtime begins with to all that there is."""
 
@@ -59,24 +55,6 @@ _STEPS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 11, 16, 17)
 _ROWS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 9)
 _WIDTHS = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 16, 17, 19, 24, 31, 32, 32, 32, 33, 33, 34, 36)
 _LARGEST = 1500  # T*N*H, beyond which a case costs more to judge than it shows
-_WEIGHTS: dict[str, tuple[Any, ...]] = {
-    "direction": ("forward", "reverse", "bidirectional", "bidirectional"),
-    "bias": (True, True, False),
-    "peepholes": (True, True, False),
-    "layout": (0, 0, 1),
-    "lengths": ("absent", "ragged", "ragged", "full", "short", "empty"),
-    "initial": ("none", "none", "all", "all", "all", "h", "c"),
-    "clip": (None, None, None, None, 0.125, 0.25, 0.5, 1.0, 2.0, 8.0),
-    "input_forget": (None, None, 1, 1, 0),
-    "linear_before_reset": (None, None, 1, 1, 0, 2),
-    "hidden_size": (True, True, True, False),
-    "explicit": (False, False, True),
-    "reruns": ("none", "none", "none", "data", "sizes", "growing"),
-    "data": ("dense", "dense", "dense", "small", "large", "heavy"),
-    "outputs": ("all", "all", "some"),
-    "activations": (False, True),
-    "output_sequence": (1, 1, 0, None),
-}
 # Coefficients that keep a few steps within the range of float16, and are no function's defaults.
 _COEFFICIENTS = (0.1875, 0.3125, 0.625, 0.875, 1.25, -0.375, -0.75)
 _BOUNDED = frozenset({"Sigmoid", "Tanh", "HardSigmoid", "Softsign", "ScaledTanh"})
@@ -181,7 +159,7 @@ def _pairs(op: str, version: int | None, type: str | None, types: Collection[str
 def _weighted(op: str, version: int) -> Mapping[str, list[Any]]:
     """Axis to the values that are drawn from, those several times that are drawn more often."""
     space = space_of(operator_version(op, version))
-    return {name: [v for v in _WEIGHTS.get(name, axis.values) if axis.holds(v)] for name, axis in space.items()}
+    return {name: [v for v in domain.often or domain.values if domain.holds(v)] for name, domain in space.items()}
 
 
 def _drawn(op: str, version: int, kind: str, supported: Supported, choose: Counter) -> CaseSpec | None:

@@ -8,8 +8,9 @@ from functools import cache, partial
 from itertools import count
 from types import MappingProxyType
 
-from ...reference import CELLS, operator_version
-from ..specs.features import recurrent_features
+from ...reference import operator_version
+from ..axes.recurrent import RECURRENT_AXES
+from ..specs.features import all_features, recurrent_features
 from ..specs.level import Level
 from ..specs.spec import CaseSpec
 from .dense import LEVELS, dense_spec, supports
@@ -44,21 +45,17 @@ def _holds(name: str, spec: CaseSpec) -> bool:
 
 
 def _required(op: str, version: int, name: str) -> tuple[str, ...]:
-    operator, cell = operator_version(op, version), CELLS[op]
-    basic = ("forward", "bias", "initial-state", "initial-state-absent", *operator.outputs)
-    if name == "basic":
-        return basic
-    sequence = (*basic, "reverse", "bidirectional", "lengths", "short-row", "several-rows")
-    if name == "sequence":
-        return sequence
-    there = {
-        "peepholes": cell.peepholes,
-        "input-forget": "input_forget" in operator.attributes,
-        "linear-before-reset": "linear_before_reset" in operator.attributes,
-        "layout1": "layout" in operator.attributes,
-    }
-    own = (feature for feature, has in there.items() if has)
-    return (*sequence, "activations", "alpha", "beta", "clip", "symbolic", "rerun", *own)
+    """The features that axes ask for, of this level and those before, where the version has them."""
+    known, narrower = all_features(op, version), list(LEVELS)[: list(LEVELS).index(name) + 1]
+    lacks = {axis.name for axis in RECURRENT_AXES if not axis.domains(operator_version(op, version))}
+    wanted = (
+        feature
+        for level in narrower
+        for axis in RECURRENT_AXES
+        if axis.name not in lacks
+        for feature in axis.required.get(level, ())
+    )
+    return tuple(feature for feature in wanted if feature in known)
 
 
 def recurrent_challenge(op: str, version: int, type: str, nonce: str) -> Sequence[CaseSpec]:

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from ..axes.recurrent import RECURRENT_AXES
 from .covering import Counter
 from .dense import Supported
 
@@ -22,21 +23,16 @@ PARTIAL = ("partial", "device")
 
 _SIXTEENTHS = 16
 
+# The order in which dice for the pinned pool have taken them from the beginning.
+_PINNED = (
+    *("layout", "clip", "activations", "lengths", "dimensions", "weights", "peepholes", "input_forget"),
+    *("linear_before_reset", "hidden_size", "explicit", "initial", "bias"),
+)
+_BY_AXIS = {axis.name: axis.lacked for axis in RECURRENT_AXES if axis.lacked is not None}
 _LEFT_OUT: Mapping[str, tuple[int, Collection[Any]]] = {
-    "layout": (10, (0,)),
-    "clip": (9, (None,)),
-    "activations": (9, ()),
-    "lengths": (7, ("absent",)),
-    "dimensions": (8, ("static",)),
-    "weights": (8, ("initializer",)),
-    "peepholes": (8, (False,)),
-    "input_forget": (9, (None,)),
-    "linear_before_reset": (4, (None, 0)),
-    "hidden_size": (8, (True,)),
-    "explicit": (3, (False,)),
-    "initial": (4, ("none", "all")),
-    "bias": (2, (True,)),
+    **{name: _BY_AXIS[name] for name in _PINNED},
     "N": (1, (1,)),
+    **{name: lacked for name, lacked in _BY_AXIS.items() if name not in _PINNED},
 }
 """By axis, in how many of sixteen cases it is left out, and what is left then. The shares are a choice, by what the
 runtimes and providers that were looked at lack: layout 1 nearly all of them, a bias none."""

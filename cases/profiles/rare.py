@@ -15,6 +15,7 @@ from typing import Any
 
 from ...reference import interpretations_touched, operator_version, versions_of
 from ...reference.numbers.dyadic import LINEAR
+from ..axes.recurrent import RECURRENT_AXES
 from ..specs.data import inputs_of
 from ..specs.space import output_subsets
 from ..specs.spec import CaseSpec
@@ -28,22 +29,20 @@ RARE = "rare"
 
 _SIXTHS = 6
 
+# The order in which dice for the pinned pool have taken them from the beginning.
+_PINNED = (
+    *("lengths", "reruns", "direction", "data", "clip", "input_forget", "linear_before_reset", "layout"),
+    *("peepholes", "initial"),
+)
+_BY_AXIS = {axis.name: axis.seldom for axis in RECURRENT_AXES if axis.seldom}
 # By axis what dice seldom throw; each in a sixth of the cases.
 _SELDOM: Mapping[str, Collection[Any]] = {
     "T": (1,),
     "N": (1,),
     "I": (1, 33, 34, 36),
     "H": (1, 32, 33, 34, 36),
-    "lengths": ("absent",),
-    "reruns": ("sizes", "growing"),
-    "direction": ("reverse",),
-    "data": ("heavy",),
-    "clip": (0.125, 0.25, 0.5),
-    "input_forget": (1,),
-    "linear_before_reset": (1, 2),
-    "layout": (1,),
-    "peepholes": (True,),
-    "initial": ("h", "c"),
+    **{name: _BY_AXIS[name] for name in _PINNED},
+    **{name: seldom for name, seldom in _BY_AXIS.items() if name not in _PINNED},
 }
 _COEFFICIENTS: tuple[Supported, ...] = ({}, {}, {"alpha": (None,)}, {"beta": (None,)}, {"beta": (None,)})
 _HALF = frozenset({"float16", "bfloat16"})

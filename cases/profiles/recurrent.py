@@ -11,16 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...reference import CELLS, FORMATS, Node, operator_version
+from ..axes.axis import Axis
+from ..axes.generator import uniform
 from ..specs.bounds import Bounds
 from ..specs.case import Case
 from ..specs.contexts import ContextSpace
-from ..specs.data import uniform
 from ..specs.family import Family, PoolDesign
 from ..specs.features import all_features, node_features, recurrent_features
 from ..specs.illegal import break_case, violations_of
 from ..specs.level import Level
 from ..specs.recurrent import recurrent_case
 from ..specs.recurrent_contexts import RecurrentContexts
+from ..specs.space import settle
 from ..specs.spec import CaseSpec
 from ..specs.violations import Violation
 from .anything import any_recurrent, crossed_recurrent
@@ -88,13 +90,25 @@ class _Recurrent(Family):
         made in one place, or by one of several, tells itself apart there."""
         more: dict[str, Any] = {"T": max(spec.T, 4), "N": max(spec.N, 3), "H": max(spec.H, 5)}
         more["outputs"] = tuple(operator_version(spec.op, spec.version).outputs)
-        things: dict[str, Any] = {"bias": True, "lengths": "ragged", "clip": 0.25, "layout": 1}
-        if spec.activations is None:
-            things["direction"] = "bidirectional"
-        things["initial"] = "all"
-        absent = {name: value for name, value in things.items() if getattr(spec, name) != value}
-        together = {name: value for name, value in absent.items() if name not in ("layout", "clip")}
-        return [more, *({**more, name: value} for name, value in absent.items()), {**more, **together}]
+        absent: list[tuple[Axis, Mapping[str, Any]]] = []
+        for axis in spec.axes:
+            changes = axis.richer(spec)
+            if any(getattr(spec, name) != value for name, value in changes.items()):
+                absent.append((axis, changes))
+        together: dict[str, Any] = {}
+        for axis, changes in absent:
+            together |= {} if axis.richer_alone else changes
+        return [more, *({**more, **changes} for _, changes in absent), {**more, **together}]
+
+    def simpler(self, spec: CaseSpec) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """As each axis says."""
+        for axis in spec.axes:
+            yield from axis.simpler(spec)
+
+    def goes_together(self, spec: CaseSpec) -> bool:
+        """Whether the rules of axes leave it as it is."""
+        row = {name: getattr(spec, name) for name in spec.__dataclass_fields__}
+        return bool(spec.illegal or settle(row, search=True) == row)
 
     def anything(self, op: str, version: int, types: Collection[str], random: Random) -> CaseSpec | None:
         """See :mod:`.anything`."""

@@ -6,10 +6,8 @@ __getattr__, __dir__ = face(
     __name__,
     {
         "case": ("Trial",),
-        "data": (
-            "inputs_of",
-            "uniform",
-        ),
+        "contexts": ("Context", "ContextSpace", "Need", "Relation"),
+        "data": ("inputs_of",),
         "family": (
             "context_space",
             "counted_operators",

@@ -1,58 +1,42 @@
-"""Contexts: everything that may be there when a part of an operator goes wrong, and which of them go together.
+"""Which contexts a case has, and which can be there together.
 
-An operator's family describes them (:class:`ContextSpace`): each value of each axis, each optional input and output
-there or not, and for sizes the classes around the blocks that kernels work in. What can occur together is decided by
-going through all combinations of the axes that restrict each other; a pair of contexts that none of them holds cannot
-occur.
+An operator's family describes them (:class:`ContextSpace`): contexts say which fields of a case they ask for, and a few
+values stand for all that each field may be. What can occur together is derived from the rules over the fields that
+are asked for, and from no others: a rule that makes a field give way can be kept by its simplest value, so where nobody
+asks for that field it says nothing. So the number of axes does not multiply.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from operator import and_
+from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["HALVES", "Context", "ContextSpace", "Need", "Possible"]
+from ..axes.context import HALVES, Context, Need, values_of
+
+__all__ = ["HALVES", "Context", "ContextSpace", "Need", "Possible", "Relation", "values_of"]
 
 Mask = NDArray[np.bool_]
-
-HALVES = ("forward", "reverse")
-"""The ways in which one direction of a node runs: where both are there, each is a half of the case."""
+Fields = frozenset[str]
 
 
 @dataclass(frozen=True)
-class Context:
-    """One thing that may be so in a case.
+class Relation:
+    """What must hold between fields of every case.
 
-    group
-        The axes that restrict each other, among which it is: see :attr:`ContextSpace.groups`.
+    fields
+        The first gives way to the others: where nobody asks for it, some value of it keeps the relation.
     holds
-        Whether it is so, for a case or a row of its group with the same fields.
-    half
-        Whether it is about one direction of the node alone; its rows have a field ``half``.
-    pairs_only
-        Whether it counts in faults of one context alone: it is one of a long list whose classes count in all.
+        holds(row), of rows with these fields.
     """
 
-    id: str
-    group: str
-    holds: Callable[[Any], bool]
-    half: bool = False
-    pairs_only: bool = False
-
-
-@dataclass(frozen=True)
-class Need:
-    """What must be there for a part to show: which rows of a group have it."""
-
-    name: str
-    group: str
+    fields: tuple[str, ...]
     holds: Callable[[Any], bool]
 
 
@@ -62,6 +46,15 @@ class Possible:
 
     alone: Mask
     together: Mask
+
+
+@dataclass(frozen=True)
+class _Demand:
+    """What must hold in a row, by the fields that it asks for and those that rules tie to them."""
+
+    key: object
+    fields: Fields
+    holds: Callable[[Any], bool]
 
 
 class ContextSpace(ABC):
@@ -74,8 +67,13 @@ class ContextSpace(ABC):
 
     @property
     @abstractmethod
-    def groups(self) -> Mapping[str, tuple[Any, ...]]:
-        """For each group of axes that restrict each other all legal combinations of their values."""
+    def occurring(self) -> Mapping[str, Sequence[Any]]:
+        """By field the values that stand for all that contexts and needs tell apart."""
+
+    @property
+    @abstractmethod
+    def relations(self) -> Sequence[Relation]:
+        """What must hold between fields of every case."""
 
     @abstractmethod
     def needs(self, names: frozenset[str], *, half: bool = False) -> tuple[Need, ...]:
@@ -116,131 +114,154 @@ class ContextSpace(ABC):
         """Which contexts can occur, alone and together, where all needs hold.
 
         without
-            What there is not: each a context by its place, or several of one group that do not occur together.
+            What there is not: each a context by its place, or several that do not occur together.
         """
-        by_group: dict[str, list[str]] = {}
-        for need in needs:
-            by_group.setdefault(need.group, []).append(need.name)
-            self._required(need)
-        alone = np.zeros(len(self.contexts), bool)
-        inside: dict[str, Mask] = {}
-        satisfied = True
-        for group, (own, _) in self._masks.items():
-            absent = frozenset(some for some in without if set(some) <= self._members[group])
-            there, inside[group] = self._within(group, frozenset(by_group.get(group, ())), absent)
-            satisfied = satisfied and there
-            alone[own] = inside[group].diagonal()
-        if not satisfied:
-            return Possible(np.zeros_like(alone), np.zeros((len(alone), len(alone)), bool))
+        demands = [_Demand(need.name, self._tied(need.fields), need.holds) for need in needs]
+        demands += [self._absence(some) for some in without]
+        clusters = [_Cluster(fields, tuple(own)) for fields, own in _clusters(demands)]
+        count = len(self.contexts)
+        together = np.zeros((count, count), bool)
+        if not all(self._rows(cluster).any() for cluster in clusters):
+            return Possible(together.diagonal().copy(), together)
+        near = [self._around(self._tied(context.fields), clusters) for context in self.contexts]
+        by_cluster: dict[_Cluster, list[int]] = {}
+        for place, cluster in enumerate(near):
+            by_cluster.setdefault(cluster, []).append(place)
+        own = {cluster: self._holding(cluster, places) for cluster, places in by_cluster.items()}
+        alone = np.zeros(count, bool)
+        for cluster, places in by_cluster.items():
+            alone[places] = own[cluster].any(axis=1)
         together = alone[:, np.newaxis] & alone
-        for group, (own, _) in self._masks.items():
-            together[np.ix_(own, own)] = inside[group]
+        for first, ours in by_cluster.items():
+            for second, theirs in by_cluster.items():
+                if first.fields & second.fields:
+                    both = first if first == second else self._around(first.fields | second.fields, clusters)
+                    left, right = self._holding(both, ours), self._holding(both, theirs)
+                    together[np.ix_(ours, theirs)] = (left.astype(np.float32) @ right.T.astype(np.float32)) > 0
         return Possible(alone, together)
 
-    def _within(self, group: str, needs: frozenset[str], absent: frozenset[tuple[int, ...]]) -> tuple[bool, Mask]:
-        """Whether some row of a group has what is needed and nothing that is absent, and which contexts of the group
-        occur together in such rows. Parts differ in a few of their needs, so most answers are there already."""
-        if (group, needs, absent) not in self._answers:
-            own, held = self._masks[group]
-            legal = (1 << len(self.groups[group])) - 1
-            for name in needs:
-                legal &= self._known[name]
-            for some in absent:
-                legal &= ~reduce(and_, (held[own.index(place)] for place in some))
-            kept = [rows & legal for rows in held]
-            inside = np.array([[first & second != 0 for second in kept] for first in kept], bool)
-            self._answers[group, needs, absent] = legal != 0, inside.reshape(len(own), len(own))
-        return self._answers[group, needs, absent]
+    def _absence(self, places: tuple[int, ...]) -> _Demand:
+        contexts = [self.contexts[place] for place in places]
+        fields = self._tied(tuple(name for context in contexts for name in context.fields))
+        return _Demand(("without", places), fields, lambda row: not all(context.holds(row) for context in contexts))
+
+    def _tied(self, fields: Iterable[str]) -> Fields:
+        """These fields, and those that they give way to."""
+        tied, waiting = set[str](), list(fields)
+        while waiting:
+            name = waiting.pop()
+            if name not in tied:
+                tied.add(name)
+                waiting += [other for relation in self._by_first.get(name, ()) for other in relation.fields]
+        return frozenset(tied)
 
     @cached_property
-    def _answers(self) -> dict[tuple[str, frozenset[str], frozenset[tuple[int, ...]]], tuple[bool, Mask]]:
+    def _by_first(self) -> Mapping[str, list[Relation]]:
+        by_first: dict[str, list[Relation]] = {}
+        for relation in self.relations:
+            by_first.setdefault(relation.fields[0], []).append(relation)
+        return by_first
+
+    def _around(self, fields: Fields, clusters: Iterable[_Cluster]) -> _Cluster:
+        """These fields with the demands that touch them."""
+        touching = [cluster for cluster in clusters if cluster.fields & fields]
+        joined = fields.union(*(cluster.fields for cluster in touching))
+        return _Cluster(joined, tuple(demand for cluster in touching for demand in cluster.demands))
+
+    def _table(self, fields: Fields) -> _Table:
+        if fields not in self._tables:
+            own = [relation for relation in self.relations if fields.issuperset(relation.fields)]
+            order = [name for name in self.occurring if name in fields]
+            self._tables[fields] = _Table.of({name: self.occurring[name] for name in order}, own)
+        return self._tables[fields]
+
+    @cached_property
+    def _tables(self) -> dict[Fields, _Table]:
         return {}
 
-    @cached_property
-    def _members(self) -> Mapping[str, frozenset[int]]:
-        """The places of the contexts of each group."""
-        return {group: frozenset(own) for group, (own, _) in self._masks.items()}
+    def _rows(self, cluster: _Cluster) -> Mask:
+        """Which rows of a cluster's table have all that is demanded."""
+        table = self._table(cluster.fields)
+        rows = np.ones(table.count, bool)
+        for demand in cluster.demands:
+            rows &= table.holding(demand.key, demand.fields, demand.holds)
+        return rows
 
-    @cached_property
-    def _masks(self) -> Mapping[str, tuple[list[int], list[int]]]:
-        """For each group the places of its contexts, and in which of its rows each holds: bit k for row k."""
-        masks = {}
-        for group, table in self._tables.items():
-            own = [k for k, context in enumerate(self.contexts) if context.group == group]
-            masks[group] = own, [table.holding(self.contexts[k].holds) for k in own]
-        return masks
+    def _holding(self, cluster: _Cluster, places: Sequence[int]) -> Mask:
+        """(contexts, rows of the cluster that have all that is demanded): which contexts hold."""
+        table, rows = self._table(cluster.fields), self._rows(cluster)
+        contexts = [self.contexts[place] for place in places]
+        held = [table.holding(context.id, frozenset(context.fields), context.holds)[rows] for context in contexts]
+        return np.array(held, bool).reshape(len(contexts), int(rows.sum()))
 
-    @cached_property
-    def _tables(self) -> Mapping[str, _Table]:
-        return {group: _Table(rows) for group, rows in self.groups.items()}
 
-    @cached_property
-    def _known(self) -> dict[str, int]:
-        return {}
+@dataclass(frozen=True, eq=False)
+class _Cluster:
+    """Fields that belong together, and what is demanded of them."""
 
-    def _required(self, need: Need) -> None:
-        """Learn which rows of its group have what is needed."""
-        if need.name not in self._known:
-            self._known[need.name] = self._tables[need.group].holding(need.holds)
+    fields: Fields
+    demands: tuple[_Demand, ...]
+
+    def __eq__(self, other: object) -> bool:
+        # Of one call, so the same fields have the same demands.
+        return isinstance(other, _Cluster) and self.fields == other.fields
+
+    def __hash__(self) -> int:
+        return hash(self.fields)
+
+
+def _clusters(demands: Iterable[_Demand]) -> Iterator[tuple[Fields, list[_Demand]]]:
+    """Demands that share fields, together with all their fields."""
+    clusters: list[tuple[Fields, list[_Demand]]] = []
+    for demand in demands:
+        touching = [cluster for cluster in clusters if cluster[0] & demand.fields]
+        clusters = [cluster for cluster in clusters if not cluster[0] & demand.fields]
+        fields = demand.fields.union(*(fields for fields, _ in touching))
+        clusters.append((fields, [*(one for _, own in touching for one in own), demand]))
+    yield from clusters
 
 
 class _Table:
-    """Rows of a group, of which it is asked what holds: once for each combination of the fields that the answer asks
-    for, since most answers ask for one or two of many."""
+    """All legal combinations of the values of some fields, each by the number of its value."""
 
-    def __init__(self, rows: Sequence[Any]) -> None:
-        self._rows = rows
-        self._codes: dict[str, tuple[NDArray[np.intp], int]] = {}
-        self._combinations: dict[tuple[str, ...], tuple[NDArray[np.intp], NDArray[np.intp]]] = {}
+    def __init__(self, values: Mapping[str, Sequence[Any]], codes: NDArray[np.intp]) -> None:
+        self._values, self._codes = values, codes
+        self._places = {name: place for place, name in enumerate(values)}
+        self._answers: dict[object, Mask] = {}
 
-    def holding(self, holds: Callable[[Any], bool]) -> int:
-        """For which rows it holds: bit k for row k."""
-        fields: dict[str, None] = {}
-        while True:
-            # Which fields are asked for can depend on others: again, until those that differ in nothing that any of
-            # them was asked for stand for each other.
-            before = len(fields)
-            first, which = self._distinct(tuple(fields))
-            answers = np.array([bool(holds(_Asked(self._rows[k], fields))) for k in first.tolist()], bool)
-            if len(fields) == before:
-                return int.from_bytes(np.packbits(answers[which], bitorder="little").tobytes(), "little")
+    @staticmethod
+    def of(values: Mapping[str, Sequence[Any]], relations: Sequence[Relation]) -> _Table:
+        """The table of these fields in which all relations hold; field after field, so that it never gets large."""
+        table, waiting = _Table({}, np.zeros((1, 0), np.intp)), list(relations)
+        for name, own in values.items():
+            count, size = table.count, len(own)
+            codes = np.hstack([np.repeat(table._codes, size, axis=0), np.tile(np.arange(size), count)[:, np.newaxis]])
+            table = _Table({**table._values, name: own}, codes)
+            ready = [relation for relation in waiting if set(relation.fields) <= set(table._values)]
+            for number, relation in enumerate(ready):
+                kept = table.holding(number, frozenset(relation.fields), relation.holds)
+                table = _Table(table._values, table._codes[kept])
+            waiting = [relation for relation in waiting if relation not in ready]
+        return table
 
-    def _distinct(self, fields: tuple[str, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """A row of each combination of these fields, and which of these combinations each row has."""
-        if fields not in self._combinations:
-            place = np.zeros(len(self._rows), np.intp)
-            size = 1
-            for field in fields:
-                code, count = self._coded(field)
-                place, size = place * count + code, size * count
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return len(self._codes)
+
+    def holding(self, key: object, fields: Fields, holds: Callable[[Any], bool]) -> Mask:
+        """In which rows it holds: asked once for each combination of the fields. `key` stands for ``holds``."""
+        if key not in self._answers:
+            names = [name for name in self._values if name in fields]
+            size, place = 1, np.zeros(self.count, np.intp)
+            for name in names:
+                place = place * len(self._values[name]) + self._codes[:, self._places[name]]
+                size *= len(self._values[name])
             _, first, which = np.unique(place, return_index=True, return_inverse=True)
-            self._combinations[fields] = first, which.reshape(-1)
-        return self._combinations[fields]
+            answers = [bool(holds(self._row(k, names))) for k in first.tolist()]
+            self._answers[key] = np.array(answers, bool)[which.reshape(-1)]
+        return self._answers[key]
 
-    def _coded(self, field: str) -> tuple[NDArray[np.intp], int]:
-        """A field of each row as a number, and how many there are."""
-        if field not in self._codes:
-            numbers: dict[Any, int] = {}
-            code = [
-                numbers.setdefault((type(value), value), len(numbers))
-                for value in (getattr(row, field) for row in self._rows)
-            ]
-            self._codes[field] = np.array(code, np.intp), len(numbers)
-        return self._codes[field]
-
-
-class _Asked:
-    """A row that writes down which of its fields are asked for."""
-
-    def __init__(self, row: Any, fields: dict[str, None]) -> None:
-        self._row, self._fields = row, fields
-
-    def __getattr__(self, name: str) -> Any:
-        self._fields[name] = None
-        return getattr(self._row, name)
-
-
-def values_of(group: str, field: str, values: Sequence[Any]) -> Iterable[Context]:
-    """A context for each value of a field."""
-    for value in values:
-        yield Context(f"{field}={value}", group, lambda row, value=value: getattr(row, field) == value)  # type: ignore[misc]
+    def _row(self, number: int, names: Sequence[str]) -> SimpleNamespace:
+        codes = self._codes[number]
+        return SimpleNamespace(**{name: self._values[name][codes[self._places[name]]] for name in names})

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ...reference import Clause, Node, clauses_of, operator_names, operator_of, versions_of
 from .bounds import Bounds
 from .case import Case, Spec
+from .changes import simpler_by_field
 from .contexts import ContextSpace
 from .features import groups_with
 from .level import Level
@@ -146,6 +147,14 @@ class Family(ABC):
         """Fields to change so that a legal case has more in it, one thing at a time: faults that explain a small case
         alike are told apart there. Whether the document allows each shows when it is built."""
         return ()
+
+    def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """(field, changes) that take one thing from a case; see :mod:`.simpler`."""
+        return simpler_by_field(spec, self.plainer(spec))
+
+    def goes_together(self, spec: Any) -> bool:
+        """Whether the values of a case go together; what does not says in other words what a simpler case says."""
+        return True
 
     def plainer(self, spec: Any) -> Sequence[tuple[str, Any]]:
         """Fields with simpler values than a case has that are not the defaults of the class (those are tried anyhow),

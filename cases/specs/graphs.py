@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from ...reference import operator_version, versions_of
+from ..axes.tensors.size import HIGHEST_SEED
 from .case import Case, Feed, Spec, Trial
 from .data import inputs_of
 from .model import CONSTANTS, build_model
-from .spec import HIGHEST_SEED, CaseSpec
+from .spec import CaseSpec
 from .subject import Bound, Move, Source, Subject
 
 __all__ = ["FIRST", "GRAPHS", "SECOND", "can_join", "join"]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import combinations
 
+from ...cases.specs.features import WORDS
 from ...reference import FORMATS, Fault, operator_names
 from ...reference.operators.discrimination import discrimination
 from ..probes.probe import Probe
@@ -24,47 +25,8 @@ _ENOUGH_REFUSED = 6
 """Cases with a trait that are refused, all of them, from which it is told: where one case in three is refused for no
 reason that anybody sees, six in a row are so once in 729 times, and an operator has some hundred traits."""
 
-_WORDS = {
-    "Y": "output Y",
-    "Y_c": "output Y_c",
-    "Y_h": "output Y_h",
-    "alpha": "activation_alpha",
-    "beta": "activation_beta",
-    "bias": "bias B",
-    "coefficients ambiguous": "coefficients that can be given to several functions",
-    "default coefficient": "a coefficient left out",
-    "default unknown": "a coefficient left out that has no sure default",
-    "empty row": "a row of length 0",
-    "exact": "exact data",
-    "forward": "the forward direction",
-    "initial state": "initial states",
-    "initial state absent": "no initial state",
-    "initializers": "constant weights",
-    "input forget": "input_forget",
-    "input skipped": "an input skipped",
-    "layout1": "layout 1",
-    "lengths": "sequence_lens",
-    "lengths absent": "no sequence_lens",
-    "linear before reset": "linear_before_reset",
-    "nonfinite": "NaN or infinity",
-    "numerics": "single accurate steps",
-    "output sequence": "output_sequence",
-    "output skipped": "an output skipped",
-    "reset before linear": "linear_before_reset 0",
-    "peepholes": "peepholes P",
-    "rerun": "another run before",
-    "reverse": "the reverse direction",
-    "saturating": "arguments at which functions are flat",
-    "short row": "a short row",
-    "size one": "a size of 1",
-    "size zero": "a size of 0",
-    "symbolic": "symbolic dimensions",
-    "thresholded relu": "ThresholdedRelu",
-    "uncoupled": "input_forget off",
-    "unsorted": "unsorted lengths",
-    "zero clip": "clip 0",
-}
-"""Traits whose own words a stranger would not read."""
+_WORDS = {feature.replace("-", " "): words for feature, words in WORDS.items()}
+"""Traits as readers are told of them: a trait is a feature without hyphens."""
 
 
 def worded(trait: str) -> str:

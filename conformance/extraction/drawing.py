@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...cases.specs.data import uniform
+from ...cases.axes.generator import uniform
 from ...reference import FORMATS
 from .portable import Array, PortableNode
 

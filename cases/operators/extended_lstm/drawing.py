@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ....reference import operator_version
+from ...axes.attributes import finite_float32
 from ...specs.bounds import Bounds, known_among, listed, not_among
 from ...specs.drawing import sizes
-from ...specs.spec import fits_float32
 from .spec import HIGHEST, OP_TYPE, VERSION, Affine, ExtendedSpec
 
 __all__ = ["extended_cases"]
@@ -103,7 +103,7 @@ def _is_affine(value: Any) -> bool:
         return False
     scale, zero_point = value
     whole = type(zero_point) is int and 0 <= zero_point <= HIGHEST
-    return whole and type(scale) is float and fits_float32(scale) and float(np.float32(scale)) > 0
+    return whole and type(scale) is float and finite_float32(scale) and float(np.float32(scale)) > 0
 
 
 def _affine(name: str) -> SearchStrategy[Affine | None]:

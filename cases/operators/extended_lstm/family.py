@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....reference import Node
+from ...axes.generator import uniform
 from ...specs.bounds import Bounds
 from ...specs.case import Case, Feed, Trial
 from ...specs.contexts import ContextSpace
-from ...specs.data import uniform
 from ...specs.family import Family, PoolDesign
 from ...specs.features import groups_with
 from ...specs.level import Level

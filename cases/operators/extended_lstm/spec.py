@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from ....reference import Node, document_of, operator_version
-from ...specs.data import uniform
-from ...specs.spec import HIGHEST_SEED, LONGEST, MOST_ELEMENTS, fits_float32
+from ...axes.attributes import finite_float32
+from ...axes.generator import uniform
+from ...axes.tensors.size import HIGHEST_SEED, LONGEST, MOST_ELEMENTS
 from ...specs.violations import Draft
 from .violations import extended_violation
 
@@ -119,10 +120,10 @@ class ExtendedSpec:
             affine = getattr(self, name)
             if affine is None and name == "y":
                 continue
-            if affine is None or not (fits_float32(affine[0]) and affine[0] >= 0 and affine[1] in range(HIGHEST + 1)):
+            if affine is None or not (finite_float32(affine[0]) and affine[0] >= 0 and affine[1] in range(HIGHEST + 1)):
                 raise self._wrong(name, f"a scale from 0 on and a zero point from 0 to {HIGHEST}")
         for name, share in self.fill:
-            if name not in ("X", "W", "R", "B", "Y") or not (fits_float32(share) and share > 0):
+            if name not in ("X", "W", "R", "B", "Y") or not (finite_float32(share) and share > 0):
                 raise self._wrong("fill", "pairs of a tensor's name and a positive number")
         if self.data != "dense" and self.illegal:
             raise self._wrong("data", "'dense' in a forbidden model")

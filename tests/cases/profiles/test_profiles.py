@@ -69,13 +69,13 @@ def test_a_spec_is_shown_as_what_makes_it() -> None:
     [
         ({"op": "LSMT"}, "op is 'LSTM', 'GRU' or 'RNN', not 'LSMT'"),
         ({"version": 15}, "version of LSTM is 1, 7, 14"),
-        ({"type": "bfloat16"}, "type of LSTM-14 is 'float16', 'float32' or 'float64', not 'bfloat16'"),
+        ({"type": "bfloat16"}, "type of LSTM-14 is 'float32', 'float64' or 'float16', not 'bfloat16'"),
         (
             {"T": 4, "N": 3, "lengths": "raged"},
             "lengths of LSTM-14 is 'absent', 'full', 'short', 'ragged' or 'empty', ",
         ),
         ({"op": "GRU", "peepholes": True}, "peepholes of GRU-14 is False, not True"),
-        ({"op": "GRU", "initial": "c"}, "initial of GRU-14 is 'none', 'all' or 'h', not 'c'"),
+        ({"op": "GRU", "initial": "c"}, "initial of GRU-14 is 'none', 'h' or 'all', not 'c'"),
         ({"linear_before_reset": 1}, "linear_before_reset of LSTM-14 is None, not 1"),
         ({"version": 7, "layout": 1}, "layout of LSTM-7 is 0, not 1"),
         ({"layout": True}, "layout of LSTM-14 is 0 or 1, not True"),

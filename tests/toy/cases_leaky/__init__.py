@@ -13,7 +13,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from onnxspec.cases import Case, Family, Feed, Trial, Violation, register
-from onnxspec.cases.specs import uniform
+from onnxspec.cases.axes import uniform
 from onnxspec.reference import Node
 
 from ..reference_leaky import DOMAIN

@@ -1,0 +1,12 @@
+"""Axes of the space of cases, each with all that is to be known of it."""
+
+from ..._face import face
+
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "axis": ("Axis", "Domain", "Field", "Having", "Rule"),
+        "generator": ("uniform",),
+        "recurrent": ("RECURRENT_AXES",),
+    },
+)

@@ -1,0 +1,254 @@
+"""An axis: one thing in which cases differ, and all that is to be known of it.
+
+Whatever goes through the space of cases (designs, dice, strategies, searches for simpler cases, counts of what was
+tried together, reports) asks the axes of an operator and nothing else. So an axis is added by writing one module, and
+naming it in the lists of the operators that have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from ...reference import OperatorVersion
+from .context import Context
+
+if TYPE_CHECKING:
+    from .observed import Observed
+    from .tensors.draft import TensorDraft
+
+__all__ = ["Axis", "Domain", "Field", "Having", "Kind", "Rule", "choices_of"]
+
+Row = Mapping[str, Any]
+Kind = Literal["illegal", "open", "same"]
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Field:
+    """A key of a case's JSON.
+
+    type
+        As msgspec converts it.
+    default
+        Its simplest value, which JSON leaves out.
+    """
+
+    name: str
+    type: Any
+    default: Any
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The values of an axis in one operator version.
+
+    values
+        Simplest first. What covering designs combine; where not all can be listed, they stand for the others.
+    rare
+        Further legal values: they open a question, spoil the data, or say in other words what another value says. They
+        would make combinations hard to read, so profiles have them in cases of their own; search draws them seldom.
+    between
+        Any float32 number from the first to the second is a value too.
+    often
+        Values for dice that throw dense cases, each as often as is its weight; ``values`` where it is empty.
+    """
+
+    values: tuple[Hashable, ...]
+    rare: tuple[Hashable, ...] = ()
+    between: tuple[float, float] | None = None
+    often: tuple[Hashable, ...] = ()
+
+    def holds(self, value: Hashable) -> bool:
+        """Whether that is a value of the axis."""
+        # True is no layout 1.
+        listed = (*self.values, *self.rare)
+        if any(value == v and isinstance(value, bool) == isinstance(v, bool) for v in listed):
+            return True
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return number and self.between is not None and self.between[0] <= value <= self.between[1]  # type: ignore
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Values of a field that do not go with those of others.
+
+    field, values
+        What gives way: the field, and those of its values that may clash; any where it is None.
+    instead
+        What it gives way to. That clashes with nothing.
+    reads
+        The other fields on which it depends.
+    clashes
+        clashes(row): whether the row, which has the field and all that is read, has what does not go together.
+    kind
+        ``illegal``: there is no such case. ``open``: the document allows it, but leaves open what it means; designs
+        keep clear of it, since that would make all the rest of a row hard to read, and search does not. ``same``: it
+        says in other words what ``instead`` says.
+    """
+
+    field: str
+    instead: Hashable
+    reads: tuple[str, ...]
+    clashes: Callable[[Row], bool]
+    values: tuple[Hashable, ...] | None = None
+    kind: Kind = "illegal"
+
+    def hit(self, row: Row) -> bool:
+        """Whether a row has what does not go together; one without some of the fields has not."""
+        if self.field not in row or (self.values is not None and row[self.field] not in self.values):
+            return False
+        return all(name in row for name in self.reads) and self.clashes(row)
+
+
+@dataclass(frozen=True)
+class Having:
+    """What a part of an operator needs to show, as fields of a case have it.
+
+    fields
+        Those that ``holds`` asks for.
+    """
+
+    fields: tuple[str, ...]
+    holds: Callable[[Any], bool]
+
+
+class Axis:
+    """One axis. What a subclass does not say, it has not.
+
+    name
+        One word, which users bound draws by.
+    fields
+        The keys of a case's JSON that it owns.
+    part
+        ``model``, ``inputs`` or ``session``: what it changes. Cases that differ in inputs alone share a model.
+    rules
+        What its fields do not go with.
+    having
+        By the word of a part's need (``reference/faults/parts.py``) what has it.
+    levels
+        By name of a level of a certificate the values that belong to it; all of them where no level is named.
+        ``basic`` stands for ``sequence`` too where that is not named.
+    required
+        By name of a level the features that some passing case of it must have, where the version has them.
+    words, columns
+        The noun phrase of each of its features, as every reader is told of it; and those of them that are columns of
+        reports.
+    lacked
+        In how many of sixteen cases that leave out what targets lack it is left out, and what is left then; None where
+        targets do not lack it.
+    seldom
+        Values that dice throw seldom, so that some dense cases have them by decision.
+    order
+        Values of a field from the simplest on, where there are more than a simplest one.
+    richer_alone
+        Whether what :meth:`richer` adds is not put together with what others add.
+    """
+
+    name: str
+    fields: tuple[Field, ...] = ()
+    part: Literal["model", "inputs", "session"] = "inputs"
+    rules: tuple[Rule, ...] = ()
+    having: Mapping[str, Having] = NOTHING
+    levels: Mapping[str, Collection[Any]] = NOTHING
+    required: Mapping[str, tuple[str, ...]] = NOTHING
+    words: Mapping[str, str] = NOTHING
+    columns: tuple[str, ...] = ()
+    lacked: tuple[int, Collection[Any]] | None = None
+    seldom: tuple[Any, ...] = ()
+    order: tuple[Any, ...] = ()
+    richer_alone: bool = False
+
+    # The space
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        """By name, that of the axis or of one of its fields, what an operator version has; empty where it lacks it."""
+        return NOTHING
+
+    def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
+        """By field with few values those that a case may have; the default alone where the version lacks the axis."""
+        domains = self.domains(operator)
+        return {
+            f.name: self._simplest_first(choices_of(domains[f.name])) if f.name in domains else (f.default,)
+            for f in self.fields
+            if f.name not in domains or domains[f.name].between is None
+        }
+
+    def _simplest_first(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        ordered = tuple(value for value in self.order if value in values)
+        return (*ordered, *(value for value in values if value not in ordered))
+
+    def refusal(self, spec: Any) -> tuple[str, str] | None:
+        """The field of a case that cannot be what it is, and what it could be; None where all is well. Values are also
+        held against :meth:`choices`, before this."""
+        return None
+
+    def written(self, row: dict[str, Any], operator: OperatorVersion) -> dict[str, Any]:
+        """A row of a design with the fields of a case in place of the design's own words."""
+        return row
+
+    # What it does
+
+    def attributes(self, spec: Any) -> Mapping[str, Any]:
+        """The attributes of the node that it writes down."""
+        return NOTHING
+
+    def resize(self, spec: Any, draft: TensorDraft) -> None:
+        """First phase of a run's tensors: how many steps and rows there are."""
+
+    def scale(self, spec: Any, draft: TensorDraft) -> None:
+        """Second phase: how numbers are drawn."""
+
+    def tensors(self, spec: Any, draft: TensorDraft) -> None:
+        """Third phase: draw its own."""
+
+    def spoil(self, spec: Any, draft: TensorDraft) -> None:
+        """Last phase: change what others have drawn."""
+
+    # What is counted, and told
+
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        """What may be there in a case, by this axis, over the operator's versions."""
+        return iter(())
+
+    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
+        """By field values that stand for all that contexts and needs tell apart."""
+        return self.choices(operator)
+
+    def relations(self, operator: OperatorVersion) -> tuple[Rule, ...]:
+        """What its fields do not go with in an operator version."""
+        return self.rules
+
+    def observe(self, observed: Observed) -> Mapping[str, bool]:
+        """Each feature of nodes that it is about, and whether this one has it."""
+        return NOTHING
+
+    def used(self, spec: Any) -> Mapping[str, bool]:
+        """Each feature of a case that its node does not show, and whether it has it."""
+        return NOTHING
+
+    def mark(self, spec: Any) -> str:
+        """What a reader of a case's id should know; nothing mostly."""
+        return ""
+
+    # Its neighbours
+
+    def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """(field, changes) that make a legal case simpler, those first that take most away."""
+        for own in self.fields:
+            value = getattr(spec, own.name)
+            if value in self.order:
+                yield from ((own.name, {own.name: less}) for less in self.order[: self.order.index(value)])
+            elif value != own.default:
+                yield own.name, {own.name: own.default}
+
+    def richer(self, spec: Any) -> Mapping[str, Any]:
+        """Changes with which more is there, for faults to be told apart; nothing where there is no more."""
+        return NOTHING
+
+
+def choices_of(domain: Domain) -> tuple[Any, ...]:
+    """All values that a domain lists."""
+    return (*domain.values, *domain.rare)

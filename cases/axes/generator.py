@@ -1,0 +1,58 @@
+"""Numbers for tensors: dyadic rationals from a counter-based generator, the same bytes on every platform.
+
+Element k of a tensor is a function of (key, k) in 64-bit integer arithmetic (the finalizer of splitmix64, applied to a
+counter), cut to the precision of the tensor's type and scaled by a power of two. No floating-point operation rounds on
+the way, and no generator of a library takes part. Keys name the operator, the tensor, the seed and the run, so that a
+new tensor moves no number of another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["integers", "uniform"]
+
+Array = NDArray[Any]
+
+
+def _bits(key: str, count: int) -> NDArray[np.uint64]:
+    """`count` numbers of 64 random bits."""
+    start = np.uint64(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
+    # Arrays of integers wrap around without a warning.
+    z = _counted(count) + start
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(0xBF58476D1CE4E5B9)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return z
+
+
+def _counted(count: int) -> NDArray[np.uint64]:
+    """The first multiples of splitmix64's step, from one on."""
+    if count <= len(_FIRST):
+        return _FIRST[:count]
+    return np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+
+
+_FIRST = np.arange(1, 4097, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+
+
+def integers(key: str, count: int, low: int, high: int) -> NDArray[np.int64]:
+    """`count` integers in [low, high]; the bias of the remainder does not matter here."""
+    return (_bits(key, count) >> np.uint64(16)).astype(np.int64) % (high - low + 1) + low
+
+
+def uniform(key: str, shape: tuple[int, ...], precision: int, exponent: int) -> Array:
+    """Numbers m * 2^(exponent - precision) with odd m, |m| < 2^precision: dense in (-2^exponent, 2^exponent), never 0,
+    each using all digits of the format."""
+    bits = _bits(key, math.prod(shape))
+    numbers = ((bits >> np.uint64(64 - precision)) | np.uint64(1)).astype(np.float64)
+    numbers *= 2.0 ** (exponent - precision)  # exact: a power of two, far from the ends of float64
+    np.negative(numbers, out=numbers, where=(bits & np.uint64(1)).astype(bool))
+    return numbers.reshape(shape)

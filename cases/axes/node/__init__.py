@@ -1,0 +1,1 @@
+"""Axes of the node: attributes, functions, outputs."""

@@ -1,0 +1,186 @@
+"""Activation functions, and the coefficients that they are given."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ....reference import ACTIVATIONS, CELLS, OperatorVersion, operator_version
+from ....reference.numbers.activations import kind_named
+from ..attributes import finite_float32, list_of
+from ..axis import Axis, Domain, Field, Having, Rule
+from ..context import Context, having_each
+from ..observed import Observed
+from .functions import activations_of, functions_of
+
+__all__ = ["ACTIVATIONS_AXIS"]
+
+_COEFFICIENTS = (-4.0, 4.0)  # beyond which a few steps leave the range of float16
+
+# Functions by what a kernel computes them from.
+_CLASSES = {
+    "saturating functions": frozenset({"sigmoid", "tanh", "scaledtanh", "softsign"}),
+    "piecewise functions": frozenset({"relu", "leakyrelu", "thresholdedrelu", "hardsigmoid", "affine"}),
+    "exponential functions": frozenset({"elu", "softplus"}),
+}
+
+
+def _used(row: Any) -> frozenset[str]:
+    """The functions that a node lists, in small letters."""
+    return frozenset(name.lower() for name in row.activations or ())
+
+
+def _uses(row: Any, coefficient: str) -> bool:
+    kinds = [kind_named(name) for name in row.activations or ()]  # in whatever letter case a case has them
+    return any(getattr(kind, f"uses_{coefficient}") for kind in kinds if kind is not None)
+
+
+def _unlisted(row: Mapping[str, Any]) -> bool:
+    return not row["activations"]
+
+
+def _two_in_one_direction(row: Mapping[str, Any]) -> bool:
+    return len(set(row["activations"] or ())) > 1 and row["direction"] != "bidirectional"
+
+
+class _Activations(Axis):
+    """``activations``, ``activation_alpha`` and ``activation_beta``. A row of a design names a set of functions."""
+
+    name = "activations"
+    fields = (
+        Field("activations", tuple[str, ...] | None, None),
+        Field("alpha", tuple[float, ...] | None, None),
+        Field("beta", tuple[float, ...] | None, None),
+    )
+    part = "model"
+    having = {
+        "activations": Having(("activations",), lambda row: row.activations is not None),
+        "activation_alpha": Having(("activations", "alpha"), lambda row: row.alpha is not None and _uses(row, "alpha")),
+        "activation_beta": Having(("activations", "beta"), lambda row: row.beta is not None and _uses(row, "beta")),
+    }
+    levels = {"basic": (), "sequence": ()}
+    required = {"complete": ("activations", "alpha", "beta")}
+    words = {
+        "activations": "activations",
+        "activations-absent": "no activations",
+        "letter-case": "names of functions in another letter case",
+        "alpha": "activation_alpha",
+        "beta": "activation_beta",
+        "coefficients-ambiguous": "coefficients that can be given to several functions",
+        "default-coefficient": "a coefficient left out",
+        "default-unknown": "a coefficient left out that has no sure default",
+        "thresholded-relu": "ThresholdedRelu",
+        **{f"uses-{name}": name for name in ACTIVATIONS},
+    }
+    columns = ("activations",)
+    lacked = (9, ())
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        sets = ("default", "each", "usual", "soft", "mixed", "negative")
+        return {
+            "activations": Domain(sets),
+            "alpha": Domain((None,), between=_COEFFICIENTS),
+            "beta": Domain((None,), between=_COEFFICIENTS),
+        }
+
+    def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
+        return {}
+
+    def refusal(self, spec: Any) -> tuple[str, str] | None:
+        if spec.activations is not None and not list_of(spec.activations, lambda value: isinstance(value, str)):
+            return "activations", "None or a tuple of names, not an empty one"
+        for name in ("alpha", "beta"):
+            value = getattr(spec, name)
+            if value is not None and not list_of(value, finite_float32):
+                return name, "None or a tuple of finite numbers, not an empty one"
+            # 1 and 1.0 are the same attribute, so they are the same case.
+            object.__setattr__(spec, name, value if value is None else tuple(map(float, value)))
+        return None
+
+    def written(self, row: dict[str, Any], operator: OperatorVersion) -> dict[str, Any]:
+        chosen = row.pop("activations", "default")
+        if isinstance(chosen, tuple):
+            return {**row, "activations": chosen}
+        if chosen == "default":
+            return row
+        return row | activations_of(chosen, operator.op_type, row.get("direction") == "bidirectional")
+
+    def attributes(self, spec: Any) -> Mapping[str, Any]:
+        named = {"activations": "activations", "activation_alpha": "alpha", "activation_beta": "beta"}
+        given = {attribute: getattr(spec, name) for attribute, name in named.items()}
+        return {attribute: list(values) for attribute, values in given.items() if values is not None}
+
+    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
+        """No list, each function, and each two; a list may name the same ones several times."""
+        functions = functions_of(operator)
+        lists = (None, *((name,) for name in functions), *itertools.combinations(functions, 2))
+        return {"activations": lists, "alpha": (None, (1.25,)), "beta": (None, (1.25,))}
+
+    def relations(self, operator: OperatorVersion) -> tuple[Rule, ...]:
+        """Coefficients are given to functions; and two functions need two directions where each has one."""
+        given = tuple(Rule(name, None, ("activations",), _unlisted, ((1.25,),)) for name in ("alpha", "beta"))
+        if len(CELLS[operator.op_type].activations) > 1:
+            return given
+        return (*given, Rule("activations", None, ("direction",), _two_in_one_direction))
+
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        own = ("activations",)
+        yield from having_each("activations", "activations", lambda names: names is not None)
+        for name in functions_of(operators[-1]):
+            yield Context(
+                f"function={name}",
+                own,
+                lambda row, name=name: name.lower() in _used(row),  # type: ignore[misc]
+                pairs_only=True,
+            )
+        for title, functions in _CLASSES.items():
+            yield Context(title, own, lambda row, functions=functions: bool(functions & _used(row)))  # type: ignore[misc]
+        for name, other in (("alpha", "beta"), ("beta", "alpha")):
+            yield from having_each(name, name, lambda values: values is not None)
+            yield Context(
+                f"{name} without {other}",
+                (name, other),
+                lambda row, name=name, other=other: getattr(row, name) is not None and getattr(row, other) is None,  # type: ignore[misc]
+            )
+
+    def observe(self, observed: Observed) -> Mapping[str, bool]:
+        names, touched = observed.attributes.get("activations"), observed.configuration.touched
+        known = {name.lower(): kind for name, kind in ACTIVATIONS.items()}
+        kinds = [known[name.lower()] for name in names or ()]
+        alpha, beta = (observed.attributes.get(f"activation_{name}") for name in ("alpha", "beta"))
+        left_out = len(alpha or ()) < sum(kind.uses_alpha for kind in kinds)
+        return {
+            "activations": names is not None,
+            "activations-absent": names is None,
+            "letter-case": any(name not in ACTIVATIONS for name in names or ()),
+            "alpha": alpha is not None,
+            "beta": beta is not None,
+            "coefficients-ambiguous": "coefficients" in touched,
+            "default-coefficient": left_out or len(beta or ()) < sum(kind.uses_beta for kind in kinds),
+            "default-unknown": "defaults" in touched,
+            "thresholded-relu": "threshold" in touched,
+            **{f"uses-{name}": name in observed.functions for name in ACTIVATIONS},
+        }
+
+    def mark(self, spec: Any) -> str:
+        return "activations" if spec.activations else ""
+
+    def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Without the list of functions; one after the other replaced by what stands there by default, where no
+        coefficient then belongs to another function; and without coefficients."""
+        names = spec.activations
+        if names is not None:
+            yield "activations", {"activations": None, "alpha": None, "beta": None}
+            usual = functions_of(operator_version(spec.op, spec.version))
+            each = len(names) // spec.directions
+            for position, name in enumerate(names):
+                plain = usual[min(position % each, 1)] if each > 1 else usual[0]
+                if name != plain and spec.alpha is None and spec.beta is None:
+                    yield "activations", {"activations": (*names[:position], plain, *names[position + 1 :])}
+        for name in ("alpha", "beta"):
+            if getattr(spec, name) is not None:
+                yield name, {name: None}
+
+
+ACTIVATIONS_AXIS = _Activations()

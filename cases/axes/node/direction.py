@@ -1,0 +1,82 @@
+"""Direction: forward, reverse or both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ....reference import OperatorVersion
+from ..axis import Axis, Domain, Field, Having, Rule
+from ..context import HALVES, Context, values_of
+from ..observed import Observed
+from .functions import first_functions
+
+__all__ = ["DIRECTION"]
+
+
+class _Direction(Axis):
+    """The attribute ``direction``. Rows of contexts have the field ``half`` beside it: which of a node's directions."""
+
+    name = "direction"
+    fields = (Field("direction", str, "forward"),)
+    part = "model"
+    order = ("forward", "reverse", "bidirectional")
+    rules = (
+        Rule("half", "forward", ("direction",), lambda row: row["direction"] not in ("bidirectional", row["half"])),
+    )
+    having = {
+        "reverse": Having(("half",), lambda row: row.half == "reverse"),
+        "two-directions": Having(("direction",), lambda row: row.direction == "bidirectional"),
+        "second-direction": Having(
+            ("direction", "half"), lambda row: row.direction == "bidirectional" and row.half == "reverse"
+        ),
+    }
+    levels = {"basic": ("forward",), "sequence": order}
+    required = {"basic": ("forward",), "sequence": ("reverse", "bidirectional")}
+    words = {
+        "direction-absent": "no direction",
+        "forward": "the forward direction",
+        "reverse": "the reverse direction",
+        "bidirectional": "bidirectional nodes",
+    }
+    columns = ("forward", "reverse", "bidirectional")
+    seldom = ("reverse",)
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        often = ("forward", "reverse", "bidirectional", "bidirectional")
+        return {"direction": Domain(("forward", "reverse", "bidirectional"), often=often)}
+
+    def attributes(self, spec: Any) -> Mapping[str, Any]:
+        return {} if spec.direction == "forward" else {"direction": spec.direction}
+
+    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
+        return {"direction": self.order, "half": HALVES}
+
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        yield from values_of("direction", self.order)
+        for half in HALVES:
+            yield Context(f"half={half}", ("half",), lambda row, half=half: row.half == half, half=True)  # type: ignore[misc]
+
+    def observe(self, observed: Observed) -> Mapping[str, bool]:
+        directions = observed.configuration.directions
+        return {
+            "direction-absent": "direction" not in observed.attributes,
+            "forward": "forward" in directions,
+            "reverse": "reverse" in directions,
+            "bidirectional": len(directions) == 2,
+        }
+
+    def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Each direction has functions of its own: those of the one that is left stay, with coefficients for them."""
+        for name, changes in super().simpler(spec):
+            if spec.activations and spec.directions == 2:
+                each = len(spec.activations) // 2
+                left = slice(None, each) if changes["direction"] == "forward" else slice(each, None)
+                changes = {**changes, **first_functions(spec, left)}
+            yield name, changes
+
+    def richer(self, spec: Any) -> Mapping[str, Any]:
+        return {"direction": "bidirectional"} if spec.activations is None else {}
+
+
+DIRECTION = _Direction()

@@ -1,0 +1,126 @@
+"""The activation functions that nodes list: by name, in sets for designs, and some of them taken out of a list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ....reference import ACTIVATIONS, CELLS, OperatorVersion
+
+__all__ = ["ACTIVATION_SETS", "ActivationSet", "activations_of", "first_functions", "functions_of"]
+
+
+@dataclass(frozen=True)
+class ActivationSet:
+    """f, g and h of one direction, and the coefficients that they are given: in order, for those that use them."""
+
+    names: tuple[str, ...]
+    alpha: tuple[float, ...] = ()
+    beta: tuple[float, ...] = ()
+
+    def of(self, count: int) -> ActivationSet:
+        """The set of an operator that has fewer functions: f and h for two, h for one."""
+        if count >= len(self.names):
+            return self
+        kept = (0, 2)[2 - count :]
+
+        def left(values: tuple[float, ...], uses: list[bool]) -> tuple[float, ...]:
+            return tuple(values[sum(uses[:k])] for k in kept if uses[k] and sum(uses[:k]) < len(values))
+
+        kinds = [ACTIVATIONS[next(n for n in ACTIVATIONS if n.lower() == name.lower())] for name in self.names]
+        return ActivationSet(
+            tuple(self.names[k] for k in kept),
+            left(self.alpha, [kind.uses_alpha for kind in kinds]),
+            left(self.beta, [kind.uses_beta for kind in kinds]),
+        )
+
+
+# Functions with and without coefficients, all eleven among them. In `each` every function uses both lists, so that how
+# they are consumed is no question; `mixed` makes the order of consumption show; `usual` leaves all to defaults.
+ACTIVATION_SETS: dict[str, ActivationSet] = {
+    "default": ActivationSet(()),
+    "named": ActivationSet(("Sigmoid", "Tanh", "Tanh")),
+    "each": ActivationSet(("HardSigmoid", "ScaledTanh", "Affine"), (0.3125, 1.25, 0.75), (0.4375, 0.875, 0.125)),
+    "usual": ActivationSet(("HardSigmoid", "Elu", "LeakyRelu")),
+    "soft": ActivationSet(("Sigmoid", "Softsign", "Softplus")),
+    "straight": ActivationSet(("HardSigmoid", "Relu", "Relu")),
+    "mixed": ActivationSet(("Sigmoid", "LeakyRelu", "Elu"), (1.375, 0.1875)),
+    "threshold": ActivationSet(("Sigmoid", "Tanh", "ThresholdedRelu"), (0.1875,)),
+    "threshold-default": ActivationSet(("Sigmoid", "Tanh", "ThresholdedRelu")),
+    "unknown-default": ActivationSet(("Sigmoid", "ScaledTanh", "Affine")),
+    "lower-case": ActivationSet(("sigmoid", "tanh", "tanh")),
+    "tanh-gates": ActivationSet(("Tanh", "Sigmoid", "Softsign")),
+    "negative": ActivationSet(("Sigmoid", "LeakyRelu", "ScaledTanh"), (-0.5, -1.5), (0.625,)),
+    "plus": ActivationSet(("Sigmoid", "Softplus", "Tanh")),
+    "steep": ActivationSet(("HardSigmoid", "Elu", "LeakyRelu"), (0.25, 2.0, 1.5), (0.5,)),
+    "logistic": ActivationSet(("Sigmoid", "Tanh", "Sigmoid")),
+    "hard": ActivationSet(("HardSigmoid", "Tanh", "HardSigmoid"), (0.25, 0.3125), (0.5, 0.625)),
+    "hard-usual": ActivationSet(("Tanh", "Softplus", "HardSigmoid")),
+    "curved": ActivationSet(("Softsign", "Sigmoid", "Elu")),
+    "alpha-alone": ActivationSet(("HardSigmoid", "Softplus", "HardSigmoid"), (0.3125, 0.375)),
+    "softplus": ActivationSet(("Sigmoid", "Softplus", "Softplus")),
+    # Functions that cost few roundings and stay in range for any number of steps: bounds of half types are tight there.
+    "tight": ActivationSet(("HardSigmoid", "LeakyRelu", "Softsign")),
+}
+
+# What the backward direction has in a bidirectional node: another set, so that the two show.
+_BACKWARD = {
+    "named": "named",
+    "each": "steep",
+    "usual": "straight",
+    "soft": "tanh-gates",
+    "straight": "soft",
+    "mixed": "negative",
+    "threshold": "soft",
+    "tanh-gates": "usual",
+    "negative": "threshold",
+    "plus": "named",
+    "steep": "each",
+    "logistic": "threshold",
+    "hard": "each",
+    "hard-usual": "curved",
+    "curved": "hard",
+    "alpha-alone": "softplus",
+    "softplus": "named",
+    "threshold-default": "named",
+    "unknown-default": "threshold-default",
+    "lower-case": "named",
+}
+
+
+def activations_of(chosen: str, op: str, both: bool) -> dict[str, Any]:
+    """The fields of a case for the named set, with another one in the backward direction of a node that has both."""
+    names = [chosen, _BACKWARD[chosen]] if both else [chosen]
+    sets = [ACTIVATION_SETS[name].of(len(CELLS[op].activations)) for name in names]
+    alpha = sum((s.alpha for s in sets), ())
+    beta = sum((s.beta for s in sets), ())
+    return {"activations": sum((s.names for s in sets), ()), "alpha": alpha or None, "beta": beta or None}
+
+
+def functions_of(operator: OperatorVersion) -> tuple[str, ...]:
+    """The names of the activation functions that a node may list, the operator's own first."""
+    usual = dict.fromkeys(CELLS[operator.op_type].activations)
+    return (*usual, *(name for name in ACTIVATIONS if name not in usual))
+
+
+def first_functions(spec: Any, left: slice) -> dict[str, Any]:
+    """The fields of a case that keeps these of its functions, each with the coefficients that belong to it."""
+    names = spec.activations or ()
+    if spec.alpha is None and spec.beta is None:
+        return {"activations": names[left]}
+    kinds = [ACTIVATIONS[n] for n in names if n in ACTIVATIONS]
+    if len(kinds) != len(names):
+        return {"activations": names[left], "alpha": None, "beta": None}
+    chosen = range(len(names))[left]
+
+    def kept(values: tuple[float, ...] | None, uses: list[bool]) -> tuple[float, ...] | None:
+        if values is None:
+            return None
+        places = [sum(uses[:k]) for k in chosen if uses[k]]
+        return tuple(values[p] for p in places if p < len(values)) or None
+
+    return {
+        "activations": names[left],
+        "alpha": kept(spec.alpha, [kind.uses_alpha for kind in kinds]),
+        "beta": kept(spec.beta, [kind.uses_beta for kind in kinds]),
+    }

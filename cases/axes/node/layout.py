@@ -1,0 +1,50 @@
+"""Layout: steps first, or rows first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ....reference import OperatorVersion
+from ..axis import Axis, Domain, Field, Having
+from ..context import Context, values_of
+from ..observed import Observed
+
+__all__ = ["LAYOUT"]
+
+
+class _Layout(Axis):
+    """The attribute ``layout``, of versions from 14 on."""
+
+    name = "layout"
+    fields = (Field("layout", int, 0),)
+    part = "model"
+    having = {"layout": Having(("layout",), lambda row: row.layout == 1)}
+    levels = {"basic": (0,), "sequence": (0,)}
+    required = {"complete": ("layout1",)}
+    words = {"layout1": "layout 1"}
+    columns = ("layout1",)
+    lacked = (10, (0,))
+    seldom = (1,)
+    richer_alone = True
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        return {"layout": Domain((0, 1), often=(0, 0, 1))} if "layout" in operator.attributes else {}
+
+    def attributes(self, spec: Any) -> Mapping[str, Any]:
+        return {"layout": spec.layout} if spec.layout else {}
+
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        yield from values_of("layout", (0, 1))
+
+    def observe(self, observed: Observed) -> Mapping[str, bool]:
+        return {"layout1": observed.configuration.layout == 1}
+
+    def mark(self, spec: Any) -> str:
+        return "layout1" if spec.layout else ""
+
+    def richer(self, spec: Any) -> Mapping[str, Any]:
+        return {"layout": 1}
+
+
+LAYOUT = _Layout()

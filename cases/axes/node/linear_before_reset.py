@@ -1,0 +1,73 @@
+"""Where GRU's reset gate stands: linear_before_reset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ....reference import OperatorVersion
+from ..axis import Axis, Domain, Field
+from ..context import Context, having_each
+from ..observed import Observed
+
+__all__ = ["LINEAR_BEFORE_RESET"]
+
+
+class _LinearBeforeReset(Axis):
+    """The attribute ``linear_before_reset``."""
+
+    name = "linear_before_reset"
+    fields = (Field("linear_before_reset", int | None, None),)
+    part = "model"
+    levels = {"basic": (None,), "sequence": (None,)}
+    required = {"complete": ("linear-before-reset",)}
+    words = {
+        "linear-before-reset": "linear_before_reset",
+        "linear-before-reset-not-one": "a linear_before_reset other than 0 and 1",
+        "reset-before-linear": "linear_before_reset 0",
+    }
+    columns = ("linear-before-reset",)
+    lacked = (4, (None, 0))
+    seldom = (1, 2)
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        if "linear_before_reset" not in operator.attributes:
+            return {}
+        return {"linear_before_reset": Domain((None, 1), rare=(0, 2), often=(None, None, 1, 1, 0, 2))}
+
+    def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
+        return {} if "linear_before_reset" in operator.attributes else {"linear_before_reset": (None,)}
+
+    def refusal(self, spec: Any) -> tuple[str, str] | None:
+        linear = spec.linear_before_reset
+        if linear is not None and (type(linear) is not int or not -(2**63) <= linear < 2**63):
+            return "linear_before_reset", "None or a whole number of 64 bits"
+        return None
+
+    def attributes(self, spec: Any) -> Mapping[str, Any]:
+        given = spec.linear_before_reset
+        return {} if given is None else {"linear_before_reset": given}
+
+    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
+        there = "linear_before_reset" in operator.attributes
+        return {"linear_before_reset": (None, 1, 0, 2) if there else (None,)}
+
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        if any("linear_before_reset" in operator.attributes for operator in operators):
+            yield from having_each("linear_before_reset", "linear_before_reset", bool)
+
+    def observe(self, observed: Observed) -> Mapping[str, bool]:
+        if "r" not in observed.configuration.cell.gates:
+            return {}
+        linear = observed.configuration.linear_before_reset
+        return {
+            "linear-before-reset": linear,
+            "linear-before-reset-not-one": observed.attributes.get("linear_before_reset", 0) not in (0, 1),
+            "reset-before-linear": not linear,
+        }
+
+    def mark(self, spec: Any) -> str:
+        return "linear-before-reset" if spec.linear_before_reset else ""
+
+
+LINEAR_BEFORE_RESET = _LinearBeforeReset()

@@ -1,0 +1,65 @@
+"""A node with its inputs, as its axes look at it: one of a case, or one of a model that was made elsewhere."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...reference import Configuration, Node
+
+__all__ = ["Magnitudes", "Observed", "skips"]
+
+
+@dataclass(frozen=True)
+class Magnitudes:
+    """Whether all numbers are finite, whether one is infinite, and the largest finite magnitude of each tensor."""
+
+    finite: bool
+    infinite: bool
+    largest: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A legal node with its inputs by formal name, and what they come to together."""
+
+    node: Node
+    inputs: Mapping[str, NDArray[Any]]
+    configuration: Configuration
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """Those that the node carries."""
+        return self.node.attributes
+
+    @cached_property
+    def functions(self) -> frozenset[str]:
+        """The names of the functions that it computes with."""
+        return frozenset(function.name for own in self.configuration.activations for function in own)
+
+    @cached_property
+    def magnitudes(self) -> Magnitudes:
+        """How large its numbers are; lengths are no numbers of these."""
+        finite, infinite, largest = True, False, {}
+        for name, array in self.inputs.items():
+            if name == "sequence_lens":
+                continue
+            numbers = np.abs(array.astype(np.float64))
+            largest[name] = float(numbers.max(initial=0.0))
+            if not isfinite(largest[name]):
+                finite, infinite = False, infinite or bool(np.isinf(numbers).any())
+                largest[name] = float(numbers.max(initial=0.0, where=np.isfinite(numbers)))
+        return Magnitudes(finite, infinite, largest)
+
+
+def skips(formal: Sequence[str], given: Container[str]) -> bool:
+    """Whether one that is not given stands before one that is."""
+    there = [name in given for name in formal]
+    return any(not before and after for before, after in itertools.pairwise(there))

@@ -1,0 +1,1 @@
+"""Axes of the session: what runs when, and how dimensions are given."""

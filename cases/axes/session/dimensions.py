@@ -1,0 +1,40 @@
+"""Whether the model's steps and rows are numbers or have names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ....reference import OperatorVersion
+from ..axis import Axis, Domain, Field, Rule
+from ..context import Context, values_of
+
+__all__ = ["DIMENSIONS"]
+
+
+class _Dimensions(Axis):
+    """``static`` or ``symbolic`` (seq_length and batch_size have names)."""
+
+    name = "dimensions"
+    fields = (Field("dimensions", str, "static"),)
+    part = "model"
+    # Inputs of another size have no place in a model whose dimensions are numbers.
+    rules = (
+        Rule("dimensions", "symbolic", ("reruns",), lambda row: row["reruns"] in ("sizes", "growing"), ("static",)),
+    )
+    levels = {"basic": ("static",), "sequence": ("static",)}
+    required = {"complete": ("symbolic",)}
+    words = {"symbolic": "symbolic dimensions"}
+    lacked = (8, ("static",))
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        return {"dimensions": Domain(("static", "symbolic"))}
+
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        yield from values_of("dimensions", ("static", "symbolic"))
+
+    def used(self, spec: Any) -> Mapping[str, bool]:
+        return {"symbolic": spec.dimensions == "symbolic"}
+
+
+DIMENSIONS = _Dimensions()

@@ -1,0 +1,69 @@
+"""What a session runs before the case's own inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ....reference import OperatorVersion
+from ..axis import Axis, Domain, Field, Having, Rule
+from ..context import Context, values_of
+from ..tensors.draft import TensorDraft
+from ..tensors.lengths import has_short_row
+
+__all__ = ["RERUNS"]
+
+
+def _keeps_lengths(row: Any) -> bool:
+    """Whether the run before may leave lengths that fit and are others."""
+    if row.reruns == "data":
+        return bool(row.T > 2) and (
+            (row.lengths == "ragged" and row.N > 1) or (row.lengths == "empty" and row.N not in (1, 3))
+        )
+    if row.reruns == "sizes":
+        return has_short_row(row)
+    return bool(row.reruns == "growing" and row.N == 1)
+
+
+class _Reruns(Axis):
+    """``none``, ``data`` (others of the same shape), ``sizes`` (others of more steps and rows), ``growing`` (others of
+    fewer)."""
+
+    name = "reruns"
+    fields = (Field("reruns", str, "none"),)
+    part = "session"
+    order = ("none", "data", "sizes")
+    rules = (Rule("reruns", "data", ("T", "N"), lambda row: max(row["T"], row["N"]) < 2, ("growing",)),)
+    having = {
+        "earlier-state": Having(
+            ("reruns", "N"), lambda row: row.reruns == "data" or (row.reruns == "growing" and row.N == 1)
+        ),
+        "earlier-lengths": Having(("reruns", "lengths", "T", "N"), _keeps_lengths),
+    }
+    levels = {"basic": ("none", "data"), "sequence": ("none", "data")}
+    required = {"complete": ("rerun",)}
+    words = {"rerun": "another run before"}
+    columns = ("rerun",)
+    seldom = ("sizes", "growing")
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        often = ("none", "none", "none", "data", "sizes", "growing")
+        return {"reruns": Domain(("none", "data", "sizes"), rare=("growing",), often=often)}
+
+    def resize(self, spec: Any, draft: TensorDraft) -> None:
+        if draft.run and spec.reruns == "sizes":
+            draft.T, draft.N = draft.T + 2, draft.N + 1
+        if draft.run and spec.reruns == "growing":
+            draft.T, draft.N = max(draft.T - 2, 1), max(draft.N - 1, 1)
+
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        yield from values_of("reruns", ("none", "data", "sizes", "growing"))
+
+    def used(self, spec: Any) -> Mapping[str, bool]:
+        return {"rerun": spec.reruns != "none"}
+
+    def mark(self, spec: Any) -> str:
+        return "" if spec.reruns == "none" else f"after-other-{spec.reruns}"
+
+
+RERUNS = _Reruns()

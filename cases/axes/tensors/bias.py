@@ -1,0 +1,49 @@
+"""Whether there is a bias."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ....reference import OperatorVersion
+from ..axis import Axis, Domain, Field, Having
+from ..context import Context, values_of
+from ..observed import Observed
+from .draft import TensorDraft
+
+__all__ = ["BIAS"]
+
+
+class _Bias(Axis):
+    """The input B."""
+
+    name = "bias"
+    fields = (Field("bias", bool, False),)
+    part = "model"
+    having = {"B": Having(("bias",), lambda row: row.bias)}
+    required = {"basic": ("bias",)}
+    words = {"bias": "bias B"}
+    columns = ("bias",)
+    lacked = (2, (True,))
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        return {"bias": Domain((False, True), often=(True, True, False))}
+
+    def tensors(self, spec: Any, draft: TensorDraft) -> None:
+        if spec.bias:
+            draft.hold("B", (draft.D, 2 * draft.G * draft.H), -1)
+
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        yield from values_of("bias", (False, True))
+
+    def observe(self, observed: Observed) -> Mapping[str, bool]:
+        return {"bias": "B" in observed.inputs}
+
+    def mark(self, spec: Any) -> str:
+        return "bias" if spec.bias else ""
+
+    def richer(self, spec: Any) -> Mapping[str, Any]:
+        return {"bias": True}
+
+
+BIAS = _Bias()

@@ -1,0 +1,64 @@
+"""Which initial states are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ....reference import CELLS, OperatorVersion
+from ..axis import Axis, Domain, Field, Having
+from ..context import Context
+from ..observed import Observed
+from .draft import TensorDraft
+
+__all__ = ["INITIAL"]
+
+
+class _Initial(Axis):
+    """``none``, ``all``, or the name of one (``h``, ``c``)."""
+
+    name = "initial"
+    fields = (Field("initial", str, "none"),)
+    part = "model"
+    order = ("none", "h", "c", "all")
+    having = {
+        "initial_h": Having(("initial",), lambda row: row.initial in ("all", "h")),
+        "initial_c": Having(("initial",), lambda row: row.initial in ("all", "c")),
+        "initial": Having(("initial",), lambda row: row.initial != "none"),
+        "no-initial": Having(("initial",), lambda row: row.initial == "none"),
+        "initial-absent": Having(("initial",), lambda row: row.initial != "all"),
+    }
+    required = {"basic": ("initial-state", "initial-state-absent")}
+    words = {"initial-state": "initial states", "initial-state-absent": "no initial state"}
+    columns = ("initial-state",)
+    lacked = (4, ("none", "all"))
+    seldom = ("h", "c")
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        often = ("none", "none", "all", "all", "all", "h", "c")
+        values = ("none", "all", "h", *CELLS[operator.op_type].inner)
+        return {"initial": Domain(values, often=tuple(value for value in often if value in values))}
+
+    def tensors(self, spec: Any, draft: TensorDraft) -> None:
+        for name in ("h", *draft.cell.inner):
+            if spec.initial in ("all", name):
+                draft.draw(f"initial_{name}", draft.of_state, draft.of_states)
+
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        for name in ("h", *CELLS[operators[-1].op_type].inner):
+            yield Context(f"initial_{name}", ("initial",), lambda row, name=name: row.initial in ("all", name))  # type: ignore[misc]
+            yield Context(f"no initial_{name}", ("initial",), lambda row, name=name: row.initial not in ("all", name))  # type: ignore[misc]
+
+    def observe(self, observed: Observed) -> Mapping[str, bool]:
+        formal = observed.node.operator.inputs
+        given = [name in observed.inputs for name in formal if name.startswith("initial_")]
+        return {"initial-state": any(given), "initial-state-absent": not all(given)}
+
+    def mark(self, spec: Any) -> str:
+        return "" if spec.initial == "none" else f"initial-{spec.initial}"
+
+    def richer(self, spec: Any) -> Mapping[str, Any]:
+        return {"initial": "all"}
+
+
+INITIAL = _Initial()

@@ -1,0 +1,119 @@
+"""Lengths of rows: sequence_lens, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....reference import OperatorVersion
+from ..axis import Axis, Domain, Field, Having, Rule
+from ..context import Context, values_of
+from ..generator import integers
+from ..observed import Observed
+from .draft import TensorDraft
+
+__all__ = ["LENGTHS", "has_short_row", "longest"]
+
+_COURSE = ("lengths", "T", "N")
+
+
+def longest(row: Any) -> int:
+    """Steps of the longest row."""
+    if row.lengths == "empty" and row.N < 3:
+        return int(row.T - 1 if row.N == 2 and row.T > 1 else row.T if row.N == 2 else 0)
+    return int(row.T - 1 if row.lengths == "short" else row.T)
+
+
+def has_short_row(row: Any) -> bool:
+    """Whether some row has fewer steps than there are."""
+    if row.lengths == "ragged":
+        return bool(row.T > 1 and row.N > 1)
+    return bool(row.lengths == "empty" or (row.T > 1 and row.lengths == "short"))
+
+
+class _Lengths(Axis):
+    """``absent``, ``full``, ``short`` (equal, below T), ``ragged`` (unsorted), ``empty`` (ragged, one row of 0)."""
+
+    name = "lengths"
+    fields = (Field("lengths", str, "absent"),)
+    order = ("absent", "full", "short", "ragged", "empty")
+    rules = (
+        Rule("lengths", "full", ("T",), lambda row: row["T"] < 2, ("ragged", "short")),
+        Rule("lengths", "full", ("T", "N"), lambda row: not (row["T"] and row["N"]), ("empty",)),
+        # One row that is called ragged is as long as all of them.
+        Rule("lengths", "short", ("N",), lambda row: row["N"] < 2, ("ragged",), kind="same"),
+    )
+    having = {
+        "short-row": Having(_COURSE, has_short_row),
+        "uneven-rows": Having(
+            _COURSE,
+            lambda row: row.N > 1 and (row.lengths == "empty" or (row.T > 1 and row.lengths == "ragged")),
+        ),
+        "steps": Having(_COURSE, lambda row: longest(row) > 1),
+        "last-step": Having(_COURSE, lambda row: longest(row) == row.T),
+        "last-row": Having(("lengths",), lambda row: row.lengths != "empty"),
+        "recurrence": Having((*_COURSE, "initial"), lambda row: longest(row) > 1 or row.initial in ("all", "h")),
+        "some-step": Having(_COURSE, lambda row: longest(row) > 0),
+    }
+    levels = {"basic": ("absent",), "sequence": order}
+    required = {"sequence": ("lengths", "short-row")}
+    words = {
+        "lengths": "sequence_lens",
+        "lengths-absent": "no sequence_lens",
+        "short-row": "a short row",
+        "unsorted": "unsorted lengths",
+        "empty-row": "a row of length 0",
+    }
+    columns = ("lengths",)
+    lacked = (7, ("absent",))
+    seldom = ("absent",)
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        often = ("absent", "ragged", "ragged", "full", "short", "empty")
+        return {"lengths": Domain(("absent", "ragged", "full", "short"), rare=("empty",), often=often)}
+
+    def tensors(self, spec: Any, draft: TensorDraft) -> None:
+        if spec.lengths != "absent":
+            draft.inputs["sequence_lens"] = _lengths(spec, draft).astype(np.int32)
+
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        yield from values_of("lengths", ("absent", "ragged", "full", "short", "empty"))
+
+    def observe(self, observed: Observed) -> Mapping[str, bool]:
+        given, c = observed.inputs.get("sequence_lens"), observed.configuration
+        return {
+            "lengths": given is not None,
+            "lengths-absent": given is None,
+            "short-row": c.ragged,
+            "unsorted": bool((np.diff(c.lengths) > 0).any()),
+            "empty-row": bool((c.lengths == 0).any()) or c.T == 0,
+        }
+
+    def mark(self, spec: Any) -> str:
+        return "" if spec.lengths == "absent" else f"lengths-{spec.lengths}"
+
+    def richer(self, spec: Any) -> Mapping[str, Any]:
+        return {"lengths": "ragged"}
+
+
+def _lengths(spec: Any, draft: TensorDraft) -> Any:
+    T, N = draft.T, draft.N
+    lengths = np.full(N, T, np.int64)
+    if spec.lengths == "short":
+        lengths[:] = max(T - 1, 0)
+    elif spec.lengths in ("ragged", "empty") and N and T:
+        lengths = integers(draft.key("lengths").removeprefix(f"{spec.op}/"), N, 1, max(T - 1, 1))
+        # Unsorted: the longest row is neither first nor last where there are enough rows.
+        lengths[N // 2] = T
+        if N > 1:
+            lengths[0] = min(lengths[0], max(T - 1, 1))
+        if spec.lengths == "empty":
+            lengths[-1] = 0
+            if N > 2:
+                lengths[0] = 1
+    return lengths
+
+
+LENGTHS = _Lengths()

@@ -1,0 +1,51 @@
+"""Whether there are peepholes, where the operator knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ....reference import CELLS, OperatorVersion
+from ..axis import Axis, Domain, Field, Having
+from ..context import Context, values_of
+from ..observed import Observed
+from .draft import TensorDraft
+
+__all__ = ["PEEPHOLES"]
+
+
+class _Peepholes(Axis):
+    """The input P of LSTM."""
+
+    name = "peepholes"
+    fields = (Field("peepholes", bool, False),)
+    part = "model"
+    having = {"P": Having(("peepholes",), lambda row: row.peepholes)}
+    levels = {"basic": (False,), "sequence": (False,)}
+    required = {"complete": ("peepholes",)}
+    words = {"peepholes": "peepholes P"}
+    columns = ("peepholes",)
+    lacked = (8, (False,))
+    seldom = (True,)
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        if not CELLS[operator.op_type].peepholes:
+            return {}
+        return {"peepholes": Domain((False, True), often=(True, True, False))}
+
+    def tensors(self, spec: Any, draft: TensorDraft) -> None:
+        if spec.peepholes:
+            draft.hold("P", (draft.D, len(draft.cell.peepholes) * draft.H), 0)
+
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        if self.domains(operators[-1]):
+            yield from values_of("peepholes", (False, True))
+
+    def observe(self, observed: Observed) -> Mapping[str, bool]:
+        return {"peepholes": "P" in observed.inputs}
+
+    def mark(self, spec: Any) -> str:
+        return "peepholes" if spec.peepholes else ""
+
+
+PEEPHOLES = _Peepholes()

@@ -1,0 +1,131 @@
+"""Sizes: T (seq_length), N (batch_size), I (input_size) and H (hidden_size)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ....reference import OperatorVersion
+from ..axis import Axis, Domain, Field, Having
+from ..context import Context
+from ..observed import Observed, skips
+
+__all__ = ["HIGHEST_SEED", "LONGEST", "MOST_ELEMENTS", "SIZE", "SIZES", "size_contexts"]
+
+LONGEST, HIGHEST_SEED = 2**20, 2**63 - 1
+MOST_ELEMENTS = 2**26
+"""Of the tensors of a case together: of float64, half a gigabyte."""
+
+SIZES: dict[str, tuple[int, int, int, int]] = {
+    "small": (4, 3, 2, 5),
+    "one": (1, 1, 1, 1),
+    "long": (7, 2, 5, 3),
+    "square": (3, 3, 4, 4),
+    "wide": (2, 5, 9, 17),
+    "single-row": (5, 1, 3, 8),
+    "block": (3, 4, 16, 16),
+}
+"""(T, N, I, H) by the word of a design: small and all different; ones; T == N; a size that is no multiple of any
+block."""
+
+_LEAST = {"T": 0, "N": 0, "I": 1, "H": 1}
+_OTHERS = 3
+"""Draws of other numbers with which a smaller size is tried."""
+
+BLOCKS = (2, 4, 8, 16, 32)
+
+
+def size_contexts() -> Iterator[Context]:
+    """Classes of sizes: one, even and odd, multiples of blocks, blocks with a tail."""
+    for axis, more in (("T", 6), ("N", 4)):
+        yield Context(f"{axis}=1", (axis,), lambda row, axis=axis: getattr(row, axis) == 1)  # type: ignore[misc]
+        yield Context(f"{axis} even", (axis,), lambda row, axis=axis: getattr(row, axis) % 2 == 0)  # type: ignore[misc]
+        yield Context(f"{axis} odd", (axis,), lambda row, axis=axis: getattr(row, axis) % 2 == 1 < getattr(row, axis))  # type: ignore[misc]
+        yield Context(f"{axis}>{more}", (axis,), lambda row, axis=axis, more=more: getattr(row, axis) > more)  # type: ignore[misc]
+    yield Context("T=N", ("T", "N"), lambda row: row.T == row.N)
+    yield Context("I=H", ("I", "H"), lambda row: row.I == row.H)
+    for axis in "IH":
+        yield Context(f"{axis}=1", (axis,), lambda row, axis=axis: getattr(row, axis) == 1)  # type: ignore[misc]
+        for block in BLOCKS:
+            yield Context(
+                f"{axis} in blocks of {block}",
+                (axis,),
+                lambda row, axis=axis, block=block: getattr(row, axis) % block == 0,  # type: ignore[misc]
+            )
+            yield Context(
+                f"{axis} past blocks of {block}",
+                (axis,),
+                lambda row, axis=axis, block=block: getattr(row, axis) > block and getattr(row, axis) % block != 0,  # type: ignore[misc]
+            )
+
+
+class _Size(Axis):
+    """Four fields, which designs choose together by a word of :data:`SIZES`."""
+
+    name = "size"
+    fields = tuple(Field(name, int, 1) for name in "TNIH")
+    having = {"rows": Having(("N",), lambda row: row.N > 1)}
+    required = {"sequence": ("several-rows",)}
+    words = {
+        "several-rows": "several rows",
+        "size-one": "a size of 1",
+        "size-zero": "a size of 0",
+        "no-rows": "no rows",
+        "no-steps": "no steps",
+        "input-skipped": "an input skipped",
+    }
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        return {"size": Domain(("small", "one", "square", "wide", "single-row"))}
+
+    def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
+        return {}
+
+    def refusal(self, spec: Any) -> tuple[str, str] | None:
+        for name, least in _LEAST.items():
+            value = getattr(spec, name)
+            if type(value) is not int or not least <= value <= LONGEST:
+                return name, f"a whole number from {least} to {LONGEST}"
+        if spec.elements > MOST_ELEMENTS:
+            sizes = f"T={spec.T}, N={spec.N}, I={spec.I}, H={spec.H}"
+            raise ValueError(f"a case has {MOST_ELEMENTS} numbers at most, not {spec.elements} ({sizes})")
+        return None
+
+    def written(self, row: dict[str, Any], operator: OperatorVersion) -> dict[str, Any]:
+        sizes = dict(zip("TNIH", SIZES[row.pop("size", "small")], strict=True))
+        return {**sizes, **row}
+
+    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
+        few, many = tuple(range(1, 10)), tuple(range(1, 70))
+        return {"T": few, "N": few, "I": many, "H": many}
+
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        yield from size_contexts()
+
+    def observe(self, observed: Observed) -> Mapping[str, bool]:
+        c = observed.configuration
+        return {
+            "input-skipped": skips(observed.node.operator.inputs, observed.inputs),
+            "several-rows": c.N > 1,
+            "size-one": 1 in (c.T, c.N, c.I, c.H),
+            "size-zero": 0 in (c.T, c.N),
+            "no-rows": c.N == 0,
+            "no-steps": c.T == 0,
+        }
+
+    def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Smaller; of few numbers it depends on which they are whether anything shows, so others are tried as well."""
+        seeded = [name for name in ("seed", "weights_seed") if hasattr(spec, name)]
+        for name in _LEAST:
+            if not hasattr(spec, name):
+                continue
+            value = getattr(spec, name)
+            # Of nothing at all, one is the plainer size.
+            for size in dict.fromkeys((1, 2, 3, value // 2, value - 1)):
+                if 0 < size < value or (size == 1 and not value):
+                    yield name, {name: size}
+                    for other in range(1, _OTHERS + 1) if size in (1, value - 1) else ():
+                        yield name, {name: size, **dict.fromkeys(seeded, spec.seed + other)}
+
+
+SIZE = _Size()

@@ -1,0 +1,32 @@
+"""Simpler values of the fields of a spec that is no more than a dataclass: its operator's family lists no axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields
+from typing import Any
+
+from ..axes.session.reruns import RERUNS
+from ..axes.tensors.size import SIZE
+
+__all__ = ["simpler_by_field"]
+
+_SIZES = ("T", "N", "I", "H")
+
+_FIXED = frozenset({"op", "version", "about", "illegal", "weights_seed", "x", "w", "r", "b", "fill"})
+"""Fields that say what a case is, or numbers that go with others."""
+
+
+def simpler_by_field(spec: Any, plainer: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(field, changes): for each field what its family calls plainer, then its default; of sizes smaller ones."""
+    for field in fields(spec):
+        name, value = field.name, getattr(spec, field.name)
+        yield from ((name, {name: plain}) for of, plain in plainer if of == name)
+        if name in _FIXED or (field.default is MISSING and name not in _SIZES):
+            continue
+        if name in _SIZES:
+            yield from (change for change in SIZE.simpler(spec) if change[0] == name)
+        elif name == "reruns":
+            yield from RERUNS.simpler(spec)
+        elif value != field.default:
+            yield name, {name: field.default}
