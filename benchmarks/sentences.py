@@ -15,12 +15,13 @@ import numpy as np
 
 from benchmarks.truths import Truth
 from onnxspec.cases import build_case
+from onnxspec.cases.specs.features import all_features
 from onnxspec.conformance.diagnosis.conditions import worded, would_show
 from onnxspec.conformance.judging.judgement import FAILING, Verdict
 from onnxspec.conformance.probes import Probe
 from onnxspec.conformance.results.records import Finding
 from onnxspec.conformance.results.result import Result
-from onnxspec.reference import FAULTS, Fault, fault_named
+from onnxspec.reference import FAULTS, Fault, fault_named, versions_of
 from onnxspec.reference.faults.scope import scoped_of
 
 __all__ = ["false_sentences", "meets"]
@@ -111,9 +112,13 @@ def meets(probe: Probe, words: str) -> bool:
     raise LookupError(f"nobody can check the words {words!r}")
 
 
-_TRAITS = frozenset(
-    map(worded, ("illegal", "unsorted", "size-zero", "size one", "saturating", "nonfinite", "numerics"))
-)
+_OPERATORS = ("GRU", "LSTM", "RNN")
+_TRAITS = {
+    worded(feature.replace("-", " "))
+    for op in _OPERATORS
+    for version in versions_of(op)
+    for feature in all_features(op, version)
+}
 
 
 def false_sentences(

@@ -25,7 +25,8 @@ from ..results.records import Finding
 from ..results.result import Result
 from ..workers.process import TargetProcess
 from .experiments import Budget, Shrunk, alike, shrink
-from .explanations import explaining, refuting
+from .explainer import Explainer
+from .explanations import explaining, explains, refuting
 from .failing_case import DIAGNOSED
 from .findings import alone, consistent
 from .foretelling import ENOUGH, Fresh, foretold
@@ -86,8 +87,12 @@ class Cause:
 
     finding
         That with which they began; its cases are those that have this cause.
-    what, fault, foretold
+    what, foretold
         As in a finding.
+    faults
+        The ids of those that explain the smallest case together; mostly one.
+    searched
+        Whether all faults were tried on it.
     refuted
         Whether the fault that was thought of says something else of fresh cases than what is returned there.
     passing
@@ -97,10 +102,16 @@ class Cause:
     finding: Finding
     shrunk: Shrunk
     what: str
-    fault: str
+    faults: tuple[str, ...] = ()
     foretold: int = 0
+    searched: bool = False
     refuted: bool = False
     passing: tuple[SpecProbe, ...] = ()
+
+    @property
+    def fault(self) -> str:
+        """The first of them; empty where there is none."""
+        return self.faults[0] if self.faults else ""
 
     @property
     def said(self) -> bool:
@@ -177,7 +188,8 @@ def _fails_in(op: str, cause: Cause, subject: Subject) -> bool:
 
 def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -> Cause:
     """The cause of a finding with what foretells the target's answers in fresh cases of the same kind, if anything."""
-    cause = Cause(finding, shrunk, finding["what"], finding["fault"], passing=shrunk.passed)
+    ids = (finding["fault"],) if finding["fault"] else ()
+    cause = Cause(finding, shrunk, finding["what"], ids, passing=shrunk.passed)
     assert isinstance(shrunk.one.probe, SpecProbe)
     verdict = shrunk.one.judgement.verdict
     if not shrunk.complete or verdict in (Verdict.CRASHED, Verdict.TIMED_OUT):
@@ -202,14 +214,35 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
         if budget.left > 0 and isinstance(thought, Fault) and len(fresh.failing) >= ENOUGH:
             holding = sum(explain(thought, answer) for answer in fresh.failing)
             return replace(cause, refuted=2 * holding < len(fresh.failing))
-        return cause
+        return cause if thought is not None else _by_several(cause, fresh, subject, budget)
     # What explains all cases of a run together is the better name where nothing tells it from what explains these.
     if name.others and finding["fault"]:
         return cause
     summary = name.fault.summary.rstrip(".")
     if name.others:
         return replace(cause, what=f"{finding['what']}, {consistent(summary)}")
-    return replace(cause, what=summary, fault=name.fault.id, foretold=name.cases)
+    return replace(cause, what=summary, faults=(name.fault.id,), foretold=name.cases)
+
+
+def _by_several(cause: Cause, fresh: Fresh, subject: Subject, budget: Budget) -> Cause:
+    """The cause with several faults that explain its smallest case together, if they foretell fresh ones."""
+    if budget.left <= 0:
+        return cause
+    explainer = Explainer(subject.accuracy, _EFFORT, share=1)
+    ids = explainer.explain(cause.shrunk.one)
+    cause = replace(cause, searched=explainer.exhausted(cause.shrunk.one))
+    faults = [d for d in map(fault_named, ids) if isinstance(d, Fault)]
+    if not faults or len(fresh.failing) < ENOUGH:
+        return cause
+    holds = explains(faults, subject.accuracy)
+    if not all(holds(answer) for answer in fresh.failing):
+        return cause
+    what = "; ".join(d.summary.rstrip(".") for d in faults)
+    return replace(cause, what=what, faults=ids, foretold=len(fresh.failing))
+
+
+_EFFORT = 6000
+"""How many faults, and pairs of them, are tried on a smallest case at most."""
 
 
 def _beside(finding: Finding, subject: Subject) -> list[Fault]:

@@ -18,7 +18,7 @@ from .conditions import would_show
 from .failing_case import DIAGNOSED, FailingCase, failing_case_of
 from .search import Search, Unharmed, diagnose
 
-__all__ = ["Explainer", "accepting", "arithmetics_of", "explained", "explained_by"]
+__all__ = ["Explainer", "accepting", "arithmetics_of", "explained", "explained_by", "searched_again"]
 
 # A run costs each case more than 12 hypotheses do, of some 0.4 ms: building it, running it twice, judging it by several
 # interpretations. To start it, and to write what it shows, costs as much as some thousands.
@@ -62,6 +62,23 @@ def explained_by(
         search.known[op] = [fault for fault in faults if fault.concerns(op)]
     explanations = {case.case: search.by_known(case) for case in _failing_cases(chosen, probes, kept)}
     return {case: tuple(d.id for d in some) for case, some in explanations.items() if some is not None}
+
+
+def searched_again(
+    facts: Sequence[Fault],
+    chosen: Sequence[Result],
+    results: Sequence[Result],
+    probes: Mapping[str, Probe],
+    kept: Kept,
+    accuracy: str,
+    effort: float,
+) -> dict[str, tuple[str, ...]]:
+    """As :func:`explained` for those results that are chosen, now that it is known which faults the target has."""
+    failing = _failing_cases(chosen, probes, kept)
+    evidence = _followed(results), _unharmed(results, probes)
+    arithmetics = arithmetics_of(results, accuracy)
+    effort = min(effort, _EFFORT + _EACH * len(chosen))
+    return dict(diagnose(failing, accuracy, effort, *evidence, (), arithmetics, facts).of)
 
 
 def _effort(results: Iterable[Result]) -> float:
@@ -144,12 +161,19 @@ def _unharmed(results: Iterable[Result], probes: Mapping[str, Probe]) -> Unharme
 class Explainer:
     """Explains one failing case after the other: what explained earlier ones is tried first."""
 
-    def __init__(self, accuracy: str, effort: int, suspects: Iterable[str] = (), each: int = 0) -> None:
-        """`effort` is how many hypotheses may be tried, all in all, and `each` how many at least on any case, whatever
-        is left; `suspects` are patterns of ids of faults that the target is known for, which no case has to show
-        first."""
+    def __init__(
+        self, accuracy: str, effort: int, suspects: Iterable[str] = (), each: int = 0, share: int | None = None
+    ) -> None:
+        """`effort` is how many hypotheses may be tried, all in all, of which any case may take one part in `share`, and
+        `each` how many at least on any case, whatever is left; `suspects` are patterns of ids of faults that the target
+        is known for, which no case has to show first."""
         self._search = Search(accuracy, effort, suspects=tuple(suspects))
+        self._search.share = share or self._search.share
         self._each = each
+
+    def exhausted(self, one: Tried) -> bool:
+        """Whether all that there is was tried on a case, in vain."""
+        return one.probe.id in self._search.exhausted
 
     def explain(self, one: Tried) -> tuple[str, ...]:
         """The ids of the faults that explain a case together; none where it does not fail, or nothing does."""

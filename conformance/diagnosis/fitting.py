@@ -42,6 +42,8 @@ class Fitting:
 
     effort
         How many times a hypothesis may still be tried on a small case; large ones count for several.
+    share
+        The part of it, one in so many, that one case may take.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Fitting:
         self.accuracy, self.effort, self.followed = accuracy, effort, followed or {}
         self.arithmetics = arithmetics or {}
         self.known: dict[str, list[Fault]] = defaultdict(list)
+        self.share = _SHARE
         self._charged = True
         self._observations: OrderedDict[str, Observation] = OrderedDict()
 
@@ -66,7 +69,7 @@ class Fitting:
     @property
     def _part(self) -> float:
         """What one case may take of the effort that is left."""
-        return max(_LEAST, self.effort / _SHARE)
+        return max(_LEAST, self.effort / self.share)
 
     def _charge(self, work: float) -> None:
         if self._charged:

@@ -34,7 +34,7 @@ _VOTERS = 8
 _UNHARMED = 6
 """Cases that passed in which a fault is looked for that explains a failing one: the smallest of its clause."""
 
-_AT_ONCE = 3
+_AT_ONCE = 4
 """Faults that one case may show at once: more explain whatever there is."""
 
 _FRUITLESS = 2
@@ -78,6 +78,7 @@ def diagnose(
     unharmed: Unharmed = lambda fault, op: 0,
     suspects: Sequence[str] = (),
     arithmetics: Arithmetics | None = None,
+    facts: Sequence[Fault] = (),
 ) -> Diagnosis:
     """Explain what can be explained.
 
@@ -85,8 +86,12 @@ def diagnose(
         How many times faults may be tried on a small case, all in all: a diagnosis is to cost less than its run.
     suspects
         Patterns of ids of faults that the target is known for, which no case has to show first.
+    facts
+        Faults that the target has.
     """
     search = Search(accuracy, effort, followed, unharmed, suspects, arithmetics)
+    for op in {failing_case.op for failing_case in failing_cases}:
+        search.known[op] += [d for d in facts if op in d.operators and d not in search.known[op]]
     ordered = sorted(failing_cases, key=lambda failing_case: failing_case.telling)
     explained: dict[str, Explanation] = {}
     waiting: list[FailingCase] = []
@@ -135,6 +140,8 @@ class Search(Fitting):
         self._fruitless: dict[str, list[FailingCase]] = defaultdict(list)
         self._in_vain: Counter[str] = Counter()
         self._asked: set[str] = set()
+        # Cases on which all that there is was tried, in vain.
+        self.exhausted: set[str] = set()
         # Faults that were known when a case was last looked at in vain.
         self._known_then: dict[str, int] = {}
         # What explained the cases by which faults became known just as well as they did.
@@ -225,38 +232,67 @@ class Search(Fitting):
 
     def spare(self, explained: dict[str, Explanation], failing_cases: Mapping[str, FailingCase]) -> None:
         """Do without every fault whose cases the others of its operator explain as well, or those of other operators
-        if it is known of this one alone, the rarest first."""
+        if it is known of this one alone, the rarest first; and before that without places of a fault which made
+        everywhere explains the same."""
         used = {(failing_cases[case].op, d) for case, explanation in explained.items() for d in explanation}
         for op, known in self.known.items():
             known[:] = [d for d in known if (op, d) in used]
+        for op in list(self.known):
+            self._widen(op, explained, failing_cases)
         for by_others in (False, True):
             for op in list(self.known):
                 self._spare(op, by_others, explained, failing_cases)
+
+    def _widen(self, op: str, explained: dict[str, Explanation], failing_cases: Mapping[str, FailingCase]) -> None:
+        """Where a fault is known in some places only, and made everywhere explains their cases beside the others, it is
+        made everywhere: what other faults of a kernel hide in one output or direction leaves it in the rest."""
+        for base in dict.fromkeys(d.id.partition("@")[0] for d in self.known[op] if "@" in d.id):
+            forms = [d for d in self.known[op] if d.id.startswith(f"{base}@")]
+            whole = FAULTS[base]
+            if self.unharmed(whole, op) > max(self.unharmed(form, op) for form in forms):
+                continue  # of what passed, too much would show it
+            others = [d for d in self.known[op] if d not in forms and d is not whole]
+            instead = self._explained_by([*others, whole], op, forms, explained, failing_cases)
+            if instead is not None:
+                self.known[op][:] = [*others, whole]
+                explained.update(instead)
 
     def _spare(
         self, op: str, by_others: bool, explained: dict[str, Explanation], failing_cases: Mapping[str, FailingCase]
     ) -> None:
         known = self.known[op]
-        of_operator = {case: e for case, e in explained.items() if failing_cases[case].op == op}
-        for fault in sorted(known, key=lambda d: sum(d in e for e in of_operator.values())):
+        of_operator = [e for case, e in explained.items() if failing_cases[case].op == op]
+        for fault in sorted(known, key=lambda d: sum(d in e for e in of_operator)):
             shared = any(fault in theirs for other, theirs in self.known.items() if other != op)
             elsewhere = self._elsewhere(op) if by_others and not shared else []
             if by_others and not elsewhere:
                 continue
-            without = Search(self.accuracy, self.effort, self.followed, arithmetics=self.arithmetics)
-            without.known[op] = [*(d for d in known if d is not fault), *elsewhere]
-            instead: dict[str, Explanation] = {}
-            cases = [case for case, explanation in of_operator.items() if fault in explanation]
-            for case in cases:
-                explanation = without.by_known(failing_cases[case])
-                if explanation is None:
-                    break
-                instead[case] = explanation
-            if len(instead) == len(cases):
+            without = [*(d for d in known if d is not fault), *elsewhere]
+            instead = self._explained_by(without, op, [fault], explained, failing_cases)
+            if instead is not None:
                 known.remove(fault)
                 known += [d for d in elsewhere if any(d in explanation for explanation in instead.values())]
-                of_operator.update(instead)
                 explained.update(instead)
+
+    def _explained_by(
+        self,
+        known: Sequence[Fault],
+        op: str,
+        faults: Sequence[Fault],
+        explained: Mapping[str, Explanation],
+        failing_cases: Mapping[str, FailingCase],
+    ) -> dict[str, Explanation] | None:
+        """How those cases of an operator that some faults explain are explained by others; None where one is not."""
+        search = Search(self.accuracy, self.effort, self.followed, arithmetics=self.arithmetics)
+        search.known[op] = list(known)
+        instead: dict[str, Explanation] = {}
+        for case, explanation in explained.items():
+            if failing_cases[case].op == op and any(fault in explanation for fault in faults):
+                other = search.by_known(failing_cases[case])
+                if other is None:
+                    return None
+                instead[case] = other
+        return instead
 
     def _elsewhere(self, op: str) -> list[Fault]:
         """The faults that are known of other operators, and may be this one's as well."""
@@ -285,6 +321,8 @@ class Search(Fitting):
             if choices:
                 return choices
         self._vague.update(d for faults, _ in vague for d in faults)
+        if not vague:
+            self.exhausted.add(failing_case.case)
         return vague
 
     def _stages(self, failing_case: FailingCase) -> Iterator[Iterable[Explanation]]:

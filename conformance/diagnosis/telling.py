@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from msgspec import structs
 
@@ -21,7 +22,7 @@ from ..results.result import Result
 from .causes import Cause, Subject, causes_of, is_open
 from .conditions import would_show
 from .experiments import Budget
-from .explainer import explained_by
+from .explainer import explained_by, searched_again
 from .failing_case import DIAGNOSED
 from .findings import alone, counted, findings_of, passing_of, titled
 from .needs import Stated, stated
@@ -29,31 +30,56 @@ from .needs import Stated, stated
 __all__ = ["with_causes"]
 
 
+_ROUNDS = 3
+"""How often results are searched again, each time with what has become known by then."""
+
+
 def with_causes(findings: Sequence[Finding], subject: Subject, budget: Budget) -> tuple[list[Finding], list[Result]]:
     """The findings, those that time was enough for with their smallest case and what it cannot do without; and those
     results that are explained otherwise than before."""
-    causes = causes_of(findings, subject, budget)
-    better = _amended(causes, subject)
-    results = [better.get(r.case, r) for r in subject.results]
-    probes = dict(subject.probes)
-    base = findings_of(results, probes) if better else list(findings)
-    by_fault, left = _by_fault(causes, base)
+    causes: list[Cause] = []
+    better: dict[str, Result] = {}
+    asked: set[tuple[str, str]] = set()
+    before = subject.results
+    for number in range(_ROUNDS):
+        new = [f for f in findings if (f["fault"], f["smallest"]) not in asked]
+        asked |= {(f["fault"], f["smallest"]) for f in new}
+        causes += causes_of(new, subject, budget if number == _ROUNDS - 1 else budget.part(_PART))
+        changed = _amended(causes, subject, _EACH_SECOND * max(0.0, budget.left))
+        better |= changed
+        subject = replace(subject, results=[better.get(r.case, r) for r in before])
+        if not changed:
+            break
+        findings = findings_of(subject.results, dict(subject.probes))
+    by_fault, left = _by_fault(causes, findings)
     told: list[Finding] = []
-    for finding in base:
+    for finding in findings:
         if finding["fault"]:
             cause = by_fault.get(finding["fault"])
-            told.append(finding if cause is None else _told(finding, cause, results, subject))
-        elif is_open(finding, probes):
-            told += _divided(finding, left, results, subject)
+            told.append(finding if cause is None else _told(finding, cause, subject))
+        elif is_open(finding, subject.probes):
+            told += _divided(finding, left, subject)
         else:
             told.append(finding)
     return told, list(better.values())
 
 
-def _amended(causes: Sequence[Cause], subject: Subject) -> dict[str, Result]:
+_EACH_SECOND = 1500
+"""Faults that may be tried on small cases in a second that is left, on a machine that has little time."""
+
+_PART = 0.7
+"""The part of what is left of the time that one round may take."""
+
+
+def _amended(causes: Sequence[Cause], subject: Subject, effort: float) -> dict[str, Result]:
     """The results that facts explain otherwise than was thought, by case. What a list of known failures expects is left
-    as it is."""
-    facts = [d for d in (fault_named(c.fault) for c in causes if c.foretold) if isinstance(d, Fault)]
+    as it is.
+
+    effort
+        How many faults may be tried on what no fact explains, as in :func:`.search.diagnose`.
+    """
+    facts = [d for c in causes if c.foretold for d in map(fault_named, c.faults) if isinstance(d, Fault)]
+    facts = list(dict.fromkeys(facts))
     sure = {fault.id for fault in facts}
     refuted = {cause.fault for cause in causes if cause.refuted} - sure
     if not facts and not refuted:
@@ -61,11 +87,15 @@ def _amended(causes: Sequence[Cause], subject: Subject) -> dict[str, Result]:
     settled = (r for r in subject.results if r.diagnosis and (r.expected or sure >= {*r.diagnosis}))
     done = {result.case for result in settled}
     open_ = [r for r in subject.results if r.verdict in DIAGNOSED and r.case not in done]
-    known = _known(subject.results, refuted)
-    instead = explained_by(facts, open_, subject.results, subject.probes, subject.kept, subject.accuracy)
+    everything = subject.results, subject.probes, subject.kept, subject.accuracy
+    instead = explained_by(facts, open_, *everything)
     unexplained = [r for r in open_ if r.case not in instead and (not r.diagnosis or refuted & {*r.diagnosis})]
-    both = [*facts, *(d for d in known if d not in facts)]
-    instead |= explained_by(both, unexplained, subject.results, subject.probes, subject.kept, subject.accuracy)
+    thought = [d for d in _known(subject.results, refuted) if d not in facts]
+    instead |= explained_by([*facts, *thought], unexplained, *everything)
+    left = [r for r in unexplained if r.case not in instead]
+    if effort and left:
+        again = searched_again(facts, left, *everything, effort)
+        instead |= {case: ids for case, ids in again.items() if not refuted & {*ids}}
     instead |= {r.case: () for r in unexplained if r.case not in instead}
     return {r.case: structs.replace(r, diagnosis=instead[r.case]) for r in open_ if _differs(r, instead)}
 
@@ -85,43 +115,41 @@ def _by_fault(causes: Sequence[Cause], base: Sequence[Finding]) -> tuple[dict[st
     by_fault: dict[str, Cause] = {}
     left: list[Cause] = []
     for cause in causes:
-        name = next((n for n in (cause.fault, cause.finding["fault"]) if n in names), "")
-        if not name:
+        of = [n for n in cause.faults if n in names] or [n for n in (cause.finding["fault"],) if n in names]
+        for name in of:
+            if name not in by_fault or _rank(cause, name) < _rank(by_fault[name], name):
+                by_fault[name] = cause
+        if not of:
             left.append(cause)
-        elif name not in by_fault or _rank(cause, name) < _rank(by_fault[name], name):
-            by_fault[name] = cause
     return by_fault, left
 
 
-def _rank(cause: Cause, name: str) -> tuple[bool, int, bool, tuple[float, int]]:
-    """What tells most of a fault comes first: what foretold it, and what is small."""
-    return cause.fault != name, -cause.foretold, not cause.said, cause.shrunk.one.probe.size
+def _rank(cause: Cause, name: str) -> tuple[bool, int, int, bool, tuple[float, int]]:
+    """What tells most of a fault comes first: what foretold it alone, and what is small."""
+    return name not in cause.faults, len(cause.faults), -cause.foretold, not cause.said, cause.shrunk.one.probe.size
 
 
-def _divided(
-    finding: Finding, causes: Sequence[Cause], results: Sequence[Result], subject: Subject
-) -> Iterator[Finding]:
+def _divided(finding: Finding, causes: Sequence[Cause], subject: Subject) -> Iterator[Finding]:
     """A finding by its causes, each with the cases that have it, and last what is left."""
     left = dict.fromkeys(finding["cases"])
-    by_case = {r.case: r for r in results}
+    by_case = {r.case: r for r in subject.results}
     for cause in causes:
         mine = [by_case[case] for case in cause.finding["cases"] if case in left]
         if mine:
             for result in mine:
                 del left[result.case]
-            yield _told(cast(Finding, {**cause.finding, **counted(mine)}), cause, results, subject)
+            yield _told(cast(Finding, {**cause.finding, **counted(mine)}), cause, subject)
     if len(left) == len(finding["cases"]):
         yield finding
     elif left:
-        yield alone([by_case[case] for case in left], results, subject.probes)
+        yield alone([by_case[case] for case in left], subject.results, subject.probes)
 
 
-def _told(finding: Finding, cause: Cause, results: Sequence[Result], subject: Subject) -> Finding:
+def _told(finding: Finding, cause: Cause, subject: Subject) -> Finding:
     """A finding with its cause."""
     shrunk = cause.shrunk
     probe, judgement = shrunk.one.probe, shrunk.one.judgement
-    own = {"fault": cause.fault, "what": cause.what, "foretold": cause.foretold}
-    finding = cast(Finding, {**finding, **own}) if cause.foretold or not finding["fault"] else finding
+    finding = cast(Finding, {**finding, **_named(finding, cause)})
     if probe.id != finding["smallest"]:
         subject.probes[probe.id] = probe
         subject.kept.offer(shrunk.one)
@@ -129,7 +157,7 @@ def _told(finding: Finding, cause: Cause, results: Sequence[Result], subject: Su
         finding = cast(Finding, {**finding, **smallest})
     if not cause.said:
         return cast(Finding, {**finding, "title": titled(finding, finding["conditions"], tried=False)})
-    state = _stated(finding, cause, results, subject)
+    state = _stated(finding, cause, subject)
     conditions = " and ".join(c.words for c in state.conditions if not _mentions(finding["what"], c.words))
     told = {
         **finding,
@@ -138,6 +166,7 @@ def _told(finding: Finding, cause: Cause, results: Sequence[Result], subject: Su
         "passing": state.passing,
         "tried": True,
         "tries": shrunk.tries,
+        "searched": cause.searched,
         "needs": [
             {
                 "field": need.field,
@@ -151,10 +180,18 @@ def _told(finding: Finding, cause: Cause, results: Sequence[Result], subject: Su
     return cast(Finding, told)
 
 
-def _stated(finding: Finding, cause: Cause, results: Sequence[Result], subject: Subject) -> Stated:
+def _named(finding: Finding, cause: Cause) -> dict[str, Any]:
+    """What a cause says of the name of its finding."""
+    if finding["fault"] in cause.faults:
+        return {"foretold": cause.foretold}
+    own = {"fault": cause.fault, "what": cause.what, "foretold": cause.foretold}
+    return own if cause.foretold or not finding["fault"] else {}
+
+
+def _stated(finding: Finding, cause: Cause, subject: Subject) -> Stated:
     members: list[Probe] = [*(subject.probes[case] for case in finding["cases"]), cause.shrunk.one.probe]
     ops = {probe.op for probe in members}
-    passing: list[Probe] = [subject.probes[r.case] for r in passing_of(results, subject.probes) if r.op in ops]
+    passing: list[Probe] = [subject.probes[r.case] for r in passing_of(subject.results, subject.probes) if r.op in ops]
     fault = fault_named(finding["fault"]) if finding["fault"] else None
     shows = partial(would_show, fault) if isinstance(fault, Fault) else (lambda probe: True)
     return stated(cause.shrunk.needs, members, [*passing, *cause.passing], shows)

@@ -29,9 +29,11 @@ class NeedRecord(TypedDict):
 
 
 class _FindingTried(TypedDict, total=False):
-    """What a finding says beside that whose conditions were tried: how many cases meet them and pass."""
+    """What a finding says beside that whose conditions were tried: how many cases meet them and pass, and whether all
+    known faults were tried on its smallest case."""
 
     passing: Count
+    searched: bool
 
 
 class Finding(_FindingTried):

@@ -126,13 +126,17 @@ def screen_of(answer: Answer, findings: Sequence[Finding], results: Sequence[Res
     yield from (shelf for shelf in shelves if shelf.remarks)
 
 
+_NONE, _UNSEARCHED = "; no known fault explains it", "; not all known faults were tried on it"
+
+
 def hits_of(hits: Iterable[Hit], findings: Sequence[Finding]) -> Iterator[Remark]:
     """Remarks on failures. Of what is known there is nothing to look up; the report has its command all the same."""
     for hit in hits:
         members = [findings[place] for place in hit.problems]
         first = members[0]
         unexplained = first["verdict"] in _EXPLAINABLE and not first["fault"] and not first["expected"]
-        extent = f" ({_extent(members)}){'; no known fault explains it' if unexplained else ''}"
+        remark = _NONE if unexplained and first.get("searched") else _UNSEARCHED if unexplained else ""
+        extent = f" ({_extent(members)}){remark}"
         label, command = ("known", "") if hit.known else ("NEW", first["repeat"])
         yield Remark(label, hit.text, extent, first["why"] or first["message"], command)
 
