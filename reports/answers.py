@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..conformance.judging.judgement import NO_CLEAN_REFUSAL
 from ..conformance.results.answer import Answer, Hit, answer_of
 from ..conformance.results.coverage import coverage_line
 from ..conformance.results.interpreted import followed_line, shown_line
@@ -66,7 +67,16 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
     """The answer on a target; ``findings`` are those of the page."""
     own = [(finding, m) for finding in findings for m in finding.members if m.subject is subject]
     tried = [
-        Tried(kind.op, kind.version, kind.type, kind.verdict, kind.reason, kind.expected, count)
+        Tried(
+            kind.op,
+            kind.version,
+            kind.type,
+            kind.verdict,
+            kind.reason,
+            kind.expected,
+            count,
+            NO_CLEAN_REFUSAL not in kind.flags,
+        )
         for kind, count in subject.counts
     ]
     stale = len(fields.items(subject.info.get("stale")))

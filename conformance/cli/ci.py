@@ -70,6 +70,7 @@ def as_json(run: Run, page: Path) -> str:
                 "unavailable": target.unavailable,
                 "state": answer.state,
                 "conforms": answer.conforms,
+                "conforming": answer.conforming,
                 "since": answer.since,
                 "supports": list(answer.supports),
                 "lacks": [lack.what for lack in answer.lacks],

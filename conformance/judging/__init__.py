@@ -12,6 +12,7 @@ __getattr__, __dir__ = face(
         "judgement": (
             "FAILING",
             "Judgement",
+            "NO_CLEAN_REFUSAL",
             "Verdict",
         ),
         "verdict": (

@@ -9,7 +9,8 @@ from typing import Any
 
 from ..workers.process import Outcome
 
-__all__ = ["DECLINED", "FAILING", "UNTRIED", "Judgement", "Verdict", "judge_forbidden", "not_run"]
+__all__ = ["DECLINED", "EXCEPTION", "FAILING", "NO_CLEAN_REFUSAL", "UNTRIED", "Judgement", "Verdict"]
+__all__ += ["judge_forbidden", "not_run"]
 
 
 class Verdict(str, enum.Enum):
@@ -90,9 +91,23 @@ _STATUS = {
 }
 
 
+NO_CLEAN_REFUSAL = "no-clean-refusal"
+"""Flag of what a program declined by breaking, before it had accepted the model: nobody knows what it meant."""
+
+EXCEPTION = "exception"
+"""Reason of a crash of which the process knew nothing: an exception that programs raise by mistake."""
+
+
 def not_run(outcome: Outcome) -> Judgement:
     """The verdict on a job that did not run to its end."""
-    return Judgement(_STATUS[outcome.status], outcome.phase or None, message=outcome.message)
+    if outcome.broke:
+        return Judgement(Verdict.CRASHED, EXCEPTION, message=outcome.reason)
+    return _declined(outcome)
+
+
+def _declined(outcome: Outcome) -> Judgement:
+    flags = (NO_CLEAN_REFUSAL,) if outcome.broke_at else ()
+    return Judgement(_STATUS[outcome.status], outcome.phase or None, message=outcome.reason, flags=flags)
 
 
 # What tells whether a forbidden model was taken. A provider that leaves it to another one does not take it.
@@ -119,8 +134,9 @@ def judge_forbidden(
         return Judgement(Verdict.NOT_REJECTED, due, message=f"ran, and must be refused: {summary}", clause=clause)
     if legal is not None and legal.status != "ran":
         if legal.status in ("unavailable", "not-run", outcome.status):
-            return not_run(legal)
+            return _declined(legal)
         message = f"without its violation the model does not run either: {legal.status} ({legal.message})"
         return Judgement(Verdict.UNSUPPORTED, outcome.phase, message=message)
-    late = outcome.phase == "run" and due != "run"
-    return Judgement(Verdict.PASS, "refused", message=outcome.message, flags=("refused-late",) if late else ())
+    flags = ["refused-late"] if outcome.phase == "run" and due != "run" else []
+    flags += [NO_CLEAN_REFUSAL] if outcome.broke_at else []
+    return Judgement(Verdict.PASS, "refused", message=outcome.reason, flags=tuple(flags))

@@ -88,8 +88,9 @@ def _read(view: View) -> Returned | Judgement:
         return judge_forbidden(broken.summary, broken.due, clause, outcome, companion, open=broken.open)
     if outcome.status != "ran":
         return not_run(outcome)
-    if companion is not None and companion.status in ("crashed", "timed-out", "unavailable", "not-run"):
-        return replace(not_run(companion), reason="twin", message=f"with all outputs asked for: {companion.message}")
+    lost = ("crashed", "timed-out", "unavailable", "not-run")
+    if companion is not None and (companion.broke or companion.status in lost):
+        return replace(not_run(companion), reason="twin", message=f"with all outputs asked for: {companion.reason}")
     returned = [list(_named(trial.node, lists)) for lists in outcome.outputs]
     if outcome.malformed:
         return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)

@@ -8,6 +8,7 @@ __getattr__, __dir__ = face(
         "answer": (
             "Answer",
             "answer_of",
+            "in_words",
         ),
         "coverage": (
             "coverage_line",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..judging.judgement import FAILING, Verdict
+from ..judging.judgement import EXCEPTION, FAILING, Verdict
 from .support import DECLINED, Lack, Problem, Tried, listed, support_of
 
 __all__ = ["NO_FAILURE", "Answer", "Hit", "answer_of", "in_words"]
@@ -51,7 +51,7 @@ class Hit:
 class Answer:
     """The first lines of what is told of a target.
 
-    ``state`` is ``conforms``, ``few`` (failures that are known, and few), ``departs`` or ``open`` (nothing was judged);
+    ``state`` is ``conforms``, ``few`` (failures that are known, and few), ``departs`` or ``open`` (nobody knows);
     ``badge`` says all of it in a few words. ``coverage`` says how far the cases reach; empty where that is not counted.
     """
 
@@ -65,6 +65,11 @@ class Answer:
     coverage: str = ""
     follows: str = ""
     shown: str = ""
+
+    @property
+    def conforming(self) -> bool | None:
+        """Whether it conforms; None where nobody knows."""
+        return None if self.state == "open" else self.state == "conforms"
 
     @property
     def relied_on(self) -> tuple[Hit, ...]:
@@ -116,14 +121,18 @@ def answer_of(
     known = sum(t.times for t in tried if t.verdict in _FAILING - DECLINED and t.expected)
     supports, lacks = support_of(tried, problems)
     left_out = sum(t.times for t in tried if t.verdict == Verdict.NOT_RUN.value)
+    broke = sum(t.times for t in tried if t.verdict == Verdict.UNSUPPORTED.value and not t.clean)
     started = not tried or any(t.verdict != Verdict.UNAVAILABLE.value for t in tried)
     remark = "" if not lists_used else f", {new:,} new" if new else ", all known"
     if not judged:
         state, badge = "open", "Nothing was judged" if started else "Could not start"
         conforms = "unknown, nothing was judged" if started else "unknown, it could not start"
-    elif not failed and left_out:
-        state, badge = "open", f"{left_out:,} not run"
-        conforms = f"unknown ({left_out:,} were not run, all {judged:,} judged agree)"
+    elif not failed and (left_out or broke):
+        state = "open"
+        badge = f"{left_out:,} not run" if left_out else f"Unknown, {broke:,} broke off"
+        unknown = [f"{left_out:,} were not run"] if left_out else []
+        unknown += [f"{broke:,} broke off in place of a clean refusal"] if broke else []
+        conforms = f"unknown ({', '.join(unknown)}, all {judged:,} judged agree)"
     elif not failed:
         state, badge, conforms = "conforms", f"Conforms, {judged:,} judged", f"yes (all {judged:,} judged)"
     else:
@@ -305,6 +314,7 @@ PLAIN = {
     ("malformed", "count"): "The wrong number of outputs",
     ("malformed", "form"): "An output that is no array of numbers",
     ("input-modified", "inputs-changed"): "The run changes its inputs",
+    ("crashed", EXCEPTION): "The program breaks off",
     ("crashed", ""): "The process dies",
     ("timed-out", ""): "No answer in the time allowed",
     ("fallback", ""): "The node runs somewhere else than asked for",

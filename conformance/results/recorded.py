@@ -80,6 +80,7 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     signal: str | None
     seconds: Quantity
     returned: tuple[tuple[Count, ...], ...] = ()
+    broke_at: str = ""
 
 
 def bits_path(folder: Path, target: str) -> Path:
@@ -138,6 +139,7 @@ class Recorder:
                 signal=outcome.signal,
                 seconds=round(outcome.seconds, 6),
                 returned=outcome.returned,
+                broke_at=outcome.broke_at,
             )
             for outcome in outcomes
         )
@@ -197,6 +199,7 @@ def outcome_of(record: JobRecord, bits: memoryview | bytes) -> Outcome:
         seconds=record.seconds,
         proof=record.proof,
         returned=record.returned,
+        broke_at=record.broke_at,
     )
 
 

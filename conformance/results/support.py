@@ -3,14 +3,16 @@ the findings on refusals name."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...reference import FORMATS
-from ..judging.judgement import DECLINED, Verdict
+from ..judging.judgement import DECLINED, NO_CLEAN_REFUSAL, Verdict
+from .result import Result
 
-__all__ = ["DECLINED", "Lack", "Problem", "Tried", "listed", "support_of"]
+__all__ = ["DECLINED", "Lack", "Problem", "Tried", "listed", "support_of", "tried_of"]
 
 # Nothing came back, or the model was none that anybody need support.
 _SAYS_NOTHING = frozenset(
@@ -20,7 +22,8 @@ _SAYS_NOTHING = frozenset(
 
 
 class Tried(NamedTuple):
-    """Results that are alike in all that is told of them at first; ``times`` says how many."""
+    """Results that are alike in all that is told of them at first; ``times`` says how many, ``clean`` whether what was
+    declined was declined in an orderly way."""
 
     op: str
     version: int | None
@@ -29,6 +32,16 @@ class Tried(NamedTuple):
     reason: str
     expected: bool
     times: int = 1
+    clean: bool = True
+
+
+def tried_of(results: Iterable[Result]) -> list[Tried]:
+    """Results of one target, put together where they are alike."""
+    alike = Counter(
+        Tried(r.op, r.version, r.type, r.verdict.value, r.reason or "", r.expected, 0, NO_CLEAN_REFUSAL not in r.flags)
+        for r in results
+    )
+    return [one._replace(times=count) for one, count in alike.items()]
 
 
 class Problem(NamedTuple):
@@ -78,6 +91,12 @@ def support_of(tried: Iterable[Tried], problems: Sequence[Problem]) -> tuple[tup
     without = sorted({place.op for place in places} - set(alive))
     types = {t: _operators(t, alive, ran, places, "type") for t in _by_width(place.type for place in places)}
     versions = {v: _operators(v, alive, ran, places, "version") for v in sorted({place.version for place in places})}
+    # That nothing ran with a type may be for what else its cases have: the findings know, where there are some.
+    told = [problem for problem in problems if problem.verdict in DECLINED]
+    if told:
+        types = {t: (running, _told(t, missing, told)) for t, (running, missing) in types.items()}
+        versions = {v: (running, _told(f"version {v}", missing, told)) for v, (running, missing) in versions.items()}
+        without = [op for op in without if _told(f"{op} altogether", [op], told) or not _about([op], told)]
     lacks = [(op, op) for op in without]
     lacks += [(t, _narrowed(t, *split)) for t, split in types.items() if split[1]]
     lacks += [(f"version {v}", _narrowed(f"version {v}", *split)) for v, split in versions.items() if split[1]]
@@ -89,6 +108,17 @@ def support_of(tried: Iterable[Tried], problems: Sequence[Problem]) -> tuple[tup
     plain = [Lack(words, _problem_about(name, problems)) for name, words in lacks]
     running = {*types, *(f"version {v}" for v in versions)} - {name for name, _ in lacks}
     return tuple(filter(None, parts)), (*plain, *_others(problems, {name for name, _ in lacks}, running, alive))
+
+
+def _told(conditions: str, operators: Sequence[str], problems: Sequence[Problem]) -> list[str]:
+    """Those of the operators of which a finding says that they decline this."""
+    named = {op for problem in problems if problem.conditions == conditions for op in problem.operators}
+    return [op for op in operators if op in named]
+
+
+def _about(operators: Sequence[str], problems: Sequence[Problem]) -> bool:
+    """Whether a finding says of one of the operators what it declines."""
+    return any(problem.conditions and {*operators} & {*problem.operators} for problem in problems)
 
 
 def _operators(

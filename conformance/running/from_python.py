@@ -39,8 +39,8 @@ from ..results.journal import Journal
 from ..results.records import Finding
 from ..results.result import Result
 from ..targets.target import ACCURACY, Target
-from ..workers.in_process import Runner, is_runner, run_job
-from ..workers.process import Job, Outcome, TargetProcess, TargetUnavailable
+from ..workers.in_process import Runner, is_runner, outcome_of_job
+from ..workers.process import TargetProcess, TargetUnavailable
 from ..workers.worker import one_line
 from .engine import execute, run_events
 from .events import CaseJudged
@@ -95,9 +95,10 @@ class RunOutcome:
         return tuple(result for result in self.results if result.failing and not result.expected)
 
     @property
-    def conforms(self) -> bool:
-        """Whether nothing failed, expected or not."""
-        return not any(result.failing for result in self.results)
+    def conforms(self) -> bool | None:
+        """Whether nothing failed, expected or not; None where nobody knows, as nothing was judged, a case was not run,
+        or the target broke off where it should have refused."""
+        return self.answer.conforming
 
     def records(self) -> list[dict[str, Any]]:
         """The results as dictionaries of plain values, as lines of results.jsonl have them: rows of a table."""
@@ -156,7 +157,7 @@ def run(
         The name of one, a :class:`Target`, or what computes outputs: a function of a serialized model and a dictionary
         of its inputs, which returns the outputs by name or in the graph's order; or a class or module with the
         functions of ``onnx.backend.base.Backend``. A named target works in a process of its own, where a crash costs
-        one case. A function works in this process: what it raises counts as a refusal, and a crash ends Python.
+        one case. A function works in this process, where a crash ends Python.
     profile, op, since_version, type, case
         Which cases, as the options of those names; each but the profile may be one or several.
     expected
@@ -287,7 +288,7 @@ def _on_function(runner: Runner, selection: Selection, accuracy: str, each: Call
 
     for probe in probes.values():
         prepared = probe.prepare()
-        outcomes = tuple(_outcome(runner, job) for job in prepared.jobs)
+        outcomes = tuple(outcome_of_job(runner, job) for job in prepared.jobs)
         one = Tried(probe, prepared, outcomes, prepared.judge(outcomes, accuracy))
         kept.offer(one)
         results.append(judged_result(probe, target, one.judgement, (), repeat, one.seconds))
@@ -299,12 +300,3 @@ def _on_function(runner: Runner, selection: Selection, accuracy: str, each: Call
     findings = findings_of(results, probes)
     answer = told_answer(results, findings, lists_used=False)  # of a function nothing is known
     return RunOutcome(name, {}, tuple(results), tuple(findings), time.monotonic() - clock, answer)
-
-
-def _outcome(runner: Runner, job: Job) -> Outcome:
-    """What becomes of a job in this process: what is raised is a refusal, as on any target."""
-    clock = time.monotonic()
-    try:
-        return replace(run_job(runner, job), seconds=time.monotonic() - clock)
-    except Exception as error:
-        return Outcome(job.key, "refused", "run", message=one_line(f"{error.__class__.__name__}: {error}", 300))

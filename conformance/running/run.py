@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...reference import SPECIAL
-from ..judging.judgement import DECLINED
+from ..judging.judgement import DECLINED, FAILING, Verdict
 from ..probes.drawn import split_nonce
 from ..probes.probe import Probe
 from ..probes.selection import Selection, meant_for
@@ -155,6 +155,11 @@ class TargetRun:
     def unexpected(self) -> list[Result]:
         return [result for result in self.results if result.failing and not result.expected]
 
+    @property
+    def judged(self) -> bool:
+        """Whether some result says that it is right or wrong."""
+        return any(r.verdict is Verdict.PASS or r.verdict in FAILING - DECLINED for r in self.results)
+
     def special(self, required: bool = True) -> list[Result]:
         """What does not keep NaN or overflows where the document's value is finite, if that is required."""
         return [r for r in self.results if required and not r.failing and {*SPECIAL} & {*r.flags}]
@@ -186,7 +191,8 @@ class Run:
     @property
     def exit_code(self) -> int:
         """3: a target could not start; 1: a failing result that nobody expected, a refusal of what is required, special
-        values that are required and lost, a case that was not run, or no result of what was planned."""
+        values that are required and lost, a case that was not run, no result of what was planned, or a target of which
+        nothing was judged. Of a shard something else may be."""
         if any(t.unavailable for t in self.targets):
             return 3
         plan = self.plan
@@ -194,4 +200,5 @@ class Run:
             t.unexpected or t.missing(plan.require) or t.special(plan.require_special) or t.counts["not-run"]
             for t in self.targets
         )
-        return int(fails or self.lacking)
+        idle = plan.shard is None and not all(t.judged for t in self.targets)
+        return int(fails or idle or self.lacking)

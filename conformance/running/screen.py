@@ -5,7 +5,6 @@ The terminal, a run in Python and a notebook show the same lines; how they look 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -18,7 +17,7 @@ from ..results.coverage import coverage_line
 from ..results.interpreted import followed_interpretations, followed_line, shown_elements, shown_line
 from ..results.records import CoverageRecord, Finding
 from ..results.result import Result
-from ..results.support import DECLINED, Problem, Tried
+from ..results.support import DECLINED, Problem, tried_of
 from ..workers.worker import one_line
 
 __all__ = ["VALIDATION", "Remark", "Shelf", "cases_counted", "hits_of", "screen_html", "screen_of"]
@@ -81,10 +80,9 @@ def told_answer(
     coverage: CoverageRecord | None = None,
 ) -> Answer:
     """The answer that a target's results and findings give, with the arguments of ``answer_of``."""
-    alike = Counter(Tried(r.op, r.version, r.type, r.verdict.value, r.reason or "", r.expected, 0) for r in results)
     reasons = {result.case: result.reason or "" for result in results}
     return answer_of(
-        [one._replace(times=count) for one, count in alike.items()],
+        tried_of(results),
         [_problem(finding, reasons.get(finding["smallest"], "")) for finding in findings],
         stale=stale,
         lists_used=lists_used,

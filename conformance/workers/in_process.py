@@ -7,7 +7,9 @@ crash ends the whole process. :mod:`.process` is for everything else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -15,8 +17,9 @@ from numpy.typing import NDArray
 
 from ...cases import Trial
 from .process import REPEATS, Job, Outcome
+from .worker import failure_of
 
-__all__ = ["Runner", "is_runner", "run_in_process", "run_job"]
+__all__ = ["Runner", "is_runner", "outcome_of_job", "run_in_process", "run_job"]
 
 Run = Callable[[dict[str, NDArray[Any]]], Any]
 
@@ -45,7 +48,31 @@ def run_job(runner: Runner, job: Job) -> Outcome:
     Every run gets copies of its inputs that it may write to, which counts as a change of them. What the runner raises
     comes through.
     """
-    run = _prepared(runner, job.model)
+    return _ran(_prepared(runner, job.model).run, job)
+
+
+def outcome_of_job(runner: Runner, job: Job) -> Outcome:
+    """The same, and what is raised is an outcome, as on any target."""
+    clock = perf_counter()
+    accepted = False
+    try:
+        prepared = _prepared(runner, job.model)
+        accepted = prepared.accepted
+
+        def run(inputs: dict[str, NDArray[Any]]) -> Any:
+            nonlocal accepted
+            outputs = prepared.run(inputs)
+            accepted = True
+            return outputs
+
+        return replace(_ran(run, job), seconds=perf_counter() - clock)
+    except Exception as error:
+        failure = failure_of(error)
+        phase, broke_at = "run" if accepted else "load", failure.get("broke_at", "")
+        return Outcome(job.key, failure["status"], phase, message=failure["message"], broke_at=broke_at)
+
+
+def _ran(run: Run, job: Job) -> Outcome:
     names = [value.name for value in onnx.load_model_from_string(job.model).graph.output]
     seen: list[list[tuple[NDArray[Any] | None, ...]]] = [[] for _ in job.feeds]
     changed: set[str] = set()
@@ -63,17 +90,23 @@ def run_job(runner: Runner, job: Job) -> Outcome:
     return Outcome(job.key, "ran", "run", everything, tuple(sorted(changed)), malformed)
 
 
-def _prepared(runner: Runner, model: bytes) -> Run:
-    """A model in the hands of what runs it."""
+class _Prepared(NamedTuple):
+    """A model in the hands of what runs it; ``accepted`` is whether that has said yes to it."""
+
+    run: Run
+    accepted: bool
+
+
+def _prepared(runner: Runner, model: bytes) -> _Prepared:
     if not _is_backend(runner):
-        return lambda inputs: runner(model, inputs)
+        return _Prepared(lambda inputs: runner(model, inputs), False)
     proto = onnx.load_model_from_string(model)
     order = [value.name for value in proto.graph.input]
     # onnx's base class has a `prepare` that returns nothing.
     prepared = runner.prepare(proto) if callable(getattr(runner, "prepare", None)) else None
     if prepared is not None:
-        return lambda inputs: prepared.run([inputs[name] for name in order if name in inputs])
-    return lambda inputs: runner.run_model(proto, [inputs[name] for name in order if name in inputs])
+        return _Prepared(lambda inputs: prepared.run([inputs[name] for name in order if name in inputs]), True)
+    return _Prepared(lambda inputs: runner.run_model(proto, [inputs[n] for n in order if n in inputs]), False)
 
 
 def _outputs(returned: Any, names: Sequence[str]) -> tuple[tuple[NDArray[Any] | None, ...], str]:

@@ -53,6 +53,7 @@ class Outcome:
         seconds: time spent on the job in the worker; in the parent if the worker was lost.
         proof: what shows where the model ran, empty when nothing was asked for.
         again: why the job was run a second time, empty where it was not.
+        broke_at: where a program of Python's broke, by an exception that programs raise by mistake; empty for all else.
     """
 
     key: str
@@ -68,6 +69,17 @@ class Outcome:
     proof: str = ""
     again: str = ""
     returned: tuple[tuple[int, ...], ...] = ()
+    broke_at: str = ""
+
+    @property
+    def broke(self) -> bool:
+        """Whether a program broke that had accepted the model: that is no refusal any more."""
+        return bool(self.broke_at) and (self.status == "crashed" or (self.status, self.phase) == ("refused", "run"))
+
+    @property
+    def reason(self) -> str:
+        """The message, with where it broke."""
+        return f"{self.message} ({self.broke_at})" if self.broke_at else self.message
 
 
 class ClusterError(Exception):

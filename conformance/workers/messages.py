@@ -71,6 +71,7 @@ class Report(Struct, tag_field="type", tag="report"):
     captured: str = ""
     proof: str = ""
     returned: list[list[_Index]] = []
+    broke_at: str = ""
     arrays: _Arrays = []
 
 
@@ -145,6 +146,7 @@ def outcome_of(job: Job, repeats: int, report: Report, body: bytes) -> Outcome:
         report.seconds,
         worker.one_line(report.proof, _PROOF_LIMIT),
         returned=tuple(map(tuple, report.returned)),
+        broke_at=worker.one_line(report.broke_at, _NAME_LIMIT),
     )
 
 

@@ -38,6 +38,7 @@ import os
 import stat
 import struct
 import sys
+from opcode import opname
 from time import monotonic, perf_counter, sleep  # by themselves: a runtime may put something else into `time`
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -58,6 +59,7 @@ _CHUNK = 1 << 16  # bytes read at once
 _WRITE_AT_ONCE = 1 << 20  # frames up to this size are joined and written in one call
 _FILE_LIMIT = 1 << 30  # bytes in any file: a runtime that prints without end must not fill the disk
 _MESSAGE_LIMIT = 500
+_ADAPTER_FILE = "<adapter>"  # what an adapter's source text is called in tracebacks
 _OUT_OF_MEMORY = ("bad_alloc", "Failed to allocate memory")  # how C++ and onnxruntime's arenas say it
 _CAPTURE_LIMIT = 4000
 _GRACE = 1.0  # seconds to end by itself for a process whose parent is gone
@@ -608,7 +610,7 @@ def adapter_module(source: str) -> ModuleType:
     if source not in _LOADED:
         module = ModuleType("onnxspec_adapter")
         sys.modules[module.__name__] = module
-        exec(compile(source, "<adapter>", "exec"), module.__dict__)
+        exec(compile(source, _ADAPTER_FILE, "exec"), module.__dict__)
         _LOADED[source] = module
     return _LOADED[source]
 
@@ -679,7 +681,7 @@ def run_job(
             report["proof"] = one_line(str(proof), 4 * _MESSAGE_LIMIT)
         del finish, session
     except BaseException as error:
-        report.update(_failure(error))
+        report.update(failure_of(error))
         phase = report.get("phase", phase)
     report["phase"] = phase
     report["seconds"] = round(perf_counter() - began, 7)
@@ -698,15 +700,27 @@ def _fresh(element: str, array: np.ndarray) -> np.ndarray:
     return array.copy().view(Bfloat16Bits) if element == "bfloat16" else array.copy()
 
 
-def _failure(error: BaseException) -> dict[str, Any]:
-    """How an exception is reported: an adapter's exceptions may carry ``status``, ``phase`` and ``proof``."""
+_MISTAKES = (AssertionError, AttributeError, LookupError, TypeError, ArithmeticError, BufferError, RecursionError)
+"""What Python raises where a program is wrong, and what some programs refuse with as well."""
+
+
+def failure_of(error: BaseException) -> dict[str, Any]:
+    """How an exception is reported: an adapter's exceptions may carry ``status``, ``phase`` and ``proof``.
+
+    ``broke_at`` is there where the exception is one that a program raises by mistake.
+    """
     failure = {"status": "refused", "message": describe_error(error)}
+    broke_at = _broke_at(error)
+    if broke_at:
+        failure["broke_at"] = broke_at
     if isinstance(error, MemoryError) or any(text in failure["message"] for text in _OUT_OF_MEMORY):
         failure["status"] = "crashed"  # running out of memory says nothing about whether the model is supported
     elif isinstance(error, OSError) and error.errno == errno.EFBIG:
         failure["status"] = "crashed"  # it wrote or printed without end
     elif not isinstance(error, Exception):
         failure["status"] = "crashed"  # SystemExit and its like: without this worker the process would have ended
+    elif broke_at and isinstance(error, NameError):
+        failure["status"] = "crashed"  # a name that does not exist is never a refusal
     elif getattr(error, "status", None) in ("fell-back", "unavailable"):
         failure["status"] = getattr(error, "status", "")
         # What an adapter says on purpose needs no name of a class in front of it.
@@ -717,6 +731,22 @@ def _failure(error: BaseException) -> dict[str, Any]:
     if isinstance(proof, str):
         failure["proof"] = one_line(proof, 4 * _MESSAGE_LIMIT)
     return failure
+
+
+def _broke_at(error: BaseException) -> str:
+    """Where a program broke: file, line and function of the innermost frame. Empty for what is meant as a refusal:
+    other exceptions, classes of a framework's own, and what the adapter raises on purpose."""
+    package = type(error).__module__.partition(".")[0]
+    trace = error.__traceback__
+    if not isinstance(error, (NameError, *_MISTAKES)) or package not in ("builtins", "numpy") or trace is None:
+        return ""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    raising = opname[code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
+    if code.co_filename == _ADAPTER_FILE and raising:
+        return ""
+    return one_line(f"{os.path.basename(code.co_filename)}, line {trace.tb_lineno}, in {code.co_name}", 200)
 
 
 def plain_outputs(results: Any, most: int = _BODY_LIMIT) -> tuple[list[Tensor | None], str]:

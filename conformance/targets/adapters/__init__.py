@@ -18,6 +18,9 @@ imports nothing but the standard library, NumPy and its runtime. It defines a cl
 ``FORKS = True``, a line of its own, declares that to import the module starts no thread and touches no device: where a
 worker was lost the next ones are then forked from a process that has done no more than that.
 
+An exception that programs raise by mistake (IndexError, TypeError, NameError, ...) is a refusal where the adapter
+itself raises it. From deeper in it says that the runtime broke: no clean refusal in ``prepare``, a crash in ``run``.
+
 An exception with ``status`` "fell-back" says that the model would not run, or was not shown to run, where it should;
 its ``proof`` is kept.
 """

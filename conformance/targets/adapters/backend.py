@@ -66,7 +66,7 @@ class Adapter:
             except (NotImplementedError, AttributeError) as error:
                 failure = error
         if prepared is not None:
-            return Session(proto, prepared.run)
+            return Session(proto, prepared.run, accepted=True)
         run_model = _own(self.backend, "run_model")
         if run_model is None:
             raise failure or NotImplementedError(self.name + " has neither prepare nor run_model")
@@ -76,24 +76,29 @@ class Adapter:
 class Session:
     """A model in the hands of a backend."""
 
-    def __init__(self, model: Any, run: Any, failure: Exception | None = None) -> None:
+    def __init__(self, model: Any, run: Any, failure: Exception | None = None, accepted: bool = False) -> None:
         self._inputs = [value.name for value in model.graph.input]
         self._outputs = [value.name for value in model.graph.output]
         self._run = run
         self._failure = failure
+        self._accepted = accepted
 
     def run(self, feeds: dict[str, np.ndarray]) -> Any:
         """What the backend returned; a mapping is put into the graph's order."""
         inputs = [_native(feeds[name]) for name in self._inputs if name in feeds]
         try:
             results = self._run(inputs)
-        except Exception:
-            if self._failure is not None:
-                # Both ways are closed: what `prepare` said about the model counts, and where it said so.
-                self._failure.phase = "load"  # type: ignore[attr-defined]
-                raise self._failure from None
-            raise
-        self._failure = None
+        except Exception as error:
+            if self._accepted:
+                raise
+            # Both ways are closed: what `prepare` said about the model counts, if it said something.
+            failure = self._failure or error
+            # Nothing had accepted the model before.
+            failure.phase = "load"  # type: ignore[attr-defined]
+            if failure is error:
+                raise
+            raise failure from None
+        self._accepted = True
         return [results.get(name) for name in self._outputs] if isinstance(results, dict) else results
 
 

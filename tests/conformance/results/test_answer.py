@@ -60,6 +60,16 @@ def test_what_was_not_run_is_said() -> None:
     assert answer.conforms == "unknown (2 were not run, all 3 judged agree)"
 
 
+def test_what_broke_off_in_place_of_a_refusal_leaves_it_open() -> None:
+    right, broke = tried("pass", 4), tried("unsupported", 2, clean=False)
+    answer = answer_of([right, broke], ())
+    assert (answer.conforming, answer.state, answer.badge) == (None, "open", "Unknown, 2 broke off")
+    assert answer.conforms == "unknown (2 broke off in place of a clean refusal, all 4 judged agree)"
+    assert answer_of([right, tried("unsupported", 2)], ()).conforming is True
+    assert answer_of([right, broke, tried("wrong", 1)], ()).conforming is False
+    assert answer_of([tried("unsupported", 2)], ()).conforming is None
+
+
 def since(*rows: Tried, **more: Any) -> str:
     return answer_of(rows, (), **more).since
 
@@ -126,6 +136,20 @@ def test_what_refusals_are_about_is_lacking_and_what_nobody_knows_is_counted() -
 def test_what_is_refused_here_and_left_to_another_provider_there_is_one_lack() -> None:
     problems = tuple(problem("no", verdict, conditions="no steps") for verdict in ("unsupported", "fallback"))
     assert answer_of([tried("pass"), tried("unsupported")], problems).lacking == "no steps"
+
+
+def test_a_type_with_which_nothing_ran_is_lacking_only_where_the_findings_say_so() -> None:
+    rows = [tried("pass"), tried("unsupported", type="float16"), tried("unsupported", version=1)]
+    together = "float16 (tried only with layout 1)"
+    problems = (
+        problem("refuses " + together, "unsupported", conditions=together, types=("float16",)),
+        problem("refuses version 1", "unsupported", conditions="version 1"),
+    )
+    assert answer_of(rows, problems).lacking == f"version 1, {together}"
+    gru = [tried("pass"), tried("unsupported", op="GRU")]
+    layout = problem("refuses layout 1", "unsupported", conditions="layout 1", operators=("GRU",))
+    assert answer_of(gru, (layout,)).lacking == "layout 1 in GRU"
+    assert answer_of(gru, (problem("refuses GRU altogether", "fallback", operators=("GRU",)),)).lacking == "GRU"
 
 
 def test_a_type_that_runs_in_part_is_not_called_lacking() -> None:

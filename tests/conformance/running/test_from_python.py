@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -10,15 +11,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
 import onnxspec
 from onnxspec import run
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.conformance.judging import Verdict
+from onnxspec.conformance.judging import NO_CLEAN_REFUSAL, Verdict
 from onnxspec.conformance.probes import UnknownName
-from onnxspec.conformance.results import OccupiedFolder, Result
+from onnxspec.conformance.results import OccupiedFolder, Result, in_words
 from onnxspec.conformance.targets import TargetError
 from onnxspec.conformance.workers import TargetUnavailable
 from onnxspec.reference import evaluate
@@ -117,9 +119,69 @@ def test_what_a_function_raises_is_a_refusal() -> None:
     def raising(model: bytes, inputs: dict[str, np.ndarray]) -> Any:
         raise NotImplementedError("no such thing")
 
-    (result,) = run(raising, case=PLAIN).results
+    outcome = run(raising, case=PLAIN)
+    (result,) = outcome.results
     assert result.message == "NotImplementedError: no such thing"
     assert not result.failing
+    assert outcome.conforms is None  # nothing was judged
+
+
+@pytest.mark.parametrize(
+    ("error", "accepting", "verdict", "flags"),
+    [
+        (NameError, False, Verdict.CRASHED, ()),
+        (NameError, True, Verdict.CRASHED, ()),
+        (IndexError, False, Verdict.UNSUPPORTED, (NO_CLEAN_REFUSAL,)),
+        (IndexError, True, Verdict.CRASHED, ()),
+        (RuntimeError, True, Verdict.UNSUPPORTED, ()),
+    ],
+)
+def test_a_program_that_breaks_refuses_nothing(
+    error: type[Exception], accepting: bool, verdict: Verdict, flags: tuple[str, ...]
+) -> None:
+    class Broken:
+        @staticmethod
+        def prepare(model: onnx.ModelProto) -> Any:
+            if not accepting:
+                raise error("it broke")
+            return Broken
+
+        @staticmethod
+        def run(inputs: list[np.ndarray]) -> Any:
+            raise error("it broke")
+
+    def right_but_there(model: bytes, inputs: dict[str, np.ndarray]) -> Any:
+        return by_onnx(model, inputs) if "sequence_lens" not in inputs else Broken.run([])
+
+    outcome = run(Broken, case=PLAIN)
+    (result,) = outcome.results
+    assert (result.verdict, result.flags) == (verdict, flags)
+    assert outcome.conforms is (False if verdict is Verdict.CRASHED else None)
+    place = r" \(test_from_python\.py, line \d+, in (prepare|run)\)" if error is not RuntimeError else ""
+    assert re.fullmatch(f"{error.__name__}: it broke{place}", result.message)
+    mostly = run(right_but_there, case=[PLAIN, RAGGED])
+    clean = error is RuntimeError
+    assert mostly.conforms is (True if clean else False if error is NameError else None)
+
+
+def test_what_breaks_off_is_one_finding_for_each_exception_and_says_where() -> None:
+    class Broken:
+        @staticmethod
+        def prepare(model: onnx.ModelProto) -> Any:
+            return Broken
+
+        @staticmethod
+        def run(inputs: list[np.ndarray]) -> Any:
+            raise KeyError("lengths") if len(inputs) > 3 else ZeroDivisionError("batch")
+
+    findings = run(Broken, case=[PLAIN, RAGGED]).findings
+    titles = {f["smallest"]: f["title"] for f in findings}
+    assert titles == {
+        PLAIN.id: "crashed (exception), ZeroDivisionError",
+        RAGGED.id: "crashed (exception), KeyError",
+    }
+    title = in_words(titles[RAGGED.id], "crashed", "exception")
+    assert title == "The program breaks off, KeyError"
 
 
 def test_a_right_function_conforms() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import io
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -52,6 +53,9 @@ def tell(data):
 class Text(Exception):
     def __str__(self):
         raise ValueError("no text")
+
+class Unknown(KeyError):
+    """A class of the framework's own, with which it refuses."""
 
 class Prepared:
     def __init__(self, fault):
@@ -101,6 +105,12 @@ class Prepared:
             raise ValueError("\\x00\\x1b\\ud800" * 1000000)
         if fault == "no text":
             raise Text()
+        if fault == "name in run":
+            return never_written(x)
+        if fault == "index in run":
+            return [[]][1]
+        if fault == "own class in run":
+            raise Unknown("no such operator here")
         if fault == "change input":
             x[0, 0] += 77
         if fault == "chance":
@@ -128,6 +138,10 @@ class Prepared:
 def prepare(model, device="CPU", **kwargs):
     if model.producer_name == "refuse":
         raise RuntimeError("not this one")
+    if model.producer_name == "name in load":
+        return never_written(model)
+    if model.producer_name == "index in load":
+        return [[]][1]
     if model.producer_name == "die in load":
         os.abort()
     return Prepared(model.producer_name)
@@ -313,6 +327,60 @@ def test_refusals_keep_phase_and_a_bounded_message(process: TargetProcess) -> No
     assert binary.message.isprintable()
     assert len(binary.message) < 600
     assert (silent.status, silent.message) == ("refused", "Text: (its text cannot be had: ValueError)")
+
+
+def test_a_program_that_breaks_is_told_from_one_that_refuses(process: TargetProcess) -> None:
+    faults = ("name in load", "name in run", "index in load", "index in run", "own class in run", "refuse")
+    outcomes = list(process.run([*map(job, faults), job()]))
+    assert [(o.status, o.phase) for o in outcomes] == [
+        ("crashed", "load"),
+        ("crashed", "run"),
+        ("refused", "load"),
+        ("refused", "run"),
+        ("refused", "run"),
+        ("refused", "load"),
+        ("ran", "run"),
+    ]
+    assert [bool(o.broke_at) for o in outcomes] == [True, True, True, True, False, False, False]
+    assert re.fullmatch(r"miniature\.py, line \d+, in run", outcomes[3].broke_at)
+
+
+def test_what_a_backend_without_prepare_raises_first_is_said_before_it_has_accepted_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sole.py").write_text(
+        "RUNS = []\n"
+        "def run_model(model, inputs, device='CPU', **kwargs):\n"
+        "    RUNS.append(model.producer_name)\n"
+        "    if RUNS.count(model.producer_name) > (model.producer_name == 'later'):\n"
+        "        return [][1]\n"
+        "    return [inputs[0]]\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with TargetProcess(parse_target("backend:sole")) as sole:
+        sole.start()
+        first, later = sole.run([job("first"), job("later")])
+    assert [(o.status, o.phase, bool(o.broke_at)) for o in (first, later)] == [
+        ("refused", "load", True),
+        ("refused", "run", True),
+    ]
+
+
+def test_what_an_adapter_raises_itself_is_its_word(miniature: Target) -> None:
+    source = (
+        "class Adapter:\n"
+        "    def __init__(self, options): pass\n"
+        "    def describe(self): return {'runtime': 'r', 'version': '1'}\n"
+        "    def prepare(self, model): return self\n"
+        "    def run(self, feeds):\n"
+        "        STATEMENT\n"
+    )
+    model_bytes, feed = model(), {"X": ("float32", X)}
+    for statement, broke in (("raise TypeError('no bfloat16')", False), ("return [][1]", True)):
+        adapter = worker.load_adapter(source.replace("STATEMENT", statement), {})
+        report, _ = worker.run_job(adapter, model_bytes, [feed], 2)
+        assert (report["status"], report["phase"], "broke_at" in report) == ("refused", "run", broke)
+        worker._LOADED.clear()
 
 
 def test_what_is_printed_stays_with_its_job(process: TargetProcess) -> None:
