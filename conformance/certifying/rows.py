@@ -99,10 +99,15 @@ def rows_of(
             against[op].append(f"answers an open question in more than one way: {', '.join(mixed)}")
     for op, short in short_of(coverage):
         against[op].append(short)
-    return tuple(
-        replace(_row(some, by_case, accuracy, waivers, day, against[some[0].op]), fresh=_among(some, asked))
-        for some in grouped.values()
-    )
+    alone: dict[str, set[str]] = defaultdict(set)
+    for some in grouped.values():
+        alone[some[0].op] |= _declined_alone(some, by_case)
+    rows = []
+    for some in grouped.values():
+        op = some[0].op
+        one = _row(some, by_case, accuracy, waivers, day, against[op], alone[op])
+        rows.append(replace(one, fresh=_among(some, asked)))
+    return tuple(rows)
 
 
 def short_of(coverage: CoverageRecord | None) -> Iterator[tuple[str, str]]:
@@ -126,6 +131,7 @@ def _row(
     waivers: Sequence[WaiverRecord],
     day: datetime.date,
     against: Sequence[str],
+    alone: Collection[str],
 ) -> RowRecord:
     first = probes[0]
     verdicts = {probe.id: _verdict(probe, results) for probe in probes}
@@ -151,7 +157,7 @@ def _row(
         failing=len(failing),
         not_rejected=sum(verdict is Verdict.NOT_REJECTED for verdict in verdicts.values()),
         nondeterministic=sum("nondeterministic" in results[p.id].flags for p in probes if p.id in results),
-        lacks=tuple(feature for feature in required if _lacking(feature, probes, verdicts)),
+        lacks=tuple(feature for feature in required if feature in alone and _lacking(feature, probes, verdicts)),
         levels=tuple(records),
         exceptions=tuple(ExceptionRecord(waiver=n, cases=count) for n, count in sorted(numbers.items())),
     )
@@ -159,6 +165,18 @@ def _row(
 
 def _verdict(probe: Probe, results: Mapping[str, Result]) -> Verdict:
     return results[probe.id].verdict if probe.id in results else Verdict.NOT_RUN
+
+
+def _declined_alone(probes: Sequence[Probe], results: Mapping[str, Result]) -> set[str]:
+    """Features for which alone some case was declined: all else that it has was taken in other cases."""
+    taken, declined = set[str](), []
+    for probe in probes:
+        verdict = _verdict(probe, results)
+        if verdict in DECLINED:
+            declined.append(probe.features)
+        elif verdict not in UNTRIED and "illegal" not in probe.features:
+            taken |= probe.features
+    return set[str]().union(*(never for features in declined if len(never := features - taken) == 1))
 
 
 def _lacking(feature: str, probes: Sequence[Probe], verdicts: Mapping[str, Verdict]) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import combinations
 
@@ -12,18 +11,13 @@ from ...cases.specs.features import WORDS
 from ...reference import FORMATS, Fault, operator_names
 from ...reference.operators.discrimination import discrimination
 from ..probes.probe import Probe
-from ..results.result import Result
 
-__all__ = ["condition_of", "message_kind", "refusals", "telling_of", "told", "worded", "would_show"]
+__all__ = ["condition_of", "message_kind", "telling_of", "told", "worded", "would_show"]
 
 Traits = frozenset[str]
 
 _ENOUGH = 3
 """Failing cases from which two traits together are told: of fewer, some two are true by chance."""
-
-_ENOUGH_REFUSED = 6
-"""Cases with a trait that are refused, all of them, from which it is told: where one case in three is refused for no
-reason that anybody sees, six in a row are so once in 729 times, and an operator has some hundred traits."""
 
 _WORDS = {feature.replace("-", " "): words for feature, words in WORDS.items()}
 """Traits as readers are told of them: a trait is a feature without hyphens."""
@@ -99,80 +93,3 @@ def _variable(names: tuple[str, ...]) -> re.Pattern[str]:
 def message_kind(message: str) -> str:
     """A message without what differs from case to case: addresses, paths, shapes, lists, names and numbers."""
     return " ".join(_variable(operator_names("")).sub("*", message).split())
-
-
-def refusals(
-    refused: Iterable[Result], running: Iterable[Result], traits: Callable[[Result], Traits]
-) -> list[tuple[str, list[Result]]]:
-    """Refused results with what is refused, in words, the largest group first.
-
-    A type or a version that no case of an operator runs with is refused as such. What is left belongs together by its
-    message, and those messages whose cases have the same in common. So operators that refuse the same stand in one
-    group, whatever their words. Of a group the results with the commonest message come first.
-    """
-    ran: defaultdict[str, list[Traits]] = defaultdict(list)
-    for result in running:
-        ran[result.op].append(traits(result))
-    seen = {op: frozenset().union(*others) for op, others in ran.items()}  # once, not for every refused result
-    groups: defaultdict[tuple[str, str], list[Result]] = defaultdict(list)
-    left: list[tuple[Result, list[str]]] = []
-    for result in refused:
-        if ran and result.op not in ran:
-            groups[f"{result.op} altogether", ""].append(result)
-        else:
-            left.append((result, [t for t in traits(result) if ran and _identity(t) and t not in seen[result.op]]))
-    commonest = Counter(trait for _, unseen in left for trait in unseen)
-    alike: defaultdict[str, list[Result]] = defaultdict(list)
-    for result, unseen in left:
-        if unseen:
-            groups[max(unseen, key=lambda trait: (commonest[trait], trait)), ""].append(result)
-        else:
-            alike[message_kind(result.message)].append(result)
-    for kind, members in alike.items():
-        others = [o for op in {result.op for result in members} for o in ran.get(op, ())]
-        condition = condition_of([traits(result) for result in members], others, pairs=False)
-        if condition:
-            groups[condition, ""] += members
-            continue
-        for one, own in _apart(members, seen, traits):
-            groups[one, "" if one else kind] += own
-    named = [(condition, _representative(members)) for (condition, _), members in groups.items()]
-    return sorted(named, key=lambda group: -len(group[1]))
-
-
-def _apart(
-    members: Sequence[Result], seen: Mapping[str, Traits], traits: Callable[[Result], Traits]
-) -> list[tuple[str, list[Result]]]:
-    """Refusals with one message, taken apart by what is refused: providers say the same whatever they do not take.
-    ``seen`` has the traits with which cases of an operator run.
-
-    What may be refused is a trait with which no case of the operator runs, and of which there are enough cases. Of some
-    case it may be the only one, since whatever else that case has runs elsewhere: those come first, and of them what
-    most have. What is left has no condition.
-    """
-    suspects: list[tuple[Result, dict[str, None]]] = []
-    for result in members:
-        runs = seen.get(result.op, frozenset())
-        never = [t for t in sorted(traits(result), key=_weight) if runs and t not in runs]
-        suspects.append((result, dict.fromkeys(map(worded, never))))
-    times = Counter(word for _, words in suspects for word in words)
-    suspects = [(result, {w: None for w in words if times[w] >= _ENOUGH_REFUSED}) for result, words in suspects]
-    alone = {(result.op, *words) for result, words in suspects if len(words) == 1}
-    apart: defaultdict[str, list[Result]] = defaultdict(list)
-    for sure in (True, False):
-        while True:
-            fitting = [[w for w in words if not sure or (result.op, w) in alone] for result, words in suspects]
-            commonest = Counter(word for words in fitting for word in words).most_common(1)
-            if not commonest:
-                break
-            ((word, _),) = commonest
-            apart[word] += [one for (one, _), words in zip(suspects, fitting, strict=True) if word in words]
-            suspects = [one for one, words in zip(suspects, fitting, strict=True) if word not in words]
-    apart[""] += [result for result, _ in suspects]
-    return [(word, own) for word, own in apart.items() if own]
-
-
-def _representative(members: Sequence[Result]) -> list[Result]:
-    """Results with the commonest message first, in their order otherwise."""
-    kinds = Counter(message_kind(result.message) for result in members)
-    return sorted(members, key=lambda result: -kinds[message_kind(result.message)])

@@ -15,12 +15,13 @@ from typing import Any, cast
 
 from ...reference import LOSES_NAN, OVERFLOWS, clause_named, clauses_of, fault_named
 from ...reference.documents.interpretations import asked_anew
-from ..judging.judgement import DECLINED, FAILING, Verdict
+from ..judging.judgement import DECLINED, EXCEPTION, FAILING, Verdict
 from ..probes.probe import Probe
 from ..results.records import Bias, Finding
 from ..results.result import Result
 from ..results.signed_errors import biases
-from .conditions import condition_of, message_kind, refusals, telling_of, told, would_show
+from .conditions import condition_of, message_kind, telling_of, told, would_show
+from .refusals import refusals
 
 __all__ = ["alone", "consistent", "counted", "findings_of", "passing_of", "titled"]
 
@@ -55,6 +56,8 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
             reason = "" if result.verdict is Verdict.NOT_REJECTED else result.reason
             if result.verdict is Verdict.INACCURATE:
                 reason = result.accuracy  # the wider class that it is right by
+            elif result.reason == EXCEPTION:
+                reason = _exception(result)
             groups[kind, result.verdict, reason, topic, result.why].append(result)
         elif result.verdict in DECLINED:
             declined[result.verdict].append(result)
@@ -210,6 +213,8 @@ def _finding(kind: str, members: list[Result], passing: Iterable[Result], probes
     verdict = members[0].verdict.value
     broken = kind == "convention"
     title = f"breaks a convention ({first.reason})" if broken else _briefly(verdict, first.reason)
+    if first.reason == EXCEPTION:
+        title = f"{title}, {_exception(first)}"
     if first.verdict is Verdict.INACCURATE and first.accuracy:
         title = f"inaccurate (no better than {first.accuracy})"
     return _entry(
@@ -222,6 +227,11 @@ def _finding(kind: str, members: list[Result], passing: Iterable[Result], probes
         expected=all(r.expected for r in members),
         why=first.why,
     )
+
+
+def _exception(result: Result) -> str:
+    """The class of what a program broke off with."""
+    return result.message.partition(":")[0]
 
 
 def _briefly(verdict: str, reason: str | None) -> str:

@@ -60,6 +60,16 @@ def test_a_level_ends_where_something_that_it_requires_does_not_run(lacking: str
     assert row(results(**{how: legal(lacking)})).level == level
 
 
+def test_what_only_came_along_with_what_is_declined_is_not_called_unsupported() -> None:
+    assert row(results(unsupported=legal("layout1"))).lacks == ("layout1",)
+    some = {id: p for id, p in probes().items() if "clip" not in p.features or "layout1" in p.features}
+    given = [result for result in results(unsupported=legal("layout1")) if result.case in some]
+    (one,) = rows_of(some, given, "standard", (), DAY)
+    assert one.lacks == ("layout1",)
+    assert any("clip" in line for level in one.levels for line in level.against)
+    assert row(results(unsupported=lambda probe: True)).lacks == ()
+
+
 def test_what_fails_beyond_a_level_denies_it_and_a_waiver_makes_it_one_with_exceptions() -> None:
     failing = results(wrong=legal("clip"))
     assert row(failing).status == "none"

@@ -143,6 +143,51 @@ def test_what_one_message_hides_is_taken_apart() -> None:
     assert all(f["operators"] == sorted(OPERATORS) for f in findings)
 
 
+def of_these(*judged: tuple[CaseSpec, Judgement]) -> dict[str, list[str]]:
+    """What is refused, by the ids of the cases."""
+    findings = findings_of(results_of(list(judged)), {s.id: SpecProbe(s) for s, _ in judged})
+    return {f["conditions"]: sorted(f["cases"]) for f in findings if f["kind"] == "unsupported"}
+
+
+def test_what_a_message_names_is_refused_and_not_what_came_with_it() -> None:
+    right = Judgement(Verdict.PASS)
+    plain = CaseSpec("RNN", 14, T=3)
+    both = CaseSpec("RNN", 14, T=3, type="float16", layout=1)
+    old = CaseSpec("RNN", 1, T=3, type="float16")
+    told = of_these(
+        (plain, right),
+        refused(both, "[/src/rnn.h] layout_ == 0 was false: Batchwise operations are not supported"),
+        refused(old, "Could not find an implementation for RNN(1) node with name 'rnn'"),
+    )
+    assert told == {"layout 1": [both.id], "version 1": [old.id]}
+
+
+def test_what_was_only_refused_together_is_named_together() -> None:
+    right = Judgement(Verdict.PASS)
+    plain, both = CaseSpec("RNN", 14, T=3), CaseSpec("RNN", 14, T=3, type="float16", layout=1)
+    together = {"float16 (tried only with layout 1)": [both.id]}
+    assert of_these((plain, right), refused(both, "not taken")) == together
+    # Whatever lists its arguments names none of them.
+    listing = "no kernel for attributes ['clip', 'layout', 'direction'] of {float16}"
+    assert of_these((plain, right), refused(both, listing)) == together
+    # What is refused by itself elsewhere is the reason, where the target says the same of it.
+    batch = [CaseSpec("RNN", 14, T=t, layout=1) for t in range(1, 7)]
+    told = of_these((plain, right), *(refused(s, "not taken") for s in (both, *batch)))
+    assert told == {"layout 1": sorted(s.id for s in (both, *batch))}
+    alone = CaseSpec("RNN", 14, T=4, type="float16")
+    told = of_these((plain, right), refused(both, "not taken"), refused(alone, "not taken"))
+    assert told == {"float16": sorted([alone.id, both.id])}
+
+
+def test_of_an_operator_that_never_runs_a_message_tells_why() -> None:
+    right = Judgement(Verdict.PASS)
+    plain = CaseSpec("RNN", 14, T=3)
+    batch, other = CaseSpec("GRU", 14, T=3, layout=1), CaseSpec("GRU", 14, T=3, layout=1, clip=1.0)
+    named = of_these((plain, right), refused(batch, "no layout 1 here"), refused(other, "no layout 1 here"))
+    assert named == {"layout 1": sorted([batch.id, other.id])}
+    assert of_these((plain, right), refused(batch, "no")) == {"GRU altogether": [batch.id]}
+
+
 def test_what_ran_and_was_wrong_is_not_refused() -> None:
     wrong = Judgement(Verdict.WRONG, "value", message="so wrong", clause="lstm.equations", worst=9.0, judged=1)
     first = next(s for s in SPECS if s.layout == 1 and s.lengths == "absent")

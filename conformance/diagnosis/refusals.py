@@ -1,0 +1,182 @@
+"""Refusals, put together by what is refused.
+
+A case has many things, and a refusal says of one of them that it is too much, or of several together. A thing is called
+refused where nothing else can be the reason: the target's own message names it, or some refused case has nothing else
+that never runs. What only came along with that is not accused. What was never tried apart is named together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ...reference import FORMATS, operator_version
+from ..results.result import Result
+from .conditions import Traits, message_kind, worded
+
+__all__ = ["refusals"]
+
+_ENOUGH = 6
+"""Cases with something that are refused, all of them, from which it is told: where one case in three is refused for no
+reason that anybody sees, six in a row are so once in 729 times, and an operator has some hundred traits."""
+
+_TOLD = 3
+"""Things that were only refused together, of which so many are named."""
+
+_LISTING = 2
+"""A message that names more things than that of one case lists what it was given, and not what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """A refused result: how it is worded, what it has that never runs (a reader's words for each), and what of that its
+    message names."""
+
+    result: Result
+    kind: str
+    suspects: Mapping[str, str]
+    named: frozenset[str]
+
+    def has(self, word: str) -> bool:
+        return word in self.suspects
+
+
+def refusals(
+    refused: Iterable[Result], running: Iterable[Result], traits: Callable[[Result], Traits]
+) -> list[tuple[str, list[Result]]]:
+    """Refused results with what is refused, in words, the largest group first.
+
+    Of a group the results with the commonest message come first. Operators that refuse the same stand in one group,
+    whatever their messages.
+
+    The words are empty where nobody knows what is refused: then the messages are alike.
+    """
+    ran: defaultdict[str, set[str]] = defaultdict(set)
+    for result in running:
+        ran[result.op] |= traits(result)
+    groups: defaultdict[tuple[str, str], list[Result]] = defaultdict(list)
+    left: list[_Refusal] = []
+    for result in refused:
+        one = _read(result, traits(result), ran.get(result.op, set()))
+        if result.op in ran or one.named:
+            left.append(one)
+        else:
+            groups[f"{result.op} altogether" if ran else "", "" if ran else one.kind].append(result)
+    for (words, kind), members in _apart(left).items():
+        groups[words, kind] += [one.result for one in members]
+    named = [(words, _representative(members)) for (words, _), members in groups.items()]
+    return sorted(named, key=lambda group: -len(group[1]))
+
+
+def _read(result: Result, traits: Traits, runs: set[str]) -> _Refusal:
+    message, kind = _bare(result.message), message_kind(result.message)
+    # A list of functions says more than it needs to: the functions are traits of their own.
+    never = [t for t in sorted(traits) if t not in runs and not t.startswith("activations ")]
+    if not runs:
+        # Where nothing runs a type or a version is as good a reason as the operator.
+        never = [trait for trait in never if not _identity(trait)]
+    named = frozenset(worded(t) for t in never if _names(message, t, result.op, result.version))
+    suspects = {worded(trait): trait for trait in never}
+    return _Refusal(result, kind, suspects, named if len(named) <= _LISTING else frozenset())
+
+
+def _identity(trait: str) -> bool:
+    return trait in FORMATS or trait.startswith("version ")
+
+
+@lru_cache(maxsize=1024)
+def _bare(message: str) -> str:
+    """A message without lists and paths, which name what was given and not what is wrong."""
+    return re.sub(r"\[[^\]]*\]|\{[^}]*\}|(?:/[\w.+-]+){2,}", " ", message)
+
+
+@lru_cache(maxsize=65536)
+def _names(message: str, trait: str, op: str, version: int) -> bool:
+    """Whether a message names what a trait is about: a function, an attribute, an input, a type or the version."""
+    if trait.startswith("version "):
+        return bool(re.search(rf"\b{re.escape(op)}\({version}\)|version:? {version}\b", message))
+    if trait in FORMATS:
+        return trait in message
+    known = operator_version(op, version)
+    names = {*known.attributes, *known.inputs} & set(re.findall(r"\w{2,}", worded(trait)))
+    if trait.startswith("uses "):
+        names = {worded(trait)}
+    return any(re.search(rf"(?<![A-Za-z]){re.escape(name)}(?![A-Za-z])", message, re.IGNORECASE) for name in names)
+
+
+def _apart(refused: Sequence[_Refusal]) -> dict[tuple[str, str], list[_Refusal]]:
+    """Refusals by what is refused: (words, kind of message where there are none)."""
+    sure = _sure(refused)
+    counts = Counter(word for one in refused for word in one.suspects)
+    groups: defaultdict[tuple[str, str], list[_Refusal]] = defaultdict(list)
+    left: defaultdict[str, list[_Refusal]] = defaultdict(list)
+    for one in refused:
+        own = [w for w, t in one.suspects.items() if _is_sure(one, w, t, sure)]
+        if own:
+            groups[max(own, key=lambda word: (word in one.named, counts[word], word)), ""].append(one)
+        else:
+            left[one.kind].append(one)
+    for kind, members in left.items():
+        for words, own_members in _together(members):
+            groups[words, "" if words else kind] += own_members
+    return groups
+
+
+def _is_sure(one: _Refusal, word: str, trait: str, sure: Mapping[tuple[str, str], set[str]]) -> bool:
+    """Whether a thing is refused by itself, and this refusal is about it. Of a type or a version any message is."""
+    kinds = sure.get((one.result.op, word), set())
+    return one.kind in kinds or (bool(kinds) and _identity(trait))
+
+
+def _sure(refused: Sequence[_Refusal]) -> dict[tuple[str, str], set[str]]:
+    """What is refused by itself, for each operator: the messages that are about it."""
+    counts = Counter(word for one in refused for word in one.suspects)
+    sure: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for one in refused:
+        for word in one.named:
+            sure[one.result.op, word].add(one.kind)
+        if len(one.suspects) == 1:
+            ((word, trait),) = one.suspects.items()
+            if _identity(trait) or counts[word] >= _ENOUGH:
+                sure[one.result.op, word].add(one.kind)
+    return sure
+
+
+def _together(members: Sequence[_Refusal]) -> Iterable[tuple[str, list[_Refusal]]]:
+    """Refusals with one message, by what they have in common that never runs; what has nothing in common with enough
+    others comes last, without words."""
+    rest = list(members)
+    shared = set(rest[0].suspects).intersection(*(one.suspects for one in rest)) if len(rest) > 1 else set()
+    if len(shared) == 1:
+        yield shared.pop(), rest
+        return
+    while rest:
+        identities = (word for one in rest for word, trait in one.suspects.items() if _identity(trait))
+        counts = Counter(identities) or Counter(word for one in rest for word in one.suspects)
+        word, times = max(counts.items(), key=lambda item: (item[1], item[0]), default=("", 0))
+        some = [one for one in rest if one.has(word)]
+        if not some or (times < _ENOUGH and not _identity(some[0].suspects[word])):
+            break
+        common = set(some[0].suspects).intersection(*(one.suspects for one in some))
+        yield _words(word, sorted(common - {word})), some
+        rest = [one for one in rest if not one.has(word)]
+    if rest:
+        yield "", rest
+
+
+def _words(word: str, others: Sequence[str]) -> str:
+    """What was refused together: ``bfloat16 (tried only with layout 1 and no bias B)``."""
+    shown = list(others[: _TOLD - 1])
+    if len(others) > len(shown):
+        shown.append(f"{len(others) - len(shown)} more")
+    listed = " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
+    return f"{word} (tried only with {listed})" if listed else word
+
+
+def _representative(members: Sequence[Result]) -> list[Result]:
+    """Results with the commonest message first, in their order otherwise."""
+    kinds = Counter(message_kind(result.message) for result in members)
+    return sorted(members, key=lambda result: -kinds[message_kind(result.message)])
