@@ -299,7 +299,8 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None
     imported = {name.split(".")[0] for package in PACKAGES for path in modules(package) for name, _ in imports_of(path)}
     foreign = imported - STANDARD - {"onnxspec"} - set(BROUGHT_ALONG) - RUNTIMES - WHERE_IT_IS
     foreign = {name for name in foreign if not name.startswith("onnxspec_part_")}  # parts that travel with an adapter
-    optional = requirements(PROJECT["project"]["optional-dependencies"]["cluster"])
+    extras = PROJECT["project"]["optional-dependencies"]
+    optional = requirements([*extras["cluster"], *extras["sign"]])
     assert foreign == {name.replace("-", "_") for name in (*DEPENDENCIES, *optional)}
     assert set(BROUGHT_ALONG) <= imported
     assert set(BROUGHT_ALONG.values()) <= set(DEPENDENCIES)

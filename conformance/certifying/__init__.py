@@ -54,6 +54,11 @@ __getattr__, __dir__ = face(
             "spec_of",
         ),
         "reported": ("reported_in",),
+        "signing": (
+            "NoKey",
+            "public_key_in",
+            "signer_in",
+        ),
         "trial": ("trial_of",),
         "verifying": (
             "Verification",

@@ -35,6 +35,7 @@ from .packing import (
     suite_of,
 )
 from .records import AttestationRecord, MeasuredRecord, StatementRecord, SuiteRecord
+from .signing import PublicKey, signature_differences
 from .suite import own_sources
 from .waivers import WaiverError, expired
 
@@ -47,7 +48,7 @@ _LARGEST = 64 << 20  # bytes of a file of JSON
 @dataclass
 class Check:
     """One thing that was looked at: what is claimed, what is recomputed, and where they differ, a line each. ``marks``
-    says what cannot be recomputed."""
+    says in a word why that which does not differ is not known to be so."""
 
     name: str
     claimed: str = ""
@@ -90,21 +91,27 @@ class Verification:
         return self.checks.setdefault(name, Check(name))
 
 
-def verify(package: Package, pages: Pages, today: datetime.date, nonce: str = "") -> Verification:
+def verify(
+    package: Package, pages: Pages, today: datetime.date, nonce: str = "", signer: PublicKey | None = None
+) -> Verification:
     """Verify an unpacked package.
 
     pages
         What makes the pages of packages.
     nonce
         The one that the auditor has asked for; empty where nobody says.
+    signer
+        The key of who is held to have signed it; None where nobody says.
 
-    Raises NoPackage where the files that say what it is are not there, or are of another form; and OSError.
+    Raises NoPackage where the files that say what it is are not there, or are of another form; NoKey where signatures
+    cannot be looked at here; and OSError.
     """
     attestation = attestation_of(package)
     suite = record_in(package, SUITE, SuiteRecord)
     measured = record_in(package, ENVIRONMENT, MeasuredRecord)
     verification = Verification(package, attestation, suite, measured)
     _files(verification)
+    _signature(verification, signer)
     if not _suite(verification):
         return verification
     try:
@@ -130,6 +137,19 @@ def _files(found: Verification) -> None:
     check.recomputed = f"{len(found.package.names)} files are there, {STATEMENT} among them"
     for path, claimed, there in subject_differences(found.package, found.attestation):
         check.differ(f"{path}: {STATEMENT} says {claimed}; it is {there}")
+
+
+def _signature(found: Verification, key: PublicKey | None) -> None:
+    """Only who holds the public key of somebody can say that a package is theirs."""
+    signer, check = found.statement.signer, found.check("signature")
+    check.claimed = f"the key {signer}" if signer else "unsigned"
+    check.mark = "" if key is not None else "unchecked" if signer else "unsigned"
+    for line in signature_differences(found.package, signer, key):
+        check.differ(line)
+    if not signer:
+        found.remarks.append("unsigned: nobody's key answers for what is reported and not provable")
+    elif key is None:
+        found.remarks.append("nobody has told verify whose key has signed it: give the vendor's with --signer PUB.pem")
 
 
 def _suite(found: Verification) -> bool:
@@ -333,7 +353,8 @@ def _nonce(found: Verification, nonce: str) -> None:
     challenge = found.statement.challenge
     check = found.check("nonce")
     check.claimed = f"{challenge.nonce or 'none'}, {challenge.cases} fresh cases"
-    check.recomputed = f"{nonce}, given by --nonce" if nonce else "unconfirmed"
+    check.recomputed = f"{nonce}, given by --nonce" if nonce else ""
+    check.mark = "" if nonce else "unconfirmed"
     if nonce and challenge.nonce != nonce:
         check.differ(f"asked for was {nonce}, the cases are those of {challenge.nonce or 'none'}")
     elif not nonce and challenge.nonce:

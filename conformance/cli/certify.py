@@ -13,12 +13,13 @@ from typing import Annotated, NoReturn, Optional
 import typer
 
 from ..certifying.archive import NoPackage, read_package, write_package
-from ..certifying.attestation import STATEMENT
+from ..certifying.attestation import ENVELOPE, STATEMENT
 from ..certifying.comparing import changes_since
 from ..certifying.derivation import Derivation, NotCertifiable, derived, differing
 from ..certifying.packing import Claim, files_of, some_nonce
 from ..certifying.records import AttestationRecord, StatementRecord
 from ..certifying.resemblance import resemblances
+from ..certifying.signing import NoKey, public_key_in, signer_in
 from ..certifying.verifying import Verification, verify
 from ..certifying.waivers import LONGEST, WaiverError
 from ..probes.drawn import nonce_profile_name
@@ -75,6 +76,10 @@ def certify(
     since_version: Versions = None,
     type: Types = None,
     targets_file: TargetsFile = None,
+    key: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--key", metavar="KEY.pem", help="Sign the package with this ed25519 key."),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the package that is there.")] = False,
 ) -> NoReturn:
     """Make a package that certifies what a runtime does, for anybody to verify without the hardware.
@@ -97,8 +102,10 @@ def certify(
             fail(f"{' and '.join(asked) or '--profile'}: a run has been narrowed already; leave RUN out to run it now")
     elif not target:
         fail("give a RUN that 'onnxspec run --nonce NONCE' has written, or a --target to run now")
-    claim = Claim(product, vendor, datetime.date.today(), _waivers(waivers))
     try:
+        signer = signer_in(key) if key is not None else None
+        answering = signer.public.fingerprint if signer is not None else ""
+        claim = Claim(product, vendor, datetime.date.today(), _waivers(waivers), answering)
         claim.checked()
         with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
             if runs:
@@ -116,13 +123,16 @@ def certify(
             from ...reports.certificate import pages_of  # pages need their templates only now
 
             files = files_of(derivation, claim, pages_of)
+            if signer is not None:
+                files[ENVELOPE] = signer.envelope(files[STATEMENT])
             write_package(out, files)
-    except (NotCertifiable, WaiverError, MergeError, UnknownName, TargetError) as error:
+    except (NotCertifiable, WaiverError, MergeError, UnknownName, TargetError, NoKey) as error:
         fail(str(error))
     except OSError as error:
         fail(why(error))
     statement = _summary(files[STATEMENT])
-    say("", f"package: {out} ({out.stat().st_size / 1e6:.1f} MB, {len(files) + 1} files)")
+    signed = f"signed with the key {answering}" if answering else "unsigned: --key KEY.pem signs it"
+    say("", f"package: {out} ({out.stat().st_size / 1e6:.1f} MB, {len(files)} files), {signed}")
     say(f"verify:  {shlex.join(['onnxspec', 'verify', str(out)])}")
     raise typer.Exit(int(not any(row.status == "certified" for row in statement.rows)))
 
@@ -197,6 +207,10 @@ def verify_package(
         typer.Option("--since", metavar="OLD.zip", help="Also say what has changed since an earlier package."),
     ] = None,
     nonce: Annotated[str, typer.Option("--nonce", metavar="NONCE", help="The number that you have asked for.")] = "",
+    signer: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--signer", metavar="PUB.pem", help="The public key of who answers for it."),
+    ] = None,
 ) -> NoReturn:
     """Verify a certification package: recompute all that it claims from what the target returned.
 
@@ -210,7 +224,8 @@ def verify_package(
     try:
         with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
             unpacked = read_package(package, Path(temporary))
-            verification = verify(unpacked, pages_of, today, nonce)
+            key = public_key_in(signer) if signer is not None else None
+            verification = verify(unpacked, pages_of, today, nonce, key)
             if verification.derivation is not None and not verification.differs:
                 verification.remarks += resemblances(verification.derivation)
             _tell(verification)
@@ -218,7 +233,7 @@ def verify_package(
                 with tempfile.TemporaryDirectory(prefix="onnxspec-") as other:
                     for line in changes_since(read_package(since, Path(other)), unpacked):
                         say(line)
-    except NoPackage as error:
+    except (NoPackage, NoKey) as error:
         fail(str(error))
     except OSError as error:
         fail(f"{error.filename or package}: {error.strerror or error}")
@@ -236,14 +251,14 @@ def _tell(found: Verification) -> None:
     )
     width = max(len(name) for name in found.checks)
     for name, check in found.checks.items():
-        state = "differs" if check.count else "reported" if check.mark else "same"
-        say(f"{name:{width}}  {state:8}  claimed: {check.claimed or '-'}")
+        state = "differs" if check.count else check.mark or "same"
+        say(f"{name:{width}}  {state:11}  claimed: {check.claimed or '-'}")
         if check.recomputed:
-            say(f"{'':{width}}  {'':8}  recomputed: {check.recomputed}")
+            say(f"{'':{width}}  {'':11}  recomputed: {check.recomputed}")
         for line in check.differs:
-            say(f"{'':{width}}  {'':8}  {line}")
+            say(f"{'':{width}}  {'':11}  {line}")
         if check.count > len(check.differs):
-            say(f"{'':{width}}  {'':8}  and {check.count - len(check.differs)} more")
+            say(f"{'':{width}}  {'':11}  and {check.count - len(check.differs)} more")
     for remark in found.remarks:
         warn(f"remark: {remark}", "yellow")
     say("", "differs: what it claims is not borne out" if found.differs else "same: all of it is borne out")

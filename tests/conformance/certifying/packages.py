@@ -12,6 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from onnxspec.conformance.border import decode
 from onnxspec.conformance.certifying import (
     AttestationRecord,
@@ -43,21 +45,26 @@ JOURNAL, RESULTS, RUN = "run/journal.jsonl", "run/results.jsonl", "run/run.json"
 STATEMENT, ENVIRONMENT, SUITE = "STATEMENT.json", "ENVIRONMENT.json", "SUITE.json"
 
 
-def packed(folder: Path, waivers: bytes = WAIVERS, day: datetime.date = TODAY) -> Files:
-    """The files of a package of a run folder, without a manifest."""
-    return files_of(derived(folder), Claim("Runtime 2.1", "Example Ltd", day, waivers), pages_of)
+def packed(folder: Path, waivers: bytes = WAIVERS, day: datetime.date = TODAY, signer: str = "") -> Files:
+    """The files of a package of a run folder, without an envelope."""
+    return files_of(derived(folder), Claim("Runtime 2.1", "Example Ltd", day, waivers, signer), pages_of)
 
 
-def verified(path: Path, today: datetime.date = TODAY, nonce: str = "") -> Verification:
+def verified(path: Path, today: datetime.date = TODAY, nonce: str = "", signer: Any = None) -> Verification:
     """What verifying a package shows."""
     with tempfile.TemporaryDirectory() as folder:
-        return verify(read_package(path, Path(folder)), pages_of, today, nonce)
+        return verify(read_package(path, Path(folder)), pages_of, today, nonce, signer)
+
+
+def attested_files(files: Mapping[str, bytes], **claims: str) -> Files:
+    """The files with a statement that is about just these, and claims other things where they are given."""
+    statement = decode(files[STATEMENT], AttestationRecord).predicate
+    return {**files, STATEMENT: attested(structs.replace(statement, **claims), files)}
 
 
 def mended(path: Path, files: Mapping[str, bytes]) -> Path:
     """A package of these files, its statement about just these, its zip in order."""
-    statement = decode(files[STATEMENT], AttestationRecord).predicate
-    write_package(path, {**files, STATEMENT: attested(statement, files)})
+    write_package(path, attested_files(files))
     return path
 
 

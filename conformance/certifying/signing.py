@@ -1,0 +1,156 @@
+"""Who answers for a package: its statement in a DSSE envelope (Dead Simple Signing Envelope, as in-toto and Sigstore
+have it), signed with an ed25519 key. The libraries that do so are an extra, ``onnxspec[sign]``."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..border.strict_json import MalformedJson, decode, encode
+from .archive import Package
+from .attestation import ENVELOPE, STATEMENT
+from .records import EnvelopeRecord
+
+__all__ = ["NoKey", "PublicKey", "Signer", "public_key_in", "signature_differences", "signer_in"]
+
+PAYLOAD = "application/vnd.in-toto+json"
+"""The type of a payload that is a Statement of in-toto's."""
+
+_LARGEST = 1 << 16  # bytes of a file that holds a key
+
+
+class NoKey(ValueError):
+    """A file holds no key of the kind that is due, or keys cannot be used here; the text says why, in one line."""
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    """Somebody's ed25519 key; ``fingerprint`` is the SHA-256 of its SubjectPublicKeyInfo, as openssl has it in DER."""
+
+    fingerprint: str
+    key: Any = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Signer:
+    """A private key."""
+
+    public: PublicKey
+    private: Any = field(repr=False)
+
+    def envelope(self, payload: bytes) -> bytes:
+        """STATEMENT.intoto.jsonl: a statement, signed."""
+        made = _libraries().dsse.Envelope(payload, PAYLOAD, {})
+        made.sign(_libraries().keys.CryptoSigner(self.private, self.public.key))
+        return encode(msgspec.convert(made.to_dict(), EnvelopeRecord)).encode("ascii") + b"\n"
+
+
+def signer_in(path: Path) -> Signer:
+    """The signer that a file in PEM holds. Raises NoKey."""
+    private = _loaded(path, "private key", partial(_libraries().serialization.load_pem_private_key, password=None))
+    return Signer(_public(private.public_key()), private)
+
+
+def public_key_in(path: Path) -> PublicKey:
+    """The public key that a file in PEM holds. Raises NoKey."""
+    return _public(_loaded(path, "public key", _libraries().serialization.load_pem_public_key))
+
+
+def signature_differences(package: Package, signer: str, key: PublicKey | None) -> Iterator[str]:
+    """What is wrong with the signature of a package, a line each.
+
+    signer
+        SHA-256 of the key that its statement names; empty where it says that it is unsigned.
+    key
+        That of who is held to have signed it; None where nobody says.
+    """
+    if ENVELOPE not in package.names:
+        if signer:
+            yield f"{ENVELOPE}: is missing, and {STATEMENT} says that the key {signer[:16]} signs it"
+        elif key is not None:
+            yield f"is unsigned: the key {key.fingerprint[:16]} does not answer for it"
+        return
+    try:
+        envelope = decode(package.content(ENVELOPE), EnvelopeRecord)
+        payload = base64.b64decode(envelope.payload, validate=True)
+    except (MalformedJson, ValueError) as error:
+        yield f"{ENVELOPE}: cannot be read: {error}"
+        return
+    if envelope.payload_type != PAYLOAD or payload != package.content(STATEMENT):
+        yield f"{ENVELOPE}: signs something else than {STATEMENT}"
+    elif [signature.keyid for signature in envelope.signatures] != [signer] or not signer:
+        yield f"{ENVELOPE}: is signed by another key than {STATEMENT} says ({signer[:16] or 'none'})"
+    elif key is not None and not _holds(envelope, key):
+        yield f"{ENVELOPE}: is not signed by the key {key.fingerprint[:16]}"
+
+
+def _holds(envelope: EnvelopeRecord, public: PublicKey) -> bool:
+    """Whether an envelope is signed with a key."""
+    try:
+        _libraries().dsse.Envelope.from_dict(msgspec.to_builtins(envelope)).verify([public.key], 1)
+    except _libraries().refusals:
+        return False
+    return True
+
+
+def _public(public: Any) -> PublicKey:
+    serialization = _libraries().serialization
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    fingerprint = hashlib.sha256(public.public_bytes(serialization.Encoding.DER, form)).hexdigest()
+    return PublicKey(fingerprint, _libraries().keys.SSlibKey.from_crypto(public, keyid=fingerprint))
+
+
+def _loaded(path: Path, kind: str, load: Callable[[bytes], Any]) -> Any:
+    """The ed25519 key in a file. Raises NoKey."""
+    try:
+        with path.open("rb") as file:
+            key = load(file.read(_LARGEST))
+    except OSError as error:
+        raise NoKey(f"{path}: cannot be read: {error.strerror or error}") from None
+    except TypeError:
+        raise NoKey(f"{path}: is encrypted: openssl pkey -in {path} -out PLAIN.pem decrypts it") from None
+    except _libraries().refusals:
+        raise NoKey(f"{path}: holds no {kind} in PEM") from None
+    wanted = _libraries().ed25519
+    if not isinstance(key, (wanted.Ed25519PrivateKey, wanted.Ed25519PublicKey)):
+        raise NoKey(f"{path}: is no ed25519 key: openssl genpkey -algorithm ed25519 -out KEY.pem makes one")
+    return key
+
+
+@dataclass(frozen=True)
+class _Libraries:
+    """What signatures need."""
+
+    dsse: Any
+    keys: Any
+    serialization: Any
+    ed25519: Any
+    refusals: tuple[type[Exception], ...]
+
+
+@cache
+def _libraries() -> _Libraries:
+    """Raises NoKey where they are not installed."""
+    try:
+        return _Libraries(
+            importlib.import_module("securesystemslib.dsse"),
+            importlib.import_module("securesystemslib.signer"),
+            importlib.import_module("cryptography.hazmat.primitives.serialization"),
+            importlib.import_module("cryptography.hazmat.primitives.asymmetric.ed25519"),
+            (
+                ValueError,
+                KeyError,
+                importlib.import_module("securesystemslib.exceptions").Error,
+                importlib.import_module("cryptography.exceptions").UnsupportedAlgorithm,
+            ),
+        )
+    except ImportError:
+        raise NoKey("signatures need two libraries: pip install 'onnxspec[sign]'") from None

@@ -1,0 +1,173 @@
+"""Who answers for a package: keys, envelopes, and the ways in which a signature is none."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onnxspec.conformance.certifying import ENVELOPE, NoKey, public_key_in, signer_in, write_package
+
+from ..miniatures import Finished
+from .packages import STATEMENT, Files, attested_files, packed, verified
+
+pytest.importorskip("securesystemslib", reason="needs onnxspec[sign], which [test] brings")
+pytest.importorskip("cryptography", reason="needs onnxspec[sign], which [test] brings")
+
+Inside = Callable[..., Finished]
+
+
+def key_pair(folder: Path, name: str, kind: str = "ed25519") -> tuple[Path, Path]:
+    """A new key, and its public half, as people keep them."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+
+    private: Any = ed25519.Ed25519PrivateKey.generate()
+    if kind != "ed25519":
+        private = ec.generate_private_key(ec.SECP256R1())
+    secret, public = folder / f"{name}.pem", folder / f"{name}.pub.pem"
+    plain, pem = serialization.NoEncryption(), serialization.Encoding.PEM
+    secret.write_bytes(private.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+    public.write_bytes(private.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo))
+    return secret, public
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
+    folder = tmp_path_factory.mktemp("keys")
+    return {name: key_pair(folder, name) for name in ("vendor", "stranger")}
+
+
+@pytest.fixture(scope="module")
+def signed_files(certified_run: Path, keys: dict[str, tuple[Path, Path]]) -> Files:
+    signer = signer_in(keys["vendor"][0])
+    files = packed(certified_run, signer=signer.public.fingerprint)
+    return {**files, ENVELOPE: signer.envelope(files[STATEMENT])}
+
+
+def signature(files: Files, path: Path, key: Path | None) -> tuple[str, list[str]]:
+    """(the mark of the check, what differs) of the signature of a package."""
+    write_package(path, files)
+    check = verified(path, signer=public_key_in(key) if key is not None else None).checks["signature"]
+    return check.mark, check.differs
+
+
+def test_a_signed_package_says_by_whom_and_an_unsigned_one_that_nobody_answers(
+    signed_files: Files, certified_files: Files, keys: dict[str, tuple[Path, Path]], tmp_path: Path
+) -> None:
+    (_, vendor), (_, stranger) = keys["vendor"], keys["stranger"]
+    assert signature(signed_files, tmp_path / "a.zip", vendor) == ("", [])
+    assert signature(signed_files, tmp_path / "b.zip", None) == ("unchecked", [])
+    assert signature(certified_files, tmp_path / "c.zip", None) == ("unsigned", [])
+    assert "is not signed by the key" in signature(signed_files, tmp_path / "d.zip", stranger)[1][0]
+    assert "is unsigned" in signature(certified_files, tmp_path / "e.zip", vendor)[1][0]
+
+
+def test_the_envelope_is_one_of_dsse_about_a_statement_of_in_toto(
+    signed_files: Files, keys: dict[str, tuple[Path, Path]]
+) -> None:
+    """By their documents, without the library that made it: the signature is over the pre-authentication encoding."""
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    envelope = json.loads(signed_files[ENVELOPE])
+    assert set(envelope) == {"payload", "payloadType", "signatures"}
+    payload = base64.b64decode(envelope["payload"])
+    kind = envelope["payloadType"].encode()
+    assert kind == b"application/vnd.in-toto+json"
+    encoded = b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
+    public: Any = load_pem_public_key(keys["vendor"][1].read_bytes())
+    public.verify(base64.b64decode(envelope["signatures"][0]["sig"]), encoded)  # raises where it is none
+    stated = json.loads(payload)
+    assert stated["_type"] == "https://in-toto.io/Statement/v1"
+    digests = {each["name"]: each["digest"]["sha256"] for each in stated["subject"]}
+    assert digests == {
+        name: hashlib.sha256(content).hexdigest()
+        for name, content in signed_files.items()
+        if name not in (STATEMENT, ENVELOPE)
+    }
+
+
+def other_statement(files: Files) -> Files:
+    """A page edited after signing, with digests mended: the envelope is about another statement."""
+    return attested_files({**files, "certificate.html": files["certificate.html"] + b" "})
+
+
+def stripped(files: Files) -> Files:
+    return {name: content for name, content in files.items() if name != ENVELOPE}
+
+
+def added(files: Files) -> Files:
+    """An envelope in a package that says that it is unsigned."""
+    return attested_files(files, signer="")
+
+
+def renamed(files: Files) -> Files:
+    """The signature given to somebody else by the id of the key, which no signature covers."""
+    keyid = json.loads(files[ENVELOPE])["signatures"][0]["keyid"].encode()
+    return {**files, ENVELOPE: files[ENVELOPE].replace(keyid, b"ab")}
+
+
+def garbled(files: Files) -> Files:
+    envelope = json.loads(files[ENVELOPE])
+    envelope["signatures"][0]["sig"] = base64.b64encode(bytes(64)).decode()
+    return {**files, ENVELOPE: json.dumps(envelope).encode()}
+
+
+def no_envelope(files: Files) -> Files:
+    return {**files, ENVELOPE: b"{}"}
+
+
+@pytest.mark.parametrize("edit", [other_statement, stripped, added, renamed, garbled, no_envelope])
+def test_what_is_no_signature_of_the_vendor_is_told(
+    edit: Callable[[Files], Files], signed_files: Files, keys: dict[str, tuple[Path, Path]], tmp_path: Path
+) -> None:
+    assert signature(edit(signed_files), tmp_path / "p.zip", keys["vendor"][1])[1]
+
+
+def test_a_stranger_who_signs_a_vendors_package_signs_in_his_own_name(
+    signed_files: Files, keys: dict[str, tuple[Path, Path]], tmp_path: Path
+) -> None:
+    stranger = signer_in(keys["stranger"][0])
+    files = attested_files(signed_files, signer=stranger.public.fingerprint)
+    files[ENVELOPE] = stranger.envelope(files[STATEMENT])
+    assert signature(files, tmp_path / "p.zip", keys["stranger"][1]) == ("", [])
+    assert signature(files, tmp_path / "q.zip", keys["vendor"][1])[1]
+
+
+def test_what_is_no_key_is_said_in_a_line(tmp_path: Path, keys: dict[str, tuple[Path, Path]]) -> None:
+    (tmp_path / "text.pem").write_text("hello", encoding="utf-8")
+    other, other_public = key_pair(tmp_path, "other", "ec")
+    for path, reader, why in (
+        (tmp_path / "nowhere.pem", signer_in, "cannot be read"),
+        (tmp_path / "text.pem", signer_in, "holds no private key"),
+        (tmp_path / "text.pem", public_key_in, "holds no public key"),
+        (keys["vendor"][1], signer_in, "holds no private key"),
+        (keys["vendor"][0], public_key_in, "holds no public key"),
+        (other, signer_in, "no ed25519 key"),
+        (other_public, public_key_in, "no ed25519 key"),
+    ):
+        with pytest.raises(NoKey, match=why) as error:
+            reader(path)
+        assert "\n" not in str(error.value)
+
+
+def test_certify_signs_and_verify_says_whose_package_it_is(
+    inside: Inside, tmp_path: Path, certified_run: Path, keys: dict[str, tuple[Path, Path]]
+) -> None:
+    private, public = keys["vendor"]
+    who = ["--product", "Runtime 2.1", "--vendor", "Example Ltd"]
+    done = inside("certify", certified_run, *who, "--key", private, "--out", "p.zip")
+    fingerprint = public_key_in(public).fingerprint
+    assert f"signed with the key {fingerprint}" in done.out
+    checked = inside("verify", "p.zip", "--signer", public)
+    assert checked.code == 0, checked.out
+    assert "unsigned" not in checked.out + checked.err
+    assert inside("verify", "p.zip", "--signer", keys["stranger"][1]).code == 1
+    assert "unchecked" in inside("verify", "p.zip").out
+    assert inside("certify", certified_run, *who, "--key", public, "--out", "q.zip").code == 2
+    assert inside("verify", "p.zip", "--signer", private).code == 2
