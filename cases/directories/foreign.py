@@ -29,7 +29,7 @@ def trials_of(key: str, model: bytes, read: OneNode, fed: Sequence[Mapping[str, 
     if "Y" in read.node.outputs:
         return (trial,)
     everything = read.node.operator.outputs
-    companion = Trial(f"{key}~twin", _with_all_outputs(model, read), replace(read.node, outputs=everything), feeds)
+    companion = Trial(f"{key}~companion", _with_all_outputs(model, read), replace(read.node, outputs=everything), feeds)
     return trial, companion
 
 

@@ -30,7 +30,7 @@ def recurrent_case(spec: CaseSpec) -> Case:
     if "Y" not in spec.outputs:
         everything = spec.node.operator.outputs
         model = build_model(spec, spec.node, tensors[-1], everything)
-        companion = Trial(f"{spec.id}~twin", model, replace(spec.node, outputs=everything), feeds)
+        companion = Trial(f"{spec.id}~companion", model, replace(spec.node, outputs=everything), feeds)
     return Case(spec, trial, companion)
 
 
@@ -45,4 +45,4 @@ def _forbidden(spec: CaseSpec) -> Case:
     model = build_model(spec, node, tensors, node.outputs)
     trial = Trial(spec.id, model, node, (_feed(spec, tensors),), violation=violation_of(spec))
     legal = recurrent_case(replace(spec, illegal="")).trial
-    return Case(spec, trial, replace(legal, key=f"{spec.id}~twin"))
+    return Case(spec, trial, replace(legal, key=f"{spec.id}~companion"))

@@ -90,7 +90,8 @@ def _read(view: View) -> Returned | Judgement:
         return not_run(outcome)
     lost = ("crashed", "timed-out", "unavailable", "not-run")
     if companion is not None and (companion.broke or companion.status in lost):
-        return replace(not_run(companion), reason="twin", message=f"with all outputs asked for: {companion.reason}")
+        message = f"with all outputs asked for: {companion.reason}"
+        return replace(not_run(companion), reason="companion", message=message)
     returned = [list(_named(trial.node, lists)) for lists in outcome.outputs]
     if outcome.malformed:
         return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)
@@ -116,7 +117,7 @@ def _read(view: View) -> Returned | Judgement:
                 sessions.append(Session(trial.node, feed.inputs, outputs, trial, view.name))
     flags = ["nondeterministic"] if any(len(lists) > 1 for lists in returned) else []
     if not same:
-        flags.append("outputs-differ-from-twin")
+        flags.append("outputs-differ-from-companion")
     return Returned(tuple(sessions), tuple(flags))
 
 

@@ -17,6 +17,7 @@ from msgspec import structs
 
 from ..border.strict_json import MalformedJson, decode, parse, typed
 from ..judging.judgement import UNTRIED
+from .former import line_of_today, result_of_today, run_of_today
 from .lines import Amended, Begun, Ended, Filled, Line, Observed, Recorded, TargetFinished, TargetStarted, amended
 from .records import SCHEMA, RunRecord
 from .result import Result
@@ -199,7 +200,7 @@ def _described(path: Path, problems: list[str]) -> RunRecord | None:
             raise NoRun(other_schema(path, plain.get("schema"), plain.get("onnxspec")))
         info = typed(plain, RunRecord)
         datetime.fromisoformat(info["started"])
-        return info
+        return run_of_today(info)
     except FileNotFoundError:
         problems.append(f"{RUN} is missing, so findings and environment are unknown")
     except NoRun:
@@ -216,7 +217,7 @@ def recorded_in(folder: Path) -> Iterator[Recorded]:
     for line in _lines(folder / JOURNAL, Held(), last=False):
         if line is not None and line.startswith(_RECORDED):
             with contextlib.suppress(MalformedJson):
-                yield decode(line, Recorded)
+                yield line_of_today(decode(line, Recorded))
 
 
 def held_in(path: Path) -> Held:
@@ -231,9 +232,9 @@ def held_in(path: Path) -> Held:
             continue
         try:
             if kind is Result:
-                held.observe(decode(line, Result), place)
+                held.observe(result_of_today(decode(line, Result)), place)
             else:
-                held.take(decode(line, kind) if held.begun else _first(line, path.parent), place)
+                held.take(line_of_today(decode(line, kind) if held.begun else _first(line, path.parent)), place)
         except MalformedJson as error:
             held.damage(place, str(error))
     return held

@@ -39,7 +39,7 @@ _UNDECIDED = {
 
 _FLAGS = {
     "nondeterministic": "repeated runs of the same data differ",
-    "outputs-differ-from-twin": "outputs differ from those of the same node with all outputs asked for",
+    "outputs-differ-from-companion": "outputs differ from those of the same node with all outputs asked for",
 }
 """What is no fault, but good to know, by the flag of a result."""
 

@@ -56,7 +56,7 @@ class _Extended(Family):
             violation = extended_violation(spec.illegal)
             trial = _trial(spec, spec.id, [spec.broken], violation)
             legal = replace(spec, illegal="")
-            return Case(spec, trial, _trial(legal, f"{spec.id}~twin", [legal.draft]))
+            return Case(spec, trial, _trial(legal, f"{spec.id}~companion", [legal.draft]))
         drafts = [spec.draft]
         if spec.reruns != "none":
             drafts.insert(0, replace(spec.draft, inputs=spec.inputs(1)))

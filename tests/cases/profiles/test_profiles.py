@@ -125,7 +125,7 @@ def test_what_a_version_does_not_share_with_the_main_one_has_a_case_of_its_own(o
     assert {c.id for c in clauses_of(op, version) if 14 not in c.versions} <= exercised
 
 
-def test_every_case_without_y_has_a_twin_with_everything() -> None:
+def test_every_case_without_y_has_a_companion_with_everything() -> None:
     for spec in LEGAL:
         case = build_case(spec)
         assert (case.companion is None) == ("Y" in spec.outputs)

@@ -42,7 +42,7 @@ def test_the_reference_refuses_it_by_the_clause_that_it_names(spec: CaseSpec) ->
 
 
 @pytest.mark.parametrize("spec", ALL, ids=IDS)
-def test_onnx_checks_what_is_due_at_check_and_the_twin_is_legal(spec: CaseSpec) -> None:
+def test_onnx_checks_what_is_due_at_check_and_the_companion_is_legal(spec: CaseSpec) -> None:
     case = build_case(spec)
     assert case.companion is not None
     onnx.checker.check_model(onnx.load_from_string(case.companion.model), full_check=True)

@@ -200,7 +200,7 @@ def test_padding_that_is_not_zero_breaks_a_convention_only() -> None:
     assert steps[-1].split() == [">", "padding", "3", "0", "0", "7", "far", "outside"]
 
 
-def test_a_case_without_y_is_shown_by_the_y_of_its_twin() -> None:
+def test_a_case_without_y_is_shown_by_the_y_of_its_companion() -> None:
     spec = replace(PLAIN, outputs=("", "Y_h", "Y_c"))
     chosen = FAULTS["lstm.gates.ifco"]
 

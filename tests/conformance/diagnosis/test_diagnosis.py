@@ -158,7 +158,7 @@ def test_two_interpretations_of_one_clause_are_a_finding() -> None:
     assert finding["clauses"] == ["lstm.clip.cell-output"]
 
 
-def test_a_refusal_is_no_witness() -> None:
+def test_a_refusal_is_no_failing_case() -> None:
     def refusing(node: Node, inputs: Arrays) -> Arrays:
         raise IllegalNode("lstm.clip", "no")
 

@@ -31,7 +31,9 @@ def case_of(illegal: str, op: str = "LSTM") -> Case:
 
 def verdict(case: Case, status: str, phase: str = "load", legal: str = "ran") -> Judgement:
     outcome = Outcome(case.trial.key, status, phase, message="the error")
-    return judge(case.trials, [outcome, Outcome(f"{case.trial.key}~twin", legal, "load", message="the other error")])
+    return judge(
+        case.trials, [outcome, Outcome(f"{case.trial.key}~companion", legal, "load", message="the other error")]
+    )
 
 
 def test_refusing_it_is_a_pass_that_keeps_the_error() -> None:

@@ -361,7 +361,7 @@ def test_only_the_fault_of_an_earlier_feed_is_a_fault_too() -> None:
 STATES = replace(SMALL, outputs=("", "Y_h", "Y_c"), T=7)
 
 
-def test_a_twin_with_equal_outputs_stands_for_a_case_without_y() -> None:
+def test_a_companion_with_equal_outputs_stands_for_a_case_without_y() -> None:
     case = build_case(STATES)
     assert case.companion is not None
     judgement = judge_staged(case, conforming)
@@ -372,28 +372,28 @@ def test_a_twin_with_equal_outputs_stands_for_a_case_without_y() -> None:
 def test_outputs_that_depend_on_what_is_asked_for_are_found() -> None:
     judgement = judge_staged(build_case(replace(STATES, T=3, lengths="ragged")), faulty("outputs.depend-on-request"))
     assert judgement.verdict is Verdict.WRONG
-    assert "outputs-differ-from-twin" in judgement.flags
+    assert "outputs-differ-from-companion" in judgement.flags
 
 
-def test_a_difference_from_the_twin_within_the_radius_is_only_flagged() -> None:
+def test_a_difference_from_the_companion_within_the_radius_is_only_flagged() -> None:
     case = build_case(STATES)
     assert case.companion is not None
     right = conforming(case.trial.node, case.trial.feeds[-1].inputs)
     near = {**right, "Y_c": np.nextafter(right["Y_c"], np.float32(0))}
     judgement = judge(case.trials, [with_outputs(case, near), staged_outcome(case.companion, conforming)])
-    assert (judgement.verdict, judgement.flags) == (Verdict.PASS, ("outputs-differ-from-twin",))
+    assert (judgement.verdict, judgement.flags) == (Verdict.PASS, ("outputs-differ-from-companion",))
 
 
 @pytest.mark.parametrize("status", ["crashed", "timed-out", "unavailable"])
-def test_a_twin_that_ends_the_process_is_not_passed_over(status: str) -> None:
+def test_a_companion_that_ends_the_process_is_not_passed_over(status: str) -> None:
     case = build_case(STATES)
     assert case.companion is not None
     judgement = judge(case.trials, [outcome(case), Outcome(case.companion.key, status, message="SIGABRT")])
-    assert (judgement.verdict.value, judgement.reason) == (status, "twin")
+    assert (judgement.verdict.value, judgement.reason) == (status, "companion")
     assert "SIGABRT" in judgement.message
 
 
-def test_a_twin_that_is_refused_leaves_the_case_to_itself() -> None:
+def test_a_companion_that_is_refused_leaves_the_case_to_itself() -> None:
     case = build_case(STATES)
     assert case.companion is not None
     judgement = judge(case.trials, [outcome(case), Outcome(case.companion.key, "refused", "load", message="no Y here")])

@@ -50,7 +50,7 @@ def test_conforming_variants_are_not_accused(position: int, style: Style) -> Non
         judgement = judge_staged(case, kernel(style))
         assert judgement.verdict in NOT_ACCUSED, judgement.message
         assert judgement.worst <= 1
-        assert "outputs-differ-from-twin" not in judgement.flags
+        assert "outputs-differ-from-companion" not in judgement.flags
 
 
 def test_cases_of_core_are_judged_whole() -> None:
@@ -229,13 +229,13 @@ def test_outputs_that_depend_on_what_is_asked_for_are_found(outputs: tuple[str, 
     spec = CaseSpec("LSTM", 14, kind, T=4, N=3, I=2, H=5, lengths="ragged", outputs=outputs)
     judgement = judge_staged(build_case(spec), FAULTS["outputs.depend-on-request"])
     assert judgement.verdict is Verdict.WRONG
-    assert "outputs-differ-from-twin" in judgement.flags
+    assert "outputs-differ-from-companion" in judgement.flags
     # The same kernel in a case with Y is right: there is nothing else to find.
     with_y = replace(spec, outputs=("Y", *outputs[1:]))
     assert judge_staged(build_case(with_y), FAULTS["outputs.depend-on-request"]).verdict is Verdict.PASS
 
 
-def test_a_fault_that_shows_only_where_everything_is_asked_for_is_found_by_the_twin() -> None:
+def test_a_fault_that_shows_only_where_everything_is_asked_for_is_found_by_the_companion() -> None:
     case = build_case(CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, outputs=("", "Y_h")))
 
     def spoils_y(node: Node, inputs: Any) -> Any:

@@ -75,7 +75,7 @@ class LeakyFamily(Family):
         broken = copy.copy(spec.node)
         object.__setattr__(broken, "attributes", {})
         trial = replace(legal, model=_model(spec, {}), node=broken, violation=WITHOUT)
-        return Case(spec, trial, replace(legal, key=f"{spec.id}~twin"))
+        return Case(spec, trial, replace(legal, key=f"{spec.id}~companion"))
 
     def features(self, spec: LeakySpec) -> frozenset[str]:
         return frozenset({"illegal", "illegal:attributes"} if spec.illegal else {"forward"})
