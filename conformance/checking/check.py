@@ -8,13 +8,14 @@ from pathlib import Path
 
 from onnx import ModelProto
 
+from ...reference.operators.tables import UNJUDGED
 from ..models.content import ModelError, read_content
 from ..models.inference import main_scope
 from ..models.scope import Scope, domain_of, shown_name
 from ..models.walk import Located, nodes_of
 from .frozen import frozen
 from .measured import Configuration, Measured
-from .operators import UNJUDGED, Judged, judged_operators
+from .operators import Judged, judged_operators
 from .problem import Checked, Level, Problem, Unchecked
 from .rules import MEASURED, SIZES_CLAIMED, Rule, rule_broken, rules, rules_open
 from .subject import Missing, subject_of
@@ -103,7 +104,7 @@ class CheckedNode:
 
 def check_node(located: Located, judged: Judged, file: str = "", measured: Measured | None = None) -> CheckedNode:
     """One node of an operator that has a document here; the arguments are those of :func:`check_model`."""
-    name = f"{judged.domain}::{judged.op_type}" if judged.domain else judged.op_type
+    name = judged.operator.document.title
     given = domain_of(located.node.domain)
     opset = located.scope.opsets.get(given)
     missing = ""

@@ -1,31 +1,80 @@
-"""Rules that are the same for every operator: they follow from its list of attributes, inputs, outputs and types."""
+"""Rules: they follow from an operator's description, its lists of attributes, inputs, outputs and types, and its sizes;
+what only its attributes can break it says itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 
-from ...reference import OperatorVersion
+from ...reference import Operator
+from ...reference.documents.tensors import Extent, Shape
 from ..models.folding import NotConstant
 from ..models.scope import shown_name
-from .subject import Attribute, Broken, Missing, Outcome, Subject
+from .sizes import Known, agreement
+from .subject import Broken, Missing, Outcome, Subject
 
-__all__ = ["attributes", "inputs", "lengths", "outputs", "types"]
+__all__ = ["layout_of", "outcomes", "shapes_of", "steps_of"]
+
+_LAYOUTS = (0, 1)
 
 
-def attributes(subject: Subject, of_kind: Callable[[str, Attribute], str]) -> Iterator[Outcome]:
-    """`of_kind` gives, for an attribute of the wrong type, the topic of the clause that this breaks."""
-    operator = subject.operator
+def outcomes(subject: Subject, operator: Operator) -> Iterator[Outcome]:
+    """Everything that is wrong with a node, and everything that is not known of it."""
+    yield from _attributes(subject, operator)
+    yield from _inputs(subject)
+    yield from _outputs(subject)
+    yield from _types(subject)
+    for complaint in operator.complaints(subject):
+        yield Broken(*complaint)
+    formal = shapes_of(subject)
+    if (subject.chosen("layout") or 0) not in _LAYOUTS:  # where the batch is nobody can say
+        formal = {name: shape for name, shape in formal.items() if Extent("batch_size") not in shape}
+    known = {size: Known(*said) for size, said in operator.sizes_said(subject).items()}
+    yield from agreement(subject, formal, known)
+    yield from _lengths(subject, steps_of(subject))
+
+
+def layout_of(subject: Subject) -> int:
+    """The layout that shapes are in; 0 where nobody can say."""
+    return 1 if subject.chosen("layout") == 1 else 0
+
+
+def shapes_of(subject: Subject) -> Mapping[str, Shape]:
+    """By input, the shape that the document prints for it in the node's layout; of several the one of the rank that is
+    given."""
+    layout, forms = layout_of(subject), subject.operator.tensors
+    shapes = {}
+    for name in subject.operator.inputs:
+        given = subject.inputs.get(name)
+        rank = None if given is None or given.shape is None else len(given.shape)
+        if name in forms:
+            shapes[name] = forms[name].shape(layout, rank)
+    return shapes
+
+
+def steps_of(subject: Subject) -> int | None:
+    """seq_length, where X's shape says it."""
+    X, formal = subject.inputs.get("X"), shapes_of(subject).get("X", ())
+    if X is None or X.shape is None or len(X.shape) != len(formal) or not X.type.certain:
+        return None
+    if (subject.chosen("layout") or 0) not in _LAYOUTS or Extent("seq_length") not in formal:
+        return None
+    extent = X.shape[formal.index(Extent("seq_length"))]
+    return extent if isinstance(extent, int) else None
+
+
+def _attributes(subject: Subject, operator: Operator) -> Iterator[Outcome]:
+    version = subject.operator
     for name, attribute in subject.attributes.items():
-        if name not in operator.attributes:
-            yield Broken("attributes", f"{operator.name} defines no attribute {shown_name(name)!r}")
-        elif attribute.kind != operator.attributes[name]:
-            topic = of_kind(name, attribute)
-            yield Broken(topic, f"attribute {name} is {attribute.kind}, not {operator.attributes[name]}")
+        if name not in version.attributes:
+            yield Broken("attributes", f"{version.name} defines no attribute {shown_name(name)!r}")
+        elif attribute.kind != version.attributes[name]:
+            topic = operator.topic_of_kind(name, attribute.kind)
+            yield Broken(topic, f"attribute {name} is {attribute.kind}, not {version.attributes[name]}")
     for name in subject.twice:
         yield Broken("attributes", f"attribute {name!r} stands there twice")
 
 
-def inputs(subject: Subject) -> Iterator[Outcome]:
+def _inputs(subject: Subject) -> Iterator[Outcome]:
     operator = subject.operator
     for name in operator.inputs:
         if name in operator.required and name not in subject.inputs:
@@ -35,7 +84,7 @@ def inputs(subject: Subject) -> Iterator[Outcome]:
         yield Broken("inputs", f"there are {total} inputs; {operator.name} has {len(operator.inputs)} at most")
 
 
-def outputs(subject: Subject) -> Iterator[Outcome]:
+def _outputs(subject: Subject) -> Iterator[Outcome]:
     operator = subject.operator
     there = {formal for formal, name in zip(operator.outputs, subject.outputs, strict=False) if name}
     if len(subject.outputs) > len(operator.outputs):
@@ -46,40 +95,45 @@ def outputs(subject: Subject) -> Iterator[Outcome]:
             yield Broken("outputs.required", f"output {name}, which {operator.name} demands, is missing")
 
 
-def types(subject: Subject) -> Iterator[Outcome]:
+def _types(subject: Subject) -> Iterator[Outcome]:
+    """Types by their parameters: what has one parameter has one type."""
     operator = subject.operator
-    numbers = {name: given for name, given in subject.inputs.items() if name != "sequence_lens"}
-    base = next((name for name, given in numbers.items() if given.element is not None), None)
-    for name, given in numbers.items():
+    kinds: dict[str, list[str]] = {}
+    for name in subject.inputs:
+        kinds.setdefault(operator.kind_of(name), []).append(name)
+    # That of X first, then those of what has a type of its own.
+    for kind in sorted(kinds, key=lambda kind: kind != "T"):
+        yield from _types_of_one_kind(subject, kinds[kind])
+
+
+def _types_of_one_kind(subject: Subject, names: list[str]) -> Iterator[Outcome]:
+    operator = subject.operator
+    allowed = operator.types_of(names[0])
+    base = next((name for name in names if subject.inputs[name].element is not None), None)
+    for name in names:
+        given = subject.inputs[name]
         if given.element is None:
             yield Missing("types", f"the element type of {name}")
             continue
         assert base is not None
-        first = numbers[base]
-        if given.element not in operator.types and (name == base or given.element != first.element):
-            allowed = _alternatives(operator)
-            yield Broken(
-                "types",
-                f"{name} is {given.element}, which {operator.name} does not take: {allowed}",
-                given.type.certain,
-            )
+        first = subject.inputs[base]
+        if given.element not in allowed and (name == base or given.element != first.element):
+            if operator.kind_of(name) == "T":
+                what = f"{name} is {given.element}, which {operator.name} does not take: {_alternatives(allowed)}"
+            else:
+                what = f"{name} is {given.element}, not {_alternatives(allowed)}"
+            yield Broken("types", what, given.type.certain)
         elif given.element != first.element:
             what = f"{name} is {given.element} while {base} is {first.element}: all must be the same"
             yield Broken("types", what, given.type.certain and first.type.certain)
-    given_lengths = subject.inputs.get("sequence_lens")
-    if given_lengths is not None:
-        if given_lengths.element is None:
-            yield Missing("types", "the element type of sequence_lens")
-        elif given_lengths.element != "int32":
-            yield Broken("types", f"sequence_lens is {given_lengths.element}, not int32", given_lengths.type.certain)
 
 
-def _alternatives(operator: OperatorVersion) -> str:
-    *most, last = operator.types
+def _alternatives(types: tuple[str, ...]) -> str:
+    *most, last = types
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def lengths(subject: Subject, steps: int | None) -> Iterator[Outcome]:
+def _lengths(subject: Subject, steps: int | None) -> Iterator[Outcome]:
     """Whether sequence_lens lie between 0 and seq_length, where both are known."""
     if "sequence_lens" not in subject.inputs:
         return

@@ -58,12 +58,19 @@ def _advice() -> Mapping[str, Mapping[str, str]]:
     return table
 
 
+def _advice_about(topic: str) -> Mapping[str, str]:
+    """What to do about a rule of a topic; of one that the table lacks, what it says of the wider one."""
+    while topic not in _advice() and "." in topic:
+        topic = topic.rpartition(".")[0]
+    return _advice().get(topic, _advice()["any"])
+
+
 @cache
 def rules() -> Mapping[str, Rule]:
     """Every rule, by id."""
     table: dict[str, Rule] = {}
     for judged in dict.fromkeys(judged_operators().values()):
-        for clause in clauses_of(judged.op_type):
+        for clause in clauses_of(judged.name):
             if _illegal(clause) or _open(judged, clause):
                 table[clause.id] = _of_clause(judged, clause)
     for topic in (BATCH_FIXED, TIME_FROZEN, SIZES_CLAIMED, MEASURED):
@@ -80,18 +87,20 @@ def _illegal(clause: Clause) -> bool:
 
 def _open(judged: Judged, clause: Clause) -> bool:
     """Whether it leaves open what some nodes do, of some versions: what is open for all of them is no news of one."""
-    some = clause.needs or (clause.interpretation and clause.versions != versions_of(judged.op_type))
+    some = clause.needs or (clause.interpretation and clause.versions != versions_of(judged.name))
     return clause.status in ("undefined", "convention") and bool(some)
 
 
 def _of_clause(judged: Judged, clause: Clause) -> Rule:
     topic = clause.id.removeprefix(f"{judged.prefix}.")
-    advice = _advice()[topic]
+    advice = _advice_about(topic)
     runtimes = advice.get("runtimes", "") or "; ".join(clause.implementers)
     level = Level.ERROR if clause.may_fail else Level.WARNING
     topics = {topic, *(f.removeprefix(ILLEGAL) for f in clause.needs | clause.or_needs if f.startswith(ILLEGAL))}
     examples = [e for t in sorted(topics) for e in judged.broken.get(f"{judged.prefix}.{t}", ())]
-    return Rule(clause.id, level, clause, clause.text, advice["do"], runtimes, tuple(dict.fromkeys(examples)))
+    return Rule(
+        clause.id, level, clause, clause.text, clause.advice or advice["do"], runtimes, tuple(dict.fromkeys(examples))
+    )
 
 
 @cache
@@ -103,7 +112,7 @@ def rule_broken(judged: Judged, topic: str) -> Rule:
     own = f"{judged.prefix}.{topic}"
     if own in rules():
         return rules()[own]
-    by_feature = [c for c in clauses_of(judged.op_type) if f"{ILLEGAL}{topic}" in c.needs | c.or_needs]
+    by_feature = [c for c in clauses_of(judged.name) if f"{ILLEGAL}{topic}" in c.needs | c.or_needs]
     return rules()[by_feature[0].id] if by_feature else rule_broken(judged, topic.rpartition(".")[0])
 
 
@@ -111,6 +120,6 @@ def rules_open(judged: Judged, since_version: int, features: frozenset[str]) -> 
     """The rules of clauses that leave open what a node with these features does."""
     return [
         rules()[clause.id]
-        for clause in clauses_of(judged.op_type, since_version, features)
+        for clause in clauses_of(judged.name, since_version, features)
         if _open(judged, clause) and not _illegal(clause)
     ]

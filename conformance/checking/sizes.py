@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ...reference.documents import Extent
+from ...reference.documents.tensors import HIDDEN_SIZE, Shape, units_place
 from ..models.inference import undetermined
 from ..models.tensor_type import Dimension
 from .subject import Broken, Input, Missing, Outcome, Subject
 
-__all__ = ["Extent", "Known", "agreement", "in_words", "sizes_known"]
+__all__ = ["Known", "agreement", "in_words", "sizes_known"]
 
 
 @dataclass(frozen=True)
@@ -73,17 +73,21 @@ def agreement(
     known
         By size, what the node itself says; nothing overrules it.
     """
-    known, settled = dict(known), set()
-    R, hidden_size = subject.inputs.get("R"), subject.given("hidden_size")
-    if hidden_size is not None and R is not None:
-        columns = R.shape[-1] if R.shape is not None and len(R.shape) == len(formal["R"]) else None
-        if not isinstance(columns, int):
-            yield Missing("hidden-size", "how many columns R has")
-        elif columns == hidden_size:
-            known["hidden_size"] = Known(columns, f"hidden_size is {columns}, as R has columns")
+    known, settled = dict(known), set[tuple[str, int]]()
+    hidden_size, place = subject.given(HIDDEN_SIZE), units_place(subject.operator.tensors, formal)
+    if hidden_size is not None and place is not None and place[0] in subject.inputs:
+        name, axis = place
+        by = subject.inputs[name]
+        words = "columns" if axis == len(formal[name]) - 1 else f"numbers along axis {axis}"
+        units = by.shape[axis] if by.shape is not None and len(by.shape) == len(formal[name]) else None
+        if not isinstance(units, int):
+            yield Missing("hidden-size", f"how many {words} {name} has")
+        elif units == hidden_size:
+            known[HIDDEN_SIZE] = Known(units, f"hidden_size is {units}, as {name} has {words}")
         else:
-            settled.add(("R", len(formal["R"]) - 1))
-            yield Broken("hidden-size", f"hidden_size is {hidden_size}, but R has {columns} columns", R.type.certain)
+            settled.add(place)
+            what = f"hidden_size is {hidden_size}, but {name} has {units} {words}"
+            yield Broken("hidden-size", what, by.type.certain)
     evidence: dict[str, list[_Evidence]] = {}
     for name, shape in formal.items():
         given = subject.inputs.get(name)

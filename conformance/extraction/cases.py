@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ...cases.directories.directory import DataSet, write_directory
-from ...reference import FORMATS, IllegalNode, operator_of
+from ...reference import FORMATS, IllegalNode, operator_for
 from ..checking.check import recurrent_nodes
 from ..models.content import ModelError, read_content
 from ..models.inference import main_scope
@@ -103,12 +103,14 @@ def _written(node: PortableNode, folder: Path, captured: Capture | None) -> Node
     plain = NodeCase(node.path, node.operator.name)
     if captured is not None and not captured.runs:
         return NodeCase(plain.node, plain.operator, why=captured.why)
-    runs = list(captured.runs) if captured is not None else drawn(node)
     data = "what flows there" if captured is not None else "drawn"
     try:
+        runs = list(captured.runs) if captured is not None else drawn(node)
         sets = [DataSet(run, _outputs(node, run)) for run in runs]
     except IllegalNode as error:
         return NodeCase(plain.node, plain.operator, why=f"is illegal with these inputs: {error}")
+    except NotPortable as error:
+        return NodeCase(plain.node, plain.operator, why=str(error))
     write_directory(folder, node.model, sets)
     count = f"{len(sets)} runs of it" if len(sets) > 1 else "one run"
     return NodeCase(plain.node, plain.operator, folder.name, f"{data}, {count}")
@@ -117,7 +119,7 @@ def _written(node: PortableNode, folder: Path, captured: Capture | None) -> Node
 def _outputs(node: PortableNode, run: Mapping[str, Array]) -> dict[str, Array]:
     """What the reference computes, in the node's type: of an open question it gives its own answer."""
     inputs = node.read.bind(run)
-    numbers = operator_of(node.operator.op_type).evaluate_in_order(node.read.node, inputs)
+    numbers = operator_for(node.read.node).evaluate_in_order(node.read.node, inputs)
     with np.errstate(over="ignore"):
         return {name: array.astype(FORMATS[node.element].dtype) for name, array in numbers.items()}
 

@@ -14,7 +14,9 @@ import numpy as np
 
 from ...cases.axes.generator import uniform
 from ...reference import FORMATS
-from .portable import Array, PortableNode
+from ...reference.documents import LENGTHS, Levels
+from ...reference.recurrent import dequantized
+from .portable import Array, NotPortable, PortableNode
 
 __all__ = ["SEQUENCES", "drawn"]
 
@@ -41,6 +43,8 @@ def _one(node: PortableNode, number: int) -> dict[str, Array]:
 def _input(node: PortableNode, name: str, sizes: Mapping[str, int], number: int) -> Array:
     shape, key = node.shape_of(name, sizes), f"{node.operator.name}/{node.path}/{name}/{number}"
     form = FORMATS[node.element]
+    if node.operator.kind_of(name) not in ("T", LENGTHS):
+        raise NotPortable(f"computes {name} in the graph: no data is drawn for that, give some with --inputs")
     if name == "sequence_lens":
         # From one step to all of them, the first row whole.
         steps = sizes["seq_length"]
@@ -56,13 +60,22 @@ def _input(node: PortableNode, name: str, sizes: Mapping[str, int], number: int)
 
 def _exponent(node: PortableNode, sizes: Mapping[str, int]) -> int:
     """The exponent of a."""
-    W = node.constants.get("W")
+    W = _weights(node)
     if W is None or not W.size:
         return 0
-    spread = float(np.sqrt(np.mean(np.square(W.astype(np.float64))))) * math.sqrt(sizes["input_size"] / 3)
+    spread = float(np.sqrt(np.mean(np.square(W)))) * math.sqrt(sizes["input_size"] / 3)
     if not 0 < spread < math.inf:
         return 0
     return max(-_MOST_EXPONENT, min(_MOST_EXPONENT, math.ceil(-math.log2(spread))))
+
+
+def _weights(node: PortableNode) -> Array | None:
+    """What W stands for; None where it is not known."""
+    W, form = node.constants.get("W"), node.operator.tensors["W"]
+    if W is None or not isinstance(form.codec, Levels):
+        return W if W is None else W.astype(np.float64)
+    scale, zero_point = (node.constants.get(name) for name in (form.codec.scale, form.codec.zero_point))
+    return None if scale is None or zero_point is None else dequantized(W.astype(np.float64), scale, zero_point)
 
 
 def _gain(columns: int) -> int:

@@ -13,10 +13,12 @@ from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 from ...cases.directories.reading import NotOneNode, OneNode, read_model
 from ...cases.specs.tensor import tensor_proto
 from ...reference import FORMATS, IllegalNode, OperatorVersion
+from ...reference.documents import Extent, Shape
 from ..checking.check import check_node
+from ..checking.general import shapes_of
 from ..checking.operators import judged_operators
 from ..checking.problem import Level
-from ..checking.sizes import Extent, sizes_known
+from ..checking.sizes import sizes_known
 from ..checking.subject import Subject, subject_of
 from ..models.folding import NotConstant, constant
 from ..models.scope import domain_of
@@ -59,7 +61,7 @@ class PortableNode:
     constants: Mapping[str, Array]
     flowing: Mapping[str, str]
     sizes: Mapping[str, int]
-    formal: Mapping[str, tuple[Extent, ...]]
+    formal: Mapping[str, Shape]
     element: str
 
     @property
@@ -93,7 +95,7 @@ def portable(located: Located) -> PortableNode:
             constants[name] = constant(given.scope, given.given, MOST_BYTES)
         except NotConstant:
             flowing[name] = given.given
-    formal = judged.shapes(subject)
+    formal = shapes_of(subject)
     sizes = sizes_known(subject, formal)
     for name, array in constants.items():
         for extent, actual in zip(formal[name], array.shape, strict=True):
@@ -108,9 +110,9 @@ def portable(located: Located) -> PortableNode:
 
 
 def _element(subject: Subject, constants: Mapping[str, Array]) -> str:
-    """The type of all tensors of numbers."""
+    """The type of X and of all that has the same."""
     for name, given in subject.inputs.items():
-        if name != "sequence_lens":
+        if subject.operator.kind_of(name) == "T":
             element = constants[name].dtype.name if name in constants else given.element
             if element is not None:
                 return element
@@ -123,7 +125,7 @@ def _model(
     constants: Mapping[str, Array],
     flowing: Sequence[str] | Mapping[str, str],
     sizes: Mapping[str, int],
-    formal: Mapping[str, tuple[Extent, ...]],
+    formal: Mapping[str, Shape],
     element: str,
     opset: int,
 ) -> bytes:
@@ -145,7 +147,12 @@ def _model(
 
     def info(name: str) -> Any:
         shape = [_dimension(extent, sizes) for extent in shapes[name]]
-        return helper.make_tensor_value_info(name, TensorProto.INT32 if name == "sequence_lens" else kind, shape)
+        if operator.kind_of(name) == "T":
+            return helper.make_tensor_value_info(name, kind, shape)
+        allowed = operator.types_of(name)
+        own = subject.inputs[name].element if name in subject.inputs else None
+        given = own if own in allowed else allowed[0]
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(given)), shape)
 
     graph = helper.make_graph(
         [node],

@@ -27,6 +27,9 @@ __getattr__, __dir__ = face(
         ),
         "tensors": (
             "Extent",
+            "LENGTHS",
+            "Levels",
+            "Shape",
             "TensorForm",
         ),
     },

@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["HIDDEN_SIZE", "LENGTHS", "Dynamic", "Extent", "Levels", "Shape", "TensorForm", "by_name", "recurrent_forms"]
+__all__ = [
+    "HIDDEN_SIZE",
+    "LENGTHS",
+    "Dynamic",
+    "Extent",
+    "Levels",
+    "Shape",
+    "TensorForm",
+    "by_name",
+    "recurrent_forms",
+    "units_place",
+]
 
 HIDDEN_SIZE = "hidden_size"
 
@@ -81,6 +92,16 @@ class TensorForm:
     def rows(self) -> bool:
         """Whether it has a row for each sequence of the batch."""
         return any(extent.size == "batch_size" for extent in self.shapes[0])
+
+
+def units_place(forms: Mapping[str, TensorForm], names: Iterable[str]) -> tuple[str, int] | None:
+    """Which of some inputs says hidden_size, and along which axis: the weights of states, with a row and a column for
+    each unit. None where there are no such."""
+    for name in names:
+        shape = forms[name].shapes[0] if name in forms else ()
+        if Extent(HIDDEN_SIZE) in shape and {extent.size for extent in shape} <= {"num_directions", HIDDEN_SIZE}:
+            return name, max(axis for axis, extent in enumerate(shape) if extent == Extent(HIDDEN_SIZE))
+    return None
 
 
 def by_name(forms: Iterable[TensorForm]) -> Mapping[str, TensorForm]:

@@ -8,7 +8,7 @@ folder of ``onnxspec.cases.operators``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -29,6 +29,7 @@ from ..recurrent.gates import Steps
 from ..recurrent.node import Node
 from ..recurrent.special import Departure
 from .observation import Observation, Predicted
+from .written import Complaint, Said, Written
 
 __all__ = [
     "OPERATORS",
@@ -255,6 +256,19 @@ class Operator(ABC):
     ) -> Sequence[Departure]:
         """Where outputs are not what the equations give of NaN and beyond a formula's range, which fails nobody."""
         return ()
+
+    def complaints(self, written: Written) -> Iterator[Complaint]:
+        """What is wrong with a node's attributes, as far as a look at the model tells. That each is one of the
+        document's, and of its kind, is looked at anyhow."""
+        yield from ()
+
+    def topic_of_kind(self, attribute: str, kind: str) -> str:
+        """The topic of the clause that an attribute of another kind than its own breaks."""
+        return "attributes"
+
+    def sizes_said(self, written: Written) -> Mapping[str, Said]:
+        """The sizes, by name, that something else than a shape says."""
+        return {}
 
     def worthwhile(self, fault: Fault, node: Node, inputs: Arrays) -> bool:
         """Whether a proof tries a fault on a case: of what costs much and shows nothing that others do not, no."""

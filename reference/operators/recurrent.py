@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,9 @@ from ..recurrent.node import Configuration, Node, configure, interpretations_tou
 from ..recurrent.questions import RECURRENT_QUESTIONS
 from ..recurrent.special import Departure, departures
 from ..recurrent.stacking import expecting_each
+from .attributes import complaints, sizes_said
 from .operator import Classes, Conforming, Operator
+from .written import Complaint, Said, Written
 
 __all__ = ["RecurrentOperator", "cell_known"]
 
@@ -131,6 +133,14 @@ class RecurrentOperator(Operator):
     def parts(self) -> tuple[Part, ...]:
         """See :mod:`..faults.parts`, for ONNX's own."""
         return recurrent_parts(self.document.op_type) if not self.document.domain else ()
+
+    def complaints(self, written: Written) -> Iterator[Complaint]:
+        """See :mod:`.attributes`."""
+        return complaints(written, self._cell)
+
+    def sizes_said(self, written: Written) -> Mapping[str, Said]:
+        """See :mod:`.attributes`."""
+        return sizes_said(written)
 
     def steps(
         self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None

@@ -10,7 +10,10 @@ from .extended_lstm import EXTENDED_LSTM
 from .operator import register
 from .recurrent import RecurrentOperator
 
-__all__: list[str] = []
+__all__ = ["UNJUDGED"]
+
+UNJUDGED: frozenset[tuple[str, str]] = frozenset({("com.microsoft", "AttnLSTM")})
+"""Recurrent operators of other domains for which there is no document here."""
 
 
 def _load_faults() -> None:

@@ -11,6 +11,7 @@ __getattr__, __dir__ = face(
         ),
         "evaluation": (
             "computation_of",
+            "dequantized",
             "evaluate",
         ),
         "expectation": (

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..documents.interpretations import USUAL, Interpretations
 from ..documents.operators import OperatorVersion, UnknownOperator, document_of, operator_version
-from ..documents.tensors import HIDDEN_SIZE, Extent
+from ..documents.tensors import HIDDEN_SIZE, units_place
 from ..numbers.activations import THRESHOLDED_RELU_ABOVE, Activation, Coefficient, kind_named
 from ..numbers.formats import Format, format_of
 from .cell import CELLS, Cell, cell_of
@@ -216,8 +216,9 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
     if X.ndim != 3:
         raise illegal("shapes", f"X has 3 dimensions, not {X.ndim}")
     T, N, I = X.shape if layout == 0 else (X.shape[1], X.shape[0], X.shape[2])
-    units = operator.tensors["R"].shapes[0].index(Extent(HIDDEN_SIZE))
-    H = int(R.shape[units]) if R.ndim == 3 else -1
+    place = units_place(operator.tensors, operator.inputs)
+    assert place is not None
+    H = int(R.shape[place[1]]) if R.ndim == 3 else -1
     if "hidden_size" in node.attributes and node.attributes["hidden_size"] != H:
         raise illegal("hidden-size", f"hidden_size is {node.attributes['hidden_size']}, but R has shape {R.shape}")
     D = len(directions)

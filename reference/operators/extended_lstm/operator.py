@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from ...recurrent.expectation import Expectation, Measure
 from ...recurrent.gates import Steps
 from ...recurrent.node import Node
 from ..operator import Classes, Conforming, Evidence, Operator
+from ..written import Complaint, Said, Written
+from .attributes import complaints
 from .document import ARITHMETICS, DOCUMENT, WIDEST, ExtendedLSTM, evaluate_extended, expect_extended, resolve
 from .fault import run_extended, stages_with
 from .free import expect_free
@@ -136,6 +138,18 @@ class _ExtendedLSTM(Operator):
     def parts(self) -> tuple[Part, ...]:
         """See :mod:`.parts`."""
         return extended_parts()
+
+    def complaints(self, written: Written) -> Iterator[Complaint]:
+        """See :mod:`.attributes`."""
+        return complaints(written)
+
+    def topic_of_kind(self, attribute: str, kind: str) -> str:
+        """A scale that is a list has a clause of its own."""
+        return "scales" if attribute.endswith("_scale") and kind == "FLOATS" else "attributes.types"
+
+    def sizes_said(self, written: Written) -> Mapping[str, Said]:
+        """There is one direction and the other, whatever is written."""
+        return {"num_directions": Said(2, "both directions are computed")}
 
     def steps(
         self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None

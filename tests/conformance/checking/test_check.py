@@ -159,11 +159,9 @@ def test_other_domains_are_theirs() -> None:
     attention = helper.make_node("AttnLSTM", ["X"], ["Y2"], name="attention", domain="com.microsoft")
     domains = {"com.example": 3, "com.microsoft": 1}
     result = check_model(model_of([foreign, known, attention], X, WRONG_R, domains=domains))
-    assert result.nodes == ()
-    assert [name for _, name in result.inconclusive] == [
-        "com.microsoft::DynamicQuantizeLSTM",
-        "com.microsoft::AttnLSTM",
-    ]
+    assert result.nodes == (("/quantized", "com.microsoft::DynamicQuantizeLSTM-1"),)
+    assert {problem.rule for problem in result.problems} == {"dynamicquantizelstm.inputs"}
+    assert [name for _, name in result.inconclusive] == ["com.microsoft::AttnLSTM"]
 
 
 def test_an_opset_that_is_not_known_is_not_checked() -> None:

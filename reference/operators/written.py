@@ -1,0 +1,40 @@
+"""A node as a model holds it, before anything runs: what an operator looks at to say what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple, Protocol
+
+from ..documents.operators import OperatorVersion
+
+__all__ = ["Complaint", "Said", "Written"]
+
+
+class Written(Protocol):
+    """A node that may break its document."""
+
+    @property
+    def operator(self) -> OperatorVersion: ...
+    @property
+    def attributes(self) -> Collection[str]:
+        """Names of the attributes that are written down."""
+
+    def given(self, name: str) -> Any:
+        """The value of an attribute where it is there and of its kind, None elsewhere."""
+
+    def chosen(self, name: str) -> Any:
+        """The value of an attribute, its default where it is not there."""
+
+
+class Complaint(NamedTuple):
+    """What a document does not allow: the topic of a clause, and the words."""
+
+    topic: str
+    message: str
+
+
+class Said(NamedTuple):
+    """A size that something else than a shape says: its value, and in words what says it."""
+
+    value: int
+    by: str

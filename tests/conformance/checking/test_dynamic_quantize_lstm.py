@@ -1,0 +1,80 @@
+"""``check`` and ``run --model`` on com.microsoft::DynamicQuantizeLSTM, on models that onnxruntime's own tool makes."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from onnxspec.conformance.checking import check_model
+from onnxspec.conformance.extraction.cases import cases_of_model
+
+quantization = pytest.importorskip("onnxruntime.quantization")
+
+
+@pytest.fixture(scope="module")
+def floating(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model with a float LSTM of two directions."""
+    random = np.random.default_rng(0)
+    shapes = {"W": (2, 24, 4), "R": (2, 24, 6), "B": (2, 48)}
+    tensors = [numpy_helper.from_array(random.normal(0, 0.4, s).astype(np.float32), n) for n, s in shapes.items()]
+    node = helper.make_node("LSTM", ["X", *shapes], ["Y"], "encoder", direction="bidirectional", hidden_size=6)
+    X = helper.make_tensor_value_info("X", TensorProto.FLOAT, ["steps", 2, 4])
+    Y = helper.make_tensor_value_info("Y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([node], "g", [X], [Y], tensors)
+    path = tmp_path_factory.mktemp("floating") / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["QInt8", "QUInt8"])
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_what_quantize_dynamic_makes_is_right_and_can_be_taken_out(
+    floating: Path, tmp_path: Path, kind: str, per_channel: bool
+) -> None:
+    path = tmp_path / "quantized.onnx"
+    weights = getattr(quantization.QuantType, kind)
+    quantization.quantize_dynamic(
+        floating, path, op_types_to_quantize=["LSTM"], per_channel=per_channel, weight_type=weights
+    )
+    checked = check_model(path)
+    assert [operator for _, operator in checked.nodes] == ["com.microsoft::DynamicQuantizeLSTM-1"]
+    assert (checked.problems, checked.unchecked, checked.inconclusive) == ((), (), ())
+    (node,) = cases_of_model(path, tmp_path / "cases")
+    assert (node.operator, node.why) == ("com.microsoft::DynamicQuantizeLSTM-1", "")
+    taken = onnx.load(tmp_path / "cases" / node.case / "model.onnx")
+    assert taken.graph.node[0].domain == "com.microsoft"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "rule", "words"),
+    [
+        ("R_zero_point", lambda a: a.astype(np.uint8), "types", "R_zero_point is uint8 while W is int8"),
+        (
+            "W_scale",
+            lambda a: a.astype(np.float64),
+            "types",
+            "W_scale is float64, which com.microsoft::DynamicQuantizeLSTM-1 does not take: float32",
+        ),
+        ("W_scale", lambda a: np.tile(a, 2), "shapes", "W_scale has shape (4,)"),
+        ("W", lambda a: a.swapaxes(1, 2), "shapes", "W has shape (2, 24, 4)"),
+        ("W", lambda a: a.astype(np.float32), "types", "W is float32, not uint8 or int8"),
+    ],
+)
+def test_what_breaks_its_document_is_named(
+    floating: Path, tmp_path: Path, name: str, change: object, rule: str, words: str
+) -> None:
+    path = tmp_path / "quantized.onnx"
+    quantization.quantize_dynamic(floating, path, op_types_to_quantize=["LSTM"])
+    model = onnx.load(path)
+    formal = [
+        *("X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"),
+        *("W_scale", "W_zero_point", "R_scale", "R_zero_point"),
+    ]
+    called = model.graph.node[0].input[formal.index(name)]
+    (tensor,) = [t for t in model.graph.initializer if t.name == called]
+    tensor.CopyFrom(numpy_helper.from_array(change(numpy_helper.to_array(tensor)), called))  # type: ignore[operator]
+    problems = check_model(model).problems
+    assert f"dynamicquantizelstm.{rule}" in {problem.rule for problem in problems}
+    assert any(words in problem.message for problem in problems), [p.message for p in problems]
