@@ -36,7 +36,7 @@ class _Evidence:
     axis: int
 
 
-def sizes_known(subject: Subject, formal: Mapping[str, tuple[Extent, ...]]) -> dict[str, int]:
+def sizes_known(subject: Subject, formal: Mapping[str, Shape]) -> dict[str, int]:
     """The sizes that the shapes of a node's inputs say, of a node whose shapes agree."""
     sizes: dict[str, int] = {}
     for name, shape in formal.items():
@@ -63,7 +63,7 @@ def _anonymous(extent: Dimension) -> bool:
 
 def agreement(
     subject: Subject,
-    formal: Mapping[str, tuple[Extent, ...]],
+    formal: Mapping[str, Shape],
     known: Mapping[str, Known],
 ) -> Iterator[Outcome]:
     """What is wrong with the shapes of a node's inputs, and what is not known of them.
@@ -114,9 +114,7 @@ def agreement(
         yield from _compared(size, saying, known.get(size), formal)
 
 
-def _others(
-    formal: Mapping[str, tuple[Extent, ...]], size: str, but: str, subject: Subject, known: Mapping[str, Known]
-) -> bool:
+def _others(formal: Mapping[str, Shape], size: str, but: str, subject: Subject, known: Mapping[str, Known]) -> bool:
     """Whether anything else says what a size is: without that no value of it could be wrong."""
     return size in known or any(
         name != but and name in subject.inputs and any(extent.size == size for extent in shape)
@@ -125,7 +123,7 @@ def _others(
 
 
 def _compared(
-    size: str, saying: list[_Evidence], known: Known | None, formal: Mapping[str, tuple[Extent, ...]]
+    size: str, saying: list[_Evidence], known: Known | None, formal: Mapping[str, Shape]
 ) -> Iterator[Outcome]:
     votes = Counter(e.value for e in saying if isinstance(e.value, int) and e.input.type.certain)
     votes = votes or Counter(e.value for e in saying if isinstance(e.value, int))
