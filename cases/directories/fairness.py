@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...reference import FORMATS, Expectation, evaluate_in_order, expect
+from ...reference import Expectation, expect
 from ...reference.numbers.bounded import RADIUS_SLACK
+from ...reference.operators.asking import returned_in_order
 from ..specs.case import Case, Trial
 from ..specs.family import clauses_exercised
 from .directory import ATOL, RTOL, DataSet
@@ -69,9 +70,8 @@ def data_sets_of(trial: Trial) -> list[DataSet]:
         tensors = dict(feed.inputs)
         for bound in subject.nodes:
             inputs = bound.inputs_from(tensors)
-            form = FORMATS[inputs["X"].dtype.name]
-            for name, number in evaluate_in_order(bound.node, inputs).items():
-                tensors[bound.called(name)] = form.nearest(number)
+            for name, array in returned_in_order(bound.node, inputs).items():
+                tensors[bound.called(name)] = array
         data_sets.append(DataSet(feed.fed, {name: tensors[name] for name in subject.shown}))
     return data_sets
 

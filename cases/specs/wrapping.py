@@ -29,6 +29,7 @@ from ...reference import CELLS, FORMATS
 from .case import Case, Feed, Spec, Trial
 from .family import features_of
 from .graphs import GRAPHS, can_join, join
+from .quantizing import QUANTIZED, can_quantize, quantize
 from .spec import CaseSpec
 from .tensor import tensor_proto
 
@@ -39,9 +40,9 @@ Array = NDArray[Any]
 EXACT = ("neg", "cast", "qdq", "layers")
 """Names of the wraps around one node."""
 
-WRAPS = (*EXACT, *GRAPHS)
-"""Names of all surroundings that a case's node can be put in: wraps, and graphs in which a second node is judged
-too."""
+WRAPS = (*EXACT, *GRAPHS, *QUANTIZED)
+"""Names of all surroundings that a case's node can be put in: wraps, graphs in which a second node is judged too, and
+nodes around it that are judged together with it."""
 
 _INT8 = 127
 _HALF = FORMATS["float16"]
@@ -60,6 +61,8 @@ def can_wrap(spec: Spec, name: str) -> bool:
     """
     if name in GRAPHS:
         return can_join(spec, name)
+    if name in QUANTIZED:
+        return can_quantize(spec, name)
     needed = {"neg": _TAKES, "cast": _TAKES, "qdq": _QUANTIZES, "layers": _TAKES}[name].get(spec.type)
     last = spec.node.operator.last_opset
     # Wraps are nodes of ONNX's own opset, of which an operator of another domain says nothing.
@@ -73,6 +76,8 @@ def wrap(case: Case, name: str) -> Case:
     """The case with its node wrapped, its companion too. It must be one for which :func:`can_wrap` holds."""
     if name in GRAPHS:
         return join(case, name)
+    if name in QUANTIZED:
+        return quantize(case, name)
     spec, runs = case.spec, case.trial.feeds
     assert isinstance(spec, CaseSpec)
     passing = {

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...cases import Trial
 from ...reference import Node, resolve
+from ...reference.operators.operator import dtype_of
 from ..workers.process import Outcome
 from .judgement import Judgement, Verdict, judge_forbidden, not_run
 from .view import View, views
@@ -145,8 +146,8 @@ def _malformed(
         if array.shape != c.shape_of(name):
             wrong = f"{name} has shape {array.shape}, must be {c.shape_of(name)}"
             return Judgement(Verdict.MALFORMED, "shape", where, wrong)
-        if array.dtype != c.format.dtype:
-            return Judgement(Verdict.MALFORMED, "type", where, f"{name} is {array.dtype.name}, must be {c.format.name}")
+        if array.dtype != (dtype := dtype_of(c, name)):
+            return Judgement(Verdict.MALFORMED, "type", where, f"{name} is {array.dtype.name}, must be {dtype.name}")
     return None
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ...cases import build_case
+from ...cases.specs.quantizing import QUANTIZED
 from ...cases.specs.wrapping import WRAPS, can_wrap, wrap
 from ..targets.target import OPTIMIZED, Target, TargetError, lane, parse_target
 from .probe import Prepared, Probe, SpecProbe, prepared_trials
@@ -97,7 +98,9 @@ def wrap_lane(target: Target, name: str) -> Target:
 
     onnxruntime's adapter is told, so that it leaves the nodes around the one under test to any provider.
     """
-    options = {**target.options, "surroundings": True} if target.adapter == "onnxruntime" else target.options
+    # What quantizes belongs to the subject: all of it must be where the node is.
+    beside = target.adapter == "onnxruntime" and name not in QUANTIZED
+    options = {**target.options, "surroundings": True} if beside else target.options
     return replace(target, name=f"{target.name}+{name}", wrap=name, options=options)
 
 

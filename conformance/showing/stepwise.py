@@ -19,7 +19,7 @@ from rich.text import Text
 from ...cases import Feed, Trial
 from ...reference import Agreement, Expectation, Interpretations, Node, compare, expect, resolve
 from ...reference.operators.asking import steps_of
-from ...reference.operators.operator import Resolved
+from ...reference.operators.operator import Resolved, dtype_of
 from ...reference.recurrent.gates import Steps
 from ..judging.divergence import apart, ratio_text
 from ..workers.process import Outcome
@@ -98,7 +98,7 @@ def _run(title: str, node: Node, feed: Feed, arrays: Sequence[NDArray[Any] | Non
     outputs = {
         name: array
         for name, array in named
-        if array is not None and array.dtype == c.format.dtype and array.shape == c.shape_of(name)
+        if array is not None and array.dtype == dtype_of(c, name) and array.shape == c.shape_of(name)
     }
     return _Run(title, replace(node, outputs=node.operator.outputs), feed.inputs, outputs)
 

@@ -150,6 +150,10 @@ class Kernel(Joining):
     def shown(self, value: Array) -> Array:
         return self.given(value)
 
+    def fed_back(self, hidden: Array) -> Array:
+        """The hidden state as it goes into the next step of a free run."""
+        return self.kept(hidden)
+
     def kept(self, state: Array) -> Array:
         return self.stored(state).astype(self.work.dtype) if self.style.stores_state else state
 

@@ -10,6 +10,7 @@ __getattr__, __dir__ = face(
             "Activation",
             "Coefficient",
         ),
+        "affine": ("Affine",),
         "bounded": (
             "Bounded",
             "RADIUS_SLACK",

@@ -34,6 +34,8 @@ class AccuracyClass:
         allow 2.5 ulp, of at most 2u each; who multiplies by a reciprocal within that rounds the product, too: 6u.
     flushes
         Whether subnormal numbers may be taken for zero.
+    steps
+        By how many levels a quantized output may be off beyond what its bounds leave open.
     """
 
     name: str
@@ -44,8 +46,13 @@ class AccuracyClass:
     accumulator: str | None = None
     storage: str | None = None
     flushes: bool = False
+    steps: int = 0
     summary: str = ""
 
+
+QDQ_STEPS = (1, 2, 4, 16, 64)
+"""How many levels quantized outputs may be off in the classes ``qdq-1`` and so on: kernels that hold gates and states
+in 8 or 16 bits round inside, which no document allows, so a target declares it."""
 
 ACCURACY_CLASSES: dict[str, AccuracyClass] = {
     c.name: c
@@ -61,6 +68,12 @@ ACCURACY_CLASSES: dict[str, AccuracyClass] = {
         AccuracyClass("bf16-math", operands="bfloat16", summary="operands of matrix products rounded to bfloat16"),
         AccuracyClass("f16-storage", operands="float16", storage="float16", summary="all but sums in float16"),
         AccuracyClass("bf16-storage", operands="bfloat16", storage="bfloat16", summary="all but sums in bfloat16"),
+        *(
+            AccuracyClass(
+                f"qdq-{n}", steps=n, summary=f"standard, and quantized outputs up to {n} level{'s' * (n > 1)} off"
+            )
+            for n in QDQ_STEPS
+        ),
         AccuracyClass("fast", accumulator="storage", summary="half types accumulate in the tensor's own type"),
     )
 }

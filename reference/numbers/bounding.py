@@ -86,6 +86,10 @@ class Bounding:
         line = (*value.shape[:-1], 1)
         return Bounded(value, share * np.abs(value) + rest, w, doubt, (np.full(line, share), np.full(line, rest)))
 
+    def fed_back(self, hidden: Bounded) -> Bounded:
+        """The hidden state as it goes into the next step of a free run."""
+        return self.kept(hidden)
+
     def kept(self, state: Bounded) -> Bounded:
         """A state as it goes into the next step. Its storage rounding is that of the product or sum that made it."""
         return state

@@ -144,6 +144,10 @@ class Proving:
     def given(self, value: Array) -> Dyadic:
         return Dyadic.of(value, np.ones(value.shape, bool), self.form)
 
+    def fed_back(self, hidden: Dyadic) -> Dyadic:
+        """The hidden state as it goes into the next step of a free run."""
+        return self.kept(hidden)
+
     def kept(self, state: Dyadic) -> Dyadic:
         return state.settled()
 

@@ -37,6 +37,10 @@ class Plain(Joining):
     def shown(self, value: Array) -> Array:
         return value
 
+    def fed_back(self, hidden: Array) -> Array:
+        """The hidden state as it goes into the next step of a free run."""
+        return self.kept(hidden)
+
     def kept(self, state: Array) -> Array:
         return state
 

@@ -12,7 +12,8 @@ from ..faults.fault import Fault
 from ..recurrent.expectation import Expectation
 from ..recurrent.gates import Steps
 from ..recurrent.node import Node
-from .operator import Operator, Resolved, operator_of
+from .operator import Operator, Resolved, dtype_of, operator_of
+from .quantized import quantized
 
 __all__ = [
     "evaluate",
@@ -21,6 +22,7 @@ __all__ = [
     "interpretations_touched",
     "operator_for",
     "resolve",
+    "returned_in_order",
     "run_fault",
     "steps_of",
 ]
@@ -30,8 +32,9 @@ Arrays = Mapping[str, Array]
 
 
 def operator_for(node: Node) -> Operator:
-    """The operator of a node."""
-    return operator_of(node.op_type, node.domain)
+    """The operator of a node; together with the DequantizeLinear and QuantizeLinear around it, where there are any."""
+    operator = operator_of(node.op_type, node.domain)
+    return quantized(operator) if node.codecs else operator
 
 
 def resolve(node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Resolved:
@@ -81,6 +84,18 @@ def evaluate_in_order(node: Node, inputs: Arrays, interpretations: Interpretatio
     """As :func:`evaluate`, the same down to the last digit on every machine, and slower: for what is written into
     files."""
     return operator_for(node).evaluate_in_order(node, inputs, interpretations)
+
+
+def returned_in_order(node: Node, inputs: Arrays) -> dict[str, Array]:
+    """:func:`evaluate_in_order`, each number rounded once to what the output's array holds."""
+    resolved = resolve(node, inputs)
+    numbers = evaluate_in_order(node, inputs)
+    return {
+        name: resolved.format.nearest(number)
+        if dtype_of(resolved, name) == resolved.format.dtype
+        else number.astype(dtype_of(resolved, name))
+        for name, number in numbers.items()
+    }
 
 
 def steps_of(

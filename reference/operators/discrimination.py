@@ -13,6 +13,7 @@ from ..faults.fault import Fault
 from ..recurrent.agreement import compare
 from ..recurrent.node import Node
 from .asking import expect, interpretations_touched, resolve, run_fault
+from .operator import dtype_of
 
 __all__ = ["discrimination", "strangeness"]
 
@@ -56,7 +57,7 @@ def _strangeness(node: Node, inputs: Arrays, got: Arrays, accuracy: str, interpr
     c = resolve(node, inputs, interpretations)
     for name in node.outputs:
         array = got.get(name)
-        if array is None or array.dtype != c.format.dtype or array.shape != c.shape_of(name):
+        if array is None or array.dtype != dtype_of(c, name) or array.shape != c.shape_of(name):
             return np.inf
     worst = 0.0
     for expectation in expect(node, inputs, got, accuracy, interpretations):

@@ -22,6 +22,7 @@ from ..documents.operators import Document, declare, document_of
 from ..faults.fault import Fault
 from ..faults.hypothesis import Run
 from ..faults.part import Part
+from ..numbers.bounded import Bounded
 from ..numbers.formats import Format
 from ..recurrent.agreement import Expected
 from ..recurrent.expectation import Expectation
@@ -38,6 +39,7 @@ __all__ = [
     "Evidence",
     "Operator",
     "Resolved",
+    "dtype_of",
     "operator_of",
     "register",
 ]
@@ -87,6 +89,12 @@ class Resolved(Protocol):
 
     def shape_of(self, output: str) -> tuple[int, ...]:
         """The shape of an output, in the node's layout."""
+
+
+def dtype_of(resolved: Resolved, output: str) -> np.dtype[Any]:
+    """The type of an output's array: that of all tensors, but for outputs that are quantized."""
+    codec = getattr(resolved, "codecs", {}).get(output)
+    return resolved.format.dtype if codec is None else codec.dtype
 
 
 @dataclass(frozen=True)
@@ -225,6 +233,24 @@ class Operator(ABC):
             The Y that a target reported, from whose states each step starts.
         """
 
+    def bounds(
+        self,
+        node: Node,
+        inputs: Arrays,
+        arithmetic: Any,
+        interpretations: Interpretations | None = None,
+        states: Bounded | None = None,
+    ) -> dict[str, Bounded]:
+        """All outputs in an arithmetic with bounds, in the node's layout: what a node between DequantizeLinear and
+        QuantizeLinear is judged by.
+
+        states
+            What is known of every Y, (T, D, N, H); without it a free run.
+
+        Raises NotImplementedError for an operator that nobody puts there.
+        """
+        raise NotImplementedError(f"{node.operator.name} is not judged between DequantizeLinear and QuantizeLinear")
+
     def touched(self, node: Node, inputs: Arrays) -> frozenset[str]:
         """Names of the interpretations on which a node's results depend. Raises IllegalNode."""
         return frozenset()
@@ -238,7 +264,7 @@ class Operator(ABC):
 
         def form(inputs: Arrays, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
             resolved = self.resolve(node, inputs)
-            return resolved.shape_of(name), resolved.format.dtype
+            return resolved.shape_of(name), dtype_of(resolved, name)
 
         return Predicted(self.expect, self.answer, form, node, runs, accuracy)
 

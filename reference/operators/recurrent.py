@@ -21,10 +21,11 @@ from ..faults.parts import recurrent_parts
 from ..kernels.kernel import run_kernel
 from ..kernels.style import STYLES, Style
 from ..numbers.accuracy import WIDER_PRESETS
+from ..numbers.bounded import Bounded
 from ..recurrent.agreement import Expected
 from ..recurrent.cell import Cell, enter
 from ..recurrent.evaluation import computation_of, evaluate, evaluate_in_order
-from ..recurrent.expectation import Expectation, expect
+from ..recurrent.expectation import Expectation, bounds, expect
 from ..recurrent.gates import Steps, steps_of
 from ..recurrent.node import Configuration, Node, configure, interpretations_touched
 from ..recurrent.questions import RECURRENT_QUESTIONS
@@ -129,6 +130,17 @@ class RecurrentOperator(Operator):
             computed = layered(compute, faults, {} if memory is None else memory)(computation)
             outputs = {name: computed[name] for name in node.outputs if name in computed}
             return {name: a.astype(dtype) if a.dtype == np.float64 else a for name, a in outputs.items()}
+
+    def bounds(
+        self,
+        node: Node,
+        inputs: Arrays,
+        arithmetic: Any,
+        interpretations: Interpretations | None = None,
+        states: Bounded | None = None,
+    ) -> dict[str, Bounded]:
+        """See :func:`..recurrent.expectation.bounds`."""
+        return bounds(node, inputs, arithmetic, interpretations, states)
 
     def parts(self) -> tuple[Part, ...]:
         """See :mod:`..faults.parts`, for ONNX's own."""

@@ -25,7 +25,7 @@ from ..numbers.accuracy import Budget, budget
 from ..numbers.bounded import Bounded, Mask
 from ..numbers.bounding import Bounding
 from ..numbers.dyadic import Proving, provable
-from .evaluation import tensors_of
+from .evaluation import computation_of, tensors_of
 from .node import Configuration, Node, configure
 from .recurrence import Computation, Inputs, collect, trace
 
@@ -34,6 +34,7 @@ __all__ = [
     "ExpectationsBy",
     "Expecting",
     "Measure",
+    "bounds",
     "expect",
     "valid_elements",
 ]
@@ -45,10 +46,16 @@ WIDEST_SHARE = 0.01
 
 @dataclass(frozen=True)
 class Measure:
-    """What errors of a quantized output are told in, beside numbers: the attribute that holds it, and its size."""
+    """What errors of a quantized output are told in, beside numbers: the attribute that holds it, and its size.
+
+    open
+        By how much each element may be off, in either direction, for what is not known of it: more than one level is
+        right where that is not 0. Errors are told beyond it. None where one is right.
+    """
 
     name: str
     size: float
+    open: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
@@ -135,6 +142,23 @@ def _of_sums(accuracy: str, type_name: str) -> Budget:
     """What a class says of sums: classes that differ in what activations may cost, as strict and standard do, have
     their sums in common."""
     return replace(budget(accuracy, type_name), name="", a=0.0, b=0.0)
+
+
+def bounds(
+    node: Node,
+    inputs: Mapping[str, NDArray[Any]],
+    arithmetic: Bounding,
+    interpretations: Interpretations | None = None,
+    states: Bounded | None = None,
+) -> dict[str, Bounded]:
+    """What all outputs of a node must be in some arithmetic with bounds, in the node's layout.
+
+    states
+        What is known of every Y, (T, D, N, H): each step starts from that. Without it a free run.
+    """
+    computation = computation_of(node, inputs, interpretations)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return collect(computation.configuration, trace(computation, arithmetic, states), arithmetic)
 
 
 def _expect(

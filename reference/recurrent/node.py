@@ -16,6 +16,7 @@ from ..documents.interpretations import USUAL, Interpretations
 from ..documents.operators import OperatorVersion, UnknownOperator, document_of, operator_version
 from ..documents.tensors import HIDDEN_SIZE, units_place
 from ..numbers.activations import THRESHOLDED_RELU_ABOVE, Activation, Coefficient, kind_named
+from ..numbers.affine import Affine
 from ..numbers.formats import Format, format_of
 from .cell import CELLS, Cell, cell_of
 from .operands import Operands
@@ -37,6 +38,10 @@ class IllegalNode(ValueError):
 class Node:
     """A node as a model holds it: operator version, attributes that are written down, outputs that are asked for.
 
+    codecs
+        Of inputs that come through DequantizeLinear and outputs that go through QuantizeLinear: the node is judged
+        together with these, and such tensors are arrays of levels.
+
     Raises UnknownOperator for an operator version that does not exist, and IllegalNode for attributes and outputs that
     it does not define: nothing is accepted and ignored.
     """
@@ -46,10 +51,12 @@ class Node:
     attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
     outputs: tuple[str, ...] = ("Y",)
     domain: str = ""
+    codecs: Mapping[str, Affine] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         operator = self.operator
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+        object.__setattr__(self, "codecs", MappingProxyType(dict(self.codecs)))
         # An empty string only keeps the place of an output that is not asked for.
         object.__setattr__(self, "outputs", tuple(name for name in self.outputs if name))
         for name in self.attributes:
@@ -72,7 +79,8 @@ class Node:
         since 0.0 equals -0.0 and 1 equals True."""
         if not all(_plain(value) for value in self.attributes.values()):
             return None
-        return (self.op_type, self.since_version, self.domain, self.outputs, repr(sorted(self.attributes.items())))
+        described = repr(sorted(self.attributes.items()))
+        return self.op_type, self.since_version, self.domain, self.outputs, described, tuple(self.codecs.items())
 
 
 def _plain(value: Any) -> bool:

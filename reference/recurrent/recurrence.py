@@ -82,14 +82,14 @@ def ordered(tensor: Any, positions: NDArray[np.int64] | slice) -> Any:
 def trace(
     computation: Computation,
     arithmetic: Any,
-    observed: NDArray[Any] | None = None,
+    observed: Any = None,
     shared: dict[tuple[int, bool], Inputs] | None = None,
 ) -> tuple[Trace, ...]:
     """Run every direction.
 
     observed
-        The Y that a target reported, (T, D, N, H) in float64. Then each step starts from the reported state of the
-        step before (step-local); without it from the computed one (free run).
+        The Y that a target reported, (T, D, N, H) in float64, or what the arithmetic makes of it. Then each step starts
+        from the reported state of the step before (step-local); without it from the computed one (free run).
     shared
         What other interpretations of the same node have in common with this one, in the same arithmetic and from the
         same reported states; it is added to.
@@ -114,7 +114,7 @@ class Inputs:
     sums: dict[int, tuple[Number, Number]] = field(default_factory=dict)
 
 
-def _inputs(computation: Computation, arithmetic: Any, d: int, observed: NDArray[Any] | None) -> Inputs:
+def _inputs(computation: Computation, arithmetic: Any, d: int, observed: Any) -> Inputs:
     c, inputs, cell = computation.configuration, computation.inputs, computation.configuration.cell
     rows = len(cell.gates) * c.H
     positions = processing_order(c, c.directions[d])
@@ -143,7 +143,7 @@ def _run(
     computation: Computation,
     arithmetic: Any,
     d: int,
-    observed: NDArray[Any] | None,
+    observed: Any,
     shared: dict[tuple[int, bool], Inputs],
 ) -> Trace:
     c, cell = computation.configuration, computation.configuration.cell
@@ -192,7 +192,7 @@ def _run(
             HR = _plus(arithmetic.product(_operands(c, state, start + t), given.R), Rb)
             step = Recurrent(HR, blocks, state, through)
             steps.append(stepped := cell.walk(parameters, Gates(XW[t : t + 1], blocks), step, inner))
-            state = arithmetic.kept(stepped[0])
+            state = arithmetic.fed_back(stepped[0])
             inner = tuple([arithmetic.kept(states[-1]) for states in stepped[1:]])
     if len(steps) == 1:
         hidden, *inner_states = steps[0]

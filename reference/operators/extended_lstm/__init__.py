@@ -24,7 +24,6 @@ __getattr__, __dir__ = face(
             "run_kernel",
         ),
         "operator": ("arithmetic_of",),
-        "quantization": ("Affine",),
         "tanhf": (
             "TANHF",
             "fdlibm",

@@ -34,6 +34,7 @@ from ...documents.operators import Document, OperatorVersion, declare
 from ...documents.tensors import recurrent_forms
 from ...numbers.accuracy import budget
 from ...numbers.activations import Activation, Coefficient, kind_named
+from ...numbers.affine import Affine
 from ...numbers.bounded import Bounded, Sum
 from ...numbers.bounding import Bounding
 from ...numbers.formats import FORMATS, Format
@@ -41,7 +42,6 @@ from ...numbers.plain import ordered_product
 from ...recurrent.cell import ABSENT, Gates, Parameters, Recurrent, blocks_of
 from ...recurrent.node import IllegalNode
 from ..lstm.cell import LSTM
-from .quantization import Affine
 from .stages import CONFORMING, Operand, Stages, Sums
 
 __all__ = [

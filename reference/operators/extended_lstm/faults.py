@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...numbers.affine import Affine
 from .fault import Change, fault, register
 from .kernel import NO_POWER, ZERO, Factor, shifted
-from .quantization import Affine
 from .stages import Operand, Stages, Sums
 
 Array = NDArray[np.float64]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...numbers.affine import Affine
 from ...numbers.bounded import Bounded
 from .fault import fault, register
-from .quantization import Affine
 from .stages import Operand, Stages, Sums
 
 Array = NDArray[np.float64]

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...faults.part import Part
+from ...numbers.affine import Affine
 from ...recurrent.node import Node
 from .document import ExtendedLSTM, evaluate_extended, evaluate_from, resolve
-from .quantization import Affine
 from .stages import Operand
 
 __all__ = ["extended_parts"]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...numbers.affine import Affine
 from ...numbers.bounded import Bounded
-from .quantization import Affine
 
 __all__ = ["CONFORMING", "Operand", "Stages", "Sums"]
 

@@ -1,4 +1,4 @@
-"""Affine quantization to unsigned integers, as ONNX's QuantizeLinear and AMD Quark's documents describe it.
+"""Affine quantization to integers, as ONNX's QuantizeLinear and AMD Quark's documents describe it.
 
 A number x is held as the level ``round(x / scale) + zero_point``, rounded half to even and saturated to the type's
 range; a level q stands for the number ``(q - zero_point) * scale``.
@@ -21,10 +21,12 @@ _FAR = 2.0**40
 
 @dataclass(frozen=True)
 class Affine:
-    """Per-tensor quantization: scale, zero point and the number of bits of the unsigned type.
+    """Per-tensor quantization: scale, zero point and the integer type.
 
     scale
         The value of a float32, positive and finite.
+    bits, signed
+        Of the type.
 
     Raises ValueError for a scale that is not, and for a zero point outside the type's range.
     """
@@ -32,25 +34,36 @@ class Affine:
     scale: float
     zero_point: int
     bits: int = 16
+    signed: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", float(np.float32(self.scale)))
         if not 0 < self.scale < math.inf:
             raise ValueError(f"a scale is a positive finite number, not {self.scale}")
-        if not 0 <= self.zero_point <= self.highest:
+        if not self.lowest <= self.zero_point <= self.highest:
             raise ValueError(
-                f"a zero point of {self.bits} bits lies between 0 and {self.highest}, not {self.zero_point}"
+                f"a zero point of {self.bits} bits lies between {self.lowest} and {self.highest}, not {self.zero_point}"
             )
 
     @property
     def highest(self) -> int:
-        """The highest level; the lowest is 0."""
-        return int(2**self.bits - 1)
+        """The highest level."""
+        return int(2 ** (self.bits - self.signed) - 1)
+
+    @property
+    def lowest(self) -> int:
+        """The lowest level."""
+        return -int(2 ** (self.bits - 1)) if self.signed else 0
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of arrays of levels."""
+        return np.dtype(f"{'int' if self.signed else 'uint'}{self.bits}")
 
     @property
     def least(self) -> float:
         """The least number that a level stands for."""
-        return -self.zero_point * self.scale
+        return (self.lowest - self.zero_point) * self.scale
 
     @property
     def greatest(self) -> float:
@@ -73,6 +86,18 @@ class Affine:
     def rounded(self, x: NDArray[Any]) -> NDArray[np.float64]:
         """Numbers quantized and dequantized."""
         return self.dequantized(self.levels(x))
+
+    def between(
+        self, low: NDArray[Any], high: NDArray[Any], relative: float = 2.0**-22
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The lowest and the highest level that a number between two others may be given.
+
+        relative
+            By how much the quotient may be off, beside the number: see :meth:`undecided`.
+        """
+        ends = (self._quotient(low), -1.0), (self._quotient(high), 1.0)
+        lowest, highest = (self._saturated(np.rint(end + side * relative * np.abs(end))) for end, side in ends)
+        return lowest, highest
 
     def undecided(self, x: NDArray[Any], relative: float = 2.0**-23) -> NDArray[np.bool_]:
         """Which numbers lie so near to a tie that a conforming implementation may choose the other level.
@@ -97,5 +122,5 @@ class Affine:
 
     def _saturated(self, rounded: NDArray[np.float64]) -> NDArray[np.int64]:
         finite = np.clip(np.where(np.isnan(rounded), 0.0, rounded), -_FAR, _FAR)
-        levels: NDArray[np.int64] = np.clip(finite.astype(np.int64) + self.zero_point, 0, self.highest)
+        levels: NDArray[np.int64] = np.clip(finite.astype(np.int64) + self.zero_point, self.lowest, self.highest)
         return levels

@@ -1,0 +1,335 @@
+"""A node between DequantizeLinear and QuantizeLinear, judged as one: the composition of the documents.
+
+What comes in are levels, each of which stands for one number; what goes out are the levels of numbers that are known to
+lie in an interval. So one level is right mostly, and two where the interval holds a tie.
+
+How the state goes from step to step is open, and both ways are taken for right: ``float``, as the documents of the
+three nodes say, and ``quantized``, as kernels have it that hold nothing but levels. The same one everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..documents.interpretations import USUAL, Interpretations, Question, ask
+from ..faults.fault import Fault
+from ..numbers.accuracy import ACCURACY_CLASSES, QDQ_STEPS, accuracy_class, budget
+from ..numbers.affine import Affine
+from ..numbers.bounded import RADIUS_SLACK, Bounded
+from ..numbers.bounding import Bounding
+from ..recurrent.expectation import WIDEST_SHARE, Expectation, Measure
+from ..recurrent.gates import Steps
+from ..recurrent.node import Node
+from .operator import Arrays, Classes, Operator, Outputs, Resolved
+
+__all__ = ["STATE", "Quantized", "ceiling", "quantized"]
+
+Array = NDArray[Any]
+
+STATE = Question("quantized_state", ("float", "quantized"))
+"""What goes from step to step where Y is quantized: the number, or the level that Y shows of it."""
+
+ask((STATE,))
+
+_NEAR = 0.45
+"""Part of a level: what is beyond the levels that are right by less is none of them."""
+
+_OPERANDS = 3.0
+"""A kernel may multiply levels by a scale once their products are added up, or dequantize each and round it: two
+roundings more for each product, of which a sum of n has n at least."""
+
+_CEILINGS = {8: 2, 16: 64}
+"""By bits, how many levels a class may leave open. Two of 256 are as much as a target may be off before faults that are
+smaller pass for roundings; of 65,536 it is 64, and an 8-bit grid still has four times as much."""
+
+
+def ceiling(bits: int) -> int:
+    """The most levels that outputs of so many bits may be off in any class."""
+    return _CEILINGS[bits]
+
+
+@dataclass(frozen=True)
+class _Resolved:
+    """A node with its inputs dequantized, resolved; its outputs may be levels."""
+
+    plain: Any
+    codecs: Mapping[str, Affine]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.plain, name)
+
+
+class _Known(Bounding):
+    """An arithmetic in which what is known of a state comes as a number with its bounds."""
+
+    def shown(self, value: Any) -> Bounded:
+        return value if isinstance(value, Bounded) else super().shown(value)
+
+
+class _Requantizing(_Known):
+    """The state goes from step to step as levels."""
+
+    def __init__(self, budget: Any, codec: Affine) -> None:
+        super().__init__(budget)
+        self._codec = codec
+
+    def fed_back(self, hidden: Bounded) -> Bounded:
+        low, high = self._codec.between(*_ends(hidden))
+        return _interval(self._codec.dequantized(low), self._codec.dequantized(high), hidden)
+
+
+class Quantized(Operator):
+    """Another operator, the nodes of which have codecs on their tensors."""
+
+    def __init__(self, operator: Operator) -> None:
+        self.operator = operator
+        self.document = operator.document
+        self.evidence = operator.evidence
+
+    def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Resolved:
+        """See :class:`_Resolved`."""
+        resolved: Any = _Resolved(self._resolved(node, inputs, interpretations), node.codecs)
+        return resolved  # type: ignore[no-any-return]
+
+    def _resolved(self, node: Node, inputs: Arrays, interpretations: Interpretations | None) -> Resolved:
+        return self.operator.resolve(_plain(node), _numbers(node, inputs), interpretations)
+
+    def touched(self, node: Node, inputs: Arrays) -> frozenset[str]:
+        """Those of the node, and what goes from step to step."""
+        touched = self.operator.touched(_plain(node), _numbers(node, inputs))
+        several = self._resolved(node, inputs, None).T > 1
+        return touched | {STATE.name} if several and _state_codec(node) is not None else touched
+
+    def classes(self, accuracy: str, type: str) -> Classes:
+        """The declared class; wider ones leave more levels open."""
+        steps = ACCURACY_CLASSES[accuracy].steps
+        return Classes((accuracy,), tuple(f"qdq-{n}" for n in QDQ_STEPS if n > steps))
+
+    def expect(
+        self,
+        node: Node,
+        inputs: Arrays,
+        observed: Arrays,
+        accuracy: str = "standard",
+        interpretations: Interpretations | None = None,
+        faults: Sequence[Fault] = (),
+    ) -> list[Expectation]:
+        """What the levels must be: from the start, and step by step from the reported ones, whichever is tighter."""
+        choices = interpretations or USUAL
+        c = self._resolved(node, inputs, choices)
+        with np.errstate(over="ignore", invalid="ignore"):
+            numbers = self._bounds(node, inputs, observed.get("Y"), accuracy, choices, c)
+        answer = self._numbers(node, inputs, faults, choices) if faults else {}
+        prefix, steps = self.document.prefix, accuracy_class(accuracy).steps
+        expectations = []
+        for name in node.outputs:
+            number, codec = numbers[name], node.codecs.get(name)
+            if faults:
+                number = _as_computed(number, answer.get(name))
+            measure, weak = None, _wide(number)
+            if codec is not None:
+                number, half = _levels(number, codec, min(steps, ceiling(codec.bits)))
+                measure, weak = Measure(f"{name}_scale", 1.0, half), _wide(number, codec.zero_point, 1 + _NEAR)
+            valid = _valid(c, number.value.shape) if name == "Y" and c.ragged else None
+            expectations.append(Expectation(name, number, f"{prefix}.equations", valid, weak, measure))
+            if valid is not None:
+                zero = np.full(number.value.shape, 0.0 if codec is None else float(codec.zero_point))
+                padding = Bounded(zero, np.zeros(zero.shape), number.budget)
+                expectations.append(Expectation(name, padding, f"{prefix}.padding.zero", ~valid))
+        return expectations
+
+    def _bounds(
+        self, node: Node, inputs: Arrays, Y: Array | None, accuracy: str, choices: Interpretations, c: Resolved
+    ) -> dict[str, Bounded]:
+        """Intervals in which the numbers lie before they are quantized."""
+        codec = _state_codec(node)
+        allowed = budget(accuracy, c.format.name)
+        requantized = codec is not None and getattr(choices, STATE.name) == "quantized"
+        arithmetic = _Requantizing(allowed, codec) if requantized and codec is not None else _Known(allowed)
+        plain, numbers = _plain(node), _numbers(node, inputs)
+        free = self.operator.bounds(plain, numbers, arithmetic, choices)
+        if Y is None or Y.shape != c.shape_of("Y"):
+            return free
+        reported, own = _steps_first(Y, c), node.codecs.get("Y")
+        if own is None:
+            states = arithmetic.shown(reported.astype(np.float64))
+        elif requantized:
+            states = arithmetic.shown(own.dequantized(reported.astype(np.int64)))
+        else:
+            states = _behind(reported, own, _steps_first(free["Y"], c))
+        stepped = self.operator.bounds(plain, numbers, arithmetic, choices, states)
+        return {name: _tighter(stepped[name], free[name]) for name in free}
+
+    def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
+        """Levels of what the documents give, one behind the other; numbers where an output has no codec."""
+        return _shown(node, self.operator.evaluate(_plain(node), _numbers(node, inputs), interpretations))
+
+    def evaluate_in_order(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
+        return _shown(node, self.operator.evaluate_in_order(_plain(node), _numbers(node, inputs), interpretations))
+
+    def _numbers(
+        self, node: Node, inputs: Arrays, faults: Sequence[Fault], interpretations: Interpretations
+    ) -> Outputs:
+        return self.operator.answer(_plain(node), _numbers(node, inputs), faults, interpretations)
+
+    def answer(
+        self,
+        node: Node,
+        inputs: Arrays,
+        faults: Sequence[Fault] = (),
+        interpretations: Interpretations | None = None,
+        *,
+        fed: Arrays | None = None,
+        memory: dict[str, Any] | None = None,
+    ) -> Outputs:
+        """What an implementation with these faults returns that computes node by node."""
+        numbers = _numbers(node, inputs)
+        answer = self.operator.answer(_plain(node), numbers, faults, interpretations, fed=numbers, memory=memory)
+        shown = _shown(node, answer)
+        return {name: _typed(array, node.codecs.get(name)) for name, array in shown.items()}
+
+    def steps(
+        self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None
+    ) -> tuple[Steps, ...]:
+        """Gates and states, in numbers; from the numbers that the reported levels stand for."""
+        codec = node.codecs.get("Y")
+        if reported is not None and codec is not None:
+            reported = codec.dequantized(reported.astype(np.int64)).astype(np.float32)
+        return self.operator.steps(_plain(node), _numbers(node, inputs), reported, interpretations)
+
+
+@cache
+def quantized(operator: Operator) -> Quantized:
+    """The operator with codecs around it."""
+    return Quantized(operator)
+
+
+@lru_cache(maxsize=1024)
+def _plain(node: Node) -> Node:
+    """The node alone: the same object for equal nodes."""
+    return replace(node, codecs={})
+
+
+def _numbers(node: Node, inputs: Arrays) -> Outputs:
+    """The inputs as the node gets them: DequantizeLinear has one rounding to float32."""
+    numbers = {}
+    for name, array in inputs.items():
+        codec = node.codecs.get(name)
+        plain = codec is None or array is None
+        numbers[name] = array if plain else codec.dequantized(array.astype(np.int64)).astype(np.float32)  # type: ignore[union-attr]
+    return numbers
+
+
+def _state_codec(node: Node) -> Affine | None:
+    """Of what may go from step to step as levels."""
+    return node.codecs.get("Y") or node.codecs.get("Y_h")
+
+
+def _shown(node: Node, numbers: Outputs) -> Outputs:
+    """Outputs as QuantizeLinear shows them."""
+    return {
+        name: array if (codec := node.codecs.get(name)) is None else codec.levels(array)
+        for name, array in numbers.items()
+    }
+
+
+def _typed(array: Array, codec: Affine | None) -> Array:
+    return array if codec is None else array.astype(codec.dtype)
+
+
+def _steps_first(Y: Any, c: Resolved) -> Any:
+    """Y as (T, D, N, H), from the node's layout."""
+    return Y.transpose(1, 2, 0, 3) if c.layout == 1 else Y
+
+
+def _valid(c: Resolved, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Elements of Y within their row's length, in the node's layout."""
+    within = (np.arange(c.T)[:, np.newaxis] < c.lengths)[:, np.newaxis, :, np.newaxis]
+    valid = np.broadcast_to(within, (c.T, len(c.directions), c.N, c.H))
+    return np.ascontiguousarray(valid.transpose(2, 0, 1, 3) if c.layout == 1 else valid).reshape(shape)
+
+
+def _ends(number: Bounded) -> tuple[Array, Array]:
+    """The least and the greatest number that it may be."""
+    reach = number.radius * RADIUS_SLACK * _OPERANDS
+    return number.value - reach, number.value + reach
+
+
+def _interval(low: Array, high: Array, like: Bounded) -> Bounded:
+    """A number between two others."""
+    return Bounded((low + high) / 2, (high - low) / 2, like.budget, like.doubt)
+
+
+def _tighter(one: Bounded, other: Bounded) -> Bounded:
+    """What lies in both intervals; element by element the narrower one where nothing does, or where one is in doubt."""
+    low, high = (side(a, b) for side, a, b in zip((np.maximum, np.minimum), _raw(one), _raw(other), strict=True))
+    doubts = [_doubts(number, low.shape) for number in (one, other)]
+    narrower = np.where(doubts[0], False, np.where(doubts[1], True, one.radius <= other.radius))
+    alone = (low > high) | doubts[0] | doubts[1]
+    value = np.where(alone, np.where(narrower, one.value, other.value), (low + high) / 2)
+    radius = np.where(alone, np.where(narrower, one.radius, other.radius), (high - low) / 2)
+    return Bounded(value, radius, one.budget, doubts[0] & doubts[1])
+
+
+def _doubts(number: Bounded, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    return np.zeros(shape, bool) if number.doubt is None else np.broadcast_to(number.doubt, shape)
+
+
+def _raw(number: Bounded) -> tuple[Array, Array]:
+    return number.value - number.radius, number.value + number.radius
+
+
+def _behind(levels: Array, codec: Affine, free: Bounded) -> Bounded:
+    """The states that reported levels may show: half a level around each, as far as a free run may be there; where
+    it may not, the target is wrong already, and goes on from its level."""
+    whole = levels.astype(np.int64)
+    half = codec.scale * (0.5 + 2.0**-20 * (1 + np.abs(whole - codec.zero_point)))
+    shown = codec.dequantized(whole)
+    low = np.where(whole <= codec.lowest, -np.inf, shown - half)
+    high = np.where(whole >= codec.highest, np.inf, shown + half)
+    least, greatest = _ends(free)
+    doubt = _doubts(free, shown.shape)
+    least, greatest = np.where(doubt, -np.inf, least), np.where(doubt, np.inf, greatest)
+    within = np.maximum(low, least), np.minimum(high, greatest)
+    apart = within[0] > within[1]
+    low, high = np.where(apart, low, within[0]), np.where(apart, high, within[1])
+    # A saturated level that nothing else bounds says nothing.
+    unknown = ~(np.isfinite(low) & np.isfinite(high))
+    low, high = np.where(unknown, shown, low), np.where(unknown, shown, high)
+    return Bounded((low + high) / 2, (high - low) / 2, free.budget, unknown if unknown.any() else None)
+
+
+def _levels(number: Bounded, codec: Affine, steps: int) -> tuple[Bounded, Array]:
+    """The levels of a number; and by how many those that its bounds leave open reach to each side, without what a class
+    allows."""
+    low, high = codec.between(*_ends(number))
+    least, greatest = np.maximum(low - steps, codec.lowest), np.minimum(high + steps, codec.highest)
+    value = (least + greatest) / 2.0
+    levels = Bounded(value, (greatest - least) / 2.0 + _NEAR, number.budget, number.doubt)
+    return levels, (high - low) / 2.0 + np.abs((low + high) / 2.0 - value)
+
+
+def _wide(number: Bounded, zero: float = 0.0, least: float = 0.0) -> NDArray[np.bool_] | None:
+    """Elements of which so much is open that to lie within proves nothing: beyond the share of their row's signal that
+    bounds may have, and more than the least that there is of a level."""
+    signal = np.abs(number.value - zero).max(axis=-1, keepdims=True, initial=0.0)
+    wide: NDArray[np.bool_] = (number.radius > WIDEST_SHARE * signal) & (number.radius > least)
+    return wide if wide.any() else None
+
+
+def _as_computed(number: Bounded, answer: Array | None) -> Bounded:
+    """What a wrong implementation gives, with the bounds of a right one."""
+    if answer is None or answer.shape != number.value.shape:
+        return number
+    value = answer.astype(np.float64)
+    finite = np.isfinite(value)
+    doubt = ~finite if number.doubt is None else number.doubt | ~finite
+    return Bounded(np.where(finite, value, 0.0), number.radius, number.budget, doubt if doubt.any() else None)
