@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.reference import IllegalNode, Node, evaluate
+from onnxspec.reference.numbers import Affine
 from onnxspec.reference.operators.extended_lstm import (
     ARITHMETICS,
     STATES,
-    Affine,
     ExtendedLSTM,
     Parameters,
     evaluate_extended,

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from onnxspec.reference.numbers import Affine
 from onnxspec.reference.operators.extended_lstm import (
     TANHF,
-    Affine,
     Factor,
     Parameters,
     fdlibm,
