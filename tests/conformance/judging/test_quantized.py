@@ -1,4 +1,4 @@
-"""Nodes between DequantizeLinear and QuantizeLinear: kernels written here from the documents, right ones and wrong ones.
+"""Nodes between DequantizeLinear and QuantizeLinear: right kernels and wrong ones, written here from the documents.
 
 They are written apart from the reference: plain NumPy, gate by gate, in float32.
 """
