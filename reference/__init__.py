@@ -1,7 +1,7 @@
 """What the documents say: operators with their schemas, clauses, interpretations, numbers with error bounds and
 faults."""
 
-from .documents.clauses import Clause, ClauseError, clause_named, clauses_of
+from .documents.clauses import Clause, ClauseError, clause_named, clauses_of, document_saying
 from .documents.interpretations import Interpretations
 from .documents.operators import (
     OperatorVersion,
@@ -66,6 +66,7 @@ __all__ = [
     "configure",
     "document_meant",
     "document_of",
+    "document_saying",
     "evaluate",
     "evaluate_in_order",
     "expect",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..conformance.judging.judgement import NO_CLEAN_REFUSAL
 from ..conformance.results.answer import Answer, Hit, answer_of
 from ..conformance.results.coverage import coverage_line
 from ..conformance.results.interpreted import followed_line, shown_line
-from ..conformance.results.support import Problem, Tried
+from ..conformance.results.support import Problem, Tried, listed
+from ..conformance.running.screen import UNDECIDED
 from . import fields
 from .findings import Finding, Member
 from .subject import Subject
@@ -32,10 +33,14 @@ _TONES = {
 
 @dataclass(frozen=True)
 class Told:
-    """The answer on one target; ``findings`` are those that the places in it mean."""
+    """The answer on one target; ``findings`` are those that the places in it mean.
+
+    ``undecided`` says why cases are inconclusive: (why, how many, in which operators and types).
+    """
 
     answer: Answer
     findings: tuple[Finding, ...]
+    undecided: tuple[tuple[str, int, str], ...] = ()
 
     @property
     def badge(self) -> tuple[str, str, str]:
@@ -92,7 +97,17 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
         follows=followed_line(subject.info.get("interpretations") or ()),
         shown=shown_line(subject.info.get("shown") or {}),
     )
-    return Told(answer, tuple(finding for finding, _ in own))
+    return Told(answer, tuple(finding for finding, _ in own), tuple(_undecided(tried)))
+
+
+def _undecided(tried: Sequence[Tried]) -> Iterator[tuple[str, int, str]]:
+    by_words: dict[str, list[Tried]] = {}
+    for one in tried:
+        if one.verdict == "inconclusive":
+            by_words.setdefault(UNDECIDED.get(one.reason, one.reason or "no reason is recorded"), []).append(one)
+    for words, some in by_words.items():
+        operators, types = (sorted({getattr(one, name) for one in some}) for name in ("op", "type"))
+        yield words, sum(one.times for one in some), f"{listed(operators)}; {', '.join(types)}"
 
 
 def _problem(finding: Finding, member: Member) -> Problem:

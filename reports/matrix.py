@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..reference import UnknownOperator, document_of
 from .results import Kind
 from .subject import Subject
 from .tally import Tally
@@ -38,11 +39,12 @@ class Cell:
 @dataclass(frozen=True)
 class Table:
     """The matrix of one operator. ``rows`` are (feature group, (target, cells in the order of versions) lines), so that
-    targets stand below one another: versions are few, and targets may be many."""
+    targets stand below one another: versions are few, and targets may be many. ``page`` is where the document is."""
 
     operator: str
     versions: tuple[str, ...]
     rows: tuple[tuple[str, tuple[tuple[Subject, tuple[Cell, ...]], ...]], ...]
+    page: str = ""
 
 
 def matrix(subjects: Sequence[Subject]) -> list[Table]:
@@ -76,8 +78,17 @@ def matrix(subjects: Sequence[Subject]) -> list[Table]:
             )
             for group in (ALL, *sorted(features[operator] - {ALL}, key=str.casefold))
         )
-        tables.append(Table(operator, names, rows))
+        tables.append(Table(operator, names, rows, _page_of(operator)))
     return tables
+
+
+def _page_of(operator: str) -> str:
+    """The address of an operator's document; empty where there is none, or nobody here knows the operator."""
+    domain, _, name = operator.rpartition("::")
+    try:
+        return document_of(name, domain).page
+    except UnknownOperator:
+        return ""
 
 
 def _operator(kind: Kind) -> str:

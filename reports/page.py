@@ -16,6 +16,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from ..reference import document_saying
 from . import fields
 from .answers import LACKS, SHOWN, told_of
 from .bytecode import kept_bytecode
@@ -34,7 +35,7 @@ from .finding_page import (
     times_words,
     write_pages,
 )
-from .findings import ASIDE, KNOWN, NEW, REFUSED, VALIDATION, Finding, findings_of
+from .findings import ASIDE, KNOWN, NEW, REFUSED, VALIDATION, Clause, Finding, findings_of
 from .markdown import versions_of
 from .matrix import matrix
 from .payload import payload
@@ -207,6 +208,7 @@ def _template(name: str) -> Template:
         "times_words": times_words,
         "files": sized_files,
         "versions": versions_of,
+        "documents": _documents,
         "basename": lambda path: path.rpartition("/")[2],
     }
     environment.globals |= {
@@ -259,7 +261,7 @@ SECTIONS = (
 """(section of a finding, heading, what it means), in the order of the page."""
 
 FEATURES = {
-    "accuracy": "single steps that grade accuracy",
+    "accuracy": "accuracy of a single step",
     "forbidden models": "invalid models",
     "reverse": "reverse direction",
     "bidirectional": "both directions",
@@ -326,6 +328,12 @@ def _ratio(value: float | None) -> str:
 
 def _plural(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _documents(clauses: Sequence[Clause]) -> list[tuple[str, str]]:
+    """The documents that clauses are of and that have an address: (operator, address)."""
+    documents = dict.fromkeys(document_saying(clause.id) for clause in clauses)
+    return [(document.title, document.page) for document in documents if document is not None and document.page]
 
 
 def _feature_words(name: str) -> str:

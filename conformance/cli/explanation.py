@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ...cases import Trial
 from ...cases.specs.subject import Bound
-from ...reference import Interpretations, clause_named, document_of, fault_named, operator_names
+from ...reference import Interpretations, clause_named, document_saying, fault_named
 from ...reference.documents.interpretations import QUESTIONS
 from ..judging.divergence import ratio_text
 from ..judging.judgement import FAILING, Judgement, Verdict
@@ -182,9 +182,8 @@ def _clauses(probe: Probe, judgement: Judgement | None) -> Iterator[RenderableTy
     yield table
     if broken is not None:
         yield Text("> marks the clause that is not met")
-    documents = [document_of(op) for op in operator_names()]
-    for document in documents:
-        if document.page and any(id.startswith(f"{document.prefix}.") for id in ids):
+    for document in dict.fromkeys(map(document_saying, ids)):
+        if document is not None and document.page:
             yield Text(f"the document itself: {document.page}")
 
 

@@ -20,7 +20,7 @@ from ..results.result import Result
 from ..results.support import DECLINED, Problem, tried_of
 from ..workers.worker import one_line
 
-__all__ = ["VALIDATION", "Remark", "Shelf", "cases_counted", "hits_of", "screen_html", "screen_of"]
+__all__ = ["UNDECIDED", "VALIDATION", "Remark", "Shelf", "cases_counted", "hits_of", "screen_html", "screen_of"]
 __all__ += ["screen_text", "told_answer"]
 
 _WORDS = 160  # characters of what a runtime says of what it declines
@@ -30,7 +30,7 @@ VALIDATION = "Input validation, of models that the document forbids and that ran
 _EXPLAINABLE = frozenset(verdict.value for verdict in DIAGNOSED - {Verdict.INACCURATE})
 """Verdicts of which it is said that no fault explains them. Of what is inaccurate the title names the wider class."""
 
-_UNDECIDED = {
+UNDECIDED = {
     "wide": "rounding alone may move these numbers by more than 1 % of their size, so that they agree shows nothing",
     "memory": "there is not enough memory here to judge them",
     "inconclusive": "right and wrong cannot be told apart in these numbers",
@@ -162,7 +162,7 @@ def _undecided(results: Iterable[Result]) -> Iterator[Remark]:
             reasons.setdefault(result.reason or "", []).append(result)
     for reason, some in reasons.items():
         named = ", ".join([*dict.fromkeys(r.op for r in some), *dict.fromkeys(r.type for r in some)])
-        text = _UNDECIDED.get(reason, some[0].message or reason)
+        text = UNDECIDED.get(reason, some[0].message or reason)
         yield Remark("inconclusive", text, f" ({cases_counted(len(some))}, {named})")
 
 

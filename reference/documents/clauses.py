@@ -10,14 +10,15 @@ from functools import cache, lru_cache, partial
 from typing import Any
 
 from .interpretations import QUESTIONS
-from .operators import document_of, operator_names, versions_of
+from .operators import Document, document_of, operator_names, versions_of
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-__all__ = ["ILLEGAL", "STATUSES", "Clause", "ClauseError", "base_of", "clause_named", "clauses_of", "parse_clauses"]
+__all__ = ["ILLEGAL", "STATUSES", "Clause", "ClauseError", "base_of", "clause_named", "clauses_of", "document_saying"]
+__all__ += ["parse_clauses"]
 
 STATUSES = ("stated", "implied", "convention", "undefined", "arithmetic")
 
@@ -249,7 +250,13 @@ def _chosen(op_type: str, since_version: int | None, has: frozenset[str] | None)
 @cache  # every comparison asks for its own
 def clause_named(id: str) -> Clause:
     """The clause of that id. Raises KeyError."""
-    for op_type in operator_names():
-        if id.startswith(f"{document_of(op_type).prefix}."):
-            return _table(op_type)[id]
-    raise KeyError(id)
+    document = document_saying(id)
+    if document is None:
+        raise KeyError(id)
+    return _table(document.name)[id]
+
+
+def document_saying(id: str) -> Document | None:
+    """The document that a clause is of, by the clause's id; None where no known one has it."""
+    documents = map(document_of, operator_names())
+    return next((document for document in documents if id.startswith(f"{document.prefix}.")), None)

@@ -159,6 +159,17 @@ def asked(browser: Browser, **chosen: str) -> str:
     return str(browser.js("document.getElementById('ask-answer').textContent"))
 
 
+def test_the_answer_on_one_configuration_has_the_colour_of_the_badge(browser: Browser, tmp_path: Path) -> None:
+    passing = [result(f"p{number}") for number in range(20)]
+    for name, expected in (("known", True), ("fail", False)):
+        rows = [*passing, result("w", verdict="wrong", expected=expected)]
+        run = write_run(tmp_path / name, rows, sample_info(rows))
+        browser.open(write_report([run], tmp_path / f"{name}-report").as_uri())
+        assert asked(browser, op="LSTM-14").startswith("Not everywhere: 1 of 21 ")
+        assert browser.js("document.querySelector('#ask-answer b').className") == f"tone-{name}"
+        assert browser.js("document.querySelector('.subject-head .chip').className") == f"chip tone-{name}"
+
+
 def test_one_configuration_can_be_asked_for(browser: Browser, folder: Path) -> None:
     browser.open(index(folder))
     assert "that were judged" in asked(browser, op="LSTM-14", type="float32", group="", target="0")

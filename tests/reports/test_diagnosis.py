@@ -103,7 +103,7 @@ def test_what_fails_no_case_stands_apart_and_fails_no_run(tmp_path: Path) -> Non
     assert [word in page.text(f"finding-{n}") for n, word in enumerate(("mixed", "biased", "convention"), 2)] == [
         True
     ] * 3
-    assert "Not: float64" in page.text("answer")
+    assert "Does not supportfloat64" in page.text("answer")
     assert "Input validation: forbidden models that ran" in page.text("answer")
     assert "It hits you" not in page.text("answer")
     accepted, mixed, biased, convention, refused = pages(tmp_path / "second", run)
