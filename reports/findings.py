@@ -43,7 +43,8 @@ class Member:
     ``rows`` are the results of the subject's run that it rests on; ``count`` is how many cases it names, of which some
     may have no result; ``smallest`` is the id of the simplest case. ``exhibit`` and ``larger`` are the evidence of that
     case, and of one that shows more of the pattern. ``diagnoses`` are (ids of the faults that explain a result
-    together, how many results), the commonest first.
+    together, how many results), the commonest first; ``searched`` is whether all known faults were tried on what
+    has none.
     """
 
     subject: Subject
@@ -58,6 +59,7 @@ class Member:
     why: str
     repeat: str
     diagnoses: tuple[tuple[tuple[str, ...], int], ...]
+    searched: bool = True
 
     @property
     def count(self) -> int:
@@ -242,8 +244,15 @@ def _finding(
         fields.text(entry.get("message")) or (note.message if note else ""),
         fields.text(entry.get("why")),
         results.repeat(row) if row is not None else fields.text(entry.get("repeat")),
-        tuple(Counter(kind.diagnosis for kind in kinds if word(kind.verdict).told).most_common()),
+        tuple(Counter(kind.diagnosis for kind in kinds if _asks_for_a_fault(kind)).most_common()),
+        entry.get("searched") is not False,  # runs of 0.3 do not say
     )
+
+
+def _asks_for_a_fault(kind: Kind) -> bool:
+    """Whether a result has numbers for a fault to explain. Of what is inaccurate the wider class tells, and no fault is
+    looked for."""
+    return word(kind.verdict).told and (kind.verdict != Verdict.INACCURATE.value or bool(kind.diagnosis))
 
 
 def _unnamed(subject: Subject, covered: set[int]) -> list[tuple[tuple[Any, ...], Member]]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ..conformance.judging.judgement import Verdict
+from ..reference import SPECIAL
 from . import fields
 from .results import Kind
 from .run import Run
@@ -113,18 +115,25 @@ class Subject:
     @property
     def diagnosed(self) -> str:
         """How much of what failed with numbers to show for it known faults explain."""
-        explained = sum(count for kind, count in self.counts if word(kind.verdict).told and kind.diagnosis)
-        left = sum(count for kind, count in self.counts if word(kind.verdict).told and not kind.diagnosis)
-        ids = {name for kind, _ in self.counts if word(kind.verdict).told for name in kind.diagnosis}
-        if not explained + left:
+        told = [(kind, count) for kind, count in self.counts if word(kind.verdict).told]
+        explained = sum(count for kind, count in told if kind.diagnosis)
+        without = Counter[str]()
+        for kind, count in told:
+            if not kind.diagnosis:
+                without[_without_fault(kind)] += count
+        total = explained + without.total()
+        if not total:
             return ""
-        results = f"failing result{'' if explained + left == 1 else 's'} with numbers to look at"
-        if not explained:
-            return f"No known fault explains the {left:,} {results}."
+        results = f"failing result{'' if total == 1 else 's'} with numbers to look at"
+        ids = {name for kind, _ in told for name in kind.diagnosis}
         opening = f"{len(ids)} known {'fault explains' if len(ids) == 1 else 'faults together explain'}"
-        if not left:
+        if explained == total:
             return f"{opening} all {explained:,} {results}."
-        return f"{opening} {explained:,} of the {explained + left:,} {results}; nothing explains the other {left:,}."
+        if without[_UNEXPLAINED] == total:
+            return f"No known fault explains the {total:,} {results}."
+        rest = "; ".join(words.format(without[words]) for words in _WITHOUT_FAULT if without[words])
+        first = f"{opening} {explained:,} of" if explained else "No known fault explains"
+        return f"{first} the {total:,} {results}; {rest}."
 
     @cached_property
     def holding(self) -> tuple[list[str], list[tuple[str, int, int]]]:
@@ -132,9 +141,34 @@ class Subject:
         tallies: defaultdict[str, Tally] = defaultdict(Tally)
         for kind, group, count in self.group_counts:
             tallies[group].add(kind, count)
-        held = sorted(name for name, tally in tallies.items() if tally.passed and not tally.failed)
+        aside = {self._about(flag) for flag in SPECIAL}
+        held = sorted(n for n, tally in tallies.items() if tally.passed and not tally.failed and n not in aside)
         others = [(name, tally.passed, tally.judged) for name, tally in tallies.items() if tally.failed]
         return held, sorted(others, key=lambda row: (-row[1] / row[2], row[0]))
+
+    def _about(self, flag: str) -> str:
+        """The feature group that results with a flag are about: the rarest that all of them have. Empty where there are
+        none."""
+        flagged = sum(count for kind, count in self.counts if flag in kind.flags)
+        having, sizes = Counter[str](), Counter[str]()
+        for kind, group, count in self.group_counts:
+            sizes[group] += count
+            having[group] += count if flag in kind.flags else 0
+        shared = [group for group, count in having.items() if flagged and count == flagged]
+        return min(shared, key=lambda group: (sizes[group], group), default="")
+
+
+_UNEXPLAINED = "nothing explains the other {:,}"
+_BY_CLASS = "{:,} within a wider accuracy class, which the finding names"
+_LISTED = "{:,} in the list of known failures, with the reason"
+_WITHOUT_FAULT = (_BY_CLASS, _LISTED, _UNEXPLAINED)
+
+
+def _without_fault(kind: Kind) -> str:
+    """What is to be said of failing results that no fault explains."""
+    if kind.verdict == Verdict.INACCURATE.value:
+        return _BY_CLASS
+    return _LISTED if kind.expected else _UNEXPLAINED
 
 
 def subjects_of(runs: Sequence[Run]) -> list[Subject]:

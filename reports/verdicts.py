@@ -35,7 +35,7 @@ WORDS: dict[str, Word] = {
             True,
             True,
         ),
-        Word("crashed", "burst", "fail", "The runtime's process died.", True),
+        Word("crashed", "burst", "fail", "The runtime's process died, or its program broke off.", True),
         Word("timed-out", "clock", "fail", "No answer within the time allowed.", True),
         Word("malformed", "cross", "fail", "Wrong number, shape or type of outputs.", True, True),
         Word("unstable", "wave", "fail", "Two runs of the same data differ, and one of them fails.", True, True),

@@ -41,6 +41,8 @@ class Divergence:
         How many elements are, of all outputs.
     measure
         The size of an error that is one level; None where outputs are not quantized.
+    run
+        Which run of its session it is in, in words; empty where there is one.
     """
 
     clause: str
@@ -54,6 +56,7 @@ class Divergence:
     bound: float
     outside: int
     measure: Measure | None = None
+    run: str = ""
 
     @property
     def where(self) -> dict[str, Any]:
@@ -63,6 +66,7 @@ class Divergence:
     def __str__(self) -> str:
         got, must = apart(self.got, self.must)
         when = f"step {self.step}" if self.step is not None else "after the last step"
+        when = f"{self.run}, {when}" if self.run else when
         first = f", the first of {self.outside} outside" if self.outside > 1 else ""
         levels = ""
         if self.measure is not None:

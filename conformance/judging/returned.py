@@ -37,6 +37,13 @@ class Session:
     name: str = ""
 
     @property
+    def place(self) -> str:
+        """Which run of its session it is, in words; empty where there is one."""
+        feeds = self.trial.feeds
+        number = next((k for k, feed in enumerate(feeds, 1) if feed.inputs is self.inputs), 0)
+        return f"run {number} of {len(feeds)}" if number and len(feeds) > 1 else ""
+
+    @property
     def present(self) -> dict[str, NDArray[Any]]:
         """The outputs that there are."""
         return {name: array for name, array in self.outputs.items() if array is not None}

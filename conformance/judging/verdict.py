@@ -212,7 +212,7 @@ class _Unmet:
         configuration = resolve(self.session.node, self.session.inputs, self.interpretations)
         divergence = first_divergence(configuration, self.expectations, self.session.outputs)
         assert divergence is not None
-        return divergence
+        return replace(divergence, run=self.session.place)
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def _runs(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> list[_Run]:
         )
         if same and "Y" in other.outputs and len(runs[-1].outputs) == len(trial.node.outputs):
             title = "Y is that of the same node with all outputs asked for: what both return is equal bit for bit"
-            runs[-1] = replace(other, title=title)
+            runs[-1] = replace(other, title=". ".join(filter(None, (runs[-1].title, title))))
     return runs
 
 
@@ -314,6 +314,8 @@ def _states_table(comparison: Comparison, place: tuple[int, int, int]) -> Table:
     """What is left after the last step, at one place."""
     c = comparison.configuration
     title = f"After the last step, {c.directions[place[0]]}, row {place[1]}, unit {place[2]}"
+    if "Y" in comparison.outputs:
+        title += ", from the Y that was reported"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     for name in ("", "must be", "within", "got", "error/radius"):
         table.add_column(name, justify="right", no_wrap=True)

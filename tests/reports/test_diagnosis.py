@@ -71,6 +71,38 @@ def test_what_nothing_explains_is_said_to_be_so(diagnosed: Path, tmp_path: Path)
     assert f"{sentence}; nothing explains the other 1." in page.text("answer")
 
 
+def test_what_a_class_or_a_list_explains_is_not_called_unexplained(tmp_path: Path) -> None:
+    listed = {"expected": True, "why": "known"}
+    rows = [wrong("a", "clip.ignored"), wrong("odd"), wrong("known") | listed, result("loose", verdict="inaccurate")]
+    findings = [
+        finding("Ignores clip", "wrong", ["a"], fault="clip.ignored"),
+        finding("wrong (value)", "wrong", ["odd"], searched=False),
+        finding("wrong (value)", "wrong", ["known"], expected=True, why="known"),
+        finding("inaccurate (no better than tf32)", "inaccurate", ["loose"]),
+    ]
+    page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, findings))
+    sentence = "1 known fault explains 1 of the 4 failing results with numbers to look at"
+    rest = "1 within a wider accuracy class, which the finding names; 1 in the list of known failures, with the reason"
+    assert f"{sentence}; {rest}; nothing explains the other 1." in page.text("answer")
+    told = {n: page.text(f"finding-{n}") for n in range(1, 5)}
+    assert ["Not all known faults were tried on it." in told[n] for n in told].count(True) == 1
+    assert not any("No known fault" in text for text in told.values() if "wider" in text or "tf32" in text)
+
+
+def test_no_failure_is_claimed_of_what_a_finding_says_is_lost(tmp_path: Path) -> None:
+    rows = [
+        result("nan-a", flags=["loses-nan"], features=["bias", "nonfinite"]),
+        result("nan-b", features=["nonfinite", "bias"]),
+        *(result(f"plain-{k}", features=["bias"]) for k in range(3)),
+        wrong("clipped") | {"features": ["clip"]},
+    ]
+    lost = finding("loses NaN: numbers come back where the equations give NaN", "special-values", ["nan-a"])
+    page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, [lost | {"verdict": "pass"}]))
+    held = page.text("answer").split("No failure with")[1]
+    assert held.startswith("bias")
+    assert "NaN" not in held.split("Passes with")[0]
+
+
 def test_a_crash_has_nothing_that_could_be_explained(tmp_path: Path) -> None:
     rows = [result("dead", verdict="crashed"), result("fine")]
     page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, [finding("crashed", "crashed", ["dead"])]))

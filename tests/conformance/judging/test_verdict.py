@@ -51,6 +51,16 @@ def spoilt(case: Case, name: str, change: Callable[[Array], Array]) -> Judgement
     return judge(case.trials, [with_outputs(case, {**right, name: change(right[name])})])
 
 
+def test_of_a_session_with_several_runs_the_one_that_is_wrong_is_named() -> None:
+    case = build_case(CaseSpec("RNN", 14, T=3, outputs=("Y", "Y_h"), reruns="data"))
+    first, second = (tuple(one[0]) for one in outcome(case).outputs)
+    spoilt_second = (second[0] + np.float32(0.5), *second[1:])
+    judgement = judge(case.trials, [outcome(case, outputs=((first,), (spoilt_second,)))])
+    assert "(run 2 of 2, step 0, forward, row 0)" in judgement.message
+    lone = build_case(CaseSpec("RNN", 14, T=3, outputs=("Y", "Y_h")))
+    assert "(step 0, forward, row 0)" in spoilt(lone, "Y", lambda array: array + np.float32(0.5)).message
+
+
 # Precedence
 
 
