@@ -9,10 +9,7 @@ __getattr__, __dir__ = face(
             "COMMANDS",
             "app",
         ),
-        "command": (
-            "say",
-            "targets_of",
-        ),
+        "command": ("targets_of",),
         "display": (
             "RunDisplay",
             "answer_on",
@@ -20,6 +17,9 @@ __getattr__, __dir__ = face(
             "summarize",
         ),
         "prove": ("interaction_complaints",),
-        "terminal": ("LINE",),
+        "terminal": (
+            "LINE",
+            "say",
+        ),
     },
 )

@@ -172,7 +172,7 @@ def main() -> None:
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False, prog_name="onnxspec")
     except _USAGE as error:
-        from .command import warn
+        from .terminal import warn
 
         place = error.ctx.command_path if error.ctx is not None else "onnxspec"
         warn(f"{place}: {error.format_message()} See {place} --help.", "red")
@@ -180,8 +180,7 @@ def main() -> None:
     except typer.Abort:
         code = 130
     except OSError as error:
-        from .command import warn, why
-        from .terminal import drop
+        from .terminal import drop, warn, why
 
         if error.filename is not None:
             raise

@@ -29,23 +29,9 @@ from ..running.engine import execute
 from ..running.merge import MergeError, merge
 from ..running.run import Plan
 from ..targets.target import TargetError
-from .command import (
-    Ops,
-    ProfileName,
-    TargetsFile,
-    Types,
-    Versions,
-    app,
-    command_given,
-    fail,
-    say,
-    selection_of,
-    targets_of,
-    warn,
-    why,
-)
+from .command import Ops, ProfileName, TargetsFile, Types, Versions, app, command_given, selection_of, targets_of
 from .display import RunDisplay
-from .terminal import console_on
+from .terminal import console_on, fail, say, warn, why
 
 __all__ = ["certify", "verify_package"]
 

@@ -21,8 +21,8 @@ from ..checking.suppression import SuppressionError, read_suppressions, suppress
 from ..checking.text import lines_of, summary
 from ..probes.selection import UnknownName
 from ..results.environment import version_of
-from .command import app, fail, put, say, warn
-from .terminal import console_on
+from .command import app
+from .terminal import console_on, fail, put, say, warn
 
 __all__ = ["check"]
 

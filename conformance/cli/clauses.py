@@ -16,8 +16,8 @@ from rich.text import Text
 from ...reference import Clause, clauses_of, operator_names, versions_of
 from ...reference.documents.clauses import STATUSES
 from ..probes.selection import UnknownName
-from .command import app, fail, put, warn
-from .terminal import console_on
+from .command import app
+from .terminal import console_on, fail, put, warn
 
 __all__ = ["clauses"]
 

@@ -1,15 +1,13 @@
-"""What the commands have in common: the application, the options that several take, and how they speak."""
+"""What the commands have in common: the application, and the options that several take."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn, Optional
+from typing import Annotated, Optional
 
 import typer
 
@@ -19,10 +17,9 @@ from ..probes.wrapped import named_target
 from ..targets.target import Target
 from ..workers.job import ClusterError
 from ..workers.process import TargetProcess
-from ..workers.worker import one_line
 from . import completion
 from .application import app
-from .terminal import LINE, console_on, drop
+from .terminal import fail
 
 __all__ = [
     "CaseIds",
@@ -36,11 +33,7 @@ __all__ = [
     "app",
     "command_given",
 ]
-__all__ += ["fail", "folder_named", "process_at", "put", "say", "selection_of", "targets_of", "warn", "why"]
-
-_WORD = 200  # characters of a name that is far too long
-_LONG_WORD = re.compile(r"\S{300,}")
-_LONGEST_COMMAND = 8000  # characters of a line that is there to be copied, like how to go on
+__all__ += ["folder_named", "process_at", "selection_of", "targets_of"]
 
 Targets = Annotated[
     Optional[list[str]],  # noqa: UP045 - typer evaluates it on Python 3.10
@@ -114,48 +107,6 @@ def folder_named(text: str) -> Path:
     if not text:
         raise typer.BadParameter("the name of a folder is empty")
     return Path(text)
-
-
-def say(*lines: str) -> None:
-    """Lines for the person, on the standard output. Each stays one, whatever foreign text is in it, and none is longer
-    than anybody reads."""
-    for line in lines:
-        margin = line[: len(line) - len(line.lstrip(" "))] if len(line) < LINE else ""
-        shown = line if line.isprintable() and len(line) <= LINE else margin + one_line(line, LINE)
-        console_on(sys.stdout).print(shown, markup=False, emoji=False, soft_wrap=True)
-
-
-def warn(text: str, style: str = "") -> None:
-    """One line on the standard error."""
-    text = _LONG_WORD.sub(lambda word: f"{word[0][:_WORD]}...", text)
-    line = text if text.isprintable() and len(text) <= _LONGEST_COMMAND else one_line(text, LINE)
-    console_on(sys.stderr).print(line, style=style, markup=False, emoji=False, soft_wrap=True)
-
-
-def fail(message: str, code: int = 2, lines: Iterable[str] = ()) -> NoReturn:
-    """End the command with one line on the standard error, and what it announces in a line each."""
-    warn(f"onnxspec: {message}", "red")
-    for line in lines:
-        warn(f"  {line}")
-    raise typer.Exit(code)
-
-
-def put(text: str) -> None:
-    """Write what a program may read. A reader that has enough ends the command, without a word."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        drop(sys.stdout)
-        raise typer.Exit from None
-
-
-def why(error: OSError) -> str:
-    """What could not be written, in words."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "the disk is full"
-    place = f" ({error.filename})" if error.filename else ""
-    return f"cannot write: {error.strerror or error}{place}"
 
 
 def command_given() -> tuple[str, ...]:

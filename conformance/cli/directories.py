@@ -19,7 +19,8 @@ from ..proof.interactions import faults_of, measurable, tally
 from ..proof.tolerance import shown_to_runner
 from ..results.environment import version_of
 from ..running.screen import cases_counted
-from .command import CaseIds, Ops, ProfileName, Types, Versions, app, fail, put, say, selection_of, why
+from .command import CaseIds, Ops, ProfileName, Types, Versions, app, selection_of
+from .terminal import fail, put, say, why
 
 __all__ = ["generate_cases", "options_of", "verify_cases"]
 

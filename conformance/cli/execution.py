@@ -22,9 +22,8 @@ from ..running.expected_update import update_lists
 from ..running.run import Plan, Run
 from ..workers.job import ClusterError
 from .ci import Wanted, as_json, github_marks, on_github, write_files
-from .command import fail, put, say, warn, why
 from .display import RunDisplay, summarize
-from .terminal import console_on
+from .terminal import console_on, fail, put, say, warn, why
 
 if TYPE_CHECKING:
     from ..extraction.cases import NodeCase

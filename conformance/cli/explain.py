@@ -18,9 +18,9 @@ from ..probes.wrapped import wrapped_probes
 from ..targets.target import ACCURACY, TargetError
 from ..workers.process import TargetProcess, TargetUnavailable
 from . import completion
-from .command import TargetsFile, app, fail, put, targets_of
+from .command import TargetsFile, app, targets_of
 from .display import could_not_start
-from .terminal import console_on
+from .terminal import console_on, fail, put
 
 __all__ = ["ambiguous", "explain"]
 

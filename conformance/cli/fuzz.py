@@ -23,9 +23,9 @@ from ..targets.target import TargetError
 from ..workers.hangs import HangBudget
 from ..workers.job import ClusterError
 from ..workers.process import TargetUnavailable
-from .command import Ops, Scheduler, TargetsFile, Types, app, fail, folder_named, process_at, say, targets_of, warn, why
+from .command import Ops, Scheduler, TargetsFile, Types, app, folder_named, process_at, targets_of
 from .display import could_not_start
-from .terminal import console_on
+from .terminal import console_on, fail, say, warn, why
 
 __all__ = ["fuzz"]
 

@@ -47,16 +47,13 @@ from .command import (
     Types,
     Versions,
     command_given,
-    fail,
     folder_named,
     process_at,
-    put,
     selection_of,
     targets_of,
-    warn,
-    why,
 )
 from .execution import carry_out
+from .terminal import fail, put, warn, why
 
 if TYPE_CHECKING:
     from ..extraction.cases import NodeCase

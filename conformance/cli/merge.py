@@ -14,10 +14,10 @@ from ..results.journal import OccupiedFolder
 from ..running.merge import MergeError
 from ..running.merge import merge as merge_runs
 from ..running.run import Run
-from .command import app, command_given, fail, say, warn, why
+from .command import app, command_given
 from .directories import options_of
 from .display import summarize
-from .terminal import console_on
+from .terminal import console_on, fail, say, warn, why
 
 __all__ = ["merge"]
 

@@ -16,7 +16,7 @@ from ..extraction.cases import NodeCase, OccupiedFolder, cases_of_model, read_no
 from ..models.content import ModelError
 from ..results.result import Result
 from ..running.run import Run
-from .command import fail, warn, why
+from .terminal import fail, warn, why
 
 __all__ = ["nodes_of_model", "say_nodes"]
 

@@ -26,8 +26,8 @@ from ..proof.exposure import Run, measure
 from ..proof.interactions import GOAL, LEAST, Score, faults_in, faults_of, measurable, tally
 from ..proof.power import power_of
 from ..proof.proof import ENOUGH, FEWEST, Proof, Row, prove
-from .command import CaseIds, Ops, ProfileName, Types, Versions, app, fail, say, selection_of, warn
-from .terminal import console_on
+from .command import CaseIds, Ops, ProfileName, Types, Versions, app, selection_of
+from .terminal import console_on, fail, say, warn
 
 __all__ = ["interaction_complaints", "prove_command"]
 

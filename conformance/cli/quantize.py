@@ -30,10 +30,10 @@ from ..running.quantized import (
 )
 from ..targets.target import Target, TargetError
 from ..workers.process import Outcome, TargetUnavailable
-from .command import TargetsFile, app, fail, say, targets_of, warn
+from .command import TargetsFile, app, targets_of
 from .display import could_not_start
 from .explain import ambiguous
-from .terminal import console_on
+from .terminal import console_on, fail, say, warn
 
 __all__ = ["quantize_command"]
 

@@ -17,8 +17,9 @@ from ..probes.selection import UnknownName
 from ..running.confirmation import verdicts_now
 from ..targets.target import TargetError
 from ..workers.process import TargetUnavailable
-from .command import TargetsFile, app, command_given, fail, put, say, targets_of, warn, why
+from .command import TargetsFile, app, command_given, targets_of
 from .display import could_not_start
+from .terminal import fail, put, say, warn, why
 
 __all__ = ["diff", "gallery", "report"]
 

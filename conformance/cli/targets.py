@@ -11,7 +11,8 @@ import typer
 from ..targets.adapters import EXTERNAL
 from ..targets.target import TargetError
 from ..workers.survey import Finding, is_command, providers_of, survey, way_to_install
-from .command import TargetsFile, app, fail, say
+from .command import TargetsFile, app
+from .terminal import fail, say
 
 __all__ = ["targets_command"]
 

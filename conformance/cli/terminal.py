@@ -9,22 +9,27 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Iterable
-from typing import Any, TextIO, cast
+from typing import Any, NoReturn, TextIO, cast
 
+import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
 from ..workers.worker import one_line
 
-__all__ = ["LINE", "LastingStream", "console_on", "drop", "single"]
+__all__ = ["LINE", "LastingStream", "console_on", "drop", "fail", "put", "say", "single", "warn", "why"]
 
 LINE = 2000
 """Characters of a line beyond which it is cut: texts of targets have 500 at most, several of them make a line."""
 
 _UNWRAPPED = 100_000
+_WORD = 200  # characters of a name that is far too long
+_LONG_WORD = re.compile(r"\S{300,}")
+_LONGEST_COMMAND = 8000  # characters of a line that is there to be copied, like how to go on
 _GONE = (errno.EPIPE, errno.EIO, errno.EINVAL)  # a pipe without a reader, a closed terminal, and Windows for both
 
 
@@ -95,3 +100,45 @@ def single(line: Text) -> Text:
     if len(plain) <= LINE and plain.isprintable():
         return line
     return Text(one_line(plain, LINE), line.style or (line.spans[-1].style if line.spans else ""))
+
+
+def say(*lines: str) -> None:
+    """Lines for the person, on the standard output. Each stays one, whatever foreign text is in it, and none is longer
+    than anybody reads."""
+    for line in lines:
+        margin = line[: len(line) - len(line.lstrip(" "))] if len(line) < LINE else ""
+        shown = line if line.isprintable() and len(line) <= LINE else margin + one_line(line, LINE)
+        console_on(sys.stdout).print(shown, markup=False, emoji=False, soft_wrap=True)
+
+
+def warn(text: str, style: str = "") -> None:
+    """One line on the standard error."""
+    text = _LONG_WORD.sub(lambda word: f"{word[0][:_WORD]}...", text)
+    line = text if text.isprintable() and len(text) <= _LONGEST_COMMAND else one_line(text, LINE)
+    console_on(sys.stderr).print(line, style=style, markup=False, emoji=False, soft_wrap=True)
+
+
+def fail(message: str, code: int = 2, lines: Iterable[str] = ()) -> NoReturn:
+    """End the command with one line on the standard error, and what it announces in a line each."""
+    warn(f"onnxspec: {message}", "red")
+    for line in lines:
+        warn(f"  {line}")
+    raise typer.Exit(code)
+
+
+def put(text: str) -> None:
+    """Write what a program may read. A reader that has enough ends the command, without a word."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop(sys.stdout)
+        raise typer.Exit from None
+
+
+def why(error: OSError) -> str:
+    """What could not be written, in words."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "the disk is full"
+    place = f" ({error.filename})" if error.filename else ""
+    return f"cannot write: {error.strerror or error}{place}"
