@@ -5,6 +5,7 @@ from .operators.extended_lstm import EXTENDED_FAMILY
 from .profiles.profiles import PROFILES, digest_of, digests_for, pinned_digests, profile
 from .profiles.recurrent import RECURRENT
 from .specs.case import Case, Feed, Spec, Trial
+from .specs.course import ABILITIES, Course, Step
 from .specs.family import (
     Family,
     build_case,
@@ -20,12 +21,15 @@ from .specs.spec import CaseSpec
 from .specs.violations import Violation
 
 __all__ = [
+    "ABILITIES",
     "PROFILES",
     "Case",
     "CaseSpec",
+    "Course",
     "Family",
     "Feed",
     "Spec",
+    "Step",
     "Trial",
     "Violation",
     "build_case",

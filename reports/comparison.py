@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..conformance.judging.judgement import UNTRIED
+from ..conformance.judging.judgement import UNTRIED, Verdict
 from ..conformance.results.support import DECLINED
 from ..reference import ACCURACY_CLASSES
 from . import fields
@@ -24,7 +24,7 @@ __all__ = ["Change", "Changes", "Comparison", "Group", "Moved", "compare"]
 
 BROKE, LOST, MENDED, GAINED, CHANGED = "broke", "lost", "mended", "gained", "changed"
 
-_NOT_THERE = frozenset(verdict.value for verdict in UNTRIED)
+_NOT_THERE = frozenset(verdict.value for verdict in (*UNTRIED, Verdict.NOT_TRIED))
 """Verdicts that say nothing of the target, so that nothing is compared with them."""
 
 _MOVED = 0.05

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from ..conformance.judging.judgement import DECLINED, UNTRIED, Verdict
+from ..conformance.judging.judgement import UNTRIED, WITHOUT_RUN, Verdict
 from ..conformance.results.result import Result
 from . import fields
 
@@ -18,8 +18,8 @@ def junit_xml(targets: Mapping[str, Sequence[Result]], required: Iterable[Result
     """The XML, a suite for each target.
 
     A failing result is a failure, unless the target's list of known failures names it: then it is skipped, with the
-    reason there. What is not supported is skipped; what ``required`` has is a failure; what could not be tried is an
-    error.
+    reason there. What is not supported, or not tried, is skipped; what ``required`` has is a failure; what could not
+    be tried is an error.
     """
     demanded = {(result.target, result.case) for result in required}
     document = JUnitXml("onnxspec")
@@ -60,6 +60,6 @@ def _outcome(result: Result, required: bool) -> Failure | Skipped | Error | None
         return failure
     if result.verdict in UNTRIED:
         return Error(message, verdict)
-    if result.verdict in DECLINED or result.verdict is Verdict.INCONCLUSIVE:
+    if result.verdict in WITHOUT_RUN or result.verdict is Verdict.INCONCLUSIVE:
         return Skipped(message, verdict)
     return None

@@ -52,6 +52,12 @@ WORDS: dict[str, Word] = {
         ),
         Word("inconclusive", "question", "quiet", "Too few elements could be judged, so nothing is claimed."),
         Word("unavailable", "dots", "quiet", "The target could not start."),
+        Word(
+            "not-tried",
+            "dots",
+            "quiet",
+            "It asks for sessions that the target's worker does not say it has: nothing is claimed, and nothing lacks.",
+        ),
         Word("not-run", "dots", "quiet", "Planned and not tried: the message says why."),
         Word("pass", "check", "pass", "Every judged element agrees with the document."),
     )

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from ...reference import Node, interpretations_touched, resolve
+from .course import Course
 from .subject import Subject
 from .violations import Violation
 
@@ -94,6 +95,9 @@ class Trial:
         Whether it is run in a process of its own, as it may spoil the memory of an implementation.
     graph
         The nodes and what binds them, the first being `node`; None for a lone node.
+    course
+        What its sessions do; None where one runs the feeds in turn. The inputs of a feed that runs in a further session
+        have that session's weights.
     """
 
     key: str
@@ -104,6 +108,7 @@ class Trial:
     violation: Violation | None = None
     alone: bool = False
     graph: Subject | None = None
+    course: Course | None = None
 
     @property
     def subject(self) -> Subject:

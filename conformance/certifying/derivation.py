@@ -55,7 +55,7 @@ BY_NUMBERS = frozenset(
 )
 """Verdicts that rest on what the target returned. The others rest on what happened, which a record can only retell."""
 
-_STATUSES = frozenset({"ran", "refused", "crashed", "timed-out", "fell-back", "unavailable", "not-run"})
+_STATUSES = frozenset({"ran", "refused", "crashed", "timed-out", "fell-back", "unavailable", "not-run", "not-tried"})
 _ID = re.compile(r"[A-Za-z0-9.*?_-]{1,200}")
 
 
@@ -270,10 +270,11 @@ def _require_outcome(outcome: Outcome, job: Job) -> None:
         return
     if len(outcome.outputs) != len(job.feeds):
         raise MissingBits(f"{len(job.feeds)} runs were due, outputs of {len(outcome.outputs)} are recorded")
-    if not all(1 <= len(distinct) <= REPEATS for distinct in outcome.outputs):
+    times = [REPEATS * job.runs(feed) for feed in range(len(job.feeds))]
+    if not all(1 <= len(distinct) <= most for distinct, most in zip(outcome.outputs, times, strict=True)):
         raise MissingBits(f"every run is repeated {REPEATS} times, and other outcomes are recorded")
     if outcome.returned and [_first_places(each) for each in outcome.returned] != [
-        (REPEATS, list(range(len(distinct)))) for distinct in outcome.outputs
+        (most, list(range(len(distinct)))) for distinct, most in zip(outcome.outputs, times, strict=True)
     ]:
         raise MissingBits(f"every run is repeated {REPEATS} times, and its record says other things of what came back")
 

@@ -195,6 +195,7 @@ def _level(
     accuracy: str,
 ) -> LevelRecord:
     members = [p for p in probes if (spec := spec_of(p)) is not None and not spec.illegal and level.holds(spec)]
+    members = [probe for probe in members if verdicts[probe.id] is not Verdict.NOT_TRIED]
     passed = [probe for probe in members if verdicts[probe.id] is Verdict.PASS]
     against: list[str] = []
     for kinds, words in (

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...cases.specs.features import GROUPS, groups_with
-from ..judging.judgement import DECLINED, FAILING, UNTRIED
+from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..results.folder import NoRun, read_folder
 from ..results.result import Result
 
@@ -96,7 +96,7 @@ def read_measured(folders: Sequence[Path]) -> Measured:
             raise MeasuredError(f"{folder}: holds no results")
         for result in results:
             columns = frozenset(result.features)
-            if not columns & _OF_DATA and result.verdict not in UNTRIED:
+            if not columns & _OF_DATA and result.verdict not in UNTRIED | {Verdict.NOT_TRIED}:
                 key = Configuration(result.domain, result.op, result.version, result.type, columns)
                 grouped[key][result.target].append(result)
     return Measured(grouped)

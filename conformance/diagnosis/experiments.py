@@ -26,7 +26,7 @@ from .needs import Need
 
 __all__ = ["Budget", "Shrunk", "alike", "shrink"]
 
-_NOT_TRIED = frozenset({Verdict.NOT_RUN, Verdict.UNAVAILABLE})
+_NOT_TRIED = frozenset({Verdict.NOT_RUN, Verdict.NOT_TRIED, Verdict.UNAVAILABLE})
 """Verdicts after which there is nothing more to be had."""
 
 _ROUNDS = 40  # each takes something away, and no case has so many things

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from ...reference import Fault, faults_of, operator_of
-from ..judging.judgement import DECLINED, UNTRIED, Verdict
+from ..judging.judgement import UNTRIED, WITHOUT_RUN, Verdict
 from ..judging.view import view_of
 from ..probes.probe import Probe
 from ..probes.stream import Tried
@@ -82,7 +82,7 @@ def searched_again(
 
 
 def _effort(results: Iterable[Result]) -> float:
-    return _EFFORT + _EACH * sum(r.verdict not in DECLINED | UNTRIED for r in results)
+    return _EFFORT + _EACH * sum(r.verdict not in WITHOUT_RUN | UNTRIED for r in results)
 
 
 def _failing_cases(results: Iterable[Result], probes: Mapping[str, Probe], kept: Kept) -> list[FailingCase]:

@@ -46,7 +46,7 @@ _DENSE = 0.75  # of what is drawn anew: it shows more at a time, while what has 
 _SHRINK_SECONDS = 30.0
 _NAME_SECONDS = 15.0
 _EFFORT = 2000
-_PASSED_BY = frozenset({Verdict.NOT_RUN, Verdict.UNAVAILABLE})
+_PASSED_BY = frozenset({Verdict.NOT_RUN, Verdict.NOT_TRIED, Verdict.UNAVAILABLE})
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ __getattr__, __dir__ = face(
             "ratio_text",
         ),
         "judgement": (
+            "DECLINED",
             "FAILING",
+            "UNTRIED",
             "Judgement",
             "NO_CLEAN_REFUSAL",
             "Verdict",

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..workers.process import Outcome
 
-__all__ = ["DECLINED", "EXCEPTION", "FAILING", "NO_CLEAN_REFUSAL", "UNTRIED", "Judgement", "Verdict"]
+__all__ = ["DECLINED", "EXCEPTION", "FAILING", "NO_CLEAN_REFUSAL", "UNTRIED", "WITHOUT_RUN", "Judgement", "Verdict"]
 __all__ += ["judge_forbidden", "not_run"]
 
 
@@ -22,6 +22,7 @@ class Verdict(str, enum.Enum):
     TIMED_OUT = "timed-out"
     FALLBACK = "fallback"
     UNSUPPORTED = "unsupported"
+    NOT_TRIED = "not-tried"
     NOT_REJECTED = "not-rejected"
     MALFORMED = "malformed"
     INPUT_MODIFIED = "input-modified"
@@ -48,6 +49,10 @@ FAILING = frozenset(
 DECLINED = frozenset({Verdict.UNSUPPORTED, Verdict.FALLBACK})
 """What a target does not do at all of what is legal: neither a pass nor wrong arithmetic. A provider that leaves a
 node to another one does not support it, whoever computes it in the end."""
+
+WITHOUT_RUN = DECLINED | {Verdict.NOT_TRIED}
+"""What says nothing of a target's arithmetic and lacks nothing either. A case that is ``not-tried`` asks for sessions
+that the target's worker does not speak of: that is no word of the target's, so it is no refusal, and counts nowhere."""
 
 UNTRIED = frozenset({Verdict.UNAVAILABLE, Verdict.NOT_RUN})
 """Verdicts on cases that a target was not tried with: a run that is gone on with tries them."""
@@ -88,6 +93,7 @@ _STATUS = {
     "fell-back": Verdict.FALLBACK,
     "unavailable": Verdict.UNAVAILABLE,
     "not-run": Verdict.NOT_RUN,
+    "not-tried": Verdict.NOT_TRIED,
 }
 
 

@@ -96,7 +96,7 @@ def _read(view: View) -> Returned | Judgement:
         return judge_forbidden(broken.summary, broken.due, clause, outcome, companion, open=broken.open)
     if outcome.status != "ran":
         return not_run(outcome)
-    lost = ("crashed", "timed-out", "unavailable", "not-run")
+    lost = ("crashed", "timed-out", "unavailable", "not-run", "not-tried")
     if companion is not None and (companion.broke or companion.status in lost):
         message = f"with all outputs asked for: {companion.reason}"
         return replace(not_run(companion), reason="companion", message=message)
@@ -111,6 +111,9 @@ def _read(view: View) -> Returned | Judgement:
     if outcome.changed:
         names = ", ".join(outcome.changed)
         return Judgement(Verdict.INPUT_MODIFIED, "inputs-changed", message=f"the run changed its inputs: {names}")
+    for altered in (outcome.altered, companion.altered if companion is not None else ()):
+        if altered:
+            return _altered(altered, len(trial.feeds))
 
     companions = _companion_outputs(companion_trial, companion, len(trial.feeds))
     sessions: list[Session] = []
@@ -127,6 +130,13 @@ def _read(view: View) -> Returned | Judgement:
     if not same:
         flags.append("outputs-differ-from-companion")
     return Returned(tuple(sessions), tuple(flags))
+
+
+def _altered(feeds: Sequence[int], count: int) -> Judgement:
+    """The verdict on outputs that did not stay what they were while somebody held them."""
+    which = ", ".join(str(feed + 1) for feed in feeds)
+    message = f"outputs of run {which} of {count}, held by the caller, had changed after a later run"
+    return Judgement(Verdict.UNSTABLE, "held", message=message)
 
 
 def _named(node: Node, lists: Sequence[Sequence[NDArray[Any] | None]]) -> Iterator[dict[str, Any]]:

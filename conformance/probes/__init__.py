@@ -21,6 +21,7 @@ __getattr__, __dir__ = face(
         "probe": (
             "Probe",
             "SpecProbe",
+            "job_of",
         ),
         "selection": (
             "Selection",

@@ -111,7 +111,7 @@ def traits_of(node: Node, features: frozenset[str], type: str) -> frozenset[str]
 
 def job_of(trial: Trial) -> Job:
     """The job of running a trial."""
-    return Job(trial.key, trial.model, tuple(feed.fed for feed in trial.feeds), trial.alone)
+    return Job(trial.key, trial.model, tuple(feed.fed for feed in trial.feeds), trial.alone, course=trial.course)
 
 
 def prepared_trials(trials: tuple[Trial, ...], answers: bool = True) -> Prepared:

@@ -15,7 +15,7 @@ import pytest
 from ...cases import PROFILES
 from ...cases.specs.family import counted_operators
 from ...cases.specs.features import GROUPS
-from ..judging.judgement import DECLINED, Verdict
+from ..judging.judgement import WITHOUT_RUN, Verdict
 from ..models.content import ModelError
 from ..probes.directory import probe_directories
 from ..probes.drawn import fresh_profile
@@ -282,7 +282,7 @@ class Group(_TargetItem, pytest.Function):
         if failing:
             reasons = list(dict.fromkeys(result.why for result in failing))
             pytest.xfail(f"{len(failing)} of {len(results)} cases fail as expected: {' | '.join(reasons)}")
-        if results and all(result.verdict in DECLINED for result in results):
+        if results and all(result.verdict in WITHOUT_RUN for result in results):
             messages = Counter(one_line(result.message, 240) for result in results).most_common(_REASONS_SHOWN)
             pytest.skip(f"{results[0].verdict.value}: {' | '.join(message for message, _ in messages)}")
 
@@ -346,6 +346,6 @@ def _error(result: Result, failure: str) -> BaseException | None:
         return pytest.fail.Exception(failure, pytrace=False)
     if result.failing:
         return pytest.xfail.Exception(result.why)
-    if result.verdict in DECLINED:
+    if result.verdict in WITHOUT_RUN:
         return pytest.skip.Exception(f"{result.verdict.value}: {result.message}")
     return None

@@ -65,7 +65,7 @@ class TensorRecord(Struct, frozen=True, kw_only=True):
     sha256: str
 
 
-class JobRecord(Struct, frozen=True, kw_only=True):
+class JobRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of a job. The keys are those of :class:`~..workers.job.Outcome`; ``log`` is what was printed."""
 
     key: str
@@ -81,6 +81,7 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     seconds: Quantity
     returned: tuple[tuple[Count, ...], ...] = ()
     broke_at: str = ""
+    altered: tuple[Count, ...] = ()
 
 
 def bits_path(folder: Path, target: str) -> Path:
@@ -140,6 +141,7 @@ class Recorder:
                 seconds=round(outcome.seconds, 6),
                 returned=outcome.returned,
                 broke_at=outcome.broke_at,
+                altered=outcome.altered,
             )
             for outcome in outcomes
         )
@@ -200,6 +202,7 @@ def outcome_of(record: JobRecord, bits: memoryview | bytes) -> Outcome:
         proof=record.proof,
         returned=record.returned,
         broke_at=record.broke_at,
+        altered=record.altered,
     )
 
 

@@ -17,7 +17,10 @@ __all__ = ["DECLINED", "Lack", "Problem", "Tried", "listed", "support_of", "trie
 # Nothing came back, or the model was none that anybody need support.
 _SAYS_NOTHING = frozenset(
     verdict.value
-    for verdict in (Verdict.UNAVAILABLE, Verdict.NOT_RUN, Verdict.CRASHED, Verdict.TIMED_OUT, Verdict.NOT_REJECTED)
+    for verdict in (
+        *(Verdict.UNAVAILABLE, Verdict.NOT_RUN, Verdict.NOT_TRIED),
+        *(Verdict.CRASHED, Verdict.TIMED_OUT, Verdict.NOT_REJECTED),
+    )
 )
 
 

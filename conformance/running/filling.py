@@ -247,7 +247,7 @@ def _derived(
         return np.array([verdict in chosen for verdict in verdicts], bool)
 
     declined, passing, failing = those(DECLINED), those([Verdict.PASS]), those(FAILING)
-    ran = ~declined & ~those(UNTRIED)
+    ran = ~declined & ~those(UNTRIED | {Verdict.NOT_TRIED})
     lacks = lacking(space, evidence, ran, declined, own, final=final)
     doubtful = np.array(~space.of_half & ~evidence.held[ran].any(axis=0))
     if not passing.any():

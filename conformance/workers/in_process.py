@@ -6,6 +6,7 @@ crash ends the whole process. :mod:`.process` is for everything else.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -15,13 +16,14 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from ...cases import Trial
+from ...cases import Course, Step, Trial
 from .process import REPEATS, Job, Outcome
 from .worker import failure_of
 
 __all__ = ["Runner", "is_runner", "outcome_of_job", "run_in_process", "run_job"]
 
 Run = Callable[[dict[str, NDArray[Any]]], Any]
+Lists = tuple[NDArray[Any] | None, ...]
 
 Runner = Any
 """A function of a serialized model and its inputs by name, which returns the outputs in the graph's order or by name;
@@ -39,55 +41,98 @@ def _is_backend(value: Any) -> bool:
 
 def run_in_process(runner: Runner, trial: Trial) -> Outcome:
     """What becomes of a trial; see :func:`run_job`."""
-    return run_job(runner, Job(trial.key, trial.model, tuple(feed.fed for feed in trial.feeds)))
+    return run_job(runner, Job(trial.key, trial.model, tuple(feed.fed for feed in trial.feeds), course=trial.course))
 
 
 def run_job(runner: Runner, job: Job) -> Outcome:
-    """What becomes of a job: its feeds are run in turn, and all of that twice, as on any target.
+    """What becomes of a job: its feeds are run in turn, or its course is followed, and all of that twice, as on any
+    target.
 
     Every run gets copies of its inputs that it may write to, which counts as a change of them. What the runner raises
-    comes through.
+    comes through, but for what may be refused.
     """
-    return _ran(_prepared(runner, job.model).run, job)
+    together = _Together(runner, job)
+    together.follow_all()
+    return together.outcome()
 
 
 def outcome_of_job(runner: Runner, job: Job) -> Outcome:
     """The same, and what is raised is an outcome, as on any target."""
     clock = perf_counter()
-    accepted = False
+    together = _Together(runner, job)
     try:
-        prepared = _prepared(runner, job.model)
-        accepted = prepared.accepted
-
-        def run(inputs: dict[str, NDArray[Any]]) -> Any:
-            nonlocal accepted
-            outputs = prepared.run(inputs)
-            accepted = True
-            return outputs
-
-        return replace(_ran(run, job), seconds=perf_counter() - clock)
+        together.follow_all()
     except Exception as error:
         failure = failure_of(error)
-        phase, broke_at = "run" if accepted else "load", failure.get("broke_at", "")
+        phase, broke_at = "run" if together.accepted else "load", failure.get("broke_at", "")
         return Outcome(job.key, failure["status"], phase, message=failure["message"], broke_at=broke_at)
+    return replace(together.outcome(), seconds=perf_counter() - clock)
 
 
-def _ran(run: Run, job: Job) -> Outcome:
-    names = [value.name for value in onnx.load_model_from_string(job.model).graph.output]
-    seen: list[list[tuple[NDArray[Any] | None, ...]]] = [[] for _ in job.feeds]
-    changed: set[str] = set()
-    malformed = ""
-    for _ in range(REPEATS):
-        for distinct, feed in zip(seen, job.feeds, strict=True):
-            given = {name: array.copy() for name, array in feed.items()}
-            kept = dict(given)
-            outputs, complaint = _outputs(run(given), names)
-            malformed = malformed or complaint
-            changed |= {n for n, array in kept.items() if array.tobytes() != feed[n].tobytes()}
-            if not any(_same(outputs, other) for other in distinct):
-                distinct.append(outputs)
-    everything = tuple(tuple(distinct) for distinct in seen)
-    return Outcome(job.key, "ran", "run", everything, tuple(sorted(changed)), malformed)
+def _in_turn(job: Job) -> Course:
+    """The course of a job that has none of its own."""
+    return Course(frozenset(), tuple(Step("run", 0, number) for number in range(len(job.feeds))))
+
+
+class _Together:
+    """The sessions of a job in this process, and what has come out of them."""
+
+    def __init__(self, runner: Runner, job: Job) -> None:
+        self._runner, self._job = runner, job
+        self._models = (job.model, *(job.course.models if job.course is not None else ()))
+        self._names = [value.name for value in onnx.load_model_from_string(job.model).graph.output]
+        self._opened: dict[int, Run] = {}
+        self.accepted = False  # whether what runs has said yes to a model
+        self._seen: list[list[Lists]] = [[] for _ in job.feeds]
+        self._changed: set[str] = set()
+        self._altered: set[int] = set()
+        self._malformed = ""
+
+    def _session(self, number: int) -> Run:
+        if number not in self._opened:
+            prepared = _prepared(self._runner, self._models[number])
+            self.accepted = self.accepted or prepared.accepted
+            self._opened[number] = prepared.run
+        return self._opened[number]
+
+    def follow_all(self) -> None:
+        """Go through the steps as often as every target does."""
+        for _ in range(REPEATS):
+            self._follow(self._job.course or _in_turn(self._job))
+
+    def _follow(self, course: Course) -> None:
+        held: dict[int, tuple[Any, Lists]] = {}
+        for number, step in enumerate(course.steps):
+            if step.does == "run":
+                held[number] = self._run(step)
+            elif step.does == "try":
+                # What is raised is its word for a refusal.
+                with contextlib.suppress(Exception):
+                    self._session(step.session)({n: a.copy() for n, a in course.attempts[step.number].items()})
+            else:
+                returned, before = held[step.number]
+                if not _same(_outputs(returned, self._names)[0], before):
+                    self._altered.add(course.steps[step.number].number)
+
+    def _run(self, step: Step) -> tuple[Any, Lists]:
+        """What a run returned, as it is and as it was at once."""
+        feed, distinct = self._job.feeds[step.number], self._seen[step.number]
+        given = {name: array.copy() for name, array in feed.items()}
+        kept = dict(given)
+        returned = self._session(step.session)(given)
+        self.accepted = True
+        outputs, complaint = _outputs(returned, self._names)
+        self._malformed = self._malformed or complaint
+        self._changed |= {n for n, array in kept.items() if array.tobytes() != feed[n].tobytes()}
+        if not any(_same(outputs, other) for other in distinct):
+            distinct.append(outputs)
+        return returned, outputs
+
+    def outcome(self) -> Outcome:
+        """What has become of the job."""
+        everything = tuple(tuple(distinct) for distinct in self._seen)
+        changed, altered = tuple(sorted(self._changed)), tuple(sorted(self._altered))
+        return Outcome(self._job.key, "ran", "run", everything, changed, self._malformed, altered=altered)
 
 
 class _Prepared(NamedTuple):

@@ -8,6 +8,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from ...cases import Course
+
 __all__ = ["Array", "ClusterError", "Job", "Outcome", "TargetUnavailable"]
 
 Array = NDArray[Any]
@@ -23,6 +25,7 @@ class Job:
         feeds: for each run, input arrays by name; NumPy's numeric types and ml_dtypes' bfloat16.
         alone: whether it may spoil the memory of the process that it runs in, and so gets one of its own.
         traits: what can be said of it, to tell what the jobs have in common on which a target hangs.
+        course: what its sessions do; None where one session runs the feeds in turn.
     """
 
     key: str
@@ -30,6 +33,16 @@ class Job:
     feeds: tuple[Mapping[str, Array], ...]
     alone: bool = False
     traits: frozenset[str] = frozenset()
+    course: Course | None = None
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The abilities that a worker's sessions must have for it."""
+        return self.course.needs if self.course is not None else frozenset()
+
+    def runs(self, feed: int) -> int:
+        """How often a feed is run before everything is repeated."""
+        return 1 if self.course is None else self.course.runs[feed]
 
 
 @dataclass(frozen=True)
@@ -38,8 +51,8 @@ class Outcome:
 
     Attributes:
         key: that of the job.
-        status: "ran", "refused", "crashed", "timed-out", "fell-back", "unavailable", or "not-run" where the target's
-            budget for hangs does not allow it.
+        status: "ran", "refused", "crashed", "timed-out", "fell-back", "unavailable", "not-run" where the target's
+            budget for hangs does not allow it, or "not-tried" where nothing says that the target's sessions can do it.
         phase: "load" or "run", where it ended; empty when the worker could not say.
         outputs: for each feed, the distinct lists of outputs seen over the repeats (one when all agree bit for bit),
             each in the graph's order; None stands for an output that is no array of numbers.
@@ -51,6 +64,7 @@ class Outcome:
         captured: what the runtime printed meanwhile, bounded.
         signal: name of the signal that ended the worker, or None.
         seconds: time spent on the job in the worker; in the parent if the worker was lost.
+        altered: numbers of feeds whose outputs were held and had changed when they were looked at again.
         proof: what shows where the model ran, empty when nothing was asked for.
         again: why the job was run a second time, empty where it was not.
         broke_at: where a program of Python's broke, by an exception that programs raise by mistake; empty for all else.
@@ -70,6 +84,7 @@ class Outcome:
     again: str = ""
     returned: tuple[tuple[int, ...], ...] = ()
     broke_at: str = ""
+    altered: tuple[int, ...] = ()
 
     @property
     def broke(self) -> bool:

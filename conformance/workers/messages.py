@@ -12,12 +12,13 @@ from typing import Annotated, Any, Literal
 import ml_dtypes
 from msgspec import Meta, Struct
 
+from ...cases import ABILITIES
 from ..border.strict_json import MalformedJson, decode
 from . import worker
 from .job import Array, Job, Outcome
 
 __all__ = ["HEADER_LIMIT", "Began", "Died", "Hello", "Message", "Ready", "Report", "Unavailable", "message_of"]
-__all__ += ["OUTPUTS_LIMIT", "legible", "outcome_of", "printed_lines"]
+__all__ += ["OUTPUTS_LIMIT", "abilities_of", "legible", "outcome_of", "printed_lines"]
 
 HEADER_LIMIT = 4 << 20
 """Bytes of a header: a report of a thousand feeds with three outputs, run twice, takes 300 KB, its texts 30."""
@@ -38,12 +39,14 @@ _Arrays = list[tuple[str, Annotated[list[_Index], Meta(max_length=64)]]]  # NumP
 
 class Hello(Struct, tag_field="type", tag="hello"):
     protocol: Any
+    sessions: Any = None  # in version 1 anything may stand beside the protocol
     arrays: _Arrays = []
 
 
 class Ready(Struct, tag_field="type", tag="ready"):
     description: dict[str, Any]
     environment: dict[str, Any] = {}
+    sessions: Any = None
     captured: str = ""
     arrays: _Arrays = []
 
@@ -67,6 +70,7 @@ class Report(Struct, tag_field="type", tag="report"):
     seconds: _Seconds
     message: str = ""
     changed: list[str] = []
+    altered: list[_Index] = []
     malformed: str = ""
     captured: str = ""
     proof: str = ""
@@ -126,12 +130,15 @@ def outcome_of(job: Job, repeats: int, report: Report, body: bytes) -> Outcome:
     if len(report.outputs) != len(job.feeds):
         raise worker.ProtocolError(f"a report of outputs for {len(report.outputs)} of {len(job.feeds)} feeds")
     fewest = 1 if report.status == "ran" else 0
-    for distinct in report.outputs:
-        if not fewest <= len(distinct) <= repeats:
+    for feed, distinct in enumerate(report.outputs):
+        times = repeats * job.runs(feed)
+        if not fewest <= len(distinct) <= times:
             raise worker.ProtocolError(
-                f"a report of {len(distinct)} distinct results of a feed that runs {repeats} times"
+                f"a report of {len(distinct)} distinct results of a feed that runs {times} times"
             )
-    _require_returned(report, repeats)
+    _require_returned(job, report, repeats)
+    if any(feed >= len(job.feeds) for feed in report.altered):
+        raise worker.ProtocolError("a report of a change of outputs of a feed that there is none of")
     arrays = _arrays(report, body)
     return Outcome(
         job.key,
@@ -147,18 +154,28 @@ def outcome_of(job: Job, repeats: int, report: Report, body: bytes) -> Outcome:
         worker.one_line(report.proof, _PROOF_LIMIT),
         returned=tuple(map(tuple, report.returned)),
         broke_at=worker.one_line(report.broke_at, _NAME_LIMIT),
+        altered=tuple(sorted(set(report.altered))),
     )
 
 
-def _require_returned(report: Report, repeats: int) -> None:
+def _require_returned(job: Job, report: Report, repeats: int) -> None:
     """Raise worker.ProtocolError unless what is said of every repeat, if anything is, names the distinct results."""
     if report.status != "ran" or not report.returned:
         return
-    each = list(zip(report.returned, report.outputs, strict=False))
-    if len(report.returned) != len(report.outputs) or any(len(indices) != repeats for indices, _ in each):
+    times = [repeats * job.runs(feed) for feed in range(len(job.feeds))]
+    if [len(indices) for indices in report.returned] != times:
         raise worker.ProtocolError(f"a report of what was returned that is not one of {repeats} repeats of each feed")
+    each = zip(report.returned, report.outputs, strict=True)
     if any(set(indices) != set(range(len(distinct))) for indices, distinct in each):
         raise worker.ProtocolError("a report of what was returned that names other results than there are")
+
+
+def abilities_of(hello: Any, ready: Any) -> frozenset[str]:
+    """What a target's sessions can do: what its worker says of itself, and of that what its adapter declares where the
+    worker has one. Words that nobody knows, and what is no list of words, say nothing."""
+    each = [hello] if ready is None else [hello, ready]
+    known = [{word for word in words if word in ABILITIES} if isinstance(words, list) else set() for words in each]
+    return frozenset(set.intersection(*known))
 
 
 def _arrays(report: Report, body: bytes) -> list[Array]:

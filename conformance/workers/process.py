@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from types import TracebackType
 from typing import Any
 
+from ...cases import ABILITIES
 from ..targets.target import Target
 from . import worker
 from .forking import NotForked, Zygote
@@ -42,14 +43,14 @@ _BATCHES_UNDER_WAY = 2
 
 @dataclass
 class _Numbered:
-    """A job under way: `begun` once the worker has decoded its batch, `last` if it is the last one of that; `refused`
-    says why it is not run and only keeps its place."""
+    """A job under way: `begun` once the worker has decoded its batch, `last` if it is the last one of that. One that is
+    not run only keeps its place: `left_out` is what becomes of it."""
 
     number: int
     job: Job
     begun: bool = False
     last: bool = False
-    refused: str = ""
+    left_out: Outcome | None = None
 
 
 class _Flight:
@@ -160,10 +161,10 @@ class TargetProcess:
                     self._fill(source, again, flight, singly)
                     if not flight.jobs:
                         return
-                    if flight.jobs[0].refused:
-                        refused = flight.pop()
+                    if flight.jobs[0].left_out is not None:
+                        yield flight.jobs[0].left_out
+                        flight.pop()
                         singly = max(0, singly - 1)
-                        yield Outcome(refused.job.key, "not-run", message=refused.refused)
                         continue
                     job = flight.jobs[0].job
                     outcome = self._next_report(flight)
@@ -204,9 +205,9 @@ class TargetProcess:
                 job = again.popleft() if again else next(source, None)
                 if job is None:
                     break
-                refused = self.hangs.refuses(job.traits)
-                if refused:
-                    batch.append(_Numbered(0, job, refused=refused))
+                left_out = self._left_out(job)
+                if left_out is not None:
+                    batch.append(_Numbered(0, job, left_out=left_out))
                     continue
                 if job.alone and (batch or flight.jobs):
                     again.appendleft(job)
@@ -218,7 +219,7 @@ class TargetProcess:
                     break
             if not batch:
                 return
-            alone = batch[0].job.alone and not batch[0].refused
+            alone = batch[0].job.alone and batch[0].left_out is None
             if alone:
                 self._discard()
             flight.add(batch)
@@ -228,6 +229,19 @@ class TargetProcess:
                 process.send({"type": "run", "jobs": headers}, payload)
             if alone:
                 return
+
+    def _left_out(self, job: Job) -> Outcome | None:
+        """What becomes of a job that is not run; None where it is."""
+        refused = self.hangs.refuses(job.traits)
+        if refused:
+            return Outcome(job.key, "not-run", message=refused)
+        if not job.needs:
+            return None
+        try:
+            lacking = job.needs - self._ready().abilities
+        except TargetUnavailable:  # which is told once it is sent
+            return None
+        return not_tried(job, lacking) if lacking else None
 
     def _ready(self) -> WorkerProcess:
         """The worker, a new one if need be."""
@@ -302,8 +316,21 @@ class TargetProcess:
 
 
 def _job_header(number: int, job: Job, payload: worker.Payload) -> dict[str, Any]:
-    return {
-        "number": number,
-        "model": payload.add(worker.Tensor("uint8", (len(job.model),), job.model)),
-        "feeds": [{name: payload.add(worker.tensor_of(array)) for name, array in feed.items()} for feed in job.feeds],
-    }
+    def model(serialized: bytes) -> int:
+        return payload.add(worker.Tensor("uint8", (len(serialized),), serialized))
+
+    def tensors(feed: Mapping[str, Array]) -> dict[str, int]:
+        return {name: payload.add(worker.tensor_of(array)) for name, array in feed.items()}
+
+    header = {"number": number, "model": model(job.model), "feeds": [tensors(feed) for feed in job.feeds]}
+    if job.course is not None:
+        steps = [[s.does, s.number] if s.does == "look" else list(s) for s in job.course.steps]
+        models, attempts = [model(m) for m in job.course.models], [tensors(feed) for feed in job.course.attempts]
+        header["course"] = {"models": models, "attempts": attempts, "steps": steps}
+    return header
+
+
+def not_tried(job: Job, lacking: frozenset[str]) -> Outcome:
+    """What becomes of a job that a target's sessions are not said to be able to do."""
+    words = ", ".join(meaning for ability, meaning in ABILITIES.items() if ability in lacking)
+    return Outcome(job.key, "not-tried", message=f"the target's worker does not say that its sessions take {words}")

@@ -9,10 +9,10 @@ body length, little-endian), a JSON header and a body of raw array buffers; the 
 and shape of each buffer, in order. bfloat16 travels under that name as 16 raw bits. The conversation:
 
 =============  =================================================================================================
-worker          ``hello`` (protocol, python)
+worker          ``hello`` (protocol, python, sessions)
 parent          ``start`` (adapter source, options, environment, time_limit, memory_limit, repeats, measure)
-worker          ``ready`` (description, environment), or ``unavailable`` (message, captured)
-parent          ``run`` (jobs: number, model, feeds), any number of times, also before earlier jobs are done
+worker          ``ready`` (description, environment, sessions), or ``unavailable`` (message, captured)
+parent          ``run`` (jobs: number, model, feeds, course), any number of times, also before earlier jobs are done
 worker          ``began`` once the message is decoded, then one ``report`` per job as soon as that job is done
 worker          ``died`` (signal, code, captured) in place of anything that was still due
 parent          end of file: the worker ends, whatever it is at
@@ -45,6 +45,7 @@ from typing import Any, NamedTuple
 
 PROTOCOL = 1
 MAGIC = b"ONXSPEC1"
+SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")  # what sessions may do beside running in turn
 CAPTURE_VARIABLE = "ONNXSPEC_CAPTURE"  # names the capture file (device:inode) that the parent handed over as stderr
 
 _PREFIX = struct.Struct("<8sIQ")
@@ -639,59 +640,143 @@ def describe_error(error: BaseException) -> str:
     return one_line(name + ": " + text if text else name)
 
 
+class Course(NamedTuple):
+    """How a job's sessions go where they do more than run every feed in turn.
+
+    models
+        Those of further sessions: the job's own is session 0, these are 1, 2, ... Each is prepared at its first step
+        and stays until the end.
+    attempts
+        Feeds that need not run: whether they are refused, nothing is reported of them.
+    steps
+        ``["run", session, feed]``, ``["try", session, attempt]``, or ``["look", step]``: the outputs of that earlier
+        step, held since, are looked at again.
+    """
+
+    models: tuple[bytes, ...] = ()
+    attempts: tuple[Any, ...] = ()
+    steps: tuple[Any, ...] = ()
+
+
+class _Sessions:
+    """The sessions of one job, and what has come out of them."""
+
+    def __init__(self, adapter: Any, models: Any, feeds: Any, most: int) -> None:
+        self._adapter, self._models, self._feeds, self._most = adapter, models, feeds, most
+        self._sessions: dict[int, Any] = {}
+        self._originals = [{name: array.tobytes() for name, (_, array) in feed.items()} for feed in feeds]
+        self._kept = 0
+        self.seen: list[list[list[Tensor | None]]] = [[] for _ in feeds]
+        self.returned: list[list[int]] = [[] for _ in feeds]  # of each run of a feed the place of its result in `seen`
+        self.changed: set[str] = set()
+        self.altered: set[int] = set()
+        self.malformed = ""
+        self.phase = "load"
+        self.proof = ""
+
+    def open(self, number: int) -> Any:
+        """The session of that model, prepared now if it is not yet there."""
+        if number not in self._sessions:
+            self.phase = "load"
+            self._sessions[number] = self._adapter.prepare(self._models[number])
+            self.phase = "run"
+        return self._sessions[number]
+
+    def run(self, session: int, number: int) -> tuple[Any, list[Tensor | None]]:
+        """What a session returned for a feed, as it is and as it was at once."""
+        feed = self._feeds[number]
+        given = {name: _fresh(element, array) for name, (element, array) in feed.items()}
+        results = self.open(session).run(dict(given))
+        outputs, complaint = plain_outputs(results, self._most - self._kept)
+        self.malformed = self.malformed or complaint
+        for name, array in given.items():
+            if array.shape != feed[name][1].shape or array.tobytes() != self._originals[number][name]:
+                self.changed.add(name)
+        if outputs not in self.seen[number]:
+            self.seen[number].append(outputs)
+            self._kept += sum(_padded(len(tensor.data)) for tensor in outputs if tensor is not None)
+        self.returned[number].append(self.seen[number].index(outputs))
+        return results, outputs
+
+    def attempt(self, session: int, feed: Any) -> None:
+        """Run what may be refused."""
+        opened = self.open(session)
+        try:
+            opened.run({name: _fresh(element, array) for name, (element, array) in feed.items()})
+        except Exception as error:
+            if failure_of(error)["status"] != "refused":
+                raise
+
+    def follow(self, steps: Any, attempts: Any) -> None:
+        """Go through the steps of a course once."""
+        held: dict[int, Any] = {}
+        looked_at = {step[1] for step in steps if step[0] == "look"}
+        for number, step in enumerate(steps):
+            if step[0] == "run":
+                outcome = self.run(step[1], step[2])
+                if number in looked_at:
+                    held[number] = outcome
+            elif step[0] == "try":
+                self.attempt(step[1], attempts[step[2]])
+            else:
+                results, before = held[step[1]]
+                if plain_outputs(results)[0] != before:
+                    self.altered.add(steps[step[1]][2])
+
+    def end(self) -> None:
+        """Let go of the sessions."""
+        for number in sorted(self._sessions):
+            session = self._sessions[number]
+            finish = getattr(session, "finish", None)
+            if finish is not None:
+                finish()
+            self.proof = self.proof or str(getattr(session, "proof", "") or "")
+            del finish, session
+        self._sessions.clear()
+
+
 def run_job(
-    adapter: Any, model: bytes, feeds: list[dict[str, tuple[str, np.ndarray]]], repeats: int, most: int = _BODY_LIMIT
+    adapter: Any,
+    model: bytes,
+    feeds: list[dict[str, tuple[str, np.ndarray]]],
+    repeats: int,
+    most: int = _BODY_LIMIT,
+    course: Course | None = None,
 ) -> tuple[dict[str, Any], Payload]:
     """Prepare `model` once, run every feed `repeats` times in turn, and report; never raises.
 
-    Of outputs that are larger than `most` bytes, all of them together, only that is reported.
+    Where there is a `course`, that is followed as often instead. Of outputs that are larger than `most` bytes, all of
+    them together, only that is reported.
 
     Every run gets fresh copies of its inputs, which are compared with the originals afterwards. The session is gone
     when this returns, so that a runtime which dies while it tears down is blamed for this job.
     """
     report: dict[str, Any] = {"status": "ran"}
-    seen: list[list[list[Tensor | None]]] = [[] for _ in feeds]
-    returned: list[list[int]] = [[] for _ in feeds]
-    originals = [{name: array.tobytes() for name, (_, array) in feed.items()} for feed in feeds]
-    changed = set()
-    phase = "load"
+    course = course or Course(steps=tuple(("run", 0, number) for number in range(len(feeds))))
+    sessions = _Sessions(adapter, (model, *course.models), feeds, most)
     began = perf_counter()
-    kept = 0
     try:
-        session = adapter.prepare(model)
-        phase = "run"
+        sessions.open(0)
         for _ in range(repeats):
-            for number, feed in enumerate(feeds):
-                given = {name: _fresh(element, array) for name, (element, array) in feed.items()}
-                outputs, complaint = plain_outputs(session.run(dict(given)), most - kept)
-                if complaint:
-                    report.setdefault("malformed", complaint)
-                for name, array in given.items():
-                    if array.shape != feed[name][1].shape or array.tobytes() != originals[number][name]:
-                        changed.add(name)
-                if outputs not in seen[number]:
-                    seen[number].append(outputs)
-                    kept += sum(_padded(len(tensor.data)) for tensor in outputs if tensor is not None)
-                returned[number].append(seen[number].index(outputs))
-        finish = getattr(session, "finish", None)
-        if finish is not None:
-            finish()
-        proof = getattr(session, "proof", "")
-        if proof:
-            report["proof"] = one_line(str(proof), 4 * _MESSAGE_LIMIT)
-        del finish, session
+            sessions.follow(course.steps, course.attempts)
+        sessions.end()
+        if sessions.proof:
+            report["proof"] = one_line(sessions.proof, 4 * _MESSAGE_LIMIT)
     except BaseException as error:
         report.update(failure_of(error))
-        phase = report.get("phase", phase)
-    report["phase"] = phase
+    report.setdefault("phase", sessions.phase)
     report["seconds"] = round(perf_counter() - began, 7)
-    if changed:
-        report["changed"] = sorted(changed)
+    if sessions.malformed:
+        report["malformed"] = sessions.malformed
+    if sessions.changed:
+        report["changed"] = sorted(sessions.changed)
+    if sessions.altered:
+        report["altered"] = sorted(sessions.altered)
     payload = Payload()
-    report["returned"] = returned
+    report["returned"] = sessions.returned
     report["outputs"] = [
         [[None if tensor is None else payload.add(tensor) for tensor in outputs] for outputs in distinct]
-        for distinct in seen
+        for distinct in sessions.seen
     ]
     return report, payload
 
@@ -805,8 +890,24 @@ class Channel:
         write_frame(self._outgoing, header, payload)
 
 
+def _course(job: dict[str, Any], arrays: Any) -> Course | None:
+    """The course of a job, where it has one."""
+    if "course" not in job:
+        return None
+    models = tuple(arrays[index][1].tobytes() for index in job["course"]["models"])
+    attempts = tuple({name: arrays[index] for name, index in feed.items()} for feed in job["course"]["attempts"])
+    return Course(models, attempts, tuple(job["course"]["steps"]))
+
+
+def _declared_sessions(source: str) -> list[str]:
+    """What an adapter declares of its sessions: nothing, where it was written before there was such a thing."""
+    declared = getattr(_LOADED.get(source), "SESSIONS", ())
+    return [name for name in SESSIONS if name in declared]
+
+
 def _converse(channel: Channel, capture: Capture) -> None:
-    channel.send({"type": "hello", "protocol": PROTOCOL, "python": sys.version.split()[0]})
+    hello = {"type": "hello", "protocol": PROTOCOL, "python": sys.version.split()[0], "sessions": SESSIONS}
+    channel.send(hello)
     first = channel.receive()
     if first is None or first[0].get("type") != "start":
         return
@@ -824,7 +925,8 @@ def _converse(channel: Channel, capture: Capture) -> None:
         channel.send({"type": "unavailable", "message": describe_error(error), "captured": capture.take()})
         return
     alarm = Alarm(start["time_limit"])
-    channel.send({"type": "ready", "description": description, "environment": environment, "captured": capture.take()})
+    ready = {"type": "ready", "description": description, "environment": environment, "captured": capture.take()}
+    channel.send(dict(ready, sessions=_declared_sessions(start["adapter"])))
     own = os.getpid()
     while True:
         frame = channel.receive()
@@ -837,7 +939,8 @@ def _converse(channel: Channel, capture: Capture) -> None:
             model = arrays[job["model"]][1].tobytes()
             feeds = [{name: arrays[index] for name, index in feed.items()} for feed in job["feeds"]]
             alarm.start()
-            report, payload = run_job(adapter, model, feeds, start["repeats"], start.get("output_limit", _BODY_LIMIT))
+            most = start.get("output_limit", _BODY_LIMIT)
+            report, payload = run_job(adapter, model, feeds, start["repeats"], most, _course(job, arrays))
             alarm.stop()
             if os.getpid() != own:
                 os._exit(0)  # the runtime has forked and both sides came back: this one has nobody to report to

@@ -25,7 +25,18 @@ from .descendants import end_marked
 from .forking import ForkedProcess, NotForked, Zygote
 from .job import TargetUnavailable
 from .launch import Launch, launch_of
-from .messages import HEADER_LIMIT, Died, Hello, Message, Ready, Unavailable, legible, message_of, printed_lines
+from .messages import (
+    HEADER_LIMIT,
+    Died,
+    Hello,
+    Message,
+    Ready,
+    Unavailable,
+    abilities_of,
+    legible,
+    message_of,
+    printed_lines,
+)
 
 __all__ = ["MEASURED", "START_LIMIT", "WorkerLost", "WorkerProcess"]
 
@@ -89,6 +100,7 @@ class WorkerProcess:
     def __init__(self, target: Target, repeats: int, measure: bool = False, zygote: Zygote | None = None) -> None:
         """`zygote` forks it, where that can be; without one it is started. Raises TargetUnavailable."""
         source = adapter_source(target.adapter)  # what raises does so before anything is started
+        self.abilities: frozenset[str] = frozenset()  # of its sessions, once it is ready
         self.since = self._heard = time.monotonic()  # the latter is when the last bytes came
         self.first = 0
         self._looked = 0.0 if os.name == "posix" else math.inf  # when the reading thread last looked
@@ -245,7 +257,9 @@ class WorkerProcess:
         """What the adapter says about itself; raises `TargetUnavailable`."""
         try:
             message, _ = self.receive(START_LIMIT)
+            spoken: Any = None
             if isinstance(message, Hello) and message.protocol == worker.PROTOCOL:
+                spoken = message.sessions
                 self.begin_wait()
                 message, _ = self.receive(START_LIMIT)
         except WorkerLost as lost:
@@ -258,6 +272,7 @@ class WorkerProcess:
             more = f": {reason}" if not str(lost).endswith(reason) else ""
             raise TargetUnavailable(f"the worker did not start: {lost}{more}", captured) from None
         if isinstance(message, Ready):
+            self.abilities = abilities_of(spoken, message.sessions)
             if self._remote:  # what ssh, a login or an interactive interpreter had to say
                 os.ftruncate(self._capture.fileno(), 0)
                 os.lseek(self._capture.fileno(), 0, os.SEEK_SET)

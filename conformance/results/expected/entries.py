@@ -17,7 +17,7 @@ from typing import Any
 from ....cases import family_of
 from ....cases.specs.wrapping import WRAPS
 from ....reference import FAULTS, FORMATS, clauses_of, operator_names, versions_of
-from ...judging.judgement import DECLINED, FAILING, UNTRIED, Judgement, Verdict
+from ...judging.judgement import FAILING, UNTRIED, WITHOUT_RUN, Judgement, Verdict
 from ...probes.probe import Probe
 from ...probes.selection import UnknownName
 from ...targets.target import Target
@@ -297,7 +297,7 @@ def matching(entries: Iterable[Entry], probe: Probe, said: Judgement | Result | 
 def stale(entries: Iterable[Entry], outcomes: Iterable[tuple[Probe, Verdict | Result | Failure]]) -> list[Entry]:
     """Entries that cover cases that ran, none of which fails as expected any more. What was refused says nothing."""
     seen = ((probe, Failure.of(outcome)) for probe, outcome in outcomes)
-    ran = [(probe, f) for probe, f in seen if f.verdict not in DECLINED | UNTRIED]
+    ran = [(probe, f) for probe, f in seen if f.verdict not in WITHOUT_RUN | UNTRIED]
     return [
         entry
         for entry in entries

@@ -21,6 +21,9 @@ worker was lost the next ones are then forked from a process that has done no mo
 An exception that programs raise by mistake (IndexError, TypeError, NameError, ...) is a refusal where the adapter
 itself raises it. From deeper in it says that the runtime broke: no clean refusal in ``prepare``, a crash in ``run``.
 
+``SESSIONS = (...)``, a tuple of words, declares what its sessions may be asked to do beside running feeds in turn
+(docs/worker-protocol.md). Cases that ask for more are not tried.
+
 An exception with ``status`` "fell-back" says that the model would not run, or was not shown to run, where it should;
 its ``proof`` is kept.
 """

@@ -21,6 +21,8 @@ from onnx.backend.base import Backend
 
 DEFAULTS = {"module": "", "device": "CPU"}
 
+SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")
+
 
 class Adapter:
     """One ONNX backend."""

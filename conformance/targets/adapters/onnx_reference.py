@@ -13,6 +13,8 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
+SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")
+
 
 class Adapter:
     """onnx's reference evaluator."""

@@ -47,6 +47,7 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 ort: Any = importlib.import_module("onnxruntime")
 
 FORKS = True
+SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")
 
 CPU = "CPUExecutionProvider"
 BFLOAT16 = 16  # TensorProto.BFLOAT16

@@ -30,6 +30,9 @@ DEFAULTS: dict[str, Any] = {"device": "CPU", "precision": "accuracy", "config": 
 KINDS: dict[type, str] = {str: "a text", dict: "a table"}
 _MODES = ("accuracy", "performance")
 
+# What comes back is the request's own memory, which the next run writes to: OpenVINO's documents say so.
+SESSIONS = ("weights", "several", "many", "refusals", "sizes")
+
 
 class Bits(np.ndarray):
     """bfloat16 results as uint16 bits."""

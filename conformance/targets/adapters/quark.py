@@ -23,6 +23,8 @@ OWN = {"library": "", "package": "", "compiler": "", "cache": ""}
 TANHF_ARGUMENTS = 144
 """The C library's tanhf is told by its values at 1/16, 2/16, ... 9."""
 
+SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")
+
 
 class Adapter:
     """onnxruntime with AMD Quark's custom operators."""

@@ -24,6 +24,8 @@ tract: Any = importlib.import_module("tract")
 
 DEFAULTS: dict[str, Any] = {"runtime": "default"}
 
+SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")
+
 
 class Adapter:
     """tract on one of its runtimes."""
