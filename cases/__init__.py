@@ -4,8 +4,7 @@ from .._face import face
 from .operators.extended_lstm import EXTENDED_FAMILY
 from .profiles.profiles import PROFILES, digest_of, digests_for, pinned_digests, profile
 from .profiles.recurrent import RECURRENT
-from .specs.case import Case, Feed, Spec, Trial
-from .specs.course import ABILITIES, Course, Step
+from .specs.case import ABILITIES, Case, Course, Feed, Spec, Step, Trial
 from .specs.family import (
     Family,
     build_case,

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
 from ...reference import Node, interpretations_touched, resolve
-from .course import Course
 from .subject import Subject
 from .violations import Violation
 
-__all__ = ["Case", "Feed", "Spec", "Trial"]
+__all__ = ["ABILITIES", "Case", "Course", "Feed", "Spec", "Step", "Trial"]
 
 
 class Spec(Protocol):
@@ -78,6 +78,54 @@ class Feed:
 
     inputs: Mapping[str, NDArray[Any]]
     fed: Mapping[str, NDArray[Any]]
+
+
+ABILITIES = {
+    "weights": "weights that are fed and change between runs",
+    "held": "outputs that are held while the session runs again",
+    "several": "sessions of different weights at the same time",
+    "many": "many runs of one session",
+    "refusals": "a run after one that was refused",
+    "sizes": "runs whose sizes go up, down and up again",
+}
+"""What a worker may say that its sessions can do, by the word it uses in the protocol."""
+
+
+class Step(NamedTuple):
+    """One step of a course.
+
+    does
+        ``run`` feed `number` in session `session`; ``try`` attempt `number` there, which may be refused; ``look`` at
+        the outputs of the earlier step `number` again.
+    """
+
+    does: Literal["run", "try", "look"]
+    session: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Course:
+    """The steps of a case's sessions, and what they need beside its model and feeds.
+
+    needs
+        The abilities of a worker without which it is not tried.
+    models
+        Those of further sessions: the case's own model is session 0, these are 1, 2, ... They are the same node with
+        other weights. Each is prepared at its first step, and lives until the end.
+    attempts
+        Feeds by the names of graph inputs that may be refused; nobody asks what comes of them.
+    """
+
+    needs: frozenset[str]
+    steps: tuple[Step, ...]
+    models: tuple[bytes, ...] = ()
+    attempts: tuple[Mapping[str, NDArray[Any]], ...] = ()
+
+    @cached_property
+    def runs(self) -> Counter[int]:
+        """How often each feed is run."""
+        return Counter(step.number for step in self.steps if step.does == "run")
 
 
 @dataclass(frozen=True)
