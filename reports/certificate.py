@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
+import shlex
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from ..cases.specs.family import family_of
+from ..cases.specs.features import WORDS
 from ..conformance.certifying.packing import CERTIFICATE, REPORT
 from ..conformance.certifying.records import MeasuredRecord, RowRecord, StatementRecord, SuiteRecord, WaiverRecord
+from ..conformance.results.support import listed
+from ..conformance.targets.target import ACCURACY
 from .page import render_certificate, write_report
 
 __all__ = ["Certificate", "certificate_of", "pages_of"]
-
-_LEVELS = {
-    "basic": "one direction, sequences of one length, default activations, with and without bias and initial states",
-    "sequence": "basic, in both directions, and with sequences of different lengths in one batch",
-    "complete": "everything that the operator's document allows",
-    "calibrated": "one sequence at a time, with the scales and zero points that a calibration gives",
-}
 
 _PLACEMENT = {
     "not needed": "This runtime computes in one place only, so no proof of where it computed is needed.",
@@ -33,14 +34,27 @@ _PLACEMENT = {
 }
 
 
+_MOST_WORDS = 4  # features that a line names one by one
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")  # keys that TOML takes without quotes
+
+
 @dataclass(frozen=True)
 class Line:
-    """Rows of a statement that say the same, as one line: which versions of an operator in which types."""
+    """Rows of a statement that say the same, as one line: which operators, versions and types."""
 
-    operator: str
-    versions: str
     level: str
-    why: str
+    rows: tuple[str, ...]
+    beyond: str
+
+
+@dataclass(frozen=True)
+class Repeating:
+    """How somebody does the same on a device of their own: the target's table, where its name alone says too little,
+    and the commands."""
+
+    table: str
+    commands: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -53,11 +67,13 @@ class Certificate:
     certified: tuple[Line, ...]
     excepted: tuple[Line, ...]
     others: tuple[Line, ...]
-    unsupported: tuple[str, ...]
+    nowhere: tuple[str, ...]
     waivers: tuple[tuple[int, WaiverRecord, int], ...]
     placement: str
     challenge: str
+    signature: str
     remarks: tuple[str, ...]
+    repeating: Repeating
     environment: tuple[tuple[str, str], ...]
     suite: tuple[tuple[str, str], ...]
     levels: tuple[tuple[str, str], ...]
@@ -81,41 +97,37 @@ def pages_of(
 def certificate_of(statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord) -> Certificate:
     """What the page of a statement shows."""
     rows = statement.rows
-    failing = [row for row in rows if row.failing]
-    certified = _lines((row for row in rows if row.status == "certified"), failing)
-    excepted = _lines((row for row in rows if row.status == "exceptions"), failing)
-    tried = [row for row in rows if row.status == "none" and not _declined(row)]
-    declined = [row for row in rows if row.status == "none" and _declined(row)]
+    certified = [row for row in rows if row.status == "certified"]
+    excepted = [row for row in rows if row.status == "exceptions"]
+    others = [row for row in rows if row.status == "none"]
     covered: Counter[int] = Counter()
     for row in rows:
         covered.update({each.waiver: each.cases for each in row.exceptions})
     trial = statement.kind != "certificate"
-    named = {row.level for row in rows if row.level}
     return Certificate(
         statement=statement,
         title="Trial" if trial else "Certificate of conformance",
         lead=_lead(statement, trial),
-        certified=certified,
-        excepted=excepted,
-        others=_lines(tried),
-        unsupported=tuple(_declined_lines(declined)),
+        certified=_lines(certified, _beyond),
+        excepted=_lines(excepted, _beyond),
+        others=_lines([row for row in others if not _declined(row)], _why),
+        nowhere=tuple(_named([row for row in others if _declined(row)])),
         waivers=tuple((n, waiver, covered[n]) for n, waiver in enumerate(statement.waivers, 1)),
         placement=_PLACEMENT[statement.placement.proof].format(
             cases=statement.placement.cases, provider=statement.placement.provider or "the provider"
         ),
         challenge=_challenge(statement),
-        remarks=tuple(_remarks(statement)),
+        signature=_signature(statement),
+        remarks=tuple(_remarks(statement, measured)),
+        repeating=_repeating(statement, suite, measured),
         environment=tuple(_environment(measured)),
         suite=(
             ("Suite", f"onnxspec {suite.onnxspec}"),
             ("Sources of the suite", suite.sources),
             ("Profile", suite.profile),
-            (
-                "Cases",
-                hashlib.sha256("\n".join(f"{n} {d}" for n, d in sorted(suite.cases.items())).encode()).hexdigest(),
-            ),
+            ("Cases", _digest(suite.cases)),
         ),
-        levels=tuple((name, text) for name, text in _LEVELS.items() if name in named),
+        levels=tuple(_levels_of((*certified, *excepted)).items()),
     )
 
 
@@ -130,14 +142,21 @@ def _lead(statement: StatementRecord, trial: bool) -> str:
     rows = statement.rows
     certified = sum(row.status == "certified" for row in rows)
     excepted = sum(row.status == "exceptions" for row in rows)
-    also = f", {excepted} more with exceptions" if excepted else ""
+    total = f"Of {len(rows)} combinations of operator version and number type"
     if not certified:
-        return f"No operator version and type reaches a level{also.replace(', ', '; ').replace(' more', '')}."
-    return (
-        f"Of {len(rows)} combinations of operator version and number type, {certified} "
-        f"{'is' if certified == 1 else 'are'} certified{also}. "
-        "What a level promises, what is not supported, and what is excepted stands below."
-    )
+        more = f"{excepted} {'reaches' if excepted == 1 else 'reach'} one with exceptions" if excepted else ""
+        return f"{total} none reaches a level{'; ' if more else ''}{more}."
+    also = f", {excepted} more with exceptions" if excepted else ""
+    return f"{total}, {certified} {'is' if certified == 1 else 'are'} certified{also}."
+
+
+def _levels_of(rows: Iterable[RowRecord]) -> dict[str, str]:
+    """What each level that is reached comes to, narrowest first."""
+    told: dict[str, str] = {}
+    for row in rows:
+        # The narrower ones too, since a level is told in terms of those.
+        told |= {level.name: level.about for level in family_of(row.op).levels(row.op, row.version)[: _height(row) + 1]}
+    return told
 
 
 def _declined(row: RowRecord) -> bool:
@@ -145,69 +164,99 @@ def _declined(row: RowRecord) -> bool:
     return not set(row.verdicts) - {"unsupported", "fallback"}
 
 
-def _lines(rows: Iterable[RowRecord], failing: Collection[RowRecord] = ()) -> tuple[Line, ...]:
-    """Rows that say the same, together; `failing` has rows of the same statement in which cases fail."""
-    grouped: dict[tuple[str, str, str, str], list[RowRecord]] = {}
+def _lines(rows: Iterable[RowRecord], told: Callable[[RowRecord], str]) -> tuple[Line, ...]:
+    """Rows that say the same, together, the highest level first."""
+    grouped: dict[tuple[str, str], list[RowRecord]] = {}
     for row in rows:
-        # How many cases fail differs from row to row, and is no reason for a line of its own.
-        why = "" if row.status == "none" and row.failing else _why(row)
-        others = [str(o.version) for o in failing if (o.op, o.type) == (row.op, row.type) and o.version != row.version]
-        if row.status != "none" and others:
-            why = f"{why}; " if why else ""
-            why += f"cases fail in version {', '.join(others)}"
-        grouped.setdefault((row.op, row.status, row.level, why), []).append(row)
-    return tuple(
-        Line(op, "; ".join(_of_types(some)), level, why or _failing(some))
-        for (op, _, level, why), some in grouped.items()
-    )
-
-
-def _of_types(rows: Iterable[RowRecord]) -> Iterable[str]:
-    """Versions by type: ``7, 22 in float16``."""
-    grouped: dict[str, list[str]] = {}
-    for row in rows:
-        grouped.setdefault(row.type, []).append(str(row.version))
-    return (f"{', '.join(versions)} in {kind}" for kind, versions in grouped.items())
+        grouped.setdefault((row.level, told(row)), []).append(row)
+    ordered = sorted(grouped.items(), key=lambda each: -_height(each[1][0]))
+    return tuple(Line(level, tuple(_named(some)), text or _failing(some)) for (level, text), some in ordered)
 
 
 def _failing(rows: Iterable[RowRecord]) -> str:
     count = sum(row.failing for row in rows)
-    return f"{count} {'case fails' if count == 1 else 'cases fail'}" if count else ""
+    return f"{count:,} {'case fails' if count == 1 else 'cases fail'}" if count else ""
 
 
-def _declined_lines(rows: Iterable[RowRecord]) -> Iterable[str]:
-    """Operators with the versions and types that they do not run."""
-    grouped: dict[str, list[RowRecord]] = {}
+def _height(row: RowRecord) -> int:
+    """The place of a row's level among those of its operator."""
+    names = [level.name for level in family_of(row.op).levels(row.op, row.version)]
+    return names.index(row.level) if row.level in names else -1
+
+
+def _named(rows: Iterable[RowRecord]) -> Iterator[str]:
+    """Rows by operator: ``LSTM 7 and 14 in float16 and float32, 22 in float32``."""
+    by_op: dict[str, dict[str, list[str]]] = {}
     for row in rows:
-        grouped.setdefault(row.op, []).append(row)
-    return (f"{op}: {'; '.join(_of_types(some))}" for op, some in grouped.items())
+        by_op.setdefault(row.op, {}).setdefault(row.type, []).append(str(row.version))
+    for op, by_type in by_op.items():
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for kind, versions in by_type.items():
+            alike.setdefault(tuple(versions), []).append(kind)
+        yield f"{op} {'; '.join(f'{listed(versions)} in {listed(kinds)}' for versions, kinds in alike.items())}"
+
+
+def _beyond(row: RowRecord) -> str:
+    """What a row does not have of what levels beyond its own require."""
+    return "; ".join(_missing(row))
 
 
 def _why(row: RowRecord) -> str:
-    """In a few words why a row has no level, or none higher."""
-    if row.status == "none":
-        if row.lacks:
-            return f"does not support {_listed(row.lacks)}"
-        return "does not run some of what the lowest level requires"
-    return f"does not support {_listed(row.lacks)}" if row.lacks else ""
+    """In a few words why a row has no level; empty where cases fail, since how many differs from row to row."""
+    if row.failing:
+        return ""
+    return _beyond(row) or "does not run some of what the lowest level requires"
 
 
-_WORDS = {
-    "layout1": "batch-first layout",
-    "Y": "output Y",
-    "Y_h": "output Y_h",
-    "Y_c": "output Y_c",
-    "alpha": "activation_alpha",
-    "beta": "activation_beta",
-    "symbolic": "open dimensions",
-    "rerun": "repeated runs",
-    "lengths": "sequence lengths",
-}
+def _missing(row: RowRecord) -> Iterator[str]:
+    """What levels require and a row does not have: declined for itself, or in no case that passes."""
+    if row.lacks:
+        yield f"does not support {_words(row.lacks)}"
+    if row.unshown:
+        yield f"not shown: {_words(row.unshown)}"
 
 
-def _listed(features: Iterable[str]) -> str:
-    words = [_WORDS.get(feature, feature.replace("-", " ")) for feature in features]
-    return ", ".join(words[:4]) + (f" and {len(words) - 4} more" if len(words) > 4 else "")
+def _words(features: Iterable[str]) -> str:
+    words = [WORDS.get(feature, feature) for feature in features]
+    return listed(words) if len(words) <= _MOST_WORDS else f"{', '.join(words[:3])} and {len(words) - 3} more"
+
+
+def _signature(statement: StatementRecord) -> str:
+    if not statement.signer:
+        return "This package is unsigned: nobody's key answers for what rests on the vendor's word."
+    return (
+        f"This package says that it is signed with the key {statement.signer}. Whether it is, and with the vendor's, "
+        "onnxspec verify PACKAGE.zip --signer PUB.pem shows."
+    )
+
+
+def _repeating(statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord) -> Repeating:
+    name, table = measured.adapter, ""
+    if measured.options or statement.accuracy != ACCURACY:
+        settings = {"adapter": name, "accuracy": statement.accuracy, **dict(_flat("options", measured.options))}
+        name, table = "device", "\n".join(["[device]", *(f"{key} = {json.dumps(v)}" for key, v in settings.items())])
+    given = "--targets-file targets.toml " if table else ""
+    target = f"{name}+{measured.wrap}" if measured.wrap else name
+    ops = " ".join(f"--op {op}" for op in dict.fromkeys(row.op for row in statement.rows))
+    return Repeating(
+        table,
+        (
+            f"pip install onnxspec=={suite.onnxspec}",
+            f"onnxspec run {given}--target {shlex.quote(target)} {ops} --nonce NUMBER --out mine",
+            f"onnxspec certify mine --product {shlex.quote(statement.product)} --vendor me --out mine.zip",
+            "onnxspec verify mine.zip --nonce NUMBER --since PACKAGE.zip",
+        ),
+    )
+
+
+def _flat(prefix: str, options: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Options as TOML has them, nested ones by dotted keys."""
+    for key, value in options.items():
+        place = f"{prefix}.{key if _BARE.fullmatch(key) else json.dumps(key)}"
+        if isinstance(value, dict):
+            yield from _flat(place, value)
+        else:
+            yield place, value
 
 
 def _challenge(statement: StatementRecord) -> str:
@@ -221,8 +270,10 @@ def _challenge(statement: StatementRecord) -> str:
     )
 
 
-def _remarks(statement: StatementRecord) -> Iterable[str]:
+def _remarks(statement: StatementRecord, measured: MeasuredRecord) -> Iterable[str]:
     rows = statement.rows
+    if measured.wrap:
+        yield f"Every node stood among others (wrap {measured.wrap}), and none alone."
     yield f"What the cases show together, of what the runtime has: {'; '.join(statement.coverage)}."
     if taken := sum(row.not_rejected for row in rows):
         yield f"{taken} models that the documents forbid were run instead of refused. That denies no level."

@@ -19,6 +19,7 @@ from ..results.environment import version_of
 from ..results.journal import Journal
 from ..results.recorded import CASE, FRESH, Recorder, bits_of
 from ..results.records import CoverageRecord
+from ..running.screen import told_answer
 from ..workers.worker_process import MEASURED
 from .attestation import STATEMENT, as_json, attested
 from .derivation import Derivation, NotCertifiable
@@ -209,6 +210,7 @@ def statement_of(derivation: Derivation, claim: Claim, waivers: Sequence[WaiverR
         placement=placement_of(provider, wrapped, derivation.outcomes),
         challenge=ChallengeRecord(nonce=nonce, cases=len(asked)),
         fresh_process=len(derivation.fresh),
+        declined=tuple(lack.what for lack in told_answer(derivation.results, findings).lacks),
         reported=tuple(reported_in(derivation)),
         waivers=tuple(waivers),
         rows=tuple(map(_granting_nothing, rows)) if trial else rows,

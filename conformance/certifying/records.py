@@ -85,7 +85,10 @@ class RowRecord(Struct, frozen=True, kw_only=True):
     failing
         Failing results but for forbidden models that ran, which are ``not_rejected``.
     lacks
-        Features, of those that levels require, with which every case was declined.
+        Features, of those that levels require, which are declined for themselves: nothing ran with them, and some case
+        was declined in which nothing else was lacking.
+    unshown
+        Other features of those, which no case has that passes.
     """
 
     op: str
@@ -102,6 +105,7 @@ class RowRecord(Struct, frozen=True, kw_only=True):
     not_rejected: Count
     nondeterministic: Count
     lacks: tuple[str, ...]
+    unshown: tuple[str, ...]
     levels: tuple[LevelRecord, ...]
     exceptions: tuple[ExceptionRecord, ...]
 
@@ -139,6 +143,8 @@ class StatementRecord(Struct, frozen=True, kw_only=True):
         The target's name, and what it says of itself.
     fresh_process
         Cases that were run once more in a process of their own.
+    declined
+        What the target does not support, in the words of reports.
     reported
         What rests on the vendor's word.
     coverage
@@ -167,6 +173,7 @@ class StatementRecord(Struct, frozen=True, kw_only=True):
     placement: PlacementRecord
     challenge: ChallengeRecord
     fresh_process: Count
+    declined: tuple[str, ...]
     reported: tuple[ReportedRecord, ...]
     waivers: tuple[WaiverRecord, ...]
     rows: tuple[RowRecord, ...]

@@ -31,4 +31,4 @@ def reported_in(derivation: Derivation) -> Iterator[ReportedRecord]:
 
 
 def _one_output(outcomes: tuple[Outcome, ...]) -> bool:
-    return all(len(distinct) == 1 for outcome in outcomes for distinct in outcome.outputs)
+    return all(len(distinct) == 1 for o in outcomes if o.status == "ran" for distinct in o.outputs)

@@ -143,6 +143,8 @@ def _row(
     excepted = [record for record in records if record.status == "exceptions"]
     numbers = Counter(number for number in covered.values() if number is not None)
     required = dict.fromkeys(feature for level in levels for feature in level.requires)
+    lacks = tuple(feature for feature in required if feature in alone and _lacking(feature, probes, verdicts))
+    shown = frozenset[str]().union(*(p.features for p in probes if verdicts[p.id] is Verdict.PASS))
     return RowRecord(
         op=first.op,
         domain=first.domain,
@@ -157,7 +159,8 @@ def _row(
         failing=len(failing),
         not_rejected=sum(verdict is Verdict.NOT_REJECTED for verdict in verdicts.values()),
         nondeterministic=sum("nondeterministic" in results[p.id].flags for p in probes if p.id in results),
-        lacks=tuple(feature for feature in required if feature in alone and _lacking(feature, probes, verdicts)),
+        lacks=lacks,
+        unshown=tuple(feature for feature in required if feature not in {*shown, *lacks}),
         levels=tuple(records),
         exceptions=tuple(ExceptionRecord(waiver=n, cases=count) for n, count in sorted(numbers.items())),
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from html import unescape
 
+from msgspec import structs
 from msgspec.structs import replace
 
 from onnxspec.conformance.certifying import (
@@ -21,6 +23,11 @@ from onnxspec.conformance.certifying import (
 )
 from onnxspec.reports import certificate_of, render_certificate
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROW = RowRecord(
     op="LSTM",
     domain="",
@@ -36,11 +43,18 @@ ROW = RowRecord(
     not_rejected=2,
     nondeterministic=1,
     lacks=("layout1",),
+    unshown=("input-forget",),
     levels=(),
     exceptions=(),
 )
 EXCEPTED = replace(
-    ROW, version=22, status="exceptions", failing=3, exceptions=(ExceptionRecord(waiver=1, cases=3),), lacks=()
+    ROW,
+    version=22,
+    status="exceptions",
+    failing=3,
+    exceptions=(ExceptionRecord(waiver=1, cases=3),),
+    lacks=(),
+    unshown=(),
 )
 DECLINED = replace(ROW, type="float64", status="none", level="", verdicts={"unsupported": 10})
 FAILING = replace(ROW, type="float16", status="none", level="", failing=2, verdicts={"pass": 8, "wrong": 2})
@@ -61,6 +75,7 @@ STATEMENT = StatementRecord(
     placement=PlacementRecord(proof="record", provider="NpuExecutionProvider", cases=9),
     challenge=ChallengeRecord(nonce="4711", cases=8),
     fresh_process=16,
+    declined=("hidden_size absent",),
     reported=(ReportedRecord(what="that no run changed its inputs", cases=9),),
     waivers=(WaiverRecord(reason="known bug", owner="Jo Doe", expires="2027-01-31", clause="lstm.clip", op="LSTM"),),
     rows=(ROW, EXCEPTED, DECLINED, FAILING),
@@ -88,20 +103,50 @@ def page(statement: StatementRecord = STATEMENT) -> str:
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
-def test_the_page_says_what_is_certified_what_not_and_what_is_excepted_first() -> None:
+def test_the_page_says_what_is_certified_first_then_what_is_excepted_and_what_is_not() -> None:
     text = page()
     assert "Of 4 combinations of operator version and number type, 1 is certified, 1 more with exceptions." in text
-    assert text.index("Exceptions") < text.index("Certified Operator")
+    order = ("Certified Level", "With exceptions Level", "Not certified Level", "Not supported", "What rests on")
+    assert [text.index(heading) for heading in order] == sorted(text.index(heading) for heading in order)
     assert "known bug LSTM, lstm.clip; 3 cases; answered for by Jo Doe , until 2027-01-31" in text
-    assert "LSTM 14 in float32 sequence does not support batch-first layout; cases fail in version 22" in text
-    assert "LSTM 22 in float32 sequence, with exceptions" in text
-    assert "LSTM 14 in float16 not certified 2 cases fail" in text
-    assert "LSTM: 14 in float64" in text
+    assert "sequence LSTM 14 in float32 does not support layout 1; not shown: input_forget" in text
+    assert "sequence, with exceptions LSTM 22 in float32" in text
+    assert "none LSTM 14 in float16 2 cases fail" in text
+    assert "hidden_size absent" in text
+    assert "So nothing ran of: LSTM 14 in float64" in text
     assert "record of assignment shows that the operator was given to NpuExecutionProvider" in text
-    assert "The number 4711 asked for 8 cases" in text
+    assert "that no run changed its inputs (9 cases)" in text
     assert "2 models" not in text
     assert "models that the documents forbid were run" in text
     assert "c" * 64 in text
+
+
+def test_rows_that_are_alike_stand_in_one_line() -> None:
+    alike = [replace(ROW, version=version, type=kind) for kind in ("float32", "float16") for version in (7, 14)]
+    text = page(replace(STATEMENT, rows=(*alike, replace(ROW, op="GRU", version=7, level="basic"))))
+    assert "sequence LSTM 7 and 14 in float32 and float16 does not support layout 1" in text
+    assert "basic GRU 7 in float32" in text
+
+
+def test_a_device_of_ones_own_is_put_to_the_same_test() -> None:
+    text = page()
+    assert "onnxspec run --target onnxruntime --op LSTM --nonce NUMBER --out mine" in text
+    options = {"provider": "NpuExecutionProvider", "provider_options": {"soc model": "60"}}
+    measured = MeasuredRecord(**{**structs.asdict(MEASURED), "options": options, "wrap": "neg"})
+    html = render_certificate(certificate_of(STATEMENT, SUITE, measured))
+    (table,) = re.findall(r"<pre[^>]*><code>(\[device\].*?)</code></pre>", html, re.DOTALL)
+    (target,) = tomllib.loads(unescape(table)).values()
+    assert target["adapter"] == "onnxruntime"
+    assert target["options"] == options
+    assert "--targets-file targets.toml --target device+neg" in html
+    assert "Every node stood among others (wrap neg)" in html
+
+
+def test_an_unsigned_package_says_so_and_a_signed_one_how_to_check_it() -> None:
+    assert "This package is unsigned" in page()
+    text = page(replace(STATEMENT, signer="ab" * 32))
+    assert "unsigned" not in text
+    assert f"says that it is signed with the key {'ab' * 32}" in text
 
 
 def test_a_trial_says_that_it_certifies_nothing() -> None:
