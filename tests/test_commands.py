@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,53 @@ def test_what_is_marked_as_needing_something_is_little() -> None:
     marked = [line for document in DOCUMENTS for line in commands(document) if "# needs" in line or "; needs" in line]
     shown = [line for document in DOCUMENTS for line in commands(document)]
     assert 0 < len(marked) < len(shown) / 3
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_no_command_of_a_document_writes_among_the_sources(document: str) -> None:
+    """Who types it in a clone must not be told that the folder holds other things."""
+    sources = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    for line in commands(document):
+        words = shlex.split(line, comments=True)
+        written = [word for before, word in zip(words, words[1:], strict=False) if before in WRITES]
+        assert not {Path(word).parts[0] for word in written} & sources, line
+
+
+WRITES = ("--out", "-o", "--keep", "--junit", "--summary", "--record")
+
+
+def printed(document: str, command: str) -> list[str]:
+    """The lines that a document shows below a block with that command."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    (shown,) = re.findall(rf"^```sh\n[^`]*{re.escape(command)}[^`]*```\n\n```text\n(.*?)^```", text, re.M | re.S)
+    return [line for line in shown.splitlines() if line.strip() != "..."]
+
+
+def run_as_shown(document: str, beginning: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the commands of a block that begins so, unnarrowed."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    (block,) = [body for body in SHELL.findall(text) if body.startswith(beginning)]
+    for line in block.splitlines():
+        monkeypatch.setattr(sys, "argv", shlex.split(line, comments=True))
+        with pytest.raises(SystemExit):
+            main()
+
+
+def test_what_generate_prints_is_what_the_document_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
+    beginning = "onnxspec generate --out lstm-cases"
+    run_as_shown("docs/directories.md", beginning, monkeypatch)
+    out = capsys.readouterr()
+    said = [line.strip() for line in (out.out + out.err).splitlines()]
+    shown = printed("docs/directories.md", beginning)
+    assert len(shown) == 5
+    runtime = f"onnxruntime {version('onnxruntime')}: "
+    for line in shown:
+        # Which versions of the runtime do what is not for this page to say.
+        assert line in said or (line.startswith("onnxruntime ") and not line.startswith(runtime)), line
 
 
 def _pytest(*arguments: str, without_plugins: bool = False) -> subprocess.CompletedProcess[str]:

@@ -113,7 +113,7 @@ def gallery(
             became = now.value if now is not None else "not run"
             warn(f"left out, {entry.verdict} then and {became} now: {entry.finding.title} ({entry.member.smallest})")
     try:
-        text = gallery_markdown(readable, shown, shlex.join(command_given()), cases, out)
+        text = gallery_markdown(readable, shown, _command_shown(), cases, out)
         out.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         fail(why(error))
@@ -195,3 +195,8 @@ def diff(
         except OSError as error:
             fail(why(error))
     raise typer.Exit(int(comparison.worse))
+
+
+def _command_shown() -> str:
+    """The command as a page has it that others read: of folders of this machine the names."""
+    return shlex.join(Path(word).name if Path(word).is_absolute() else word for word in command_given())

@@ -20,7 +20,7 @@ With a provider other than the CPU's named, nothing counts as run without proof 
 ``get_providers()`` only tells what was registered. The proof is the session's own record of the assignment (onnxruntime
 1.24 and later) or, before that and where the record has none of the nodes, the profile of the runs.
 
-Tested: onnxruntime 1.19.0, 1.24.4 and 1.31.1; onnxruntime-openvino 1.22.0 (profile) and 1.24.1 (record);
+Tested: onnxruntime 1.19.0, 1.24.4 and 1.32.0; onnxruntime-openvino 1.22.0 (profile) and 1.24.1 (record);
 onnxruntime-ep-openvino 1.8.1 (plug-in; registered, no device of Intel's at hand); onnxruntime-qnn 2.7.0 (plug-in;
 record); onnxruntime-webgpu 1.27.0 (profile).
 """

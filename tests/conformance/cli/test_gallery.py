@@ -54,6 +54,18 @@ def test_what_does_not_show_again_is_left_out_and_told(
     assert "### " not in page.read_text(encoding="utf-8")
 
 
+def test_the_page_names_no_folder_of_the_machine_that_made_it(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "gallery.md"
+    words = ["gallery", str(run), "--out", str(page)]
+    monkeypatch.setattr("sys.argv", ["onnxspec", *words])
+    RUNNER.invoke(app, words, catch_exceptions=False)
+    text = page.read_text(encoding="utf-8")
+    assert "\nonnxspec gallery run --out gallery.md\n" in text
+    assert str(tmp_path) not in text
+
+
 def test_a_run_that_cannot_be_read_is_no_gallery(tmp_path: Path) -> None:
     done = RUNNER.invoke(app, ["gallery", str(tmp_path / "none"), "--out", str(tmp_path / "page.md")])
     assert done.exit_code == 2
