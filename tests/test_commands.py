@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import itertools
 import re
 import shlex
 import subprocess
@@ -119,7 +120,7 @@ def test_no_command_of_a_document_writes_among_the_sources(document: str) -> Non
     sources = {path.name for path in ROOT.iterdir() if path.is_dir()}
     for line in commands(document):
         words = shlex.split(line, comments=True)
-        written = [word for before, word in zip(words, words[1:], strict=False) if before in WRITES]
+        written = [word for before, word in itertools.pairwise(words) if before in WRITES]
         assert not {Path(word).parts[0] for word in written} & sources, line
 
 

@@ -21,6 +21,7 @@ from onnxspec.conformance.results import Result as Judged
 from onnxspec.conformance.results import result_of
 from onnxspec.reports import junit_xml
 
+EXAMPLES = Path(__file__).parents[3] / "examples" / "github"
 RUNNER = CliRunner()
 SPEC = profile("smoke", "LSTM", 14)[0]
 FAILING = (
@@ -173,13 +174,25 @@ def test_a_file_that_cannot_be_written_is_found_out_before_the_work(tmp_path: Pa
     assert not (tmp_path / "run").exists()
 
 
-def test_the_workflow_in_the_examples_uses_options_that_there_are() -> None:
-    text = (Path(__file__).parents[3] / "examples" / "github" / "conformance.yml").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("file", "names"), [("conformance.yml", ("run", "diff")), ("action.yml", ("run",))])
+def test_a_workflow_in_the_examples_uses_options_that_there_are(file: str, names: tuple[str, ...]) -> None:
+    text = (EXAMPLES / file).read_text(encoding="utf-8")
     commands = {command.name or "": command for command in typer.main.get_command(app).commands.values()}  # type: ignore[attr-defined]
-    for name in ("run", "diff"):
+    for name in names:
         options = {option for parameter in commands[name].params for option in parameter.opts}
         # A command of the workflow goes on in lines that are indented deeper, until the next step or the next command.
         used = re.findall(rf"onnxspec {name} (.*?)(?:\n\n|\|\|)", text, re.DOTALL)
         assert used
         for words in used:
             assert set(re.findall(r"--[a-z-]+", words)) <= options
+
+
+def test_the_action_hands_its_three_inputs_over_as_variables(tmp_path: Path) -> None:
+    """A value in the text of a command would be run as one."""
+    text = (EXAMPLES / "action.yml").read_text(encoding="utf-8")
+    inputs = re.findall(r"^  (\w+):\n    description:", text, re.MULTILINE)
+    assert len(inputs) == 3
+    used = dict(re.findall(r"^ +([A-Z]+): \$\{\{ inputs\.(\w+) \}\}$", text, re.MULTILINE))
+    assert sorted(used.values()) == sorted(inputs)
+    assert text.count("inputs.") == 3
+    assert all(f'"${name}"' in text for name in used)
