@@ -34,6 +34,19 @@ def report(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the report that the folder holds; other files stay.")
     ] = False,
+    issue: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            "--issue",
+            metavar="FINDING",
+            help="In place of a report: one finding as an issue for the runtime's maintainers, in Markdown, to "
+            "--out or the standard output. FINDING: its number on the page, how its title begins, or its "
+            "smallest case.",
+        ),
+    ] = None,
+    as_node_test: Annotated[
+        bool, typer.Option("--as-node-test", help="With --issue: the case in the Python form of onnx's node tests.")
+    ] = False,
 ) -> None:
     """Put several runs side by side in one report.
 
@@ -44,6 +57,11 @@ def report(
     """
     from ...reports import read_runs, report_on  # the report needs its templates only now
 
+    if issue is not None:
+        _write_issue(runs, issue, as_node_test, out, overwrite)
+        return
+    if as_node_test:
+        fail("--as-node-test goes with --issue: which finding?")
     if out is None:  # not every version of typer sees to it
         fail("--out is missing: which folder is the report to go to?")
     try:
@@ -68,6 +86,33 @@ def report(
     say(f"{len(readable)} run{'' if len(readable) == 1 else 's'}, {results:,} results")
     say(f"report: {page}")
     raise typer.Exit(int(len(readable) < len(runs)))
+
+
+def _write_issue(runs: Sequence[Path], named: str, as_node_test: bool, out: Path | None, overwrite: bool) -> None:
+    """Write what upstream is sent of a finding. Ends with exit code 2 where there is none."""
+    from ...reports import read_runs
+    from ...reports.upstream.chosen import NoFinding, chosen_finding
+    from ...reports.upstream.issue import issue_markdown
+    from ...reports.upstream.node_test import node_test
+
+    readable, problems = read_runs(runs)
+    for problem in problems:
+        warn(f"warning: {problem}")
+    try:
+        if out is not None and out.exists() and not overwrite:
+            fail(f"{out} is there already: give another file, or replace it with --overwrite")
+        chosen = chosen_finding(readable, named)
+        text = node_test(chosen) if as_node_test else issue_markdown(chosen)
+        if out is not None:
+            out.write_text(text, encoding="utf-8")
+    except NoFinding as error:
+        fail(str(error))
+    except OSError as error:
+        fail(why(error))
+    if out is None:
+        put(text)
+    else:
+        say(f"{'node test' if as_node_test else 'issue'}: {out}")
 
 
 @app.command()

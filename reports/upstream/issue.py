@@ -1,0 +1,153 @@
+"""An issue for the maintainers of a runtime: what they need to see the fault themselves, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...conformance.judging.judgement import DECLINED, Verdict
+from .. import fields
+from ..evidence import Checked
+from ..finding_page import times_words
+from ..findings import Clause
+from ..markdown import code, plain
+from .chosen import Chosen
+
+__all__ = ["LONGEST_SCRIPT", "issue_markdown"]
+
+LONGEST_SCRIPT = 40_000
+"""Characters of a script that still stand in the issue: most trackers take some 65,000 in all."""
+
+_SCRIPT = "script.py"
+_DESCRIBED = ("runtime", "version", "provider", "device", "python", "onnx", "numpy", "platform", "machine")
+_STATUSES = {
+    "stated": "the document says so",
+    "implied": "it follows from the document's equations",
+    "convention": "the document is silent, and implementers agree",
+    "undefined": "the document leaves it open",
+    "arithmetic": "it follows from the format of numbers",
+}
+
+
+def issue_markdown(chosen: Chosen) -> str:
+    """The issue, in Markdown. Raises OSError where the script cannot be read."""
+    operator = chosen.exhibit.operator
+    parts = [
+        f"# {operator}: {plain(_small(chosen.finding.title))}",
+        " ".join(_paragraph(chosen)),
+        "## Environment",
+        "\n".join(_environment(chosen)),
+        "## Expected and got",
+        "\n".join(_expected_and_got(chosen)),
+        "## What the document says",
+        "\n".join(_clauses(chosen.finding.statements)),
+        "## To reproduce",
+        _reproduction(chosen),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _small(title: str) -> str:
+    first = title.partition(" ")[0]
+    return title[:1].lower() + title[1:] if first.isalpha() and not first.isupper() else title
+
+
+def _paragraph(chosen: Chosen) -> Iterator[str]:
+    """What happens, when, and what would explain it."""
+    finding, member, exhibit = chosen.finding, chosen.member, chosen.exhibit
+    runtime = plain(member.subject.label)
+    parting = exhibit.numbers.parting if exhibit.numbers is not None else None
+    if parting is not None and parting.must is not None and parting.got is not None:
+        ratio = times_words(parting.ratio) if parting.ratio is not None else ""
+        yield (
+            f"{runtime} computes {exhibit.operator} otherwise than its document: {code(parting.name)} is "
+            f"{_number(parting.got)} and must be {_number(parting.must)}. Whatever the order of summation and the "
+            f"rounding, it may be off by {_number(parting.within, 3)} at most; it is off by "
+            f"{ratio.replace('the radius', 'that')}."
+        )
+    elif finding.verdict == Verdict.NOT_REJECTED.value:
+        yield f"{runtime} runs a model that the document of {exhibit.operator} forbids: {plain(member.message)}."
+    elif finding.verdict in DECLINED:
+        yield f"{runtime} does not run a legal {exhibit.operator}: {plain(member.message)}."
+    else:
+        yield f"{runtime}, on a legal {exhibit.operator}: {plain(finding.title)}. {plain(member.message)}."
+    if finding.fault:
+        sure = "is that of" if "as if this were done" not in finding.title else "is consistent with"
+        texts = "; ".join(plain(text.rstrip(".")) for _, text in exhibit.diagnosis if text)
+        yield f"What it returns {sure} a right implementation with this change: {texts or plain(finding.title)}."
+    if finding.conditions:
+        yield f"{finding.when} {plain(finding.conditions)}."
+    types = ", ".join(member.types)
+    yield f"{member.count} case{'' if member.count == 1 else 's'} of {', '.join(member.versions)} in {types} show it."
+
+
+def _environment(chosen: Chosen) -> Iterator[str]:
+    info = chosen.member.subject
+    described = dict(fields.flattened(fields.mapping(info.info.get("description"))))
+    for name in _DESCRIBED:
+        if described.get(name):
+            yield f"- {name}: {plain(described[name])}"
+    options = [f"{name} = {value}" for name, value in fields.flattened(fields.mapping(info.info.get("options")))]
+    if options:
+        yield f"- options: {plain(', '.join(options))}"
+    yield f"- checked with onnxspec {plain(fields.text(info.run.info.get('onnxspec'), 'of an unknown version', 60))}"
+
+
+def _expected_and_got(chosen: Chosen) -> Iterator[str]:
+    exhibit = chosen.exhibit
+    numbers = exhibit.numbers
+    rows = [numbers.parting, *numbers.states] if numbers is not None else []
+    shown = {row.name: row for row in rows if row is not None and row.got is not None}
+    if not shown:
+        yield plain(chosen.member.message or exhibit.message)
+        if exhibit.signal:
+            yield f"\nThe process was ended by {plain(exhibit.signal)}."
+        if exhibit.captured:
+            yield f"\n```text\n{_fenced(exhibit.captured[-2000:])}\n```"
+        return
+    if numbers is not None and numbers.title:
+        yield f"{plain(numbers.title)}.\n"
+    yield "| element | must be | within | got |"
+    yield "| --- | --- | --- | --- |"
+    yield from (_row(row) for row in shown.values())
+    if numbers is not None and numbers.from_reported:
+        yield "\nEach step is computed from the state that the runtime itself returned one step before."
+
+
+def _row(row: Checked) -> str:
+    must = "unknown" if row.must is None else _number(row.must)
+    return f"| {code(row.name)} | {must} | {_number(row.within, 3)} | {_number(row.got)} |"
+
+
+def _number(value: float | None, digits: int = 9) -> str:
+    return "" if value is None else f"{value:.{digits}g}"
+
+
+def _clauses(statements: Sequence[tuple[tuple[Clause, ...], Clause]]) -> Iterator[str]:
+    """What is broken, with where it stands."""
+    if not statements:
+        yield "The node is legal by its document, and its outputs follow from the equations there."
+    for alike, first in statements:
+        status = _STATUSES.get(first.status, first.status)
+        where = "; ".join(filter(None, [status, plain(first.source)]))
+        ids = ", ".join(code(clause.id) for clause in alike)
+        yield f"- {plain(first.text) or 'No text is at hand'} ({'; '.join(filter(None, [where, ids]))})"
+
+
+def _reproduction(chosen: Chosen) -> str:
+    exhibit = chosen.exhibit
+    if _SCRIPT not in exhibit.files:
+        return f"`{chosen.member.repeat}`, with onnxspec installed."
+    path = exhibit.folder / _SCRIPT
+    script = path.read_text(encoding="utf-8")
+    words = (
+        "This script needs only onnx, NumPy and the runtime. It exits with 1 as long as this holds, with 0 once it is "
+        "mended."
+    )
+    if len(script) > LONGEST_SCRIPT:
+        return f"{words} It is too long to stand here: attach {code(str(path))}."
+    return f"{words}\n\n```python\n{_fenced(script.rstrip())}\n```"
+
+
+def _fenced(text: str) -> str:
+    """A text that cannot end the fence that it stands in."""
+    return text.replace("```", "` ` `")

@@ -1,0 +1,118 @@
+"""What upstream is sent of a finding: an issue whose script shows it, and a node test that onnx runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from onnxspec.cases import CaseSpec, case_text
+from onnxspec.cases.specs import illegal_cases
+from onnxspec.conformance.cli import app
+
+from ..conformance.miniatures import command_line
+
+RAGGED = CaseSpec("GRU", 14, T=3, N=2, I=2, H=2, lengths="ragged", linear_before_reset=1, outputs=("Y", "Y_h"))
+BFLOAT16 = CaseSpec("LSTM", 22, type="bfloat16", T=2, N=2, I=2, H=2, clip=0.25, outputs=("Y", "Y_h", "Y_c"))
+TWO_RUNS = CaseSpec("RNN", 14, T=3, N=2, I=2, H=2, lengths="ragged", reruns="data", outputs=("Y", "Y_h"))
+FORBIDDEN = next(s for s in illegal_cases("GRU", 14) if s.illegal == "layout.two")
+
+COLLECTED = """
+import runpy, sys
+import numpy as np
+import onnx
+from onnx.backend.test.case import node
+import onnxruntime
+
+runpy.run_path(sys.argv[1])
+(case,) = node._NodeTestCases[-1:]
+onnx.checker.check_model(case.model, full_check=True)
+((inputs, outputs),) = case.data_sets
+if sys.argv[2] == "run":
+    session = onnxruntime.InferenceSession(case.model.SerializeToString())
+    got = session.run(None, dict(zip([value.name for value in session.get_inputs()], inputs)))
+    for one, must in zip(got, outputs, strict=True):
+        np.testing.assert_allclose(one, must, rtol=case.rtol, atol=case.atol)
+print(case.name, [str(array.dtype) for array in outputs])
+"""
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A run of each case on onnx's evaluator, which ignores lengths and clip, and takes a forbidden model."""
+    places = {}
+    for spec in (RAGGED, BFLOAT16, TWO_RUNS, FORBIDDEN):
+        places[spec.id] = tmp_path_factory.mktemp("upstream") / "run"
+        words = command_line("run", "--target", "onnx-reference", "--case", case_text(spec), "--no-shrink")
+        done = subprocess.run([*words, "--out", str(places[spec.id])], capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 1), done.stderr
+    return places
+
+
+def asked(folder: Path, *more: str) -> str:
+    done = CliRunner().invoke(app, ["report", str(folder), *more])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def python(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+def test_an_issue_says_what_a_maintainer_needs_and_shows_it(folders: dict[str, Path], tmp_path: Path) -> None:
+    text = asked(folders[RAGGED.id], "--issue", RAGGED.id)
+    assert text.startswith("# GRU-14: ")
+    assert "sequence" in text.splitlines()[0]
+    headings = ["Environment", "Expected and got", "What the document says", "To reproduce"]
+    assert re.findall("^## (.*)$", text, re.MULTILINE) == headings
+    assert re.search(r"^- runtime: onnx-reference\n- version: \d", text, re.MULTILINE)
+    assert re.search(r"\| `Y(_h)?\[\d[\d, ]*\]` \| -?0\.\d+ \| \d\.\d+e-\d+ \| -?0\.\d+ \|", text)
+    assert "`gru.lengths`" in text
+    (script,) = re.findall("```python\n(.*?)\n```", text, re.DOTALL)
+    assert "onnxspec" not in re.sub('producer_name="onnxspec"', "", script)
+    (tmp_path / "reproduce.py").write_text(script, encoding="utf-8")
+    done = python(tmp_path / "reproduce.py")
+    assert done.returncode == 1, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("spec", "how", "name", "types"),
+    [
+        (RAGGED, "run", "test_gru_", ["float32"] * 2),
+        (TWO_RUNS, "run", "test_rnn_", ["float32"] * 2),
+        (BFLOAT16, "check", "test_lstm_bfloat16_", ["bfloat16"] * 3),
+    ],
+)
+def test_a_node_test_is_collected_by_onnx_and_right_runtimes_pass_it(
+    folders: dict[str, Path], tmp_path: Path, spec: CaseSpec, how: str, name: str, types: list[str]
+) -> None:
+    path = tmp_path / "gru_lengths.py"
+    assert str(path) in asked(folders[spec.id], "--issue", "1", "--as-node-test", "--out", str(path))
+    (tmp_path / "collect.py").write_text(COLLECTED, encoding="utf-8")
+    done = python(tmp_path / "collect.py", path, how)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(name)
+    assert done.stdout.strip().endswith(str(types))
+    assert ("which a node test cannot say" in " ".join(path.read_text().replace("#", "").split())) == (spec is TWO_RUNS)
+
+
+def test_what_cannot_be_told_or_is_not_there_is_said_in_a_line(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = folders[FORBIDDEN.id]
+    forbidden = asked(folder, "--issue", "takes any layout")
+    assert "runs a model that the document of GRU-14 forbids" in forbidden
+    there = tmp_path / "there.md"
+    there.write_text("mine")
+    for more, complaint in (
+        (("--issue", "77"), "there is no finding '77'; give the number of one: 1 "),
+        (("--issue", FORBIDDEN.id, "--as-node-test"), "cannot say that it must not run"),
+        (("--issue", "1", "--out", str(there)), "is there already"),
+        (("--as-node-test",), "--as-node-test goes with --issue"),
+    ):
+        done = CliRunner().invoke(app, ["report", str(folder), *more])
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert complaint in " ".join(done.stderr.split())
+    assert there.read_text() == "mine"
