@@ -17,9 +17,10 @@ from .context import Context
 
 if TYPE_CHECKING:
     from .observed import Observed
+    from .session.turns import CourseDraft
     from .tensors.draft import TensorDraft
 
-__all__ = ["Axis", "Domain", "Field", "Having", "Kind", "Rule", "choices_of"]
+__all__ = ["SELDOM", "Axis", "Domain", "Field", "Having", "Kind", "Rule", "choices_of"]
 
 Row = Mapping[str, Any]
 Kind = Literal["illegal", "open", "same"]
@@ -54,12 +55,15 @@ class Domain:
         Any float32 number from the first to the second is a value too.
     often
         Values for dice that throw dense cases, each as often as is its weight; ``values`` where it is empty.
+    share
+        The share of a search's draws that take a rare value; None where it decides by itself.
     """
 
     values: tuple[Hashable, ...]
     rare: tuple[Hashable, ...] = ()
     between: tuple[float, float] | None = None
     often: tuple[Hashable, ...] = ()
+    share: float | None = None
 
     def holds(self, value: Hashable) -> bool:
         """Whether that is a value of the axis."""
@@ -69,6 +73,11 @@ class Domain:
             return True
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         return number and self.between is not None and self.between[0] <= value <= self.between[1]  # type: ignore
+
+
+SELDOM = Domain((False,), rare=(True,), often=(*(False,) * 31, True), share=1 / 32)
+"""What is there or not, and seldom is: there are several of them, and a case that has one takes longer, or is not tried
+where a worker does not speak of it."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +215,9 @@ class Axis:
 
     def spoil(self, spec: Any, draft: TensorDraft) -> None:
         """Last phase: change what others have drawn."""
+
+    def course(self, spec: Any, draft: CourseDraft) -> None:
+        """Say what the sessions do: axes are asked in turn, each adds to what others have said."""
 
     # What is counted, and told
 

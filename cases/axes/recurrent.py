@@ -14,8 +14,14 @@ from .node.linear_before_reset import LINEAR_BEFORE_RESET
 from .node.opset import OPSET
 from .node.output_sequence import OUTPUT_SEQUENCE
 from .node.outputs import OUTPUTS
+from .session.after_refusal import AFTER_REFUSAL
+from .session.beside import BESIDE
 from .session.dimensions import DIMENSIONS
+from .session.kept import KEPT
+from .session.many import MANY
 from .session.reruns import RERUNS
+from .session.reweighed import REWEIGHED
+from .session.waves import WAVES
 from .tensors.bias import BIAS
 from .tensors.data import DATA
 from .tensors.element_type import ELEMENT_TYPE
@@ -32,4 +38,6 @@ RECURRENT_AXES: tuple[Axis, ...] = (
     *(ELEMENT_TYPE, DIRECTION, LAYOUT, SIZE, OPSET, BIAS, LENGTHS, INITIAL, PEEPHOLES),
     *(ACTIVATIONS_AXIS, CLIP, INPUT_FORGET, LINEAR_BEFORE_RESET, OUTPUT_SEQUENCE, HIDDEN_SIZE, EXPLICIT),
     *(OUTPUTS, WEIGHTS, DIMENSIONS, DATA, RERUNS, SEEDS),
+    # What comes behind changes what stands before it.
+    *(REWEIGHED, WAVES, BESIDE, MANY, AFTER_REFUSAL, KEPT),
 )

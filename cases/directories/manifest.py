@@ -143,6 +143,11 @@ def _write(folder: Path, specs: Iterable[Spec], origin: Origin, everything: bool
             left_out.append({**identity, "reason": reason})
             continue
         case = build_case(spec)
+        if case.trial.course is not None:
+            reason = "its sessions do more than run one data set after the other, which no directory can say"
+            identity = {"case": spec.id, "op": spec.op, "version": spec.version, "type": spec.type}
+            left_out.append({**identity, "reason": reason})
+            continue
         data_sets = data_sets_of(case.trial)
         fairness = fairness_of(case, data_sets, ACCURACY)
         identity = {"case": spec.id, "op": spec.op, "version": spec.version, "type": spec.type}

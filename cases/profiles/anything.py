@@ -62,7 +62,7 @@ def _value(random: Random, axis: Any) -> Any:
         low, high = axis.between
         return round(random.uniform(low, high) * 64) / 64 or None
     # What is rare in profiles is rare here too.
-    if axis.rare and random.random() < 0.15:
+    if axis.rare and random.random() < (0.15 if axis.share is None else axis.share):
         return random.choice(axis.rare)
     return random.choice(axis.values)
 

@@ -19,9 +19,10 @@ from types import MappingProxyType
 from typing import Any
 
 from ...reference import ACTIVATIONS, CELLS, interpretations_touched, operator_version, versions_of
+from ..axes.axis import Domain
 from ..axes.recurrent import RECURRENT_AXES
 from ..specs.data import inputs_of
-from ..specs.space import functions_of, output_subsets, settle, space_of
+from ..specs.space import PINNED_AXES, functions_of, output_subsets, settle, space_of
 from ..specs.spec import CaseSpec
 from .covering import Counter
 
@@ -87,6 +88,8 @@ def dense_specs(
     type: str | None = None,
     supported: Supported | None = None,
     seed: int | str = 0,
+    *,
+    later: bool = False,
 ) -> Iterator[CaseSpec]:
     """Dense legal cases of an operator without end, no two alike, the same ones for the same arguments.
 
@@ -94,6 +97,8 @@ def dense_specs(
         Those of every case; without them each case has its own.
     supported
         The part of the space to draw from.
+    later
+        Whether axes are drawn too that came after the pool was pinned; each has a stream of its own.
 
     Raises ValueError where the part holds no configuration of the operator: at once for a type or a value that it does
     not have, and after many draws in vain.
@@ -101,7 +106,7 @@ def dense_specs(
     known: set[str] = set()
     vain = 0
     for index in itertools.count():
-        spec = dense_spec(op, index, version, type, supported, seed)
+        spec = dense_spec(op, index, version, type, supported, seed, later=later)
         if spec is None or spec.digest in known:
             vain += 1
             if vain > 2000:
@@ -121,18 +126,21 @@ def dense_spec(
     type: str | None = None,
     supported: Supported | None = None,
     seed: int | str = 0,
+    *,
+    later: bool = False,
 ) -> CaseSpec | None:
     """Dense case number `index`; None where what is drawn there is not in the part of the space. Arguments and errors
     are those of :func:`dense_specs`."""
     chosen, kind, choose = _begun(op, index, version, type, supported, seed)
-    return _drawn(op, chosen, kind, supported or {}, choose)
+    stream = f"{op}/{version}/{type}/{seed}/{index}" if later else None
+    return _drawn(op, chosen, kind, supported or {}, choose, stream)
 
 
 def _begun(
     op: str, index: int, version: int | None, type: str | None, supported: Supported | None, seed: int | str
 ) -> tuple[int, str, Counter]:
     key = f"{op}/{version}/{type}/{seed}/{index}"
-    choose = Counter(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
+    choose = _counter(key)
     pairs = _pairs(op, version, type, (supported or {}).get("type"))
     chosen, kind = pairs[choose.below(len(pairs))]
     return chosen, kind, choose
@@ -162,7 +170,9 @@ def _weighted(op: str, version: int) -> Mapping[str, list[Any]]:
     return {name: [v for v in domain.often or domain.values if domain.holds(v)] for name, domain in space.items()}
 
 
-def _drawn(op: str, version: int, kind: str, supported: Supported, choose: Counter) -> CaseSpec | None:
+def _drawn(
+    op: str, version: int, kind: str, supported: Supported, choose: Counter, stream: str | None
+) -> CaseSpec | None:
     operator = operator_version(op, version)
     space = space_of(operator)
     weighted = _weighted(op, version)
@@ -184,7 +194,7 @@ def _drawn(op: str, version: int, kind: str, supported: Supported, choose: Count
     row: dict[str, Any] = {"type": kind}
     row |= _sizes(choose, supported)
     for name in space:
-        if name not in ("type", "size", "activations", "alpha", "beta", "outputs"):
+        if name in PINNED_AXES and name not in ("type", "size", "activations", "alpha", "beta", "outputs"):
             row[name] = drawn(name)
     row["outputs"] = _outputs(op, version, supported, choose)
     if "output_sequence" in row and "Y" in row["outputs"] and supported.get("output_sequence") is None:
@@ -193,6 +203,8 @@ def _drawn(op: str, version: int, kind: str, supported: Supported, choose: Count
         # Without Y a radius grows with every step; in half types it outgrows the signal after a few.
         row["T"] = min(row["T"], 3)
     row["seed"] = row["weights_seed"] = choose.below(1 << 16)
+    if stream is not None:
+        row |= _later(space, weighted, supported, stream)
     legal: dict[str, Any] = settle(row)
     if any(not _within(name, legal[name], values) for name, values in supported.items() if name in legal):
         return None
@@ -201,6 +213,24 @@ def _drawn(op: str, version: int, kind: str, supported: Supported, choose: Count
         if len(interpretations_touched(spec.node, inputs_of(spec))) <= _OPEN:
             return spec
     return CaseSpec(op, version, **legal)
+
+
+def _later(
+    space: Mapping[str, Domain], weighted: Mapping[str, Sequence[Any]], supported: Supported, stream: str
+) -> dict[str, Any]:
+    """Values of the axes that the pinned pool does not know."""
+    row: dict[str, Any] = {}
+    for name in space:
+        if name not in PINNED_AXES:
+            allowed = supported.get(name)
+            values = [v for v in weighted[name] if allowed is None or v in allowed]
+            values = values or list(space[name].values)
+            row[name] = values[_counter(f"{stream}/{name}").below(len(values))]
+    return row
+
+
+def _counter(key: str) -> Counter:
+    return Counter(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
 
 
 def _sizes(choose: Counter, supported: Supported) -> dict[str, int]:
@@ -264,7 +294,7 @@ def _activations(
 def sibling(spec: CaseSpec, number: int) -> CaseSpec:
     """Another case of the same model: other numbers, and other sizes and lengths where the model leaves them open."""
     key = f"{spec.digest}/{number}"
-    choose = Counter(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
+    choose = _counter(key)
     changed: dict[str, Any] = {"seed": choose.below(1 << 16)}
     if spec.weights == "input":
         changed["weights_seed"] = changed["seed"]

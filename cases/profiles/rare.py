@@ -42,7 +42,6 @@ _SELDOM: Mapping[str, Collection[Any]] = {
     "I": (1, 33, 34, 36),
     "H": (1, 32, 33, 34, 36),
     **{name: _BY_AXIS[name] for name in _PINNED},
-    **{name: seldom for name, seldom in _BY_AXIS.items() if name not in _PINNED},
 }
 _COEFFICIENTS: tuple[Supported, ...] = ({}, {}, {"alpha": (None,)}, {"beta": (None,)}, {"beta": (None,)})
 _HALF = frozenset({"float16", "bfloat16"})

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ...reference import CELLS, OperatorVersion, operator_version
+from ..axes.axis import Rule
 from .bounds import Bounds, known_among, listed, not_among
-from .space import functions_of, output_subsets, settle, space_of
+from .space import RULES, functions_of, output_subsets, settle, space_of
 from .spec import CaseSpec
 
 __all__ = ["recurrent_cases", "sizes"]
@@ -70,7 +71,8 @@ def _plan(operator: OperatorVersion, bounds: Bounds) -> _Plan:
     for name, axis in space.items():
         if name not in ("size", "activations", "outputs"):
             usual = sorted(axis.values, key=lambda value, name=name: value != _DEFAULTS.get(name))  # type: ignore[misc]
-            often = -(-_USUAL * len(axis.rare) // len(usual)) if axis.rare else 1
+            weight = _USUAL if axis.share is None else round(1 / axis.share)
+            often = -(-weight * len(axis.rare) // len(usual)) if axis.rare else 1
             choices[name] = [*usual, *usual * (often - 1), *axis.rare]
             if axis.between is not None:
                 between[name] = axis.between
@@ -104,37 +106,49 @@ def _plan(operator: OperatorVersion, bounds: Bounds) -> _Plan:
         allowed[name] = choices[name]
         between.pop(name, None)
     plan = _Plan(operator, bounds, choices, between, functions, allowed)
-    return _narrowed(plan) if allowed.keys() & set(_ENTANGLED) else plan
-
-
-# The axes that legal rows tie to each other and to the numbers of steps and rows.
-_ENTANGLED = ("lengths", "initial", "dimensions", "reruns", "data")
+    return _narrowed(plan) if allowed else plan
 
 
 def _narrowed(plan: _Plan) -> _Plan:
     """The plan without values that go with none of what was restricted. Raises ValueError where nothing is left."""
     bounds = plan.bounds
-    steps = [T for T in (0, 1, 2, bounds.max_steps) if bounds.min_steps <= T <= bounds.max_steps]
+    steps = [T for T in (0, 1, 2, 3, bounds.max_steps) if bounds.min_steps <= T <= bounds.max_steps]
     rows = [N for N in (0, 1, 2, bounds.max_rows) if bounds.min_rows <= N <= bounds.max_rows]
-    axes = {"T": steps, "N": rows, **{name: list(dict.fromkeys(plan.choices[name])) for name in _ENTANGLED}}
-    every = (dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values()))
-    legal = [row for row in every if settle(row, search=True) == row]
-    if not legal:
+    left: dict[str, list[Any]] = {name: list(dict.fromkeys(values)) for name, values in plan.choices.items()}
+    left |= {"T": list(dict.fromkeys(steps)), "N": list(dict.fromkeys(rows)), "I": [bounds.max_inputs]}
+    rules = [rule for rule in RULES if rule.kind != "open" and {rule.field, *rule.reads} <= left.keys()]
+    while sum(_without_support(left, rule) for rule in rules):
+        pass
+    if not all(left.values()):
         given = ", ".join(f"{name} {' or '.join(map(repr, values))}" for name, values in plan.allowed.items())
         sizes = f"{bounds.min_steps} to {bounds.max_steps} steps and {bounds.min_rows} to {bounds.max_rows} rows"
         raise ValueError(f"{plan.operator.name} has no legal configuration with {given} and {sizes}")
-    left = {name: {row[name] for row in legal} for name in axes}
 
-    def ends(name: str, most: int) -> tuple[int, int]:
-        # What holds for two steps (rows) holds for more.
-        return min(left[name]), most if max(left[name]) >= 2 else max(left[name])
+    def ends(name: str, enough: int, most: int) -> tuple[int, int]:
+        # What holds for so many steps (rows) holds for more.
+        return min(left[name]), most if max(left[name]) >= enough else max(left[name])
 
-    (min_steps, max_steps), (min_rows, max_rows) = ends("T", bounds.max_steps), ends("N", bounds.max_rows)
+    (min_steps, max_steps), (min_rows, max_rows) = ends("T", 3, bounds.max_steps), ends("N", 2, bounds.max_rows)
     return replace(
         plan,
         bounds=replace(bounds, min_steps=min_steps, max_steps=max_steps, min_rows=min_rows, max_rows=max_rows),
-        choices={**plan.choices, **{name: [v for v in plan.choices[name] if v in left[name]] for name in _ENTANGLED}},
+        choices={name: [v for v in values if v in left[name]] for name, values in plan.choices.items()},
     )
+
+
+def _without_support(left: dict[str, list[Any]], rule: Rule) -> bool:
+    """Take out the values of a rule's fields that no values of the others go with; whether there were any."""
+    fields = (rule.field, *rule.reads)
+    legal = [
+        values
+        for values in itertools.product(*(left[name] for name in fields))
+        if not rule.hit(dict(zip(fields, values, strict=True)))
+    ]
+    changed = False
+    for place, name in enumerate(fields):
+        kept = [value for value in left[name] if any(values[place] == value for values in legal)]
+        changed, left[name] = changed or len(kept) < len(left[name]), kept
+    return changed
 
 
 def sizes(least: int, most: int) -> SearchStrategy[int]:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from .case import Case, Feed, Trial
+from ..axes.session.turns import Turn
+from .case import Case, Course, Feed, Step, Trial
 from .data import inputs_of
 from .illegal import break_case, violation_of
 from .model import CONSTANTS, build_model
@@ -16,22 +18,64 @@ from .spec import CaseSpec
 
 __all__ = ["recurrent_case"]
 
+_OTHER_WEIGHTS = 7919  # added to the seed of weights
+
 
 def recurrent_case(spec: CaseSpec) -> Case:
     """The models and inputs of a case; the same bytes every time."""
     if spec.illegal:
         return _forbidden(spec)
-    runs = [0] if spec.reruns == "none" else [1, 0]
-    tensors = [inputs_of(spec, run) for run in runs]
-    feeds = tuple(_feed(spec, t) for t in tensors)
-    model = build_model(spec, spec.node, tensors[-1], spec.outputs)
-    trial = Trial(spec.id, model, spec.node, feeds, spec.data == "numerics")
-    companion = None
-    if "Y" not in spec.outputs:
-        everything = spec.node.operator.outputs
-        model = build_model(spec, spec.node, tensors[-1], everything)
-        companion = Trial(f"{spec.id}~companion", model, replace(spec.node, outputs=everything), feeds)
-    return Case(spec, trial, companion)
+    trial = _trial(spec, spec.id, spec.outputs)
+    if "Y" in spec.outputs:
+        return Case(spec, trial, None)
+    return Case(spec, trial, replace(_trial(spec, f"{spec.id}~companion", spec.node.operator.outputs), graded=False))
+
+
+def _trial(spec: CaseSpec, key: str, asked: tuple[str, ...]) -> Trial:
+    """The sessions of a case, with the outputs that are asked for."""
+    draft = spec.course
+    own = inputs_of(spec)
+    # The case's own run comes last: it is what people look at first.
+    turns = [*dict.fromkeys(turn for turn in draft.turns if turn != Turn(0)), Turn(0)]
+    feeds = tuple(_feed(spec, _tensors(spec, turn, own)) for turn in turns)
+    node = replace(spec.node, outputs=tuple(name for name in asked if name))
+    model = build_model(spec, spec.node, own, asked)
+    course = None
+    if draft.needs:
+        steps = [Step("run", turn.session, turns.index(turn)) for turn in draft.turns]
+        attempts: tuple[Mapping[str, NDArray[Any]], ...] = ()
+        if draft.refused:
+            attempts = (_of_another_width(feeds[-1].fed),)
+            steps += [Step("try", 0, 0), Step("run", 0, len(turns) - 1)]
+        if draft.looks:
+            steps += [Step("look", 0, number) for number, step in enumerate(steps) if step.does == "run"]
+        others: tuple[bytes, ...] = ()
+        if any(turn.session for turn in turns):
+            other = _other(spec)
+            others = (build_model(other, spec.node, inputs_of(other), asked),)
+        course = Course(frozenset(draft.needs), tuple(steps), others, attempts)
+    return Trial(key, model, node, feeds, spec.data == "numerics", course=course)
+
+
+def _other(spec: CaseSpec) -> CaseSpec:
+    """The case with other weights."""
+    return replace(spec, weights_seed=spec.weights_seed + _OTHER_WEIGHTS)
+
+
+def _tensors(spec: CaseSpec, turn: Turn, own: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    """All inputs of a run: what is constant is that of the model which runs."""
+    if not turn.weights:
+        return inputs_of(spec, turn.run)
+    tensors = inputs_of(_other(spec), turn.run)
+    if turn.session or spec.weights == "input":
+        return tensors
+    return {name: own[name] if name in CONSTANTS else array for name, array in tensors.items()}
+
+
+def _of_another_width(fed: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    """Inputs whose X has a column too many."""
+    X = fed["X"]
+    return {**fed, "X": np.concatenate((X, X[..., :1]), axis=-1)}
 
 
 def _feed(spec: CaseSpec, tensors: Mapping[str, NDArray[Any]]) -> Feed:

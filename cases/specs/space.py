@@ -19,13 +19,23 @@ from ..axes.recurrent import RECURRENT_AXES
 from ..axes.tensors.size import SIZES
 from .spec import CaseSpec
 
-__all__ = ["axes_of", "functions_of", "in_order", "output_subsets", "settle", "space_of", "spec_from"]
+__all__ = [
+    "PINNED_AXES",
+    "RULES",
+    "axes_of",
+    "functions_of",
+    "in_order",
+    "output_subsets",
+    "settle",
+    "space_of",
+    "spec_from",
+]
 
 Row = dict[str, Hashable]
 
 # The order in which the designs of pinned profiles, and the dice of the pinned pool, have taken axes from the
 # beginning. Those that came later are not among them, and stand behind.
-_PINNED = (
+PINNED_AXES = (
     *("type", "direction", "size", "bias", "lengths", "initial", "activations", "clip", "hidden_size", "explicit"),
     *("outputs", "weights", "dimensions", "opset", "reruns", "peepholes", "input_forget", "linear_before_reset"),
     *("layout", "output_sequence", "alpha", "beta", "data"),
@@ -40,8 +50,8 @@ def space_of(operator: OperatorVersion) -> dict[str, Domain]:
     between those of ``alpha`` and ``beta``, outputs are any of :func:`output_subsets`.
     """
     domains = {name: domain for axis in RECURRENT_AXES for name, domain in axis.domains(operator).items()}
-    later = [name for name in domains if name not in _PINNED]
-    return {name: domains[name] for name in (*_PINNED, *later) if name in domains}
+    later = [name for name in domains if name not in PINNED_AXES]
+    return {name: domains[name] for name in (*PINNED_AXES, *later) if name in domains}
 
 
 def axes_of(operator: OperatorVersion) -> dict[str, tuple[Hashable, ...]]:
@@ -58,7 +68,8 @@ def in_order(axes: Iterable[Axis]) -> tuple[Rule, ...]:
     return tuple(sorted(rules, key=lambda rule: order.index(rule.field)))
 
 
-_RULES = in_order(RECURRENT_AXES)
+RULES = in_order(RECURRENT_AXES)
+"""What does not go together, each rule behind those that may change what it reads."""
 
 
 def settle(row: Mapping[str, Hashable], *, search: bool = False) -> Row:
@@ -72,7 +83,7 @@ def settle(row: Mapping[str, Hashable], *, search: bool = False) -> Row:
     settled = dict(row)
     if "T" not in settled and "size" in settled:
         settled |= dict(zip("TN", SIZES[str(settled["size"])], strict=False))
-    for rule in _RULES:
+    for rule in RULES:
         if not (search and rule.kind == "open") and rule.hit(settled):
             settled[rule.field] = rule.instead
     return {name: settled[name] for name in row}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ...reference import CELLS, Node, operator_version, versions_of
 from ..axes.axis import Axis
 from ..axes.recurrent import RECURRENT_AXES
+from ..axes.session.turns import CourseDraft
 
 __all__ = ["FEW", "CaseSpec", "Specification", "spec_class"]
 
@@ -159,6 +160,14 @@ class _Recurrent(Specification):
         for axis in self.axes:
             written |= axis.attributes(self)
         return Node(self.op, self.version, written, tuple(o for o in self.outputs if o))
+
+    @cached_property
+    def course(self) -> CourseDraft:
+        """What its sessions do."""
+        draft = CourseDraft()
+        for axis in self.axes:
+            axis.course(self, draft)
+        return draft
 
     @property
     def directions(self) -> int:

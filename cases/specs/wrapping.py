@@ -59,6 +59,8 @@ def can_wrap(spec: Spec, name: str) -> bool:
 
     Raises KeyError for a name that is none of `WRAPS`.
     """
+    if isinstance(spec, CaseSpec) and spec.course.needs:
+        return False  # what its sessions do is said of its own model alone
     if name in GRAPHS:
         return can_join(spec, name)
     if name in QUANTIZED:

@@ -186,7 +186,9 @@ class SpecProbe:
     def prepare(self) -> Prepared:
         """Build the case's models and inputs."""
         case = build_case(self.spec)
-        return replace(prepared_trials(case.trials, self.answers), script=partial(_script, case))
+        prepared = prepared_trials(case.trials, self.answers)
+        # A script runs one feed after the other.
+        return replace(prepared, script=partial(_script, case)) if case.trial.course is None else prepared
 
     def repeat(self, target: str) -> list[str]:
         """``onnxspec explain``."""

@@ -61,19 +61,24 @@ def _runs(trial: Trial, implementation: Implementation) -> Outcome:
 
 
 def _session(trial: Trial, chosen: Fault) -> Outcome:
-    """All feeds in turn, as often as the worker runs them; once where nothing is kept, for then they cannot differ."""
-    memory: dict[str, Any] = {}
+    """All runs in turn, as often as the worker goes through them; once where nothing is kept, for then they cannot
+    differ. Each session keeps things of its own."""
+    memories: dict[int, dict[str, Any]] = {}
     seen: list[list[Lists]] = [[] for _ in trial.feeds]
     changed: set[str] = set()
+    runs = [(0, number) for number in range(len(trial.feeds))]
+    if trial.course is not None:
+        runs = [(step.session, step.number) for step in trial.course.steps if step.does == "run"]
     for _ in range(REPEATS):
-        for distinct, feed in zip(seen, trial.feeds, strict=True):
+        for session, number in runs:
+            feed, distinct = trial.feeds[number], seen[number]
             fed = {name: array.copy() for name, array in feed.fed.items()}
-            result = run_fault(chosen, trial.node, feed.inputs, fed=fed, memory=memory)
+            result = run_fault(chosen, trial.node, feed.inputs, fed=fed, memory=memories.setdefault(session, {}))
             changed.update(name for name, array in fed.items() if not _equal(array, feed.fed[name]))
             outputs = tuple(result.get(name) for name in trial.node.outputs)
             if not any(all(map(_equal, outputs, others)) for others in distinct):
                 distinct.append(outputs)
-        if not memory:
+        if not any(memories.values()):
             break
     return Outcome(trial.key, "ran", "run", tuple(map(tuple, seen)), changed=tuple(sorted(changed)))
 

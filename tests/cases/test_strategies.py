@@ -222,7 +222,7 @@ def test_versions_that_lack_what_is_asked_for_are_left_out() -> None:
         ({"types": []}, "no type is left; give at least one of float32"),
         ({"types": 5}, "types is a list of names, not 5"),
         ({"activations": ["Tnah"]}, "no activation function 'Tnah'; there are"),
-        ({"only": {"layuot": [0]}}, "no axis 'layuot'; only takes bias, clip"),
+        ({"only": {"layuot": [0]}}, "no axis 'layuot'; only takes after_refusal, beside, bias, clip"),
         ({"only": {"layout": [2]}}, "no layout 2; there are 0, 1"),
         ({"only": {"layout": [True]}}, "no layout True; there are 0, 1"),
         ({"only": {"lengths": "ragged"}}, "lengths is a list of at least one value, not 'ragged'"),

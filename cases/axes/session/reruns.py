@@ -10,6 +10,7 @@ from ..axis import Axis, Domain, Field, Having, Rule
 from ..context import Context, values_of
 from ..tensors.draft import TensorDraft
 from ..tensors.lengths import has_short_row
+from .turns import CourseDraft, Turn
 
 __all__ = ["RERUNS"]
 
@@ -51,10 +52,14 @@ class _Reruns(Axis):
         return {"reruns": Domain(("none", "data", "sizes"), rare=("growing",), often=often)}
 
     def resize(self, spec: Any, draft: TensorDraft) -> None:
-        if draft.run and spec.reruns == "sizes":
+        if draft.run == 1 and spec.reruns == "sizes":
             draft.T, draft.N = draft.T + 2, draft.N + 1
-        if draft.run and spec.reruns == "growing":
+        if draft.run == 1 and spec.reruns == "growing":
             draft.T, draft.N = max(draft.T - 2, 1), max(draft.N - 1, 1)
+
+    def course(self, spec: Any, draft: CourseDraft) -> None:
+        if spec.reruns != "none":
+            draft.turns.insert(0, Turn(1))
 
     def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
         yield from values_of("reruns", ("none", "data", "sizes", "growing"))

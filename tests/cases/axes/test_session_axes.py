@@ -1,0 +1,217 @@
+"""Axes of the session: what their courses are made of, and that they find what goes wrong there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import find, given, settings
+
+from onnxspec.cases import ABILITIES, Case, CaseSpec, build_case, case_from_json
+from onnxspec.cases.directories import read_model
+from onnxspec.cases.strategies import operator_cases
+from onnxspec.conformance.judging import Judgement, Verdict, judge
+from onnxspec.conformance.proof import judge_staged
+from onnxspec.conformance.workers import run_in_process
+from onnxspec.reference import FAULTS, evaluate, format_of
+from onnxspec.reference.kernels import STYLES, run_kernel
+
+AXES = {
+    "reweighed": "weights",
+    "waves": "sizes",
+    "beside": "several",
+    "many": "many",
+    "after_refusal": "refusals",
+    "kept": "held",
+}
+PLAIN = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, lengths="ragged", dimensions="symbolic")
+
+Outputs = list[Any]
+
+
+def with_axes(*names: str, **fields: Any) -> Case:
+    return build_case(replace(PLAIN, **dict.fromkeys(names, True), **fields))
+
+
+def judged(case: Case, run: Any) -> Judgement:
+    return judge(case.trials, [run_in_process(run, trial) for trial in case.trials])
+
+
+def right(model: bytes, inputs: dict[str, Any]) -> Outputs:
+    one = read_model(model)
+    bound = one.bind(inputs)
+    return [array.astype(format_of(bound["X"].dtype).dtype) for array in evaluate(one.node, bound).values()]
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_an_axis_needs_its_ability_and_a_right_target_passes(name: str) -> None:
+    case = with_axes(name)
+    assert case.trial.course is not None
+    assert case.trial.course.needs == {AXES[name]}
+    assert case_from_json(case.spec.to_json()) == case.spec
+    assert judged(case, right).verdict is Verdict.PASS
+    assert judge_staged(case, lambda node, inputs: run_kernel(node, inputs, STYLES["lanes"])).verdict is Verdict.PASS
+
+
+def test_every_ability_has_an_axis_and_without_one_there_is_no_course() -> None:
+    assert set(AXES.values()) == set(ABILITIES)
+    assert build_case(PLAIN).trial.course is None
+    assert build_case(replace(PLAIN, reruns="sizes")).trial.course is None
+
+
+@pytest.mark.parametrize("weights", ["input", "initializer"])
+@pytest.mark.parametrize("outputs", [("Y", "Y_h", "Y_c"), ("", "Y_h")])
+def test_all_axes_go_together(weights: str, outputs: tuple[str, ...]) -> None:
+    names = [name for name in AXES if name != "reweighed" or weights == "input"]
+    case = with_axes(*names, weights=weights, outputs=outputs, reruns="data")
+    assert judged(case, right).verdict is Verdict.PASS
+
+
+def test_the_cases_own_run_is_the_last_feed() -> None:
+    own = build_case(PLAIN).trial.feeds[-1].inputs
+    for name in AXES:
+        for formal, array in with_axes(name).trial.feeds[-1].inputs.items():
+            np.testing.assert_array_equal(array, own[formal])
+
+
+# Targets that go wrong in a session alone.
+
+
+class Remembering:
+    """Weights of the first run of a model are used for ever."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[bytes, str], Any] = {}
+
+    def __call__(self, model: bytes, inputs: dict[str, Any]) -> Outputs:
+        held = {n: self.kept.setdefault((model, n), a) if n in ("W", "R", "B") else a for n, a in inputs.items()}
+        return right(model, held)
+
+
+class OneBuffer:
+    """Outputs of a shape always come back in the same memory."""
+
+    def __init__(self) -> None:
+        self.buffers: dict[Any, Any] = {}
+
+    def __call__(self, model: bytes, inputs: dict[str, Any]) -> Outputs:
+        outputs = []
+        for place, array in enumerate(right(model, inputs)):
+            kept = self.buffers.setdefault((place, array.shape), array)
+            kept[...] = array
+            outputs.append(kept)
+        return outputs
+
+
+class OneModel:
+    """The model that came last is that of all sessions."""
+
+    def __init__(self) -> None:
+        self.last = b""
+
+    def prepare(self, model: Any) -> Any:
+        self.last = model.SerializeToString()
+        names = [value.name for value in model.graph.input]
+        target = self
+
+        class Prepared:
+            def run(self, inputs: Any) -> Outputs:
+                return right(target.last, dict(zip(names, inputs, strict=True)))
+
+        return Prepared()
+
+
+class Counting:
+    """The twentieth run of all is of zeros."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, model: bytes, inputs: dict[str, Any]) -> Outputs:
+        self.count += 1
+        outputs = right(model, inputs)
+        return [np.zeros_like(array) for array in outputs] if self.count == 20 else outputs
+
+
+class Shaken:
+    """After a run that failed the bias is lost once."""
+
+    def __init__(self) -> None:
+        self.failed = False
+
+    def __call__(self, model: bytes, inputs: dict[str, Any]) -> Outputs:
+        given = {n: 0 * a if n == "B" and self.failed else a for n, a in inputs.items()}
+        try:
+            outputs = right(model, given)
+        except Exception:
+            self.failed = True
+            raise
+        self.failed = False
+        return outputs
+
+
+class Shrunk:
+    """Once sizes have gone down, what grows again keeps the rows of before."""
+
+    def __init__(self) -> None:
+        self.least = self.rows = 0
+
+    def __call__(self, model: bytes, inputs: dict[str, Any]) -> Outputs:
+        rows = inputs["X"].shape[1]
+        shrank, self.rows = rows < self.rows, rows
+        self.least = rows if shrank else self.least
+        outputs = right(model, inputs)
+        if self.least and rows > self.least:
+            outputs[0][:, :, self.least :] = 0
+        return outputs
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "reason"),
+    [
+        ("reweighed", Remembering, "value"),
+        ("kept", OneBuffer, "held"),
+        ("beside", OneModel, "value"),
+        ("many", Counting, "value"),
+        ("after_refusal", Shaken, "value"),
+        ("waves", Shrunk, "value"),
+    ],
+)
+def test_each_axis_finds_what_no_other_one_does(name: str, make: Callable[[], Any], reason: str) -> None:
+    weights = "initializer" if name == "beside" else "input"
+    assert judged(build_case(replace(PLAIN, weights=weights)), make()).verdict is Verdict.PASS
+    verdict = judged(with_axes(name, weights=weights), make())
+    assert (verdict.verdict, verdict.reason) in {
+        (Verdict.WRONG, reason),
+        (Verdict.UNSTABLE, reason),
+    }, verdict.message
+
+
+def test_faults_of_sessions_keep_what_they_keep_for_each_session() -> None:
+    case = with_axes("reweighed", N=9)
+    assert judge_staged(case, FAULTS["session.bias-once"]).verdict in (Verdict.WRONG, Verdict.UNSTABLE)
+
+
+# Drawn.
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_strategies_draw_every_axis(name: str) -> None:
+    spec = find(
+        operator_cases(),
+        lambda spec: bool(getattr(spec, name, False)),
+        settings=settings(max_examples=20000, derandomize=True, database=None, deadline=None),
+    )
+    assert sum(bool(getattr(spec, other)) for other in AXES) == 1
+
+
+@settings(derandomize=True, database=None, deadline=None, max_examples=15)
+@given(spec=operator_cases(max_steps=3, max_rows=3, max_inputs=3, max_size=3))
+def test_drawn_cases_with_all_axes_are_passed_by_what_is_right(spec: CaseSpec) -> None:
+    fields: dict[str, Any] = dict.fromkeys(AXES, True)
+    fields |= {"reweighed": spec.weights == "input", "waves": spec.dimensions == "symbolic"}
+    case = build_case(replace(spec, **fields))
+    assert judged(case, right).verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
