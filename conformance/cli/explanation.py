@@ -127,7 +127,8 @@ def _views(prepared: Prepared, outcomes: Sequence[Outcome], judgement: Judgement
 def _nodes(prepared: Prepared, outcomes: Sequence[Outcome], judgement: Judgement | None) -> Iterator[RenderableType]:
     model = onnx.load_model_from_string(prepared.jobs[0].model)
     for view in _views(prepared, outcomes, judgement):
-        node = next((n for n in model.graph.node if n.name == view.name), model.graph.node[0])
+        made = [n for n in model.graph.node if n.op_type == view.trials[0].node.op_type]
+        node = next((n for n in model.graph.node if n.name == view.name), (made or model.graph.node)[-1])
         bound = prepared.trials[0].subject.named(view.name)
         yield from _node(prepared.jobs[0], model, node, view.trials[0], bound)
 

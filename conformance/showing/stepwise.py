@@ -125,6 +125,7 @@ def _compared(run: _Run, accuracy: str, interpretations: Interpretations) -> Com
             number=_plain_form(c, e.output, e.number),
             about=_plain_form(c, e.output, e.about),
             weak=_plain_form(c, e.output, e.weak),
+            open=_plain_form(c, e.output, e.open),
         )
         for e in expect(run.node, run.inputs, run.outputs, accuracy, interpretations)
     )
@@ -201,8 +202,8 @@ def _part(e: Expectation, index: Any) -> Expectation:
         radius=np.broadcast_to(e.number.radius, e.number.value.shape)[index],
         doubt=None if e.number.doubt is None else np.broadcast_to(e.number.doubt, e.number.value.shape)[index],
     )
-    elements, weak = (None if mask is None else mask[index] for mask in (e.about, e.weak))
-    return replace(e, number=number, about=elements, weak=weak)
+    elements, weak, open = (None if each is None else each[index] for each in (e.about, e.weak, e.open))
+    return replace(e, number=number, about=elements, weak=weak, open=open)
 
 
 def _first_outside(e: Expectation, got: NDArray[Any]) -> tuple[int, ...] | None:

@@ -134,12 +134,12 @@ class Quantized(Operator):
             number, codec = numbers[name], node.codecs.get(name)
             if faults:
                 number = _as_computed(number, answer.get(name))
-            measure, weak = None, _wide(number)
+            measure, weak, half = None, _wide(number), None
             if codec is not None:
                 number, half = _levels(number, codec, min(steps, ceiling(codec.bits)))
-                measure, weak = Measure(f"{name}_scale", 1.0, half), _wide(number, codec.zero_point, 1 + _NEAR)
+                measure, weak = Measure(f"{name}_scale", 1.0), _wide(number, codec.zero_point, 1 + _NEAR)
             valid = _valid(c, number.value.shape) if name == "Y" and c.ragged else None
-            expectations.append(Expectation(name, number, f"{prefix}.equations", valid, weak, measure))
+            expectations.append(Expectation(name, number, f"{prefix}.equations", valid, weak, measure, half))
             if valid is not None:
                 zero = np.full(number.value.shape, 0.0 if codec is None else float(codec.zero_point))
                 padding = Bounded(zero, np.zeros(zero.shape), number.budget)

@@ -155,9 +155,8 @@ def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
         error, value = error[steady], value[steady]
     shift, scale = float(error.sum()), float((error * np.sign(value)).sum())
     square, size = float((error * error).sum()), float(np.abs(value).sum())
-    measure = expectation.measure
-    if measure is not None and measure.open is not None:
-        beyond = np.where(weighed.finite, np.abs(weighed.error) - measure.open, np.inf)
+    if expectation.open is not None:
+        beyond = np.where(weighed.finite, np.abs(weighed.error) - expectation.open, np.inf)
         largest = float(beyond[weighed.judged if weighed.judged is not None else ...].max(initial=0.0))
     return Agreement(
         expectation=expectation,

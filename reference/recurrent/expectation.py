@@ -46,16 +46,10 @@ WIDEST_SHARE = 0.01
 
 @dataclass(frozen=True)
 class Measure:
-    """What errors of a quantized output are told in, beside numbers: the attribute that holds it, and its size.
-
-    open
-        By how much each element may be off, in either direction, for what is not known of it: more than one level is
-        right where that is not 0. Errors are told beyond it. None where one is right.
-    """
+    """What errors of a quantized output are told in, beside numbers: the attribute that holds it, and its size."""
 
     name: str
     size: float
-    open: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +66,9 @@ class Expectation:
         Elements whose radius is so wide that lying within it proves nothing; lying outside it still does.
     measure
         The size of an error that is one level; None where outputs are not quantized.
+    open
+        By how much each level may be off for what is not known of it, whatever a class allows: largest errors are told
+        beyond that. None where outputs are numbers.
     """
 
     output: str
@@ -80,6 +77,7 @@ class Expectation:
     about: NDArray[np.bool_] | None = None
     weak: NDArray[np.bool_] | None = None
     measure: Measure | None = None
+    open: NDArray[np.float64] | None = None
 
     @property
     def conventional(self) -> bool:
