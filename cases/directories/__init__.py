@@ -30,6 +30,15 @@ __getattr__, __dir__ = face(
             "generate",
             "verify",
         ),
+        "foreign": (
+            "alone",
+            "read_any",
+            "trials_of",
+        ),
+        "graph_reading": (
+            "NodeGraph",
+            "read_subject",
+        ),
         "reading": (
             "NotOneNode",
             "read_model",

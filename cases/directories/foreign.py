@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,14 +10,30 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper
 
+from ...reference.operators.asking import returned_in_order
 from ..specs.case import Feed, Trial
-from .reading import OneNode
+from ..specs.subject import Subject
+from .graph_reading import NodeGraph, read_subject
+from .reading import NotOneNode, OneNode, read_model
 
-__all__ = ["trials_of"]
+__all__ = ["alone", "read_any", "trials_of"]
 
 
-def trials_of(key: str, model: bytes, read: OneNode, fed: Sequence[Mapping[str, NDArray[Any]]]) -> tuple[Trial, ...]:
-    """The trial of a model of one node, and where it does not show Y, its companion with all outputs.
+def read_any(model: bytes) -> OneNode | NodeGraph:
+    """The recurrent node of a model, or several with what stands between them. Raises NotOneNode, IllegalNode."""
+    try:
+        return read_model(model)
+    except NotOneNode as error:
+        try:
+            return read_subject(model)
+        except NotOneNode:
+            raise error from None
+
+
+def trials_of(
+    key: str, model: bytes, read: OneNode | NodeGraph, fed: Sequence[Mapping[str, NDArray[Any]]]
+) -> tuple[Trial, ...]:
+    """The trial of a model, and where it does not show the Y of every node, its companion with all outputs.
 
     fed
         For each run, arrays by name of graph input.
@@ -25,12 +41,60 @@ def trials_of(key: str, model: bytes, read: OneNode, fed: Sequence[Mapping[str, 
     Raises KeyError where a graph input is neither fed nor a constant.
     """
     feeds = tuple(Feed(read.bind(arrays), arrays) for arrays in fed)
+    if isinstance(read, NodeGraph):
+        return _of_graph(key, model, read, feeds)
     trial = Trial(key, model, read.node, feeds)
     if "Y" in read.node.outputs:
         return (trial,)
     everything = read.node.operator.outputs
     companion = Trial(f"{key}~companion", _with_all_outputs(model, read), replace(read.node, outputs=everything), feeds)
     return trial, companion
+
+
+def _of_graph(key: str, model: bytes, read: NodeGraph, feeds: tuple[Feed, ...]) -> tuple[Trial, ...]:
+    subject = read.subject
+    first = subject.nodes[0]
+    if len(subject.nodes) == 1:
+        formal = {name: output for output, name in (first.outputs or {}).items()}
+        node = replace(first.node, outputs=tuple(formal[name] for name in subject.shown))
+        own = tuple(Feed(first.inputs_from(feed.inputs), feed.fed) for feed in feeds)
+        return (Trial(key, model, node, own),)
+    trial = Trial(key, model, first.node, feeds, graph=subject)
+    shows_all = all((bound.outputs or {}).get("Y", "") in subject.shown for bound in subject.nodes)
+    if shows_all or any(bound.node.codecs for bound in subject.nodes):
+        return (trial,)
+    made = [name for bound in subject.nodes for name in (bound.outputs or {}).values()]
+    everything = Subject(subject.nodes, (*subject.shown, *(name for name in made if name not in subject.shown)))
+    companion = _showing(model, everything.shown)
+    return trial, Trial(f"{key}~companion", companion, first.node, feeds, graph=everything)
+
+
+def _showing(model: bytes, names: Sequence[str]) -> bytes:
+    """The model with more outputs of its nodes as outputs of its graph. All have one type."""
+    proto = onnx.load_model_from_string(model)
+    kind = proto.graph.output[0].type.tensor_type.elem_type
+    shown = {value.name for value in proto.graph.output}
+    proto.graph.output.extend(helper.make_tensor_value_info(n, kind, None) for n in names if n not in shown)
+    # Shapes that are known are written down: what has none is refused by onnx's full check.
+    inferred = {value.name: value for value in onnx.shape_inference.infer_shapes(proto).graph.output}
+    for value in proto.graph.output:
+        value.CopyFrom(inferred.get(value.name, value))
+    return bytes(proto.SerializeToString(deterministic=True))
+
+
+def alone(trial: Trial) -> Iterator[Trial]:
+    """Every node of a trial as if it were alone, with the numbers that the documents of those before it give."""
+    if trial.graph is None:
+        yield trial
+        return
+    tensors = [dict(feed.inputs) for feed in trial.feeds]
+    for number, bound in enumerate(trial.graph.nodes, 1):
+        inputs = [bound.inputs_from(each) for each in tensors]
+        yield replace(trial, node=bound.node, feeds=tuple(Feed(each, {}) for each in inputs), graph=None)
+        if number < len(trial.graph.nodes):
+            for each, given in zip(tensors, inputs, strict=True):
+                made = returned_in_order(bound.node, given)
+                each.update({bound.called(formal): array for formal, array in made.items()})
 
 
 def _with_all_outputs(model: bytes, read: OneNode) -> bytes:

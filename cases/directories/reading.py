@@ -22,7 +22,7 @@ from ...reference import (
 )
 from ..specs.tensor import array_of
 
-__all__ = ["NotOneNode", "OneNode", "read_model"]
+__all__ = ["NotOneNode", "OneNode", "attributes_of", "by_position", "operator_meant", "read_graph", "read_model"]
 
 
 class NotOneNode(ValueError):
@@ -69,30 +69,19 @@ def read_model(model: onnx.ModelProto | bytes) -> OneNode:
     Raises NotOneNode where it holds anything else, IllegalNode where the node has attributes or outputs that its
     operator version does not define. Neither types nor shapes are looked at: :func:`..reference.configure` does that.
     """
-    if isinstance(model, bytes):
-        try:
-            model = onnx.load_model_from_string(model)
-        except Exception as error:  # protobuf's own, and protobuf is onnx's affair
-            raise NotOneNode(f"these bytes are no ONNX model: {error}") from None
+    model, constants, nodes = read_graph(model)
     graph = model.graph
-    constants = dict(_initializers(graph))
-    nodes = []
-    for proto in graph.node:
-        if proto.op_type == "Constant" and proto.domain in ("", "ai.onnx"):
-            constants[proto.output[0]] = _constant(proto)
-        else:
-            nodes.append(proto)
     if len(nodes) != 1:
         what = ", ".join(proto.op_type for proto in nodes[:5]) + (", ..." if len(nodes) > 5 else "")
         raise NotOneNode(f"the graph holds {len(nodes)} nodes beside constants, not one{': ' + what if what else ''}")
     (proto,) = nodes
-    operator = _operator(model, proto)
-    given = _by_position(proto.input, operator.inputs, f"{operator.name}: inputs")
+    operator = operator_meant(model, proto)
+    given = by_position(proto.input, operator.inputs, f"{operator.name}: inputs")
     fed = {value.name for value in graph.input}
     for formal, name in given.items():
         if name not in fed and name not in constants:
             raise NotOneNode(f"{operator.name}: input {formal} is {name!r}, which nothing in the graph gives")
-    named = _by_position(proto.output, operator.outputs, f"{operator.name}: outputs")
+    named = by_position(proto.output, operator.outputs, f"{operator.name}: outputs")
     made = {name: formal for formal, name in named.items()}
     shown = [value.name for value in graph.output]
     for name in shown:
@@ -101,16 +90,33 @@ def read_model(model: onnx.ModelProto | bytes) -> OneNode:
     if len(set(shown)) < len(shown):
         raise NotOneNode("the graph shows an output twice")
     outputs = {made[name]: name for name in shown}
-    attributes = {a.name: _attribute(a, operator) for a in proto.attribute}
     return OneNode(
-        Node(operator.op_type, operator.since_version, attributes, tuple(outputs), operator.domain),
+        Node(operator.op_type, operator.since_version, attributes_of(proto, operator), tuple(outputs), operator.domain),
         {formal: name for formal, name in given.items() if name in fed},
         {formal: constants[name] for formal, name in given.items() if name in constants},
         outputs,
     )
 
 
-def _operator(model: onnx.ModelProto, proto: NodeProto) -> OperatorVersion:
+def read_graph(model: onnx.ModelProto | bytes) -> tuple[onnx.ModelProto, dict[str, NDArray[Any]], list[NodeProto]]:
+    """A model, its constants by name, and its nodes beside those that hold constants. Raises NotOneNode for bytes that
+    are none."""
+    if isinstance(model, bytes):
+        try:
+            model = onnx.load_model_from_string(model)
+        except Exception as error:  # protobuf's own, and protobuf is onnx's affair
+            raise NotOneNode(f"these bytes are no ONNX model: {error}") from None
+    constants = dict(_initializers(model.graph))
+    nodes = []
+    for proto in model.graph.node:
+        if proto.op_type == "Constant" and proto.domain in ("", "ai.onnx"):
+            constants[proto.output[0]] = _constant(proto)
+        else:
+            nodes.append(proto)
+    return model, constants, nodes
+
+
+def operator_meant(model: onnx.ModelProto, proto: NodeProto) -> OperatorVersion:
     """The operator version that a node means, by whatever name, under the opset that its model imports."""
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     try:
@@ -127,11 +133,16 @@ def _operator(model: onnx.ModelProto, proto: NodeProto) -> OperatorVersion:
     return operator_version(document.op_type, meant[-1], document.domain)
 
 
-def _by_position(names: Any, formal: tuple[str, ...], what: str) -> dict[str, str]:
+def by_position(names: Any, formal: tuple[str, ...], what: str) -> dict[str, str]:
     """Formal names with the names that stand in their places; an empty one only keeps its place."""
     if len(names) > len(formal):
         raise NotOneNode(f"{what} are {len(formal)} at most, not {len(names)}")
     return {f: name for f, name in zip(formal, names, strict=False) if name}
+
+
+def attributes_of(proto: NodeProto, operator: OperatorVersion) -> dict[str, Any]:
+    """The attributes of a node by name. Raises IllegalNode for one of another kind than its document says."""
+    return {a.name: _attribute(a, operator) for a in proto.attribute}
 
 
 def _attribute(attribute: AttributeProto, operator: OperatorVersion) -> Any:

@@ -1,7 +1,7 @@
 """Test-case directories as probes: ours, those of ONNX, a vendor's own.
 
-Where the model is one recurrent node that its document allows, it is judged by the reference's radii, like a case of a
-profile; elsewhere by the outputs that the directory gives and the tolerance that it is meant for.
+Where the model is one recurrent node, or several, that their documents allow, it is judged by the reference's radii,
+like a case of a profile; elsewhere by the outputs that the directory gives and the tolerance that it is meant for.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ import onnx
 
 from ...cases import family_of
 from ...cases.directories.directory import CaseDirectory, DirectoryError, find_directories, read_directory
-from ...cases.directories.foreign import trials_of
-from ...cases.directories.reading import NotOneNode, OneNode, read_model
+from ...cases.directories.foreign import alone, read_any, trials_of
+from ...cases.directories.graph_reading import NodeGraph
+from ...cases.directories.reading import NotOneNode, OneNode
 from ...cases.directories.room import CASE_BYTES, DEPTH, multiply_adds_in, steps_in
 from ...cases.specs.features import groups_with, model_features
 from ...reference import IllegalNode, clauses_of, resolve
+from ...reference.operators.asking import as_numbers
 from ...reference.operators.operator import Resolved
 from ..judging.given import judge_given
 from ..judging.judgement import FAILING, Judgement, Verdict
@@ -45,7 +47,7 @@ class DirectoryProbe:
     digest
         SHA-256 of its model and its tensors.
     documented
-        Whether the model is one recurrent node that its document allows.
+        Whether the model is one recurrent node, or several, that their documents allow.
     most
         Bytes that it may have.
     """
@@ -99,7 +101,7 @@ def _by_given(key: str, read: CaseDirectory) -> Prepared:
 
 
 def _by_document(key: str, read: CaseDirectory) -> Prepared:
-    trials = trials_of(key, read.model, read_model(read.model), [data.inputs for data in read.data_sets])
+    trials = trials_of(key, read.model, read_any(read.model), [data.inputs for data in read.data_sets])
     given = [data.outputs for data in read.data_sets]
 
     def judgement(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
@@ -167,29 +169,34 @@ def _probe(root: Path, folder: Path, read: CaseDirectory, most: int) -> Director
         folder, root, _digest(read), False, id, graph, read.opset, kind, traits=words, size=(elements, 0)
     )
     try:
-        one = read_model(read.model)
-        return _documented(plain, one, read, most)
+        return _documented(plain, read_any(read.model), read, most)
     except (NotOneNode, IllegalNode, KeyError):
         return plain
 
 
-def _documented(plain: DirectoryProbe, one: OneNode, read: CaseDirectory, most: int) -> DirectoryProbe:
-    """The probe of a model of one recurrent node. Raises IllegalNode or KeyError where no document speaks of it, and
-    DirectoryError where judging it would take too long."""
-    inputs = [one.bind(data.inputs) for data in read.data_sets]
+def _documented(plain: DirectoryProbe, model: OneNode | NodeGraph, read: CaseDirectory, most: int) -> DirectoryProbe:
+    """The probe of a model of one recurrent node, or of several. Raises IllegalNode or KeyError where no document
+    speaks of it, and DirectoryError where judging it would take too long."""
+    trial = trials_of(plain.id, read.model, model, [data.inputs for data in read.data_sets])[0]
+    weights = model.subject.nodes[0].origin("W") if isinstance(model, NodeGraph) else "W"
     symbolic = any(
         not d.HasField("dim_value")
         for value in onnx.load_model_from_string(read.model).graph.input
         for d in value.type.tensor_type.shape.dim
     )
-    features = model_features("W" in one.constants, symbolic, len(inputs) > 1)
-    for arrays in inputs:
-        features |= family_of(one.node.op_type).node_features(one.node, arrays)
-    for arrays in inputs:
-        _require_short(plain.id, resolve(one.node, arrays), most)
-    c = resolve(one.node, inputs[-1])
-    operator = one.node.operator
-    clauses = clauses_of(operator.op_type, operator.since_version, features)
+    features = model_features(weights in model.constants, symbolic, len(trial.feeds) > 1)
+    clauses: dict[str, None] = {}
+    for each in alone(trial):
+        own = features
+        for feed in each.feeds:
+            node, arrays = as_numbers(each.node, feed.inputs)
+            own |= family_of(node.op_type).node_features(node, arrays)
+            _require_short(plain.id, resolve(node, arrays), most)
+        named = clauses_of(each.node.op_type, each.node.since_version, own)
+        clauses |= dict.fromkeys(clause.id for clause in named)
+        features |= own
+    first = trial.first
+    c, operator = resolve(first.node, first.feeds[-1].inputs), first.node.operator
     return replace(
         plain,
         documented=True,
@@ -197,10 +204,10 @@ def _documented(plain: DirectoryProbe, one: OneNode, read: CaseDirectory, most: 
         domain=operator.domain,
         version=operator.since_version,
         type=c.format.name,
-        clauses=tuple(clause.id for clause in clauses),
+        clauses=tuple(clauses),
         features=features,
         groups=tuple(groups_with(features)),
-        traits=traits_of(one.node, features, c.format.name),
+        traits=traits_of(first.node, features, c.format.name),
         size=(float(math.prod(max(n, 1) for n in (c.T, c.N, c.I, c.H)) * len(c.directions)), len(features)),
     )
 

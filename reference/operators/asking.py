@@ -13,9 +13,10 @@ from ..recurrent.expectation import Expectation
 from ..recurrent.gates import Steps
 from ..recurrent.node import Node
 from .operator import Operator, Resolved, dtype_of, operator_of
-from .quantized import quantized
+from .quantized import as_numbers, quantized
 
 __all__ = [
+    "as_numbers",
     "evaluate",
     "evaluate_in_order",
     "expect",

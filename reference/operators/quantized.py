@@ -28,7 +28,7 @@ from ..recurrent.gates import Steps
 from ..recurrent.node import Node
 from .operator import Arrays, Classes, Operator, Outputs, Resolved
 
-__all__ = ["STATE", "Quantized", "ceiling", "quantized"]
+__all__ = ["STATE", "Quantized", "as_numbers", "ceiling", "quantized"]
 
 Array = NDArray[Any]
 
@@ -226,6 +226,11 @@ def _numbers(node: Node, inputs: Arrays) -> Outputs:
         plain = codec is None or array is None
         numbers[name] = array if plain else codec.dequantized(array.astype(np.int64)).astype(np.float32)  # type: ignore[union-attr]
     return numbers
+
+
+def as_numbers(node: Node, inputs: Arrays) -> tuple[Node, Arrays]:
+    """The node alone, with what it gets: without DequantizeLinear and QuantizeLinear."""
+    return (_plain(node), _numbers(node, inputs)) if node.codecs else (node, inputs)
 
 
 def _state_codec(node: Node) -> Affine | None:

@@ -1,0 +1,184 @@
+"""Models of other people: several recurrent nodes, or with DequantizeLinear and QuantizeLinear around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import NodeProto
+
+from ...reference import IllegalNode, Node
+from ...reference.numbers.affine import Affine
+from ..specs.subject import MOVES, Bound, Move, Source, Subject
+from .reading import NotOneNode, attributes_of, by_position, operator_meant, read_graph
+
+__all__ = ["NodeGraph", "axes_of", "codec_of", "read_subject"]
+
+Array = NDArray[Any]
+
+_QUANTIZING = ("QuantizeLinear", "DequantizeLinear")
+_BY_INPUT = {"Reshape": "shape", "Squeeze": "axes", "Unsqueeze": "axes", "Transpose": "perm"}
+"""What each move is told, as an attribute or, in newer opsets, as its second input."""
+
+
+@dataclass(frozen=True)
+class NodeGraph:
+    """A model of recurrent nodes and what stands between them.
+
+    subject
+        Its nodes, those of which each input comes from a graph input, a constant or another node.
+    constants
+        By name.
+    inputs
+        Names of the graph's inputs.
+    """
+
+    subject: Subject
+    constants: Mapping[str, Array]
+    inputs: tuple[str, ...]
+
+    def bind(self, fed: Mapping[str, Array]) -> dict[str, Array]:
+        """All tensors that are given, by name. Raises KeyError, with a text that names them, for graph inputs that are
+        neither fed nor constants."""
+        missing = [name for name in self.inputs if name not in fed and name not in self.constants]
+        if missing:
+            raise KeyError(f"no array for {', '.join(missing)}")
+        return {**self.constants, **fed}
+
+
+def read_subject(model: onnx.ModelProto | bytes) -> NodeGraph:
+    """The recurrent nodes of a model: beside them there may be what moves numbers from one to the other and changes
+    none, and QuantizeLinear and DequantizeLinear, per tensor, right behind and right before them.
+
+    Raises NotOneNode where it holds anything else, IllegalNode where a node has attributes or outputs that its operator
+    version does not define.
+    """
+    proto, constants, nodes = read_graph(model)
+    beside = [node for node in nodes if _is_beside(node)]
+    recurrent = [node for node in nodes if not _is_beside(node)]
+    if not recurrent:
+        raise NotOneNode("the graph holds no recurrent node")
+    reader = _Reader(proto, constants, {name: node for node in nodes for name in node.output if name}, beside)
+    bound = tuple(reader.bound(node, number) for number, node in enumerate(recurrent))
+    shown = tuple(value.name for value in proto.graph.output)
+    made = {name for each in bound for name in (each.outputs or {}).values()}
+    for name in shown:
+        if name not in made:
+            raise NotOneNode(f"the graph's output {name!r} is no output of its recurrent nodes")
+    if len(set(shown)) < len(shown):
+        raise NotOneNode("the graph shows an output twice")
+    if unused := [node.op_type for node in beside if node.output[0] not in reader.used]:
+        raise NotOneNode(f"{unused[0]} stands where nothing is known of it")
+    return NodeGraph(Subject(bound, shown), reader.constants, tuple(value.name for value in proto.graph.input))
+
+
+def _is_beside(node: NodeProto) -> bool:
+    return node.domain in ("", "ai.onnx") and node.op_type in (*MOVES, *_QUANTIZING)
+
+
+class _Reader:
+    """Follows names back to what gives them."""
+
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        constants: Mapping[str, Array],
+        producers: Mapping[str, NodeProto],
+        beside: Sequence[NodeProto],
+    ) -> None:
+        self.model, self.constants, self.producers = model, constants, producers
+        self.fed = {value.name for value in model.graph.input}
+        shown = [value.name for value in model.graph.output]
+        taken = [name for node in model.graph.node for name in node.input] + shown
+        quantizing = [node for node in beside if node.op_type == _QUANTIZING[0]]
+        self.quantizing = {node.input[0]: node for node in quantizing if taken.count(node.input[0]) == 1}
+        self.used: set[str] = set()
+        self.names: set[str] = set()
+
+    def bound(self, proto: NodeProto, number: int) -> Bound:
+        """A recurrent node with what gives its inputs, and what its outputs are called."""
+        operator = operator_meant(self.model, proto)
+        codecs: dict[str, Affine] = {}
+        inputs: dict[str, Source] = {}
+        for formal, name in by_position(proto.input, operator.inputs, f"{operator.name}: inputs").items():
+            inputs[formal], codec = self.source(name)
+            if codec is not None:
+                codecs[formal] = codec
+        outputs: dict[str, str] = {}
+        for formal, name in by_position(proto.output, operator.outputs, f"{operator.name}: outputs").items():
+            outputs[formal] = name
+            if name in self.quantizing:
+                quantize = self.quantizing[name]
+                codecs[formal], outputs[formal] = codec_of(quantize, self.constants), quantize.output[0]
+                self.used.add(quantize.output[0])
+        node = Node(
+            operator.op_type,
+            operator.since_version,
+            attributes_of(proto, operator),
+            tuple(outputs),
+            operator.domain,
+            codecs,
+        )
+        name = proto.name or f"{proto.op_type.lower()}_{number + 1}"
+        name = next(n for n in (name, *(f"{name}~{k}" for k in range(2, number + 3))) if n not in self.names)
+        self.names.add(name)
+        return Bound(name, node, inputs, outputs)
+
+    def source(self, name: str) -> tuple[Source, Affine | None]:
+        """Where an input comes from, and the codec of the levels that it is given as."""
+        moves: list[Move] = []
+        codec: Affine | None = None
+        while name in self.producers:
+            node = self.producers[name]
+            if not _is_beside(node):
+                return Source(name, tuple(reversed(moves))), codec
+            self.used.add(name)
+            if node.op_type in MOVES:
+                moves.append(Move(node.op_type, axes_of(node, self.constants)))
+            elif node.op_type == _QUANTIZING[1] and codec is None:
+                codec = codec_of(node, self.constants)
+            elif node.op_type == _QUANTIZING[0] and codec is not None and codec == codec_of(node, self.constants):
+                if node.input[0] in self.quantizing and node.input[0] in self.producers:
+                    return Source(name, tuple(reversed(moves))), codec
+                raise NotOneNode("numbers are quantized before they come to a node")
+            else:
+                raise NotOneNode(f"{node.op_type} stands where nothing is known of it")
+            name = node.input[0]
+        if name not in self.fed and name not in self.constants:
+            raise NotOneNode(f"{name!r} is given by nothing in the graph")
+        return Source(name, tuple(reversed(moves))), codec
+
+
+def axes_of(node: NodeProto, constants: Mapping[str, Array]) -> tuple[int, ...] | None:
+    """What a move is told. Raises NotOneNode where that is no constant."""
+    told = _BY_INPUT.get(node.op_type, "")
+    given = next((onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == told), None)
+    if given is None and len(node.input) > 1 and node.input[1]:
+        if node.input[1] not in constants:
+            raise NotOneNode(f"{node.op_type} is told by {node.input[1]!r} what to do, which is no constant")
+        given = constants[node.input[1]].ravel().tolist()
+    if any(a.name == "allowzero" and a.i for a in node.attribute):
+        raise NotOneNode("Reshape with allowzero")
+    return None if given is None else tuple(int(axis) for axis in given)
+
+
+def codec_of(node: NodeProto, constants: Mapping[str, Array]) -> Affine:
+    """The codec of a QuantizeLinear or DequantizeLinear of integers of 8 or 16 bits, per tensor. Raises NotOneNode for
+    another one."""
+    scale = constants.get(node.input[1])
+    zero = constants.get(node.input[2]) if len(node.input) > 2 and node.input[2] else np.array(0, np.uint8)
+    if scale is None or zero is None:
+        raise NotOneNode(f"the scale or the zero point of {node.op_type} is no constant")
+    if scale.size != 1 or zero.size != 1 or scale.dtype != np.float32 or zero.dtype.name not in _INTEGERS:
+        raise NotOneNode(f"{node.op_type} is not per tensor, or not from float32 to integers of 8 or 16 bits")
+    try:
+        return Affine(float(scale.item()), int(zero.item()), zero.dtype.itemsize * 8, zero.dtype.kind == "i")
+    except ValueError as error:
+        raise IllegalNode(f"{node.op_type.lower()}.scale", f"{node.op_type}: {error}") from None
+
+
+_INTEGERS = ("uint8", "int8", "uint16", "int16")
