@@ -30,7 +30,7 @@ from .model import CONSTANTS, build_model
 from .spec import CaseSpec
 from .subject import Bound, Move, Source, Subject
 
-__all__ = ["FIRST", "GRAPHS", "SECOND", "can_join", "join"]
+__all__ = ["FIRST", "GRAPHS", "SECOND", "add_graph", "can_join", "join", "moving"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -130,8 +130,8 @@ def _joined(trial: Trial, spec: CaseSpec, second: CaseSpec, name: str) -> Trial:
     moves: tuple[Move, ...] = ()
     if name in _CHAINS:
         moves = _moves(spec)
-        graph.node.extend(_moving(graph, moves, "Y", called["X"], opset))
-    _add(graph, other.graph, called | shown, given)
+        graph.node.extend(moving(graph, moves, "Y", called["X"], opset))
+    add_graph(graph, other.graph, called | shown, given)
     graph.node[0].name, graph.node[-1].name = FIRST, SECOND
     model.opset_import[0].version = opset
     model.ir_version = max(model.ir_version, helper.find_min_ir_version_for([helper.make_opsetid("", max(opset, 5))]))
@@ -168,7 +168,7 @@ def _moves(spec: CaseSpec) -> tuple[Move, ...]:
     return (joined,) if spec.layout else (Move("Transpose", (0, 2, 1, 3)), joined)
 
 
-def _moving(graph: onnx.GraphProto, moves: Sequence[Move], given: str, made: str, opset: int) -> list[onnx.NodeProto]:
+def moving(graph: onnx.GraphProto, moves: Sequence[Move], given: str, made: str, opset: int) -> list[onnx.NodeProto]:
     """The nodes of moves; what they need is added to the graph."""
     nodes = []
     for number, move in enumerate(moves, 1):
@@ -189,7 +189,7 @@ def _moving(graph: onnx.GraphProto, moves: Sequence[Move], given: str, made: str
     return nodes
 
 
-def _add(graph: onnx.GraphProto, other: onnx.GraphProto, called: Mapping[str, str], given: set[str]) -> None:
+def add_graph(graph: onnx.GraphProto, other: onnx.GraphProto, called: Mapping[str, str], given: set[str]) -> None:
     """Another graph's node, inputs, constants and outputs under other names; what is given there already is left
     out."""
     (node,) = other.node

@@ -12,10 +12,15 @@ from pathlib import Path
 import numpy as np
 
 from ...cases.directories.directory import DataSet, write_directory
+from ...cases.directories.fairness import data_sets_of
+from ...cases.directories.foreign import read_any, trials_of
+from ...cases.directories.reading import NotOneNode
 from ...reference import FORMATS, IllegalNode, operator_for
+from ...reference.operators.asking import returned_in_order
 from ..checking.check import recurrent_nodes
 from ..models.content import ModelError, read_content
 from ..models.inference import main_scope
+from .around import Layers, QuantizedNode, layers_of, quantized_node
 from .capture import Capture, capture
 from .drawing import drawn
 from .portable import Array, NotPortable, PortableNode, portable
@@ -84,6 +89,12 @@ def cases_of_model(file: Path, folder: Path, fed: Mapping[str, Array] | None = N
             continue
         case = _case_id(path, taken)
         written.append(_written(each, folder / case, captures.get(path) if fed else None))
+        if written[-1].case and (quantized := quantized_node(each)) is not None:
+            case = _case_id(f"{path}~qdq", taken)
+            written.append(_written_quantized(each, quantized, folder / case, captures.get(path) if fed else None))
+    for layers in layers_of(nodes):
+        case = _case_id("+".join(node.path.strip("/") for node in layers.nodes), taken)
+        written.append(_written_layers(layers, folder / case, captures if fed else None))
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps([asdict(each) for each in written], indent=2, ensure_ascii=False)
     (folder / NODES).write_text(text + "\n", encoding="utf-8")
@@ -103,7 +114,6 @@ def _written(node: PortableNode, folder: Path, captured: Capture | None) -> Node
     plain = NodeCase(node.path, node.operator.name)
     if captured is not None and not captured.runs:
         return NodeCase(plain.node, plain.operator, why=captured.why)
-    data = "what flows there" if captured is not None else "drawn"
     try:
         runs = list(captured.runs) if captured is not None else drawn(node)
         sets = [DataSet(run, _outputs(node, run)) for run in runs]
@@ -112,8 +122,45 @@ def _written(node: PortableNode, folder: Path, captured: Capture | None) -> Node
     except NotPortable as error:
         return NodeCase(plain.node, plain.operator, why=str(error))
     write_directory(folder, node.model, sets)
-    count = f"{len(sets)} runs of it" if len(sets) > 1 else "one run"
-    return NodeCase(plain.node, plain.operator, folder.name, f"{data}, {count}")
+    return NodeCase(plain.node, plain.operator, folder.name, _origin(captured is not None, len(sets)))
+
+
+def _written_quantized(
+    node: PortableNode, quantized: QuantizedNode, folder: Path, captured: Capture | None
+) -> NodeCase:
+    """The case of a node with its DequantizeLinear and QuantizeLinear."""
+    runs = [quantized.fed(run) for run in (captured.runs if captured is not None else drawn(node))]
+    sets = []
+    for run in runs:
+        outputs = returned_in_order(quantized.node, {**quantized.constants, **run})
+        sets.append(DataSet(run, outputs))
+    write_directory(folder, quantized.model, sets)
+    operator = f"{node.operator.name} with what quantizes around it"
+    return NodeCase(node.path, operator, folder.name, _origin(captured is not None, len(sets)))
+
+
+def _written_layers(layers: Layers, folder: Path, captures: Mapping[str, Capture] | None) -> NodeCase:
+    """The case of nodes one behind the other."""
+    path, operator = (
+        " + ".join(words) for words in zip(*((n.path, n.operator.name) for n in layers.nodes), strict=True)
+    )
+    several = [captures[n.path].runs if captures is not None else drawn(n) for n in layers.nodes]
+    if not all(several):
+        return NodeCase(path, operator, why="no data for all of them")
+    fed = [layers.fed(runs) for runs in zip(*several, strict=False)]
+    try:
+        trial = trials_of(folder.name, layers.model, read_any(layers.model), fed)[0]
+        sets = data_sets_of(trial)
+    except (NotOneNode, ValueError, KeyError) as error:
+        return NodeCase(path, operator, why=f"cannot be run together: {error}")
+    write_directory(folder, layers.model, sets)
+    return NodeCase(path, operator, folder.name, _origin(captures is not None, len(sets)))
+
+
+def _origin(captured: bool, runs: int) -> str:
+    """Where the numbers come from, in words."""
+    count = f"{runs} runs of it" if runs > 1 else "one run"
+    return f"{'what flows there' if captured else 'drawn'}, {count}"
 
 
 def _outputs(node: PortableNode, run: Mapping[str, Array]) -> dict[str, Array]:
