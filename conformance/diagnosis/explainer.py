@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 
-from ...reference import Fault, faults_of, operator_of
+from ...reference import Fault, UnknownOperator, faults_of, operator_of
 from ..judging.judgement import UNTRIED, WITHOUT_RUN, Verdict
 from ..judging.view import view_of
 from ..probes.probe import Probe
@@ -111,7 +112,8 @@ def arithmetics_of(results: Sequence[Result], accuracy: str) -> dict[str, tuple[
         if result.verdict is Verdict.INACCURATE and result.accuracy:
             classes[result.type][result.accuracy] += 1
         if result.verdict in DIAGNOSED and result.type not in wider:
-            wider[result.type] = operator_of(result.op, result.domain).classes(accuracy, result.type).wider
+            with suppress(UnknownOperator):  # a directory of which no document speaks
+                wider[result.type] = operator_of(result.op, result.domain).classes(accuracy, result.type).wider
     needed = {type: seen for type, seen in classes.items() if seen.total() >= right[type]}
     return {
         type: tuple(name for name, _ in needed[type].most_common(2)) if type in needed else others[-1:]
