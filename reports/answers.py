@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..conformance.judging.judgement import NO_CLEAN_REFUSAL
+from ..conformance.judging.vocabulary import happening
 from ..conformance.results.answer import Answer, Hit, answer_of
 from ..conformance.results.coverage import coverage_line
 from ..conformance.results.interpreted import followed_line, shown_line
 from ..conformance.results.support import Problem, Tried, listed
-from ..conformance.running.screen import UNDECIDED
 from . import fields
 from .findings import Finding, Member
 from .subject import Subject
@@ -104,7 +104,8 @@ def _undecided(tried: Sequence[Tried]) -> Iterator[tuple[str, int, str]]:
     by_words: dict[str, list[Tried]] = {}
     for one in tried:
         if one.verdict == "inconclusive":
-            by_words.setdefault(UNDECIDED.get(one.reason, one.reason or "no reason is recorded"), []).append(one)
+            why = happening(one.verdict, one.reason) or one.reason or "no reason is recorded"
+            by_words.setdefault(why, []).append(one)
     for words, some in by_words.items():
         operators, types = (sorted({getattr(one, name) for one in some}) for name in ("op", "type"))
         yield words, sum(one.times for one in some), f"{listed(operators)}; {', '.join(types)}"

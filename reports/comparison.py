@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..conformance.judging.judgement import UNTRIED, Verdict
+from ..conformance.judging.vocabulary import word
 from ..conformance.results.support import DECLINED
 from ..reference import ACCURACY_CLASSES
 from . import fields
@@ -18,7 +19,6 @@ from .findings import Finding, findings_of
 from .results import Kind
 from .run import Run
 from .subject import Subject, TypeRow, subjects_of
-from .verdicts import word
 
 __all__ = ["Change", "Changes", "Comparison", "Group", "Moved", "compare"]
 

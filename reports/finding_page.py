@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
+from ..conformance.judging.vocabulary import NO_FAILURE
 from .evidence import Exhibit
 from .findings import ASIDE, REFUSED, Finding
 
@@ -68,23 +69,13 @@ def _copy(exhibit: Exhibit | None, place: Path) -> None:
 def means(finding: Finding) -> str:
     """Return what the verdict of a finding means, and whether it is one that decides, in a few sentences."""
     if finding.section == ASIDE:
-        return f"{_ASIDES.get(finding.kind, finding.word.meaning)} That is worth knowing, and no failure."
+        return f"{NO_FAILURE.get(finding.kind, finding.word.meaning)} That is worth knowing, and no failure."
     meaning = finding.word.meaning
     if finding.section == REFUSED:
         return f"{meaning} A model with such a node cannot be run there as it is."
     if finding.known:
         return f"{meaning} It is listed among the known faults of this target, so it does not fail the run."
     return f"{meaning} No list of known faults names it, so it fails the run."
-
-
-_ASIDES = {
-    "convention": "The document is silent here, and implementers agree on something that this target does not do.",
-    "special-values": "No document speaks of NaN or of what overflows, so this fails no case; but it is not what the "
-    "equations give.",
-    "mixed": "The document leaves this open, and any answer to it is right; but a target has to keep to one answer, "
-    "and this one gives different ones in different cases.",
-    "biased": "Each result is within its radius, but the errors lean to one side and do not average out.",
-}
 
 
 def sized_files(exhibit: Exhibit) -> list[tuple[str, str, str]]:

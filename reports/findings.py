@@ -10,20 +10,17 @@ from functools import cached_property
 from typing import Any
 
 from ..conformance.judging.judgement import Verdict
+from ..conformance.judging.vocabulary import NO_FAILURE, Word, word
 from ..conformance.results.answer import in_words
 from ..conformance.results.support import DECLINED
 from . import fields
 from .evidence import Exhibit, read_exhibit
 from .results import Kind
 from .subject import Subject
-from .verdicts import Word, word
 
 NEW, KNOWN, VALIDATION, ASIDE, REFUSED = "new", "known", "validation", "aside", "unsupported"
 """The sections of the page. An invalid model that ran, what fails no case, and a refusal are no wrong results and stand
 apart."""
-
-ASIDES = ("convention", "special-values", "mixed", "biased")
-"""Kinds of findings that fail no case."""
 
 
 @dataclass(frozen=True)
@@ -277,7 +274,7 @@ def _unnamed(subject: Subject, covered: set[int]) -> list[tuple[tuple[Any, ...],
 
 
 def _section(kind: str, expected: bool) -> str:
-    if kind in DECLINED or kind in ASIDES:
+    if kind in DECLINED or kind in NO_FAILURE:
         return REFUSED if kind in DECLINED else ASIDE
     if kind == Verdict.NOT_REJECTED.value:
         return VALIDATION

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..conformance.judging.vocabulary import rank, word
 from ..reference import UnknownOperator, document_of
 from .results import Kind
 from .subject import Subject
 from .tally import Tally
-from .verdicts import rank, word
 
 ALL = "all cases"
 

@@ -16,6 +16,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from ..conformance.judging.vocabulary import VERDICTS, word
 from ..reference import document_saying
 from . import fields
 from .answers import LACKS, SHOWN, told_of
@@ -42,7 +43,6 @@ from .payload import payload
 from .picture import BANDS, heat_map, panels
 from .run import Run, read_runs
 from .subject import Subject, subjects_of
-from .verdicts import WORDS, word
 
 
 def _to_stderr(line: str) -> None:
@@ -108,7 +108,7 @@ def render(
         findings=findings,
         known=_by_fault(findings),
         tables=matrix(subjects),
-        words=list(WORDS.values()),
+        words=list(VERDICTS.values()),
         seen={verdict for subject in subjects for verdict in subject.tally.verdicts},
         total=sum(len(run.results) for run in runs),
         style=Markup(style),

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
+from ..conformance.judging.vocabulary import VERDICTS, rank, word
 from . import fields
 from .findings import Finding
 from .results import Kind, Results, default_repeat
 from .run import Run
 from .subject import Subject
-from .verdicts import WORDS, rank, word
 
 SHARED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 """The character at place k says that k characters are shared; none of them costs more than a byte in JSON or HTML."""
@@ -26,7 +26,7 @@ NOTE_BUDGET = 2_500_000
 def payload(runs: Sequence[Run], subjects: Sequence[Subject], findings: Sequence[Finding]) -> str:
     """Return the JSON text for the page's table; it is safe inside a ``script`` element."""
     number_of = {(id(subject.run), subject.name): subject.number for subject in subjects}
-    verdicts = {kind.verdict for run in runs for kind in run.results.kinds} | set(WORDS)
+    verdicts = {kind.verdict for run in runs for kind in run.results.kinds} | set(VERDICTS)
     clauses = {
         fields.text(name, limit=200): [
             fields.text(fields.mapping(entry).get("status"), limit=40),

@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import Any
 
 from ..conformance.judging.judgement import Verdict
+from ..conformance.judging.vocabulary import word
 from ..reference import SPECIAL
 from . import fields
 from .results import Kind
 from .run import Run
 from .tally import Tally
-from .verdicts import word
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from ..conformance.judging.vocabulary import rank, word
 from ..conformance.results.support import DECLINED
 from ..reference import SPECIAL
 from .results import Kind
-from .verdicts import rank, word
 
 
 @dataclass

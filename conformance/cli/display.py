@@ -15,7 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Column
 from rich.text import Text
 
-from ..judging.judgement import FAILING, UNTRIED, Verdict
+from ..judging.judgement import Verdict
+from ..judging.vocabulary import word
 from ..results.answer import Answer
 from ..results.coverage import falls_short
 from ..results.support import DECLINED
@@ -29,7 +30,6 @@ from .terminal import single
 
 __all__ = ["RunDisplay", "answer_on", "could_not_start", "summarize"]
 
-_COLOURS = {Verdict.PASS: "green", Verdict.UNSUPPORTED: "yellow", Verdict.FALLBACK: "yellow"}
 _MARGIN = 15
 _PAUSE = 10.0  # seconds without a line, at least
 _NAMED = 200  # characters of a name or a version
@@ -37,8 +37,7 @@ _LEGIBLE = 30  # characters of a message below which it says nothing
 
 
 def _coloured(verdict: Verdict, count: int) -> Text:
-    failing = verdict in FAILING or verdict in UNTRIED
-    return Text(f"{count} {verdict.value}", "red" if failing else _COLOURS.get(verdict, "cyan"))
+    return Text(f"{count} {verdict.value}", word(verdict.value).colour)
 
 
 def _counts(run: TargetRun) -> Text:

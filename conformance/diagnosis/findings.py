@@ -16,6 +16,7 @@ from typing import Any, cast
 from ...reference import LOSES_NAN, OVERFLOWS, clause_named, clauses_of, fault_named
 from ...reference.documents.interpretations import asked_anew
 from ..judging.judgement import DECLINED, EXCEPTION, FAILING, Verdict
+from ..judging.vocabulary import NO_FAILURE, short_title
 from ..probes.probe import Probe
 from ..results.records import Bias, Finding
 from ..results.result import Result
@@ -27,9 +28,6 @@ __all__ = ["alone", "consistent", "counted", "findings_of", "passing_of", "title
 
 _TOLD = 2
 """Forbidden models that a title names."""
-
-_ORDER = {"convention": 1, "special-values": 1, "mixed": 1, "biased": 1}
-"""Kinds of findings that are no failures stand behind those that are, and refusals behind all."""
 
 _NO_ANSWER = frozenset((Verdict.CRASHED, Verdict.TIMED_OUT, Verdict.NOT_REJECTED))
 _RAN = frozenset((*FAILING - DECLINED - _NO_ANSWER, Verdict.PASS, Verdict.INCONCLUSIVE))
@@ -66,7 +64,8 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
     findings += _special_values(results, probes)
     findings += _mixed_interpretations(passing, probes)
     findings += [_bias_finding(kind, bias, results) for kind, bias in biases(results).items() if bias["biased"]]
-    findings.sort(key=lambda finding: (_ORDER.get(finding["kind"], 0), -len(finding["cases"])))
+    # Kinds of findings that are no failures stand behind those that are, and refusals behind all.
+    findings.sort(key=lambda finding: (finding["kind"] in NO_FAILURE, -len(finding["cases"])))
     ran = [result for result in results if result.verdict in _RAN and "illegal" not in probes[result.case].features]
     for results_alike in declined.values():
         groups_alike = refusals(results_alike, ran, lambda result: _lawful(probes[result.case].traits))
@@ -212,7 +211,7 @@ def _finding(kind: str, members: list[Result], passing: Iterable[Result], probes
     condition = condition_of([probes[r.case].traits for r in members], others)
     verdict = members[0].verdict.value
     broken = kind == "convention"
-    title = f"breaks a convention ({first.reason})" if broken else _briefly(verdict, first.reason)
+    title = short_title(Verdict.PASS.value if broken else verdict, first.reason or "")
     if first.reason == EXCEPTION:
         title = f"{title}, {_exception(first)}"
     if first.verdict is Verdict.INACCURATE and first.accuracy:
@@ -232,10 +231,6 @@ def _finding(kind: str, members: list[Result], passing: Iterable[Result], probes
 def _exception(result: Result) -> str:
     """The class of what a program broke off with."""
     return result.message.partition(":")[0]
-
-
-def _briefly(verdict: str, reason: str | None) -> str:
-    return f"{verdict} ({reason})" if reason else verdict
 
 
 def _refusal(condition: str, members: list[Result], probes: Mapping[str, Probe]) -> Finding:

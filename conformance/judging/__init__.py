@@ -21,6 +21,13 @@ __getattr__, __dir__ = face(
             "judge",
             "judge_each",
         ),
+        "vocabulary": (
+            "FLAGS",
+            "NO_FAILURE",
+            "VERDICTS",
+            "happening",
+            "word",
+        ),
         "view": (
             "View",
             "view_of",

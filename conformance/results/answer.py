@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..judging.judgement import EXCEPTION, FAILING, Verdict
+from ..judging.judgement import FAILING, Verdict
+from ..judging.vocabulary import NO_FAILURE, happening, short_title, word
 from .support import DECLINED, Lack, Problem, Tried, listed, support_of
 
-__all__ = ["NO_FAILURE", "Answer", "Hit", "answer_of", "in_words"]
+__all__ = ["Answer", "Hit", "answer_of", "in_words"]
 
 _FAILING = frozenset(verdict.value for verdict in FAILING)
 _FORBIDDEN = Verdict.NOT_REJECTED.value
@@ -18,9 +19,6 @@ _FORBIDDEN = Verdict.NOT_REJECTED.value
 FEW = 0.1
 """Up to this share of judged results, failures that are all known are called few. The figure is a choice: it colours a
 badge, and the counts stand in it."""
-
-NO_FAILURE = ("convention", "special-values", "mixed", "biased")
-"""Kinds of findings that fail no case."""
 
 
 @dataclass(frozen=True)
@@ -303,26 +301,6 @@ def _small(title: str) -> str:
     return title[:1].lower() + title[1:] if first.isalpha() and not first.isupper() else title
 
 
-PLAIN = {
-    ("wrong", "value"): "Wrong values",
-    ("wrong", "nonfinite"): "Infinity or NaN where a number must be",
-    ("inaccurate", "value"): "Values less accurate than they must be",
-    ("inaccurate", "nonfinite"): "Infinity or NaN that only coarser arithmetic explains",
-    ("unstable", "value"): "Two runs of the same data differ, and one is wrong",
-    ("malformed", "shape"): "An output of the wrong shape",
-    ("malformed", "type"): "An output of the wrong type",
-    ("malformed", "count"): "The wrong number of outputs",
-    ("malformed", "form"): "An output that is no array of numbers",
-    ("input-modified", "inputs-changed"): "The run changes its inputs",
-    ("crashed", EXCEPTION): "The program breaks off",
-    ("crashed", ""): "The process dies",
-    ("timed-out", ""): "No answer in the time allowed",
-    ("fallback", ""): "The node runs somewhere else than asked for",
-    ("pass", "padding"): "Values past a sequence's length that break a convention",
-}
-"""What the short titles of a run mean, by verdict and reason."""
-
-
 _INACCURATE = "inaccurate (no better than "
 """How a title begins that names the accuracy class by which results are right."""
 
@@ -335,13 +313,13 @@ def in_words(title: str, verdict: str, reason: str) -> str:
     lost = title.removeprefix(_INACCURATE)
     if lost != title:
         wider, _, rest = lost.partition(")")
-        return f"{PLAIN[verdict, 'value']}, right only by {wider}{rest}"
-    for (name, why), words in PLAIN.items():
-        short = f"breaks a convention ({why})" if name == "pass" else f"{name} ({why})" if why else name
-        bare = title == short or title.startswith((f"{short} with ", f"{short} (", f"{short}, "))
-        if name == verdict and bare:
+        return f"{happening(verdict, 'value')}, right only by {wider}{rest}"
+    happens = word(verdict).happens
+    for why, words in happens.items():
+        short = short_title(verdict, why)
+        if title == short or title.startswith((f"{short} with ", f"{short} (", f"{short}, ")):
             return words + title[len(short) :]
-    if reason and title.startswith(f"{verdict} ({reason})") and (verdict, "") in PLAIN:
-        return PLAIN[verdict, ""] + title[len(f"{verdict} ({reason})") :]
+    if reason and title.startswith(short_title(verdict, reason)) and "" in happens:
+        return happens[""] + title[len(short_title(verdict, reason)) :]
     # A name from the documents keeps its form: input_forget, Y.
     return title[:1].upper() + title[1:] if title.split(" ", 1)[0].isalpha() else title

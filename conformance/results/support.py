@@ -87,7 +87,7 @@ def support_of(tried: Iterable[Tried], problems: Sequence[Problem]) -> tuple[tup
         if some.verdict in DECLINED:
             declined.add(place)
         # What becomes of a forbidden model, or of one that may be, says nothing of what is supported.
-        elif some.verdict not in _SAYS_NOTHING and some.reason not in ("unsupported", "open"):
+        elif some.verdict not in _SAYS_NOTHING and some.reason not in ("refused", "open"):
             ran.add(place)
     places = ran | declined
     alive = sorted({place.op for place in ran})

@@ -12,7 +12,8 @@ from typing import Any
 
 from ..diagnosis.failing_case import DIAGNOSED
 from ..judging.judgement import Verdict
-from ..results.answer import NO_FAILURE, Answer, Hit, answer_of
+from ..judging.vocabulary import FLAGS, NO_FAILURE, happening
+from ..results.answer import Answer, Hit, answer_of
 from ..results.coverage import coverage_line
 from ..results.interpreted import followed_interpretations, followed_line, shown_elements, shown_line
 from ..results.records import CoverageRecord, Finding
@@ -20,7 +21,7 @@ from ..results.result import Result
 from ..results.support import DECLINED, Problem, tried_of
 from ..workers.worker import one_line
 
-__all__ = ["UNDECIDED", "VALIDATION", "Remark", "Shelf", "cases_counted", "hits_of", "screen_html", "screen_of"]
+__all__ = ["VALIDATION", "Remark", "Shelf", "cases_counted", "hits_of", "screen_html", "screen_of"]
 __all__ += ["screen_text", "told_answer"]
 
 _WORDS = 160  # characters of what a runtime says of what it declines
@@ -29,19 +30,6 @@ VALIDATION = "Input validation, of models that the document forbids and that ran
 
 _EXPLAINABLE = frozenset(verdict.value for verdict in DIAGNOSED - {Verdict.INACCURATE})
 """Verdicts of which it is said that no fault explains them. Of what is inaccurate the title names the wider class."""
-
-UNDECIDED = {
-    "wide": "rounding alone may move these numbers by more than 1 % of their size, so that they agree shows nothing",
-    "memory": "there is not enough memory here to judge them",
-    "inconclusive": "right and wrong cannot be told apart in these numbers",
-}
-"""Why nothing is claimed of a case, by the reason of its verdict."""
-
-_FLAGS = {
-    "nondeterministic": "repeated runs of the same data differ",
-    "outputs-differ-from-companion": "outputs differ from those of the same node with all outputs asked for",
-}
-"""What is no fault, but good to know, by the flag of a result."""
 
 
 @dataclass(frozen=True)
@@ -162,12 +150,12 @@ def _undecided(results: Iterable[Result]) -> Iterator[Remark]:
             reasons.setdefault(result.reason or "", []).append(result)
     for reason, some in reasons.items():
         named = ", ".join([*dict.fromkeys(r.op for r in some), *dict.fromkeys(r.type for r in some)])
-        text = UNDECIDED.get(reason, some[0].message or reason)
+        text = happening(Verdict.INCONCLUSIVE.value, reason) or some[0].message or reason
         yield Remark("inconclusive", text, f" ({cases_counted(len(some))}, {named})")
 
 
 def _notes(results: Sequence[Result]) -> Iterator[Remark]:
-    for flag, text in _FLAGS.items():
+    for flag, text in FLAGS.items():
         count = sum(flag in result.flags and not result.failing for result in results)
         if count:
             yield Remark("note", f"{text}, within what is allowed, in {cases_counted(count)}")

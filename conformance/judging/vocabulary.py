@@ -1,0 +1,197 @@
+"""The words for what becomes of cases: verdicts, their reasons, flags, and kinds of findings, in one table.
+
+Terminal, pages, certificates, summaries and notebooks look them up here, and docs/results.md has each of them (a test
+holds that). What is unknown here, in a run of another version, is shown as it stands and claims nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .judgement import EXCEPTION, FAILING, UNTRIED, Verdict
+
+__all__ = ["FLAGS", "NO_FAILURE", "VERDICTS", "Word", "happening", "rank", "short_title", "word"]
+
+
+@dataclass(frozen=True)
+class Word:
+    """How one verdict is shown.
+
+    icon, tone
+        The drawing's name and the colour's: the colour never stands alone.
+    told
+        Whether such a result holds numbers, so that a fault may explain it.
+    happens
+        What happens, by reason; the empty reason stands for every other.
+    """
+
+    verdict: str
+    icon: str
+    tone: str
+    meaning: str
+    told: bool = False
+    happens: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def failing(self) -> bool:
+        return self.verdict in FAILING
+
+    @property
+    def colour(self) -> str:
+        """On a terminal."""
+        lost = self.failing or self.verdict in UNTRIED
+        return "red" if lost else {"pass": "green", "unsupported": "yellow"}.get(self.tone, "cyan")
+
+
+_NEITHER = "neither a pass nor wrong arithmetic"
+
+_WORDS = (
+    Word(
+        Verdict.WRONG.value,
+        "cross",
+        "fail",
+        "Some value is beyond what any accepted arithmetic can explain.",
+        True,
+        {"value": "Wrong values", "nonfinite": "Infinity or NaN where a number must be"},
+    ),
+    Word(
+        Verdict.INACCURATE.value,
+        "wave",
+        "fail",
+        "Beyond the arithmetic it is judged by; a wider class would allow it.",
+        True,
+        {
+            "value": "Values less accurate than they must be",
+            "nonfinite": "Infinity or NaN that only coarser arithmetic explains",
+        },
+    ),
+    Word(
+        Verdict.CRASHED.value,
+        "burst",
+        "fail",
+        "The runtime's process died, or its program broke off.",
+        happens={
+            EXCEPTION: "The program breaks off",
+            "companion": "The process dies where all outputs are asked for",
+            "": "The process dies",
+        },
+    ),
+    Word(
+        Verdict.TIMED_OUT.value,
+        "clock",
+        "fail",
+        "No answer within the time allowed.",
+        happens={
+            "companion": "No answer in the time allowed where all outputs are asked for",
+            "": "No answer in the time allowed",
+        },
+    ),
+    Word(
+        Verdict.MALFORMED.value,
+        "cross",
+        "fail",
+        "Wrong number, shape or type of outputs.",
+        True,
+        {
+            "shape": "An output of the wrong shape",
+            "type": "An output of the wrong type",
+            "count": "The wrong number of outputs",
+            "form": "An output that is no array of numbers",
+        },
+    ),
+    Word(
+        Verdict.UNSTABLE.value,
+        "wave",
+        "fail",
+        "Two runs of the same data differ, and one of them fails.",
+        True,
+        {"value": "Two runs of the same data differ, and one is wrong"},
+    ),
+    Word(
+        Verdict.INPUT_MODIFIED.value,
+        "cross",
+        "fail",
+        "The run changed one of its inputs.",
+        happens={"inputs-changed": "The run changes its inputs"},
+    ),
+    Word(Verdict.NOT_REJECTED.value, "cross", "fail", "A model that the document forbids ran all the same."),
+    Word(
+        Verdict.FALLBACK.value,
+        "turn",
+        "unsupported",
+        f"The node ran on another execution provider than the one asked for: {_NEITHER}.",
+        happens={"": "The node runs somewhere else than asked for"},
+    ),
+    Word(Verdict.UNSUPPORTED.value, "bar", "unsupported", f"A clean error on a legal model: {_NEITHER}."),
+    Word(
+        Verdict.INCONCLUSIVE.value,
+        "question",
+        "quiet",
+        "Too few elements could be judged, so nothing is claimed.",
+        happens={
+            "wide": "rounding alone may move these numbers by more than 1 % of their size, so that they agree shows "
+            "nothing",
+            "memory": "there is not enough memory here to judge them",
+            "inconclusive": "right and wrong cannot be told apart in these numbers",
+        },
+    ),
+    Word(Verdict.UNAVAILABLE.value, "dots", "quiet", "The target could not start."),
+    Word(
+        Verdict.NOT_TRIED.value,
+        "dots",
+        "quiet",
+        "It asks for sessions that the target's worker does not say it has: nothing is claimed, and nothing lacks.",
+    ),
+    Word(Verdict.NOT_RUN.value, "dots", "quiet", "Planned and not tried: the message says why."),
+    Word(
+        Verdict.PASS.value,
+        "check",
+        "pass",
+        "Every judged element agrees with the document.",
+        happens={"padding": "Values past a sequence's length that break a convention"},
+    ),
+)
+
+VERDICTS: Mapping[str, Word] = {each.verdict: each for each in _WORDS}
+"""By verdict, worst first: the order in which pages count and list them."""
+
+FLAGS: Mapping[str, str] = {
+    "nondeterministic": "repeated runs of the same data differ",
+    "outputs-differ-from-companion": "outputs differ from those of the same node with all outputs asked for",
+}
+"""What is no fault, but good to know, by the flag of a result."""
+
+NO_FAILURE: Mapping[str, str] = {
+    "convention": "The document is silent here, and implementers agree on something that this target does not do.",
+    "special-values": "No document speaks of NaN or of what overflows, so this fails no case; but it is not what the "
+    "equations give.",
+    "mixed": "The document leaves this open, and any answer to it is right; but a target has to keep to one answer, "
+    "and this one gives different ones in different cases.",
+    "biased": "Each result is within its radius, but the errors lean to one side and do not average out.",
+}
+"""Kinds of findings that fail no case, and why each is worth knowing. The others are called by their verdicts."""
+
+
+def word(verdict: str) -> Word:
+    """The word for a verdict; one that is not in the table is shown as it stands and claims nothing."""
+    return VERDICTS.get(verdict) or Word(verdict or "no verdict", "question", "quiet", "This report does not know it.")
+
+
+def rank(verdict: str) -> int:
+    """The place of a verdict in the order of the table; unknown ones come before the passes."""
+    order = list(VERDICTS)
+    return order.index(verdict) if verdict in VERDICTS else len(order) - 2
+
+
+def happening(verdict: str, reason: str) -> str:
+    """What happens, by verdict and reason; empty where the table has no words for it."""
+    happens = word(verdict).happens
+    return happens.get(reason) or happens.get("", "")
+
+
+def short_title(verdict: str, reason: str) -> str:
+    """How the title begins that a finding of a run has, which programs read."""
+    if verdict == Verdict.PASS.value:
+        return f"breaks a convention ({reason})"
+    return f"{verdict} ({reason})" if reason else verdict

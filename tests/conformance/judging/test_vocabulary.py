@@ -1,0 +1,68 @@
+"""One table has the words for verdicts, reasons, flags and kinds of findings, and the documents have the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from onnxspec.conformance.judging import FAILING, FLAGS, NO_FAILURE, VERDICTS, Verdict, happening, word
+
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "results.md").read_text(encoding="utf-8")
+
+
+def rows(heading: str) -> dict[str, list[str]]:
+    """The table below a heading of docs/results.md: cells by each name in the first column."""
+    text = DOCUMENT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    cells = [line.strip("|").split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    return {name: [cell.strip() for cell in row] for row in cells for name in re.findall(r"`([^`]+)`", row[0])}
+
+
+def test_every_verdict_has_its_word_and_stands_in_the_document() -> None:
+    assert set(VERDICTS) == {verdict.value for verdict in Verdict} == set(rows("Verdicts"))
+    for name, row in rows("Verdicts").items():
+        assert word(name).failing == (Verdict(name) in FAILING) == (row[1] == "fails"), name
+
+
+def test_reasons_and_flags_stand_in_the_document() -> None:
+    told = rows("Reasons")
+    for name, words in VERDICTS.items():
+        for reason in filter(None, words.happens):
+            assert reason in told, reason
+            assert f"`{name}`" in told[reason][1], (name, reason)
+    assert set(FLAGS) <= set(rows("Flags"))
+
+
+def test_kinds_that_fail_no_case_stand_in_the_document() -> None:
+    (kinds,) = re.findall(r"^\| `kind` \|.*what fails no case: (.*)$", DOCUMENT, re.MULTILINE)
+    assert [kind for kind in re.findall(r"`([a-z-]+)`", kinds) if kind not in VERDICTS] == list(NO_FAILURE)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason", "words"),
+    [
+        ("wrong", "value", "Wrong values"),
+        ("crashed", "run", "The process dies"),
+        ("crashed", "companion", "The process dies where all outputs are asked for"),
+        ("unsupported", "load", ""),
+        ("of tomorrow", "value", ""),
+    ],
+)
+def test_what_happens_is_told_by_verdict_and_reason(verdict: str, reason: str, words: str) -> None:
+    assert happening(verdict, reason) == words
+
+
+def test_a_verdict_of_another_version_claims_nothing() -> None:
+    unknown = word("of tomorrow")
+    assert (unknown.verdict, unknown.tone, unknown.failing, unknown.told) == ("of tomorrow", "quiet", False, False)
+
+
+def test_what_is_lost_is_as_red_as_what_fails() -> None:
+    colours = {name: each.colour for name, each in VERDICTS.items()}
+    assert {name for name, colour in colours.items() if colour == "red"} == {
+        *(verdict.value for verdict in FAILING),
+        "unavailable",
+        "not-run",
+    }
+    assert (colours["pass"], colours["unsupported"], colours["fallback"]) == ("green", "yellow", "yellow")
