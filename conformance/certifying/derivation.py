@@ -56,6 +56,7 @@ BY_NUMBERS = frozenset(
 """Verdicts that rest on what the target returned. The others rest on what happened, which a record can only retell."""
 
 _STATUSES = frozenset({"ran", "refused", "crashed", "timed-out", "fell-back", "unavailable", "not-run", "not-tried"})
+_TRIED = _STATUSES - {"not-run", "unavailable"}
 _ID = re.compile(r"[A-Za-z0-9.*?_-]{1,200}")
 
 
@@ -114,6 +115,11 @@ class Derivation:
             return frozenset()
         took = [case for case, outcomes in self.outcomes.items() if answered(outcomes)]
         return sample_of(self.plan.selection.profile, took)
+
+    @property
+    def repeated(self) -> frozenset[str]:
+        """Ids of the cases that were tried once more in a fresh process, whatever became of them there."""
+        return frozenset(case for case, some in self.fresh.items() if all(o.status in _TRIED for o in some))
 
     @property
     def uncounted(self) -> tuple[str, ...]:

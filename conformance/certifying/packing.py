@@ -209,7 +209,7 @@ def statement_of(derivation: Derivation, claim: Claim, waivers: Sequence[WaiverR
         profile=profile,
         placement=placement_of(provider, wrapped, derivation.outcomes),
         challenge=ChallengeRecord(nonce=nonce, cases=len(asked)),
-        fresh_process=len(derivation.fresh),
+        fresh_process=len(derivation.repeated),
         declined=tuple(lack.what for lack in told_answer(derivation.results, findings).lacks),
         reported=tuple(reported_in(derivation)),
         waivers=tuple(waivers),

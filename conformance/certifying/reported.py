@@ -12,6 +12,7 @@ from .records import ReportedRecord
 
 __all__ = ["reported_in"]
 
+_REFUSED = "refused"  # a forbidden model was, as it must be
 _TOLD = DECLINED | {Verdict.CRASHED, Verdict.TIMED_OUT}
 
 
@@ -22,9 +23,9 @@ def reported_in(derivation: Derivation) -> Iterator[ReportedRecord]:
         "that the device made the outputs, in the environment that is named": len(ran),
         "that no repeated run returned anything else": sum(map(_one_output, ran)),
         "that no run changed its inputs": sum(not any(o.changed for o in outcomes) for outcomes in ran),
-        "that the outputs of a fresh process came from one": len(derivation.fresh),
+        "that the outputs of a fresh process came from one": len(derivation.repeated),
         "that what was declined, crashed or took too long returned nothing wrong": sum(
-            result.verdict in _TOLD for result in derivation.results
+            result.verdict in _TOLD or result.reason == _REFUSED for result in derivation.results
         ),
     }
     return (ReportedRecord(what=what, cases=cases) for what, cases in counts.items() if cases)

@@ -41,6 +41,16 @@ owner = "Jo Doe"
 expires = {TODAY + datetime.timedelta(days=30)}
 """.encode()
 
+SIGNATURES = (
+    "something edited after it was signed",
+    "the envelope left out",
+    "an envelope in a package that says that it is unsigned",
+    "the id of the key that signed",
+    "a signature by nobody",
+    "an envelope without a signature",
+)
+"""What is no signature of the vendor's, as the document names it."""
+
 JOURNAL, RESULTS, RUN = "run/journal.jsonl", "run/results.jsonl", "run/run.json"
 STATEMENT, ENVIRONMENT, SUITE = "STATEMENT.json", "ENVIRONMENT.json", "SUITE.json"
 
