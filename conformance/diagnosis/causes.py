@@ -28,7 +28,7 @@ from .experiments import Budget, Shrunk, alike, shrink
 from .explainer import Explainer
 from .explanations import explaining, explains, refuting
 from .failing_case import DIAGNOSED
-from .findings import alone, consistent
+from .findings import alone
 from .foretelling import ENOUGH, Fresh, foretold
 from .needs import meeting
 
@@ -215,13 +215,10 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
             holding = sum(explain(thought, answer) for answer in fresh.failing)
             return replace(cause, refuted=2 * holding < len(fresh.failing))
         return cause if thought is not None else _by_several(cause, fresh, subject, budget)
-    # What explains all cases of a run together is the better name where nothing tells it from what explains these.
-    if name.others and finding["fault"]:
-        return cause
-    summary = name.fault.summary.rstrip(".")
+    # Where others foretell as much, nobody knows which it is.
     if name.others:
-        return replace(cause, what=f"{finding['what']}, {consistent(summary)}")
-    return replace(cause, what=summary, faults=(name.fault.id,), foretold=name.cases)
+        return cause
+    return replace(cause, what=name.fault.summary.rstrip("."), faults=(name.fault.id,), foretold=name.cases)
 
 
 def _by_several(cause: Cause, fresh: Fresh, subject: Subject, budget: Budget) -> Cause:
