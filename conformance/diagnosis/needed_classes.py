@@ -65,13 +65,15 @@ def _ratios(results: Sequence[Result]) -> dict[tuple[str, str], list[float]]:
 
 
 def _coarse(result: Result) -> bool:
-    """Whether a class is named that rounds coarsely. One that flushes differs in the smallest numbers only, which few
-    cases have; arithmetics of an operator's own are another matter."""
+    """Whether a class is named that rounds coarsely, or none. One that flushes differs in the smallest numbers only,
+    which few cases have; arithmetics of an operator's own are another matter."""
     named = ACCURACY_CLASSES.get(result.accuracy or "")
-    return result.verdict is Verdict.INACCURATE and named is not None and not named.flushes
+    coarse = not result.accuracy or (named is not None and not named.flushes)
+    return result.verdict is Verdict.INACCURATE and coarse
 
 
 def _message(result: Result, passing: int, missing: int) -> str:
     bare = result.message.rpartition("; ")[0] or result.message
     others = f"{passing} results in {result.type} pass and only {missing} need one"
-    return f"{bare}; class {result.accuracy} would hold it, but {others}"
+    held = f"class {result.accuracy}" if result.accuracy else "a coarse class"
+    return f"{bare}; {held} would hold it, but {others}"

@@ -8,7 +8,7 @@ signal itself. (That errors lean to one side tells nothing: a coefficient that i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...reference import ACCURACY_CLASSES, FORMATS, Expectation
 
-__all__ = ["looks_like_rounding"]
+__all__ = ["has_its_size", "looks_like_flushing", "looks_like_rounding"]
 
 # From this ratio of the two bounds on an element tells. Conforming variants have a median error of 0.011 to 0.056 of
 # their class's bound, and 44 to 206 times t of their elements lie within a share t = 0.001 of it: so of elements whose
@@ -38,6 +38,10 @@ _STORED = 0.9
 # A class that rounds operands only: some sums happen to come out well, and clamped functions hide the error of others.
 # Measured: 52 % within in the worst of 90 cases where nothing is clamped, 77 % where it is.
 _ROUNDED = 0.1
+
+# Conforming variants have a median error of a hundredth of their class's bound and more: where nine in ten are so much
+# smaller, it is no rounding of that format.
+_SIZED = 1 / 128
 
 # Fewer elements than this are too few to go by their share.
 _FEWEST = 8
@@ -62,11 +66,10 @@ def looks_like_rounding(
     pairs
         What the outputs must be by the declared class and by the wider one.
     name
-        Of the wider class. One that flushes is as narrow as the declared one but for the smallest numbers, and
-        arithmetics of an operator's own have no formats to look at: of both it is true.
+        Of the wider class. Arithmetics of an operator's own have no formats to look at: of them it is true.
     """
     wider = ACCURACY_CLASSES.get(name)
-    if wider is None or wider.flushes:
+    if wider is None:
         return True
     parts = [part for pair in pairs if (part := _elements(*pair, outputs)) is not None]
     if not parts:
@@ -84,6 +87,57 @@ def looks_like_rounding(
         return not outside.any() or bool(np.median(wide[outside] - signal[outside]) <= 0)
     least = _ROUNDED if wider.storage is None else _STORED
     return bool(np.mean(outside[telling]) >= least)
+
+
+def has_its_size(
+    pairs: Iterable[tuple[Expectation, Expectation]], outputs: Mapping[str, NDArray[Any]], name: str
+) -> bool:
+    """Whether errors that look like roundings of a class are as large as those are: a function that is approximated
+    looks like them in some cases, on a device that has no such format. For what :func:`looks_like_rounding` takes."""
+    wider = ACCURACY_CLASSES.get(name)
+    if wider is None or wider.flushes:
+        return True
+    parts = [part for pair in pairs if (part := _elements(*pair, outputs)) is not None]
+    apart = [(part.wide >= _APART * part.narrow) & (part.wide > 0) for part in parts]
+    shares = [np.abs(part.error[far]) / part.wide[far] for part, far in zip(parts, apart, strict=True)]
+    telling = np.concatenate([*shares, np.zeros(0)])
+    # Where functions saturate most errors vanish.
+    return not telling.size or bool(np.quantile(telling, 0.9) >= _SIZED)
+
+
+def looks_like_flushing(
+    pairs: Iterable[tuple[Expectation, Expectation]],
+    outputs: Mapping[str, NDArray[Any]],
+    flushed: Callable[[], Mapping[str, NDArray[Any]]],
+) -> bool:
+    """Whether subnormal numbers became zeros: a result is zero that must be something else, or most results that the
+    declared class does not hold are off by what it makes if those of the inputs do.
+
+    pairs
+        As for :func:`looks_like_rounding`.
+    flushed
+        By how much that moves each output.
+    """
+    errors: list[NDArray[np.float64]] = []
+    shifts: list[NDArray[np.float64]] = []
+    moved: Mapping[str, NDArray[Any]] | None = None
+    for narrow, _ in pairs:
+        got = outputs.get(narrow.output)
+        if got is None or narrow.conventional or narrow.repeats_y:
+            continue
+        value, radius = (np.broadcast_to(each, got.shape) for each in (narrow.number.value, narrow.number.radius))
+        outside = np.isfinite(radius) & (np.abs(got.astype(np.float64) - value) > radius)
+        if (outside & (got == 0)).any():
+            return True
+        if outside.any():
+            moved = flushed() if moved is None else moved
+            shift = np.broadcast_to(moved.get(narrow.output, np.zeros(())), got.shape)
+            errors.append((got.astype(np.float64) - value)[outside])
+            shifts.append(shift[outside])
+    if not errors:
+        return True
+    error, shift = np.concatenate(errors), np.concatenate(shifts)
+    return bool(np.median(np.abs(error - shift) / np.abs(error)) <= 1 / 2)
 
 
 def _elements(narrow: Expectation, wide: Expectation, outputs: Mapping[str, NDArray[Any]]) -> _Elements | None:

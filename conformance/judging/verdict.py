@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...cases import Trial
-from ...reference import Agreement, Expectation, Interpretations, operator_for, resolve
+from ...reference import ACCURACY_CLASSES, Agreement, Expectation, Interpretations, operator_for, resolve
 from ...reference.documents.interpretations import QUESTIONS, USUAL
 from ...reference.faults.hypothesis import Run
 from ...reference.operators.operator import Classes, Operator
@@ -23,7 +25,7 @@ from ..workers.process import Outcome
 from .divergence import Divergence, first_divergence
 from .judgement import Judgement, Verdict
 from .returned import Returned, Session, of_node, read
-from .rounding import looks_like_rounding
+from .rounding import has_its_size, looks_like_flushing, looks_like_rounding
 from .special_values import with_special_values
 
 __all__ = ["judge", "judge_each"]
@@ -180,9 +182,11 @@ def _by_values(sessions: list[_Session], touched: frozenset[str], classes: Class
             if attempt.holds and not (attempt.vague and classes.telling):
                 assert best is not None
                 if not _rounds(sessions, classes.right[0], name, interpretations):
+                    if name in ACCURACY_CLASSES and ACCURACY_CLASSES[name].flushes:
+                        break  # it is hardly wider than the declared one
                     # A wider class tells less still.
                     return _refuted(best, Verdict.WRONG)
-                return _inaccurate(attempt, name, best)
+                return _inaccurate(attempt, name, best, _sized(sessions, classes.right[0], name, interpretations))
             if name in classes.right and (best is None or attempt.failing < best.failing):
                 best = attempt
     assert best is not None
@@ -191,11 +195,39 @@ def _by_values(sessions: list[_Session], touched: frozenset[str], classes: Class
 
 def _rounds(sessions: list[_Session], declared: str, name: str, interpretations: Interpretations) -> bool:
     """Whether what only a wider class holds looks like its roundings: a structural fault is never inaccurate."""
+    flushes = name in ACCURACY_CLASSES and ACCURACY_CLASSES[name].flushes
     for session in sessions:
         narrow, wide = (session.expected(accuracy, interpretations) for accuracy in (declared, name))
-        if not looks_like_rounding(zip(narrow, wide, strict=True), session.present, name):
+        pairs = zip(narrow, wide, strict=True)
+        if flushes and not looks_like_flushing(pairs, session.present, partial(_flushed, session, interpretations)):
+            return False
+        if not flushes and not looks_like_rounding(pairs, session.present, name):
             return False
     return True
+
+
+def _sized(sessions: list[_Session], declared: str, name: str, interpretations: Interpretations) -> bool:
+    """Whether some run shows that its errors have the size of a wider class's roundings."""
+    for session in sessions:
+        narrow, wide = (session.expected(accuracy, interpretations) for accuracy in (declared, name))
+        if has_its_size(zip(narrow, wide, strict=True), session.present, name):
+            return True
+    return False
+
+
+def _flushed(session: _Session, interpretations: Interpretations) -> dict[str, NDArray[Any]]:
+    """By how much it moves each output if subnormal numbers of the inputs are taken for zeros."""
+    operator = operator_for(session.node)
+    form = resolve(session.node, session.inputs).format
+
+    def zeroed(array: NDArray[Any]) -> NDArray[Any]:
+        vanishing = np.abs(array.astype(np.float64)) < form.least_normal
+        return np.where(vanishing, np.zeros_like(array), array) if array.dtype == form.dtype else array
+
+    inputs = {name: zeroed(array) for name, array in session.inputs.items()}
+    with np.errstate(all="ignore"):
+        right, other = (operator.evaluate(session.node, some, interpretations) for some in (session.inputs, inputs))
+    return {name: other[name] - array for name, array in right.items()}
 
 
 @dataclass(frozen=True)
@@ -320,9 +352,11 @@ def _hold(sessions: list[_Session], accuracy: str, interpretations: Interpretati
     )
 
 
-def _inaccurate(attempt: _Attempt, name: str, best: _Attempt) -> Judgement:
-    """That only a wider arithmetic holds what came back."""
+def _inaccurate(attempt: _Attempt, name: str, best: _Attempt, sized: bool) -> Judgement:
+    """That only a wider arithmetic holds what came back. It is named where errors have the size of its roundings."""
     judgement = _refuted(best, Verdict.INACCURATE)
+    if not sized:
+        return replace(judgement, message=f"{judgement.message}; within class {name}, whose roundings are larger")
     # A radius that has outgrown the signal everywhere agrees with anything.
     words = "right by" if attempt.telling or not attempt.vague else "cannot be told from"
     return replace(judgement, accuracy=name, message=f"{judgement.message}; {words} the wider class {name}")

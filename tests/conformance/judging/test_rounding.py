@@ -53,6 +53,32 @@ def test_errors_of_a_few_units_in_the_bound_of_a_half_type_are_wrong() -> None:
     assert changed(1 / 16, 2e-3).verdict is Verdict.WRONG
 
 
+def test_a_class_is_named_only_where_errors_have_the_size_of_its_roundings() -> None:
+    assert changed(1.0, 2e-3).accuracy is not None
+    approximated = changed(1.0, 1e-5)
+    assert (approximated.verdict, approximated.accuracy) == (Verdict.INACCURATE, None)
+    assert approximated.message.endswith("whose roundings are larger")
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_flushing_is_named_only_where_subnormal_numbers_become_zeros(lost: bool) -> None:
+    """Bounds of a class that flushes are wide in float16, where numbers are small."""
+
+    def implementation(node: Node, inputs: Any) -> Outputs:
+        if not lost:
+            return {n: (a.astype(float) + 3e-4).astype(a.dtype) for n, a in right(node, inputs).items()}
+        least = 2.0**-14
+        kept = {
+            n: np.where(abs(a) < least, np.float16(0), a) if a.dtype == np.float16 else a for n, a in inputs.items()
+        }
+        return right(node, kept)
+
+    spec = CaseSpec("RNN", 14, type="float16", N=64, H=2, activations=("Affine",), data="small")
+    judgement = judge_staged(build_case(spec), implementation)
+    assert judgement.verdict is not Verdict.PASS
+    assert (judgement.accuracy == "flushing") is lost
+
+
 @pytest.mark.parametrize("data", ["small", "dense"])
 def test_a_wrong_sign_is_wrong_however_wide_the_bound(data: str) -> None:
     def turned(node: Node, inputs: Any) -> Outputs:
