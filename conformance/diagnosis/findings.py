@@ -183,7 +183,8 @@ def _fault(id: str, members: list[Result], passing: Iterable[Result], probes: Ma
         failing = [probes[r.case].traits for r in members]
         telling = telling_of(failing, others)
         # Those that are compared are few: what has the same and passes must not be one that should show it.
-        if not any(would_show(fault, probe) for probe in unharmed if set(telling) <= probe.traits):
+        alike = (probe for probe in unharmed if telling and set(telling) <= probe.traits)
+        if not any(would_show(fault, probe) for probe in alike):
             conditions = told(telling)
     summary = fault.summary.rstrip(".") if fault is not None else id
     reasons = Counter(r.why for r in alone if r.why)
