@@ -1,5 +1,10 @@
 """Sentences of findings, read as a stranger reads them and held against every result: which of them are false?
 
+    python -m benchmarks.sentences [--profile smoke] [--every N] [FAULT | FAULT+FAULT | KERNEL ...]
+
+Without names it takes every N-th fault of the table, as many pairs of them, and all kernels of `benchmarks/kernels`.
+Exit code 1 where a sentence is false.
+
 A condition must be true of all cases of its finding. What is said to show "with" it, or "only with" it, must be true
 of no case that passes and should have shown the finding's fault. A name, and a lead, must be one of what is wrong with
 the target, where that is known. Words are read here for themselves, not by the code that makes them.
@@ -7,14 +12,17 @@ the target, where that is known. Words are read here for themselves, not by the 
 
 from __future__ import annotations
 
+import argparse
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from benchmarks.truths import Truth
-from onnxspec.cases import build_case
+from benchmarks.staging import findings_on, kernel_names, of_faults, on_kernel
+from benchmarks.truths import TRUTHS, Truth
+from onnxspec.cases import build_case, profile
 from onnxspec.cases.specs.features import all_features
 from onnxspec.conformance.diagnosis.conditions import worded, would_show
 from onnxspec.conformance.judging.judgement import FAILING, Verdict
@@ -92,11 +100,11 @@ def meets(probe: Probe, words: str) -> bool:
     if words in _PLAIN:
         return bool(_PLAIN[words](spec))
     bare = re.sub(r" \(\d+ pass(es)?\)$", "", words)
+    if match := re.fullmatch(r"(\d+) to (\d+) ([\w ]+)", bare):
+        return int(match[1]) <= getattr(spec, _COUNTS[match[3]]) <= int(match[2])
     if match := re.fullmatch(r"(exactly )?(\d+) ([\w ]+?)( or more)?", bare):
         size, number = getattr(spec, _COUNTS[match[3]]), int(match[2])
         return bool(size == number if match[1] else size >= number)
-    if match := re.fullmatch(r"(\d+) to (\d+) ([\w ]+)", bare):
-        return int(match[1]) <= getattr(spec, _COUNTS[match[3]]) <= int(match[2])
     if match := re.fullmatch(r"a multiple of (\d+) ([\w ]+)", bare):
         size = getattr(spec, _COUNTS[match[2]])
         return bool(size and size % int(match[1]) == 0)
@@ -163,3 +171,46 @@ def _names(finding: Finding) -> Iterator[str]:
         everything = [*FAULTS.values(), *scoped_of(iter(FAULTS.values()))]
         alike = (d for d in everything if d.summary.rstrip(".")[1:] == told[1:])
         yield next((d.id for d in alike if d.summary[:1].lower() == told[:1]), f"a fault that {told}")
+
+
+def _subjects(names: Sequence[str], every: int) -> Iterator[tuple[str, Any, Truth]]:
+    """What is run: its name, the target, and what is wrong with it."""
+    faults = [d.id for d in FAULTS.values() if not (d.accepts or d.drifts) and {*d.operators} & {*_OPERATORS}]
+    some = faults[::every]
+    pairs = [f"{one}+{other}" for one, other in zip(some, some[len(some) // 2 :], strict=False)]
+    for name in names or [*some, *pairs, *kernel_names()]:
+        if name in TRUTHS:
+            yield name, on_kernel(name), TRUTHS[name]
+        else:
+            ids = name.split("+")
+            patterns = tuple(pattern for id in ids for pattern in (id, f"{id}@*"))
+            yield name, of_faults(ids), Truth(name, {"all": patterns})
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--profile", default="smoke")
+    parser.add_argument("--every", type=int, default=1)
+    given = parser.parse_args()
+    specs = [
+        spec
+        for op in _OPERATORS
+        for version in versions_of(op)
+        for spec in profile(given.profile, op, version)
+        if not spec.illegal
+    ]
+    count = false = 0
+    for name, opened, truth in _subjects(given.names, given.every):
+        findings, results, probes = findings_on(opened, specs)
+        lines = false_sentences(findings, results, probes, truth)
+        count, false = count + len(findings), false + len(lines)
+        print(f"{name}: {len(findings)} findings, {len(lines)} false sentences", flush=True)
+        for line in lines:
+            print(f"  {line}", flush=True)
+    print(f"{false} false sentences in {count} findings")
+    return int(false > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -138,7 +138,9 @@ def answer_of(
         badge = f"Fails {failed:,} of {judged:,} ({_percent(failed, judged)}){remark}"
         conforms = f"no ({failed:,} of {judged:,} judged{f', {left_out:,} were not run' if left_out else ''})"
     since = _since(new, known, stale) if lists_used else "not compared, lists of known failures were left out"
-    return Answer(state, badge, conforms, since, supports, lacks, tuple(_hits(problems)), coverage, follows, shown)
+    return Answer(
+        state, badge, conforms, since, supports, lacks, tuple(_hits(problems, tried)), coverage, follows, shown
+    )
 
 
 def _percent(part: int, whole: int) -> str:
@@ -156,7 +158,7 @@ def _since(new: int, known: int, stale: int) -> str:
     return words
 
 
-def _hits(problems: Sequence[Problem]) -> Iterator[Hit]:
+def _hits(problems: Sequence[Problem], tried: Sequence[Tried]) -> Iterator[Hit]:
     """Whom the failures hit: what is new before what is known, what has many cases before what has few. What is
     known to be accepted though it is forbidden is one, as it hits only those who count on a refusal."""
     failing = [k for k, p in enumerate(problems) if p.verdict not in DECLINED and p.kind not in NO_FAILURE]
@@ -167,7 +169,7 @@ def _hits(problems: Sequence[Problem]) -> Iterator[Hit]:
     for k in sorted(failing, key=lambda k: order[k]):
         problem = problems[k]
         if k not in taken:
-            on = _relied_on(problem)
+            on = _relied_on(problem, tried)
             what, why = _bare(problem), "" if on else problem.why
             if not on and not why and problem.verdict in _UNTOLD:
                 what = f"{what}, and nothing is known that only these cases have; the smallest is {problem.smallest}"
@@ -242,16 +244,16 @@ _TOPICS = {
 of it."""
 
 
-_INCIDENTAL = re.compile(r"\d+ .* or more|outputs? .*")
+_INCIDENTAL = re.compile(r"\d+ .* or more( \(.*\))?|outputs? .*")
 """Conditions that a smallest case has because some size and some output it must have."""
 
 
-def _relied_on(problem: Problem) -> str:
+def _relied_on(problem: Problem, tried: Sequence[Tried]) -> str:
     """On what somebody relies whom a finding hits. What a known fault is about says it best, with those conditions that
     tell more; empty where nothing tells."""
     topic = _topic(problem.clauses)
     if not topic or topic == _ANY:
-        return problem.conditions or _types_alone(problem) or topic
+        return problem.conditions or _without_conditions(problem, tried)
     named = _words(topic)
     more = [
         c for c in problem.conditions.split(" and ") if c and not _INCIDENTAL.fullmatch(c) and not _words(c) & named
@@ -264,9 +266,15 @@ def _words(text: str) -> set[str]:
     return {word.rstrip("s") for word in re.findall(r"[a-z]{4,}|[A-Z]\b", text)}
 
 
-def _types_alone(problem: Problem) -> str:
-    """The types that a loss of accuracy is about: it comes with the type, whatever a node has."""
-    return listed(problem.types) if problem.verdict == Verdict.INACCURATE.value else ""
+def _without_conditions(problem: Problem, tried: Sequence[Tried]) -> str:
+    """``always`` where nothing of its operators is right; or the types that a loss of accuracy is about, where there
+    are others: it comes with the type, whatever a node has."""
+    ran = [t for t in tried if t.op in problem.operators and t.verdict not in DECLINED]
+    failed = sum(t.times for t in ran if t.verdict in _FAILING)
+    if ran and failed == problem.cases and all(t.verdict != Verdict.PASS.value for t in ran):
+        return "always"
+    everywhere = bool(ran) and {t.type for t in ran} <= {*problem.types}
+    return listed(problem.types) if problem.verdict == Verdict.INACCURATE.value and not everywhere else ""
 
 
 def _topic(clauses: Sequence[str]) -> str:

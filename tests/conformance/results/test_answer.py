@@ -223,7 +223,21 @@ def test_a_known_fault_is_told_by_what_it_is_about_and_said_once() -> None:
 
 @pytest.mark.parametrize("op", operator_names())
 def test_every_clause_says_in_plain_words_what_it_is_about(op: str) -> None:
-    """Or is about any node, which is said as well."""
+    """Or is about any node: then there is nothing that somebody could do without."""
     for clause in clauses_of(op):
         (hit,) = hits(problem("Does it", "wrong", clauses=(clause.id,)))
-        assert hit.endswith(": does it"), clause.id
+        topic = clause.id.split(".")[1]
+        assert hit == "Does it" if topic in ("equations", "gates") else hit.endswith(": does it"), clause.id
+
+
+def test_what_is_never_right_is_said_to_be_so_always_and_not_by_a_list_of_all_types() -> None:
+    inaccurate = problem("inaccurate (value)", "inaccurate", reason="value", types=("float16", "float32"), cases=4)
+    (op,) = inaccurate.operators
+
+    def on(*tried: Tried) -> str:
+        return answer_of(tried, [inaccurate]).hits[0].on
+
+    failing = [Tried(op, 14, kind, "inaccurate", "value", False, inaccurate.cases // 2) for kind in inaccurate.types]
+    assert on(*failing) == "always"
+    assert on(*failing, Tried(op, 14, "float32", "pass", "", False)) == ""
+    assert on(*failing, Tried(op, 14, "float64", "pass", "", False)) == "float16 and float32"

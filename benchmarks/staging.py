@@ -1,0 +1,148 @@
+"""Faulty targets in this process, diagnosed as any run is: faults of the table, several at once, and kernels."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from msgspec import structs
+from onnx import helper, numpy_helper
+
+from benchmarks.truths import TRUTHS
+from onnxspec.conformance.diagnosis import Budget, Subject, explained, findings_of, with_causes, with_needed_classes
+from onnxspec.conformance.diagnosis.explainer import arithmetics_of
+from onnxspec.conformance.probes import Probe, SpecProbe, tried
+from onnxspec.conformance.results import Kept, Result, result_of
+from onnxspec.conformance.results.records import Finding
+from onnxspec.conformance.workers.in_process import outcome_of_job
+from onnxspec.conformance.workers.job import Job, Outcome
+from onnxspec.reference import Fault, Node, fault_named, operator_for
+
+__all__ = ["findings_on", "kernel_names", "of_faults", "on_kernel"]
+
+Session = Callable[[dict[str, np.ndarray[Any, Any]]], Any]
+Opened = Callable[[bytes], Session]
+"""From a model to what runs it."""
+
+ACCURACY = "standard"
+
+
+class _Staged:
+    """A target in this process, in the place of one behind a worker."""
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+        """Outcomes of jobs, in order."""
+        for job in jobs:
+            with np.errstate(all="ignore"):
+                yield outcome_of_job(_Backend(self._opened), job)
+
+
+class _Backend:
+    """As ``onnx.backend.base.Backend`` has it."""
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+
+    def prepare(self, model: Any, device: str = "CPU", **options: Any) -> Any:
+        session = self._opened(model.SerializeToString())
+        names = [value.name for value in model.graph.input]
+
+        class Prepared:
+            def run(self, inputs: Sequence[Any], **options: Any) -> Any:
+                return session(dict(zip(names, inputs, strict=False)))
+
+        return Prepared()
+
+
+def of_faults(ids: Sequence[str]) -> Opened:
+    """A target with faults, by id."""
+    faults = [d for d in map(fault_named, ids) if isinstance(d, Fault)]
+    assert len(faults) == len(ids)
+
+    def opened(model: bytes) -> Session:
+        graph = onnx.load_model_from_string(model)
+        (proto,) = graph.graph.node
+        opset = next(entry.version for entry in graph.opset_import if entry.domain == proto.domain)
+        version = onnx.defs.get_schema(proto.op_type, opset, proto.domain).since_version
+        attributes = {a.name: _plain(helper.get_attribute_value(a)) for a in proto.attribute}
+        outputs = tuple(name for name in proto.output if name)
+        node = Node(proto.op_type, version, attributes, outputs)
+        constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.graph.initializer}
+        made = [d for d in faults if d.applies(node.op_type, version)]
+        memory: dict[str, Any] = {}
+
+        def run(feeds: dict[str, Any]) -> list[Any]:
+            inputs = {**constants, **feeds}
+            answer = operator_for(node).answer(node, inputs, made, fed=feeds, memory=memory)
+            return [answer.get(name) for name in outputs]
+
+        return run
+
+    return opened
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode()
+    return [_plain(each) for each in value] if isinstance(value, list) else value
+
+
+def kernel_names() -> list[str]:
+    """The kernels of ``benchmarks/kernels`` of which it is known what is wrong."""
+    return list(TRUTHS)
+
+
+@cache
+def _adapter(name: str) -> Any:
+    path = Path(__file__).parent / "kernels" / name
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def on_kernel(name: str) -> Opened:
+    """One of the kernels."""
+    module = next(m for m in map(_adapter, ("kernels.py", "devices.py")) if name in m.TRUTH)
+
+    def opened(model: bytes) -> Session:
+        session: Session = module.Adapter({"kernel": name}).prepare(model).run
+        return session
+
+    return opened
+
+
+def findings_on(
+    opened: Opened, specs: Sequence[Any], seconds: float = 120.0
+) -> tuple[list[Finding], list[Result], dict[str, Probe]]:
+    """The findings of a target on some cases, all its results, and what they are of.
+
+    seconds
+        What experiments may take.
+    """
+    probes: dict[str, Probe] = {spec.id: SpecProbe(spec) for spec in specs}
+    process: Any = _Staged(opened)
+    kept, results = Kept(), []
+    for one in tried(process, list(probes.values()), ACCURACY):
+        kept.offer(one)
+        results.append(result_of(one.probe, "staged", one.judgement, 0.0, None))
+    needed = {result.case: result for result in with_needed_classes(results)}
+    results = [needed.get(r.case, r) for r in results]
+    causes = explained(results, probes, kept, ACCURACY)
+    results = [structs.replace(r, diagnosis=causes.get(r.case, ())) for r in results]
+    arithmetics = arithmetics_of(results, ACCURACY)
+    known = dict(probes)
+    subject = Subject(process, ACCURACY, lambda p: p.id, results, known, kept, arithmetics=arithmetics)
+    findings, better = with_causes(findings_of(results, probes), subject, Budget(seconds))
+    amended = {result.case: result for result in better}
+    return findings, [amended.get(r.case, r) for r in results], probes

@@ -1,0 +1,70 @@
+"""A test of sentences: what the findings of faulty targets say is true.
+
+Here of some faults, pairs of them and kernels on a few cases; of all of them in ``benchmarks/sentences.py``, which tox
+runs (``tox -e sentences``).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks are no part of the package
+
+from benchmarks.sentences import false_sentences, meets
+from benchmarks.staging import findings_on, kernel_names, of_faults, on_kernel
+from benchmarks.truths import TRUTHS, Truth
+from onnxspec.cases import CaseSpec, profile
+from onnxspec.conformance.probes import SpecProbe
+from onnxspec.reference import versions_of
+
+SPECS = [s for version in versions_of("LSTM") for s in profile("smoke", "LSTM", version) if not s.illegal]
+
+
+def _truth(*ids: str) -> Truth:
+    return Truth("staged", {"all": tuple(f"{id}*" for id in ids)})
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ("lengths.ignored",),
+        ("bias.recurrent-half-ignored@units-past-4s",),
+        ("direction.reverse-runs-forward",),
+        ("bias.ignored", "lstm.peepholes.ignored"),
+        ("lengths.ignored", "lstm.input-forget.ignored"),
+    ],
+)
+def test_what_findings_say_of_faults_is_true(ids: Sequence[str]) -> None:
+    findings, results, probes = findings_on(of_faults(ids), SPECS)
+    assert findings
+    assert false_sentences(findings, results, probes, _truth(*ids)) == []
+    assert {f["fault"].partition("@")[0] for f in findings if f["foretold"]} <= {i.partition("@")[0] for i in ids}
+
+
+@pytest.mark.parametrize("kernel", ["library-gru", "vector-tail"])
+def test_what_findings_say_of_kernels_is_true(kernel: str) -> None:
+    specs = [s for op in ("GRU", "LSTM", "RNN") for s in profile("smoke", op, 14) if not s.illegal]
+    findings, results, probes = findings_on(on_kernel(kernel), specs)
+    assert kernel in kernel_names()
+    assert findings
+    assert false_sentences(findings, results, probes, TRUTHS[kernel]) == []
+
+
+def test_sentences_that_are_false_are_seen() -> None:
+    findings, results, probes = findings_on(of_faults(["clip.ignored"]), SPECS)
+    (finding,) = findings
+    wrong = {**finding, "conditions": "both directions", "title": "Ignores clip (with both directions)"}
+    lines = false_sentences([wrong], results, probes, _truth("bias.ignored"))  # type: ignore[list-item]
+    assert len(lines) >= 2
+    assert any("clip.ignored is not what is wrong" in line for line in lines)
+    assert any("of its cases lack a condition" in line or "cases that pass meet" in line for line in lines)
+    small = SpecProbe(CaseSpec("LSTM", 14, H=5, lengths="short", T=3))
+    assert [meets(small, w) for w in ("exactly 5 units", "6 units or more", "a short row", "2 to 5 units")] == [
+        True, False, True, True,
+    ]  # fmt: skip
+    with pytest.raises(LookupError):
+        meets(small, "some thing nobody knows")
