@@ -100,7 +100,7 @@ def test_what_was_asked_is_not_what_is_supported() -> None:
 
 
 def test_that_a_forbidden_model_is_refused_or_runs_says_nothing_of_support() -> None:
-    rows = [tried("pass"), tried("pass", type="float64", reason="refused"), tried("refused", type="float64")]
+    rows = [tried("pass"), tried("pass", type="float64", reason="refused"), tried("unsupported", type="float64")]
     rows += [tried("pass", op="GRU", reason="open"), tried("fallback", op="GRU")]
     assert support(*rows, tried("not-rejected", type="float16")) == ("LSTM; float32; version 14", "GRU, float64")
 
