@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -371,3 +372,10 @@ def test_a_failure_that_comes_and_goes_is_asked_for_as_often_as_it_takes(on: Any
     on(target)
     specs = [CaseSpec("GRU", 14, T=3, N=2, H=4, clip=0.5, bias=b, seed=s) for b in (False, True) for s in range(4)]
     assert {f["conditions"] for f in _findings(target, specs)} == {"clip"}
+
+
+def test_a_case_that_is_none_of_another_operator_is_not_asked_there() -> None:
+    spec = CaseSpec("RNN", 22, T=2, activations=("Relu", "Elu"), direction="bidirectional", outputs=("Y",))
+    cause: Any = SimpleNamespace(shrunk=SimpleNamespace(one=SimpleNamespace(probe=SpecProbe(spec))))
+    subject: Any = SimpleNamespace(run=lambda probes: pytest.fail("a forbidden model is asked for"))
+    assert causes._fails_in("LSTM", cause, subject) is False
