@@ -1,6 +1,7 @@
 """What is tried: the space of configurations, profiles, models and their inputs."""
 
 from .._face import face
+from .operators.dynamic_quantize_lstm import DYNAMIC_QUANTIZE_FAMILY
 from .operators.extended_lstm import EXTENDED_FAMILY
 from .profiles.profiles import PROFILES, digest_of, digests_for, pinned_digests, profile
 from .profiles.recurrent import RECURRENT
@@ -57,5 +58,5 @@ __getattr__, __dir__ = face(
     },
 )
 
-for _family in (RECURRENT, EXTENDED_FAMILY):
+for _family in (RECURRENT, EXTENDED_FAMILY, DYNAMIC_QUANTIZE_FAMILY):
     register(_family)

@@ -30,7 +30,7 @@ from .operators.asking import (
 from .operators.operator import OPERATORS, Operator, operator_of, register
 from .recurrent.agreement import Agreement, compare
 from .recurrent.expectation import Expectation
-from .recurrent.node import CELLS, Configuration, IllegalNode, Node, configure
+from .recurrent.node import CELLS, Configuration, IllegalNode, Node, cell_named, configure
 from .recurrent.special import LOSES_NAN, OVERFLOWS, SPECIAL, Departure
 
 __all__ = [
@@ -60,6 +60,7 @@ __all__ = [
     "OperatorVersion",
     "UnknownOperator",
     "budget",
+    "cell_named",
     "clause_named",
     "clauses_of",
     "compare",

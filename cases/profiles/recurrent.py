@@ -31,10 +31,10 @@ from .levels import recurrent_challenge, recurrent_levels
 from .pool import recurrent_design, recurrent_pooled
 from .profiles import recurrent_profile
 
-__all__ = ["RECURRENT"]
+__all__ = ["RECURRENT", "RecurrentFamily"]
 
 
-class _Recurrent(Family):
+class RecurrentFamily(Family):
     """LSTM, GRU and RNN; see :class:`..specs.family.Family`."""
 
     operators = tuple(CELLS)
@@ -62,7 +62,7 @@ class _Recurrent(Family):
             yield name.encode()
             yield array.tobytes()
 
-    def context_space(self, op: str) -> ContextSpace:
+    def context_space(self, op: str) -> ContextSpace | None:
         """See :mod:`..specs.recurrent_contexts`."""
         return _space(op)
 
@@ -70,7 +70,7 @@ class _Recurrent(Family):
         """See :func:`.pool.recurrent_pooled`."""
         return recurrent_pooled(op, level, index, sibling)
 
-    def pool_design(self, op: str) -> PoolDesign:
+    def pool_design(self, op: str) -> PoolDesign | None:
         """See :func:`.pool.recurrent_design`."""
         return recurrent_design(op)
 
@@ -166,4 +166,4 @@ def _unit_exponent(value: float) -> int:
     return (over & -over).bit_length() - under.bit_length()
 
 
-RECURRENT = _Recurrent()
+RECURRENT = RecurrentFamily()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cache, lru_cache
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from ...reference import CELLS, IllegalNode, Node, configure, operator_version
+from ...reference import IllegalNode, Node, configure, operator_version
 from ...reference.documents.clauses import ILLEGAL
 from ..axes.axis import Axis
 from ..axes.derived import DERIVED, derived_features
@@ -57,7 +56,7 @@ def recurrent_features(spec: CaseSpec) -> frozenset[str]:
     if spec.illegal:
         return frozenset({"illegal", f"{ILLEGAL}{spec.illegal.partition('.')[0]}"})
     used = (name for axis in spec.axes for name, there in axis.used(spec).items() if there)
-    return node_features(spec.node, inputs_of(spec)).union(used)
+    return node_features(spec.node, inputs_of(spec), spec.axes).union(used)
 
 
 def model_features(initializers: bool, symbolic: bool, rerun: bool) -> frozenset[str]:
@@ -71,30 +70,31 @@ def illegal_feature(error: IllegalNode) -> str:
     return f"{ILLEGAL}{error.clause.partition('.')[2]}"
 
 
-def node_features(node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
-    """The features that a node has with its inputs (by formal name). Raises IllegalNode."""
-    return frozenset(name for name, there in _present(node, inputs).items() if there)
+def node_features(
+    node: Node, inputs: Mapping[str, NDArray[Any]], axes: Sequence[Axis] = RECURRENT_AXES
+) -> frozenset[str]:
+    """The features that a node has with its inputs (by formal name), by its operator's axes. Raises IllegalNode."""
+    return frozenset(name for name, there in _present(node, inputs, axes).items() if there)
 
 
 @cache
-def all_features(op: str, version: int) -> frozenset[str]:
-    """Every feature that a case of this operator version can have, and those of its illegal models."""
-    rows = len(CELLS[op].gates)
-    inputs = {name: np.zeros((1, size, 1), np.float32) for name, size in (("X", 1), ("W", rows), ("R", rows))}
-    possible = _present(Node(op, version, outputs=operator_version(op, version).outputs), inputs)
-    used = (name for axis in RECURRENT_AXES for name in axis.used(CaseSpec(op, version, outputs=_every(op, version))))
+def all_features(op: str, version: int, kind: Any = CaseSpec) -> frozenset[str]:
+    """Every feature that a case of this operator version can have, and those of its illegal models.
+
+    kind
+        The class of its cases.
+    """
+    spec = kind(op, version, outputs=tuple(operator_version(op, version).outputs))
+    possible = _present(spec.node, inputs_of(spec), kind.axes)
+    used = (name for axis in kind.axes for name in axis.used(spec))
     return frozenset({*possible, *used, "illegal", *(f"{ILLEGAL}{topic}" for topic in ILLEGAL_TOPICS)})
 
 
-def _every(op: str, version: int) -> tuple[str, ...]:
-    return tuple(operator_version(op, version).outputs)
-
-
-def _present(node: Node, inputs: Mapping[str, NDArray[Any]]) -> dict[str, bool]:
+def _present(node: Node, inputs: Mapping[str, NDArray[Any]], axes: Sequence[Axis]) -> dict[str, bool]:
     """Every feature of nodes of this operator version, and whether this one has it."""
     observed = Observed(node, inputs, configure(node, inputs))
     present: dict[str, bool] = {}
-    for axis in RECURRENT_AXES:
+    for axis in axes:
         present |= axis.observe(observed)
     present |= derived_features(observed)
     return present

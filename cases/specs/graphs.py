@@ -24,9 +24,10 @@ from onnx import TensorProto, helper
 
 from ...reference import operator_version, versions_of
 from ..axes.tensors.size import HIGHEST_SEED
+from ..axes.tensors.weights import CONSTANTS
 from .case import Case, Feed, Spec, Trial
 from .data import inputs_of
-from .model import CONSTANTS, build_model
+from .model import build_model
 from .spec import CaseSpec
 from .subject import Bound, Move, Source, Subject
 

@@ -9,13 +9,20 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper
 
-from ...reference import Node
+from ...reference import Node, OperatorVersion
+from ...reference.documents import HIDDEN_SIZE
 from .spec import CaseSpec
 from .tensor import element_type, tensor_proto
 
-__all__ = ["CONSTANTS", "build_model"]
+__all__ = ["build_model", "held"]
 
-CONSTANTS = ("W", "R", "B", "P")
+_BESIDE = 17
+"""The opset of ONNX's own operators beside one of another domain."""
+
+
+def held(operator: OperatorVersion, name: str) -> bool:
+    """Whether an input is the same in every run: weights, and what is said of them."""
+    return name in operator.inputs and name != "X" and not operator.tensors[name].rows
 
 
 def build_model(spec: CaseSpec, node: Node, inputs: Mapping[str, NDArray[Any]], asked: tuple[str, ...]) -> bytes:
@@ -34,25 +41,23 @@ def build_model(spec: CaseSpec, node: Node, inputs: Mapping[str, NDArray[Any]], 
     given += [name for name in inputs if name not in operator.inputs]
     while given and not given[-1]:
         given.pop()
-    made = helper.make_node(operator.op_type, given, list(asked), name=operator.op_type.lower(), **node.attributes)
+    name, domain = operator.op_type.lower(), operator.domain or None
+    made = helper.make_node(operator.op_type, given, list(asked), name, domain=domain, **node.attributes)
 
-    constant = {n for n in CONSTANTS if n in inputs} if spec.weights == "initializer" else set()
-    time, batch = ("seq_length", "batch_size") if spec.dimensions == "symbolic" else (spec.T, spec.N)
-    D, H = spec.directions, spec.H
-    state = (D, batch, H) if spec.layout == 0 else (batch, D, H)
-    changing = {
-        "X": (time, batch, spec.I) if spec.layout == 0 else (batch, time, spec.I),
-        "sequence_lens": (batch,),
-        "Y": (time, D, batch, H) if spec.layout == 0 else (batch, time, D, H),
-    }
+    constant = {n for n in inputs if held(operator, n)} if spec.weights == "initializer" else set()
+    fixed = spec.dimensions == "static"
+    sizes: dict[str, Any] = {"seq_length": spec.T, "batch_size": spec.N} if fixed else {}
+    sizes |= {"input_size": spec.I, HIDDEN_SIZE: spec.H, "num_directions": spec.directions}
 
     def info(name: str) -> onnx.ValueInfoProto:
         given_as = inputs.get(name)
-        fixed = name in CONSTANTS or spec.dimensions == "static"
-        shape = given_as.shape if given_as is not None and fixed else changing.get(name, state)
-        return helper.make_tensor_value_info(
-            name, element_type((inputs["X"] if given_as is None else given_as).dtype), shape
-        )
+        if given_as is not None and (fixed or held(operator, name)):
+            return helper.make_tensor_value_info(name, element_type(given_as.dtype), given_as.shape)
+        form = operator.tensors.get(name, operator.tensors["Y_h"])  # what the operator does not have is like a state
+        # What an extent counts several times is a size of weights, which is known.
+        shape = [sizes.get(e.size, e.size) * e.times for e in form.shape(spec.layout)]
+        dtype = (inputs["X"] if given_as is None else given_as).dtype
+        return helper.make_tensor_value_info(name, element_type(dtype), shape)
 
     graph = helper.make_graph(
         [made],
@@ -62,10 +67,11 @@ def build_model(spec: CaseSpec, node: Node, inputs: Mapping[str, NDArray[Any]], 
         initializer=[tensor_proto(name, inputs[name]) for name in given if name in constant],
     )
     opset = operator.since_version if spec.opset == "first" else operator.last_opset
+    opsets = [helper.make_opsetid("", opset)]
+    if operator.domain:
+        opsets, opset = [helper.make_opsetid("", _BESIDE), helper.make_opsetid(operator.domain, opset)], _BESIDE
     # From IR version 4 on initializers need not be graph inputs; older versions serve no opset better. (onnx's table
     # has no opsets 2 to 4, which are as old as 5.)
     ir_version = max(4, helper.find_min_ir_version_for([helper.make_opsetid("", max(opset, 5))]))
-    model = helper.make_model(
-        graph, producer_name="onnxspec", opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version
-    )
+    model = helper.make_model(graph, producer_name="onnxspec", opset_imports=opsets, ir_version=ir_version)
     return bytes(model.SerializeToString(deterministic=True))

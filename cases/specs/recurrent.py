@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...reference import operator_version
 from ..axes.session.turns import Turn
 from .case import Case, Course, Feed, Step, Trial
 from .data import inputs_of
 from .illegal import break_case, violation_of
-from .model import CONSTANTS, build_model
+from .model import build_model, held
 from .spec import CaseSpec
 
 __all__ = ["recurrent_case"]
@@ -79,8 +80,8 @@ def _of_another_width(fed: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[A
 
 
 def _feed(spec: CaseSpec, tensors: Mapping[str, NDArray[Any]]) -> Feed:
-    constant = set(CONSTANTS) if spec.weights == "initializer" else set()
-    return Feed(tensors, {name: array for name, array in tensors.items() if name not in constant})
+    operator, constant = operator_version(spec.op, spec.version), spec.weights == "initializer"
+    return Feed(tensors, {name: array for name, array in tensors.items() if not (constant and held(operator, name))})
 
 
 def _forbidden(spec: CaseSpec) -> Case:

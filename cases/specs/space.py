@@ -43,20 +43,20 @@ PINNED_AXES = (
 
 
 @cache
-def space_of(operator: OperatorVersion) -> dict[str, Domain]:
+def space_of(operator: OperatorVersion, axes: tuple[Axis, ...] = RECURRENT_AXES) -> dict[str, Domain]:
     """The domains of all axes of an operator version by name, in the order in which designs take them.
 
     Search goes beyond three of them: sizes are any, activations are any of :func:`functions_of` with any coefficients
     between those of ``alpha`` and ``beta``, outputs are any of :func:`output_subsets`.
     """
-    domains = {name: domain for axis in RECURRENT_AXES for name, domain in axis.domains(operator).items()}
+    domains = {name: domain for axis in axes for name, domain in axis.domains(operator).items()}
     later = [name for name in domains if name not in PINNED_AXES]
     return {name: domains[name] for name in (*PINNED_AXES, *later) if name in domains}
 
 
-def axes_of(operator: OperatorVersion) -> dict[str, tuple[Hashable, ...]]:
+def axes_of(operator: OperatorVersion, axes: tuple[Axis, ...] = RECURRENT_AXES) -> dict[str, tuple[Hashable, ...]]:
     """The axes of an operator version that designs combine, with their values; simplest first."""
-    return {name: domain.values for name, domain in space_of(operator).items() if len(domain.values) > 1}
+    return {name: domain.values for name, domain in space_of(operator, axes).items() if len(domain.values) > 1}
 
 
 def in_order(axes: Iterable[Axis]) -> tuple[Rule, ...]:
@@ -89,9 +89,13 @@ def settle(row: Mapping[str, Hashable], *, search: bool = False) -> Row:
     return {name: settled[name] for name in row}
 
 
-def spec_from(op: str, version: int, row: Mapping[str, Any], **extra: Any) -> CaseSpec:
-    """The case of a row of axis values, and of fields of a case; `extra` fields replace what the row says."""
+def spec_from(op: str, version: int, row: Mapping[str, Any], kind: type[CaseSpec] = CaseSpec, **extra: Any) -> CaseSpec:
+    """The case of a row of axis values, and of fields of a case; `extra` fields replace what the row says.
+
+    kind
+        The class of the operator's cases.
+    """
     operator, fields = operator_version(op, version), dict(row)
-    for axis in RECURRENT_AXES:
+    for axis in kind.axes:
         fields = axis.written(fields, operator)
-    return CaseSpec(op, version, **{**fields, **extra})
+    return kind(op, version, **{**fields, **extra})

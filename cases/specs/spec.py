@@ -12,12 +12,12 @@ from dataclasses import field, fields, make_dataclass
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...reference import CELLS, Node, operator_version, versions_of
+from ...reference import CELLS, Node, cell_named, document_of, operator_version, versions_of
 from ..axes.axis import Axis
 from ..axes.recurrent import RECURRENT_AXES
 from ..axes.session.turns import CourseDraft
 
-__all__ = ["FEW", "CaseSpec", "Specification", "spec_class"]
+__all__ = ["FEW", "CaseSpec", "RecurrentSpec", "Specification", "spec_class"]
 
 FEW = 3
 """Steps and units of which fewer show no pattern."""
@@ -136,18 +136,22 @@ def _either(values: Sequence[object]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-class _Recurrent(Specification):
+class RecurrentSpec(Specification):
     """One model of LSTM, GRU or RNN and its inputs; its fields are those of :mod:`..axes.recurrent`.
 
+    operators
+        Of which there are such cases.
     illegal
         Id of the violation (see :mod:`.violations`) by which the model breaks its document; empty for a legal one.
     """
 
+    operators: ClassVar[tuple[str, ...]] = tuple(CELLS)
+
     @classmethod
     def known_versions(cls, op: str) -> Sequence[int]:
-        """Those of ONNX's recurrent operators."""
-        if op not in CELLS:
-            raise ValueError(f"op is {_either(tuple(CELLS))}, not {op!r}")
+        """Those of its operators."""
+        if op not in cls.operators:
+            raise ValueError(f"op is {_either(cls.operators)}, not {op!r}")
         return versions_of(op)
 
     @cached_property
@@ -156,10 +160,12 @@ class _Recurrent(Specification):
 
         Raises IllegalNode where the operator version does not define it.
         """
-        written = dict(operator_version(self.op, self.version).defaults) if self.explicit else {}
+        operator = operator_version(self.op, self.version)
+        written = dict(operator.defaults) if self.explicit else {}
         for axis in self.axes:
             written |= axis.attributes(self)
-        return Node(self.op, self.version, written, tuple(o for o in self.outputs if o))
+        outputs = tuple(name for name in self.outputs if name)
+        return Node(operator.op_type, self.version, written, outputs, operator.domain)
 
     @cached_property
     def course(self) -> CourseDraft:
@@ -177,7 +183,7 @@ class _Recurrent(Specification):
     @property
     def elements(self) -> int:
         """How many numbers its tensors have together: those that its size makes large."""
-        D, G = self.directions, len(CELLS[self.op].gates)
+        D, G = self.directions, len(cell_named(self.op).gates)
         steps = max(self.T, 1) * max(self.N, 1)
         return int(steps * (self.I + D * self.H) + D * G * self.H * (self.I + self.H + 2))
 
@@ -185,7 +191,14 @@ class _Recurrent(Specification):
     def id(self) -> str:
         """A stable, readable name that is a safe file name: operator, type, what is special, shape, digest."""
         shape = f"T{self.T}N{self.N}I{self.I}H{self.H}"
-        parts = [f"{self.op.lower()}-{self.version}", self.type, self.direction, *self.marks, shape, self.digest[:6]]
+        parts = [
+            f"{document_of(self.op).prefix}-{self.version}",
+            self.type,
+            self.direction,
+            *self.marks,
+            shape,
+            self.digest[:6],
+        ]
         return ".".join(parts)
 
     @property
@@ -206,8 +219,8 @@ class _Recurrent(Specification):
 
 if TYPE_CHECKING:
 
-    class CaseSpec(_Recurrent):
-        """See :class:`_Recurrent`."""
+    class CaseSpec(RecurrentSpec):
+        """See :class:`RecurrentSpec`."""
 
 else:
-    CaseSpec = spec_class("CaseSpec", RECURRENT_AXES, _Recurrent, __name__)
+    CaseSpec = spec_class("CaseSpec", RECURRENT_AXES, RecurrentSpec, __name__)

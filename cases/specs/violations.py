@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...reference import CELLS, OperatorVersion
+from ...reference import OperatorVersion, cell_named
 
 __all__ = ["DUE", "VIOLATIONS", "Draft", "Violation"]
 
@@ -105,7 +105,7 @@ def _activations(choose: Callable[[tuple[str, ...]], list[str]]) -> Callable[[Dr
     """`choose` makes the attribute of one direction's default functions."""
 
     def change(draft: Draft) -> None:
-        draft.attributes["activations"] = choose(CELLS[draft.operator.op_type].activations)
+        draft.attributes["activations"] = choose(cell_named(draft.operator.op_type).activations)
 
     return change
 
@@ -177,7 +177,7 @@ def _lacks(name: str) -> Callable[[OperatorVersion], bool]:
 
 
 def _several(operator: OperatorVersion) -> bool:
-    return len(CELLS[operator.op_type].activations) > 1
+    return len(cell_named(operator.op_type).activations) > 1
 
 
 _BOTH: Mapping[str, Any] = {"direction": "bidirectional"}

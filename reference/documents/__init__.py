@@ -27,6 +27,7 @@ __getattr__, __dir__ = face(
         ),
         "tensors": (
             "Extent",
+            "HIDDEN_SIZE",
             "LENGTHS",
             "Levels",
             "Shape",

@@ -21,7 +21,16 @@ from ..numbers.formats import Format, format_of
 from .cell import CELLS, Cell, cell_of
 from .operands import Operands
 
-__all__ = ["CELLS", "Configuration", "IllegalNode", "Node", "configure", "interpretations_touched", "text_of"]
+__all__ = [
+    "CELLS",
+    "Configuration",
+    "IllegalNode",
+    "Node",
+    "cell_named",
+    "configure",
+    "interpretations_touched",
+    "text_of",
+]
 
 _DIRECTIONS = {"forward": ("forward",), "reverse": ("reverse",), "bidirectional": ("forward", "reverse")}
 
@@ -183,9 +192,15 @@ def configure(
 
 
 def _cell(operator: OperatorVersion) -> Cell:
-    cell = cell_of(operator.op_type, operator.domain)
+    return cell_of(operator.op_type, operator.domain) or cell_named(f"{operator.domain}::{operator.op_type}")
+
+
+def cell_named(op_type: str) -> Cell:
+    """The cell of an operator, by its name. Raises UnknownOperator for one that has none."""
+    document = document_of(op_type)
+    cell = cell_of(document.op_type, document.domain)
     if cell is None:
-        raise UnknownOperator(f"{operator.name} has no cell: it is no recurrent operator like ONNX's")
+        raise UnknownOperator(f"{document.title} has no cell: it is no recurrent operator like ONNX's")
     return cell
 
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ....reference import ACTIVATIONS, CELLS, OperatorVersion, operator_version
+from ....reference import ACTIVATIONS, OperatorVersion, cell_named, operator_version
 from ....reference.numbers.activations import kind_named
 from ..attributes import finite_float32, list_of
 from ..axis import Axis, Domain, Field, Having, Rule
@@ -120,7 +120,7 @@ class _Activations(Axis):
     def relations(self, operator: OperatorVersion) -> tuple[Rule, ...]:
         """Coefficients are given to functions; and two functions need two directions where each has one."""
         given = tuple(Rule(name, None, ("activations",), _unlisted, ((1.25,),)) for name in ("alpha", "beta"))
-        if len(CELLS[operator.op_type].activations) > 1:
+        if len(cell_named(operator.op_type).activations) > 1:
             return given
         return (*given, Rule("activations", None, ("direction",), _two_in_one_direction))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ....reference import ACTIVATIONS, CELLS, OperatorVersion
+from ....reference import ACTIVATIONS, OperatorVersion, cell_named
 
 __all__ = ["ACTIVATION_SETS", "ActivationSet", "activations_of", "first_functions", "functions_of"]
 
@@ -91,7 +91,7 @@ _BACKWARD = {
 def activations_of(chosen: str, op: str, both: bool) -> dict[str, Any]:
     """The fields of a case for the named set, with another one in the backward direction of a node that has both."""
     names = [chosen, _BACKWARD[chosen]] if both else [chosen]
-    sets = [ACTIVATION_SETS[name].of(len(CELLS[op].activations)) for name in names]
+    sets = [ACTIVATION_SETS[name].of(len(cell_named(op).activations)) for name in names]
     alpha = sum((s.alpha for s in sets), ())
     beta = sum((s.beta for s in sets), ())
     return {"activations": sum((s.names for s in sets), ()), "alpha": alpha or None, "beta": beta or None}
@@ -99,7 +99,7 @@ def activations_of(chosen: str, op: str, both: bool) -> dict[str, Any]:
 
 def functions_of(operator: OperatorVersion) -> tuple[str, ...]:
     """The names of the activation functions that a node may list, the operator's own first."""
-    usual = dict.fromkeys(CELLS[operator.op_type].activations)
+    usual = dict.fromkeys(cell_named(operator.op_type).activations)
     return (*usual, *(name for name in ACTIVATIONS if name not in usual))
 
 

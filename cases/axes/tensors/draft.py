@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ....reference import CELLS, FORMATS
+from ....reference import FORMATS, cell_named
 from ..generator import uniform
 
 __all__ = ["TensorDraft", "gain"]
@@ -32,7 +32,7 @@ class TensorDraft:
 
     def __init__(self, spec: Any, run: int) -> None:
         self.spec, self.run = spec, run
-        self.cell = CELLS[spec.op]
+        self.cell = cell_named(spec.op)
         self.T, self.N = spec.T, spec.N
         self.D, self.G, self.I, self.H = spec.directions, len(self.cell.gates), spec.I, spec.H
         self.format = FORMATS[spec.type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ....reference import CELLS, OperatorVersion
+from ....reference import OperatorVersion, cell_named
 from ..axis import Axis, Domain, Field, Having
 from ..context import Context
 from ..observed import Observed
@@ -36,7 +36,7 @@ class _Initial(Axis):
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         often = ("none", "none", "all", "all", "all", "h", "c")
-        values = ("none", "all", "h", *CELLS[operator.op_type].inner)
+        values = ("none", "all", "h", *cell_named(operator.op_type).inner)
         return {"initial": Domain(values, often=tuple(value for value in often if value in values))}
 
     def tensors(self, spec: Any, draft: TensorDraft) -> None:
@@ -45,7 +45,7 @@ class _Initial(Axis):
                 draft.draw(f"initial_{name}", draft.of_state, draft.of_states)
 
     def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        for name in ("h", *CELLS[operators[-1].op_type].inner):
+        for name in ("h", *cell_named(operators[-1].op_type).inner):
             yield Context(f"initial_{name}", ("initial",), lambda row, name=name: row.initial in ("all", name))  # type: ignore[misc]
             yield Context(f"no initial_{name}", ("initial",), lambda row, name=name: row.initial not in ("all", name))  # type: ignore[misc]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ....reference import CELLS, OperatorVersion
+from ....reference import OperatorVersion, cell_named
 from ..axis import Axis, Domain, Field, Having
 from ..context import Context, values_of
 from ..observed import Observed
@@ -29,7 +29,7 @@ class _Peepholes(Axis):
     seldom = (True,)
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        if not CELLS[operator.op_type].peepholes:
+        if not cell_named(operator.op_type).peepholes:
             return {}
         return {"peepholes": Domain((False, True), often=(True, True, False))}
 

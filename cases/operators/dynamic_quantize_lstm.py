@@ -1,0 +1,196 @@
+"""Cases of com.microsoft::DynamicQuantizeLSTM: LSTM's axes, and one of their own for what weights are held in."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...reference import IllegalNode, Node, OperatorVersion, operator_version, resolve
+from ..axes.axis import Axis, Domain, Field, Rule
+from ..axes.generator import integers, uniform
+from ..axes.observed import Observed
+from ..axes.recurrent import RECURRENT_AXES
+from ..axes.tensors.draft import TensorDraft, gain
+from ..profiles.covering import cover
+from ..profiles.recurrent import RecurrentFamily
+from ..specs.family import Family
+from ..specs.features import all_features, node_features
+from ..specs.illegal import break_case, violations_of
+from ..specs.space import axes_of, settle, spec_from
+from ..specs.spec import RecurrentSpec, spec_class
+from ..specs.violations import Violation
+
+__all__ = ["DYNAMIC_QUANTIZE_FAMILY", "QuantizedSpec"]
+
+OP = "DynamicQuantizeLSTM"
+_WITHOUT = ("layout", "linear_before_reset", "output_sequence", "opset")
+_HELD = {"weights": "initializer", "outputs": "all"}
+_SPECIAL = ("small", "large", "huge", "heavy", "one-sign", "nan-row", "inf-row", "nan-padding")
+
+
+class _Levels(Axis):
+    """The type of the weights' levels; a scale for each direction or channel; the same of zero points, which may be
+    zero (the middle of uint8) throughout. With ``ties`` half of X lies midway between two levels."""
+
+    name = "levels"
+    fields = (
+        Field("levels", str, "int8"),
+        Field("scales", str, "direction"),
+        Field("zero_points", str, "zero"),
+        Field("ties", bool, False),
+    )
+    part = "model"
+    rules = (Rule("ties", False, ("data",), lambda row: row["data"] != "dense"),)
+    words = MappingProxyType({
+        "per-channel": "a scale for each channel",
+        "mixed-shapes": "scales by channel and zero points by direction",
+        **{f"{kind}-weights": f"{kind} weights" for kind in ("int8", "uint8")},
+    })  # fmt: skip
+    columns = ("per-channel", "uint8-weights")
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        kinds = Domain(("direction", "channel"))
+        points = Domain(("zero", "direction"), rare=("channel",))
+        ties = Domain((False,), rare=(True,))
+        return {"levels": Domain(("int8", "uint8")), "scales": kinds, "zero_points": points, "ties": ties}
+
+    def spoil(self, spec: Any, draft: TensorDraft) -> None:
+        kind = np.iinfo(spec.levels)
+        for name, columns in (("W", draft.I), ("R", draft.H)):
+            key, channels = f"{OP}/{name}/{spec.weights_seed}", 4 * draft.H
+            by = {"direction": (draft.D,), "channel": (draft.D, channels)}
+            of_scale, of_zero = by[spec.scales], by[spec.scales if spec.zero_points == "zero" else spec.zero_points]
+            # Dense weights lie between -2^gain and 2^gain: some 90 levels to either side.
+            step = 2.0 ** (gain(columns) + draft.of_weights - 6)
+            scale = ((np.abs(uniform(f"{key}/scale", of_scale, 20, 0)) + 1) / 2 * step).astype(np.float32)
+            middle = (int(kind.min) + int(kind.max) + 1) // 2
+            zero = np.full(of_zero, middle, np.int64)
+            if spec.zero_points != "zero":
+                zero += integers(f"{key}/zero-point", zero.size, -32, 32).reshape(of_zero)
+            held = draft.inputs[name].astype(np.float64).swapaxes(1, 2)
+            levels = np.rint(held / scale.reshape(draft.D, 1, -1)) + zero.reshape(draft.D, 1, -1)
+            draft.inputs[name] = np.clip(levels, kind.min, kind.max).astype(kind.dtype)
+            draft.inputs[f"{name}_scale"], draft.inputs[f"{name}_zero_point"] = scale, zero.astype(kind.dtype)
+        if spec.ties and draft.X.size > 1:
+            flat = draft.X.reshape(-1)
+            levels = integers(f"{draft.key('X')}/ties", flat.size, -100, 100) + 0.5 * (np.arange(flat.size) % 2)
+            levels[:2] = (-100, 155)  # a level is 2^-6 exactly
+            draft.X[...] = (levels / 64).reshape(draft.X.shape)
+
+    def observe(self, observed: Observed) -> Mapping[str, bool]:
+        scales = [observed.inputs[f"{name}_scale"].ndim for name in "WR"]
+        zeros = [observed.inputs[f"{name}_zero_point"].ndim for name in "WR"]
+        kind = observed.inputs["W"].dtype.name
+        return {
+            "per-channel": 2 in scales,
+            "mixed-shapes": scales != zeros,
+            **{f"{name}-weights": kind == name for name in ("int8", "uint8")},
+        }
+
+    def used(self, spec: Any) -> Mapping[str, bool]:
+        return {"ties": spec.ties, "one-sign": spec.data == "one-sign"}
+
+    def mark(self, spec: Any) -> str:
+        points = "" if spec.zero_points == "zero" else f"-zero-points-by-{spec.zero_points}"
+        return f"{spec.levels}-by-{spec.scales}{points}{'-ties' if spec.ties else ''}"
+
+
+_AXES = (*(axis for axis in RECURRENT_AXES if axis.name not in _WITHOUT), _Levels())
+
+
+class _Spec(RecurrentSpec):
+    """One model of DynamicQuantizeLSTM and its inputs; its fields are those of LSTM's axes and of :class:`_Levels`."""
+
+    operators = (OP,)
+    layout = 0
+    opset = "first"
+
+
+QuantizedSpec: Any = spec_class("QuantizedSpec", _AXES, _Spec, __name__)
+
+
+class _Dynamic(RecurrentFamily):
+    """See :class:`..specs.family.Family`. It has neither a pool nor fresh cases: its profiles are covering designs."""
+
+    operators = (OP,)
+    spec = QuantizedSpec
+
+    def profile(self, name: str, op: str, version: int) -> Sequence[Any]:
+        cases = dict.fromkeys(_design(name))
+        return (*list(cases)[:20], *list(cases)[-4:]) if name == "smoke" else tuple(cases)
+
+    def all_features(self, op: str, version: int) -> frozenset[str]:
+        return all_features(op, version, QuantizedSpec)
+
+    def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
+        return node_features(node, inputs, _AXES)
+
+    def violations(self, op: str, version: int) -> Sequence[Violation]:
+        return tuple(_violations())
+
+    # What LSTM, GRU and RNN have of pinned dice, and this operator has not: as other families.
+    context_space, pool_design = Family.context_space, Family.pool_design
+    pooled, fresh = Family.pooled, Family.fresh
+    anything, crossed, levels, challenge = Family.anything, Family.crossed, Family.levels, Family.challenge
+    cases = Family.cases
+
+
+def _design(name: str) -> Iterator[Any]:
+    """Every two values of axes together, special numbers and lengths, each function, and what must be refused."""
+    axes = {n: v for n, v in axes_of(operator_version(OP, 1), _AXES).items() if n != "type"}
+    axes |= {"weights": ("initializer",), "hidden_size": (True,)}  # what most runtimes ask for
+    plain: dict[str, Any] = {**_HELD, "bias": True, "initial": "all", "hidden_size": True}
+    rich = {**plain, "T": 6, "N": 5, "I": 3, "H": 9, "direction": "bidirectional", "lengths": "ragged"}
+    rich["peepholes"] = True
+
+    def case(row: Mapping[str, Any], **extra: Any) -> Any:
+        return spec_from(OP, 1, row, QuantizedSpec, **extra)
+
+    for seed in range(2 if name == "smoke" else 4):
+        strength = 3 if name == "full" and seed == 0 else 2
+        for number, row in enumerate(cover(axes, settle, strength=strength, seed=seed)):
+            yield case(row, seed=number, weights_seed=seed)
+    shapes = ("direction", "channel")
+    for levels, scales, points in itertools.product(("int8", "uint8"), shapes, ("zero", *shapes)):
+        for seed in range(3):
+            yield case({**rich, "levels": levels, "scales": scales, "zero_points": points}, seed=seed)
+    for number, data in enumerate(_SPECIAL * 2):
+        yield case({**rich, "data": data, "levels": ("int8", "uint8")[number % 2]}, seed=number)
+    for seed in range(4):
+        yield case({**rich, "ties": True, "lengths": "full"}, seed=seed)
+        yield case({**rich, "lengths": ("empty", "short", "full", "absent")[seed], "reruns": "data"}, seed=seed)
+        yield case({**plain, "N": (2, 4, 7, 16)[seed], "T": 5, "I": 5, "H": 17}, seed=seed)
+        yield case({**rich, "hidden_size": False}, seed=seed)
+        yield case({**rich, "weights": "input", "scales": "channel"}, seed=seed)
+    for seed, functions in enumerate(("each", "usual", "soft", "mixed", "negative", "alpha-alone") * 2):
+        yield case({**rich, "activations": functions, "data": "large" if seed > 5 else "dense"}, seed=seed)
+    if name != "smoke":
+        for violation in _violations():
+            yield case({**_HELD, **violation.base}, illegal=violation.id)
+
+
+@cache
+def _violations() -> tuple[Violation, ...]:
+    """Those of LSTM that break this document by the clause of the same topic."""
+    return tuple(violation for violation in violations_of(OP, 1) if _breaks(violation))
+
+
+def _breaks(violation: Violation) -> bool:
+    row = {**_HELD, **violation.base}
+    try:
+        node, inputs = break_case(spec_from(OP, 1, row, QuantizedSpec, illegal=violation.id))
+        resolve(Node(node.op_type, 1, node.attributes, node.outputs, node.domain), inputs)
+    except IllegalNode as error:
+        return error.clause == violation.clause(OP)
+    except (ValueError, KeyError, IndexError, TypeError):
+        pass
+    return False
+
+
+DYNAMIC_QUANTIZE_FAMILY = _Dynamic()
