@@ -24,9 +24,9 @@ from onnx import TensorProto, helper
 
 from ...reference import Node, evaluate_in_order
 from ...reference.numbers.affine import Affine
+from ..axes.tensors.weights import CONSTANTS
 from .case import Case, Feed, Spec, Trial
 from .family import features_of
-from .model import CONSTANTS
 from .spec import CaseSpec
 from .tensor import tensor_proto
 

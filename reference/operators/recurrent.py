@@ -74,7 +74,10 @@ class RecurrentOperator(Operator):
         return interpretations_touched(node, inputs)
 
     def classes(self, accuracy: str, type: str) -> Classes:
-        """The declared class, and wider presets of the type."""
+        """The declared class, and wider presets of the type. Where operands are levels there are none: narrower floats
+        hold levels as they are, and what lies within their bounds may be a level off."""
+        if self._cell.operands is not None:
+            return Classes((accuracy,))
         return Classes((accuracy,), tuple(preset for preset in WIDER_PRESETS[type] if preset != accuracy))
 
     def expect(

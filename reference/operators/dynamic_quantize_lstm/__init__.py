@@ -19,7 +19,7 @@ from ...recurrent.questions import RECURRENT_QUESTIONS
 from ..cells import LSTM
 from ..recurrent import RecurrentOperator
 
-__all__ = ["DYNAMIC_QUANTIZE_LSTM", "Quantized"]
+__all__ = ["DYNAMIC_QUANTIZE_LSTM", "Last", "Quantized"]
 
 Array = NDArray[np.float64]
 OP_TYPE, DOMAIN = "DynamicQuantizeLSTM", "com.microsoft"
@@ -35,6 +35,12 @@ _QUOTIENT = 2.0**-22
 """What a quotient of float32 numbers may be off by, relatively: a difference, two divisions or a reciprocal."""
 
 
+class Last:
+    """The states of the step before, of rows that are through their last ones."""
+
+    states: Any = None
+
+
 @dataclass(frozen=True)
 class Quantized:
     """What is multiplied in the place of X and of Ht-1: the levels that the range of some of them gives.
@@ -47,6 +53,8 @@ class Quantized:
         From quotients to whole numbers.
     block
         From the number of rows to how many share a range.
+    finished
+        Where rows that are through have part in it, with their last states: those of the step before; else None.
     """
 
     inputs: str = "sequence"
@@ -54,6 +62,7 @@ class Quantized:
     with_zero: bool = True
     nearest: Callable[[Array], Array] = np.rint
     block: Callable[[int], int] = lambda rows: rows
+    finished: Last | None = None
 
     @classmethod
     def by(cls, interpretations: Interpretations) -> Quantized:
@@ -73,6 +82,10 @@ class Quantized:
         """Ht-1 (steps, N, H) as it is multiplied; of rows that are through it is zero."""
         if not self.states:
             return states
+        if self.finished is not None:
+            last = states if there.all() else self.finished.states
+            states = self.finished.states = _where(there, states, last)
+            there = np.ones_like(there)
         rows = _values(states).shape[1]
         size = 1 if self.states == "row" else max(1, self.block(rows))
         if size >= rows:
@@ -130,6 +143,13 @@ class Quantized:
 def _values(number: Any) -> Array:
     values: Array = number.value if isinstance(number, Bounded) else number
     return values
+
+
+def _where(mask: NDArray[np.bool_], number: Any, otherwise: Any) -> Any:
+    if not isinstance(number, Bounded):
+        return np.where(mask, number, otherwise)
+    value, radius = (np.where(mask, getattr(number, n), getattr(otherwise, n)) for n in ("value", "radius"))
+    return Bounded(value, radius, number.budget, number.doubt)
 
 
 def _forms() -> list[TensorForm]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ...faults.alterations import configured, merged, with_inputs
 from ...faults.fault import UNINITIALIZED, Compute, Outputs, fault
 from ...recurrent.recurrence import Computation
+from . import Last
 
 __all__: list[str] = []
 
@@ -74,17 +75,6 @@ def next_channel(compute: Compute, c: Computation) -> Outputs:
     return compute(_weights(c, lambda levels, scale, zero: (levels - zero) * np.roll(scale, -1, axis=-1)))
 
 
-@_of("weights.channels-by-unit", clause="weights.channels")
-def channels_by_unit(compute: Compute, c: Computation) -> Outputs:
-    """Uses the scales of the first gate's channels for every gate."""
-    H = c.configuration.H
-    return compute(
-        _weights(c, lambda levels, scale, zero: (levels - zero) * np.resize(scale[..., :H], scale.shape[1:]))
-        if all(c.inputs[f"{name}_scale"].ndim == 2 for name in "WR")
-        else c
-    )
-
-
 @_of("weights.zero-points-out-of-bounds", clause="weights.channels")
 def zero_points_out_of_bounds(compute: Compute, c: Computation) -> Outputs:
     """Reads the second direction's zero points past their end, where its scales, one for each channel, would be."""
@@ -142,10 +132,13 @@ def range_of_first_step(compute: Compute, c: Computation) -> Outputs:
     return compute(_ranges(c, inputs="first"))
 
 
-for _parts in (2, 4):
+@_of("dynamic.finished-rows-counted-without-y", clause="outputs.independent")
+def finished_rows(compute: Compute, c: Computation) -> Outputs:
+    """Where Y is not asked for, counts rows that are through into the range of Ht-1."""
+    return compute(c if "Y" in c.configuration.outputs else _ranges(c, finished=Last()))
 
-    def _in_blocks(compute: Compute, c: Computation, parts: int = _parts) -> Outputs:
-        return compute(_ranges(c, block=lambda rows: -(-rows // parts)))
 
-    _in_blocks.__doc__ = f"Quantizes Ht-1 by {_parts} ranges, each of a part of the batch, as threads divide it."
-    _of(f"dynamic.state-range-of-{_parts}-parts", clause="dynamic-quantization")(_in_blocks)
+@_of("dynamic.state-range-of-2-parts", clause="dynamic-quantization")
+def in_parts(compute: Compute, c: Computation) -> Outputs:
+    """Quantizes Ht-1 by two ranges, each of half the batch, as two threads divide it."""
+    return compute(_ranges(c, block=lambda rows: -(-rows // 2)))

@@ -102,14 +102,12 @@ def test_it_has_lstms_faults_and_its_own() -> None:
         ("weights.scale-of-w-for-r", {}),
         ("weights.first-channel", {"channels": True}),
         ("weights.next-channel", {"channels": True}),
-        ("weights.channels-by-unit", {"channels": True}),
         ("weights.zero-points-out-of-bounds", {"channels": True, "mixed": True, "D": 2}),
         ("weights.other-sign", {"kind": "uint8"}),
         ("dynamic.truncated", {}),
         ("dynamic.not-quantized", {}),
         ("dynamic.states-not-quantized", {}),
         ("dynamic.state-range-of-2-parts", {"N": 5}),
-        ("dynamic.state-range-of-4-parts", {"N": 5}),
     ],
 )
 def test_its_faults_show(id: str, given: dict[str, Any]) -> None:
@@ -138,6 +136,17 @@ def test_a_range_is_not_that_of_the_first_step() -> None:
     node, inputs = drawn(2)
     inputs["X"][0] /= 4
     assert discrimination(FAULTS["dynamic.range-of-first-step"], node, [inputs]) > 8
+
+
+def test_rows_that_are_through_stay_in_the_range_only_where_y_is_not_asked_for() -> None:
+    node, inputs = drawn(2, D=1, N=3, T=5)
+    inputs["sequence_lens"] = np.array([5, 2, 3], np.int32)
+    fault = FAULTS["dynamic.finished-rows-counted-without-y"]
+    inputs["initial_h"] *= 3
+    right = run_fault(fault, node, inputs)
+    assert all(np.array_equal(right[name], evaluate(node, inputs)[name].astype(np.float32)) for name in right)
+    fewer = Node(OP, 1, node.attributes, ("Y_h", "Y_c"), DOMAIN)
+    assert any(not np.array_equal(run_fault(fault, fewer, inputs)[name], right[name]) for name in ("Y_h", "Y_c"))
 
 
 @pytest.mark.parametrize(
