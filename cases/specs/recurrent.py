@@ -70,7 +70,8 @@ def _tensors(spec: CaseSpec, turn: Turn, own: Mapping[str, NDArray[Any]]) -> Map
     tensors = inputs_of(_other(spec), turn.run)
     if turn.session or spec.weights == "input":
         return tensors
-    return {name: own[name] if name in CONSTANTS else array for name, array in tensors.items()}
+    operator = operator_version(spec.op, spec.version)
+    return {name: own[name] if held(operator, name) else array for name, array in tensors.items()}
 
 
 def _of_another_width(fed: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
