@@ -4,6 +4,7 @@ them again and compares: records those of what was recorded, pages those of the 
 from __future__ import annotations
 
 import datetime
+import re
 import secrets
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ CERTIFICATE, RUN_FOLDER, REPORT = "certificate.html", "run", "report"
 
 _TEXT = 200  # characters of a product's and a vendor's name
 _FINDINGS = 60
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class Claim:
         for key, text in (("product", self.product), ("vendor", self.vendor)):
             if not text.strip() or len(text) > _TEXT or not text.isprintable():
                 raise NotCertifiable(f"{key}: a line of up to {_TEXT} printable characters, not {text[:40]!r}")
+        if self.signer and not _SHA256.fullmatch(self.signer):
+            raise NotCertifiable(f"signer: {self.signer[:40]!a} is no SHA-256 of a key")
         return read_waivers(self.waivers, WAIVERS) if self.waivers else ()
 
 

@@ -3,6 +3,7 @@ names, or is told there not to be found."""
 
 from __future__ import annotations
 
+import base64
 import datetime
 import hashlib
 import json
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.conformance.certifying import NoPackage, write_package
+from onnxspec.conformance.certifying import ENVELOPE, NoPackage, write_package
 
 from .packages import (
     ENVIRONMENT,
@@ -214,6 +215,15 @@ def dated_before_its_run(files: Files) -> None:
     files["certificate.html"] = files["certificate.html"].replace(TODAY.isoformat().encode(), b"2020-01-01")
 
 
+def signed_by_words(files: Files) -> None:
+    """The page would say: signed with the key of somebody whom everybody trusts."""
+    statement(files, lambda claim: claim.update(signer="of the ONNX project, which has verified it"))
+    keys = b'{"keyid":"of the ONNX project, which has verified it","sig":"AAAA"}'
+    payload = base64.b64encode(files[STATEMENT])
+    kind = b"application/vnd.in-toto+json"
+    files[ENVELOPE] = b'{"payload":"%b","payloadType":"%b","signatures":[%b]}\n' % (payload, kind, keys)
+
+
 def hidden_behind_the_outputs(files: Files) -> None:
     files[bits_name(tuple(files))] += bytes(64)
 
@@ -292,6 +302,7 @@ FORGERIES: dict[str, tuple[Callable[[Files], None], str]] = {
     "the product's name in other digits, on the page": (product_in_other_digits, "certificate"),
     "a version in the report": (number_in_the_report, "report"),
     "a day before that of the run, on which a waiver held": (dated_before_its_run, "levels and statement"),
+    "words in the place of a key": (signed_by_words, "record"),
     "bytes behind the outputs": (hidden_behind_the_outputs, "record"),
     "a file of another kind": (file_of_another_kind, "record"),
     "a repeat more or less than there are": (third_repeat, "cases"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import os
 import re
 import shlex
@@ -26,7 +27,16 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxspec.conformance.targets import Target, parse_target
-from onnxspec.conformance.workers import Job, Outcome, TargetProcess, TargetUnavailable, worker
+from onnxspec.conformance.workers import (
+    Job,
+    Outcome,
+    Report,
+    TargetProcess,
+    TargetUnavailable,
+    message_of,
+    outcome_of,
+    worker,
+)
 
 MINIATURE = '''
 import ctypes, os, signal, stat, struct, sys, time
@@ -622,3 +632,23 @@ def test_the_environment_is_there_although_the_command_passes_nothing_on(miniatu
     target = replace(parse_target("backend:seeing"), command=command, environment={"SEEN": "yes"})
     with TargetProcess(target) as process:
         assert process.start()["runtime"] == "seeing"
+
+
+@pytest.mark.parametrize(
+    ("returned", "fits"),
+    [([[0, 1]], True), (None, True), ([[0, 0]], False), ([[0]], False), ([[0, 2]], False), ([[0, 1], [0, 1]], False)],
+)
+def test_what_each_repeat_returned_names_the_results_that_there_are(
+    returned: list[list[int]] | None, fits: bool
+) -> None:
+    """Of one feed that was run twice and returned two things; a program need not say."""
+    report: dict[str, Any] = {"type": "report", "number": 1, "status": "ran", "phase": "run", "seconds": 0.1}
+    report |= {"outputs": [[[None], []]], **({} if returned is None else {"returned": returned})}
+    message = message_of(json.dumps(report).encode())
+    assert isinstance(message, Report)
+    job = Job("k", b"", ({},))
+    if fits:
+        assert outcome_of(job, 2, message, b"").returned == tuple(map(tuple, returned or ()))
+    else:
+        with pytest.raises(worker.ProtocolError, match="what was returned"):
+            outcome_of(job, 2, message, b"")
