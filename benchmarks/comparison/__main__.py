@@ -1,7 +1,7 @@
 """Record all that onnxspec does, and compare two recordings field by field.
 
     python -m benchmarks.comparison record --out DIR [--python INTERPRETER] [--only NAME ...] [--prove OP[:TYPE] ...]
-    python -m benchmarks.comparison compare BEFORE AFTER [--only NAME ...] [--examples N]
+    python -m benchmarks.comparison compare BEFORE AFTER [--only NAME ...] [--files NAME ...] [--examples N]
     python -m benchmarks.comparison steps
 
 A recording is made with the onnxspec that is installed for an interpreter, and goes on where it ended. A step whose
@@ -44,6 +44,7 @@ def main(given: Sequence[str] | None = None) -> int:
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
     comparing.add_argument("--examples", type=int, default=3, help="differences of a kind that are printed")
+    comparing.add_argument("--files", nargs="+", default=["*"], metavar="NAME", help="files of each, with wildcards")
     for each in (recording, comparing):
         each.add_argument("--only", nargs="+", default=["*"], metavar="NAME", help="steps, with wildcards")
     commands.add_parser("steps", help="list the steps")
@@ -52,7 +53,7 @@ def main(given: Sequence[str] | None = None) -> int:
         print(told())
         return 0
     if options.command == "compare":
-        differences = compare(options.before, options.after, options.only)
+        differences = compare(options.before, options.after, options.only, options.files)
         print(shown(differences, options.examples))
         return int(bool(differences))
     if options.command == "record":

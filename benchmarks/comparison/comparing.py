@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .recording import FILE
-from .varying import left_out, settled, varies
+from .varying import PROGRESS, left_out, settled, varies
 
 NAMES = (
     *("record", "purpose", "by", "target", "smallest", "changed", "case", "name", "title", "id"),
@@ -22,6 +23,7 @@ NAMES = (
 
 TEXTS = (".err", ".out", ".txt", ".md", ".py", ".csv", ".xml", ".toml", ".html", ".cut")
 ABSENT = "(absent)"
+_PLAIN = re.compile(r"[\w-]+")
 
 
 def _json(data: bytes) -> Any:
@@ -52,11 +54,15 @@ class Difference:
     after: str
 
 
-def compare(before: Path, after: Path, only: Sequence[str] = ("*",)) -> list[Difference]:
-    """Every difference between two recordings that nothing explains, by step."""
+def compare(before: Path, after: Path, only: Sequence[str] = ("*",), files: Sequence[str] = ("*",)) -> list[Difference]:
+    """Every difference between two recordings that nothing explains, by step.
+
+    only, files
+        Patterns for steps, and for the files of each.
+    """
     recordings = [json.loads((folder / FILE).read_text(encoding="utf-8")) for folder in (before, after)]
     names = list(dict.fromkeys(name for each in recordings for name in each["steps"]))
-    chosen = [name for name in names if any(fnmatchcase(name, pattern) for pattern in only)]
+    chosen = [name for name in names if _matches(name, only)]
     differences: list[Difference] = []
     for name in chosen:
         sides = [_Side(folder / name, told["places"]) for folder, told in zip((before, after), recordings, strict=True)]
@@ -70,8 +76,12 @@ def compare(before: Path, after: Path, only: Sequence[str] = ("*",)) -> list[Dif
         codes = [str(outcome["exit_codes"]) for outcome in outcomes]
         if codes[0] != codes[1]:
             differences.append(Difference(name, FILE, "exit_codes", "exit_codes", codes[0], codes[1]))
-        differences += _files(name, *sides)
+        differences += (each for each in _files(name, *sides) if _matches(each.file, files))
     return differences
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 @dataclass(frozen=True)
@@ -94,7 +104,8 @@ class _Side:
             except ValueError:  # text that is no JSON, or half of it
                 continue
         if path.suffix in TEXTS or path.suffix in READERS:
-            return settled(data.decode("utf-8", "replace"), self.places).splitlines()
+            lines = settled(data.decode("utf-8", "replace"), self.places).splitlines()
+            return [line for line in lines if not PROGRESS.text.match(line)]
         return hashlib.sha256(data).hexdigest()
 
 
@@ -147,7 +158,9 @@ def _of_keys(
     a: Mapping[str, Any], b: Mapping[str, Any], field: str, path: str, *, listed: bool
 ) -> Iterator[tuple[str, str, str, str]]:
     for key in [*a, *(key for key in b if key not in a)]:
-        below = f"{field}/{'*' if listed else key}".removeprefix("/")
+        # Keys that are no plain words name cases and files: fields of one sort have one name.
+        sort = key if not listed and _PLAIN.fullmatch(key) else "*"
+        below = f"{field}/{sort}".removeprefix("/")
         which = f"{path}/{key}".removeprefix("/")
         if key in a and key in b:
             yield from _differing(a[key], b[key], below, which)

@@ -40,8 +40,15 @@ PATTERNS = (
     Pattern(re.compile(r"0x[0-9a-fA-F]{4,}"), "ADDRESS", "addresses in what crashes printed"),
     Pattern(re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:?\d\d:?\d\d(\.\d+)?Z?"), "MOMENT", "dates and times"),
     Pattern(re.compile(r"/tmp/[\w./-]+"), "TEMPORARY", "paths of temporary files"),
+    Pattern(re.compile(r"\bline \d+(?= in \w)"), "LINE", "lines of our own code in what crashes printed"),
     Pattern(re.compile(r"\b\d+(\.\d+)? (s|ms|seconds|minutes)\b"), "DURATION", "times that something took"),
 )
+
+
+PROGRESS = Pattern(
+    re.compile(r".+: [\d,]+ of [\d,]+ cases after "), "", "lines that tell now and then how far a run is"
+)
+"""Lines that are left out."""
 
 
 def varies(file: str, field: str) -> bool:
@@ -68,4 +75,5 @@ def told() -> str:
     lines = ["| files | fields | why it varies |", "| --- | --- | --- |"]
     lines += [f"| `{each.files}` | `{each.fields}` | {each.reason} |" for each in VARYING]
     lines += [f"| all | in texts: {each.instead} | {each.reason} |" for each in PATTERNS]
+    lines.append(f"| all | whole lines | {PROGRESS.reason} |")
     return "\n".join(lines)

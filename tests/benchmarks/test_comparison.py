@@ -110,6 +110,21 @@ def test_what_one_recording_lacks_is_told(tmp_path: Path, capsys: pytest.Capture
     assert main(["compare", str(before), str(before)]) == 0
 
 
+def test_files_may_be_chosen_and_how_far_a_run_is_is_no_difference(tmp_path: Path) -> None:
+    before = recording(tmp_path / "before", [RESULT], RUN)
+    after = recording(tmp_path / "after", [{**RESULT, "verdict": "wrong"}], RUN)
+    (before / "smoke/0.err").write_text("", encoding="utf-8")
+    (after / "smoke/0.err").write_text("onnxruntime: 60 of 1,497 cases after 9 s: 60 pass\n", encoding="utf-8")
+    assert [each.file for each in compare(before, after)] == ["run/results.jsonl"]
+    assert compare(before, after, files=["*/run.json", "*.err"]) == []
+
+
+def test_fields_of_one_sort_have_one_name_whatever_case_they_are_of(tmp_path: Path) -> None:
+    before = recording(tmp_path / "before", [RESULT], {"cases": {"a.T1": {"fair": True}, "a.T2": {"fair": True}}})
+    after = recording(tmp_path / "after", [RESULT], {"cases": {"a.T1": {"fair": False}, "a.T2": {"fair": False}}})
+    assert {each.field for each in compare(before, after)} == {"cases/*/fair"}
+
+
 def test_each_thing_that_varies_has_a_reason() -> None:
     assert all(len(each.reason.split()) > 2 for each in VARYING)
 
