@@ -22,7 +22,8 @@ VARYING = (
     Varying("*", "*seconds", "time that something took"),
     Varying("*", "*started", "date and time"),
     Varying("*", "*onnxspec", "version of onnxspec"),
-    Varying("*", "*targets/*/description/pid", "number of a process"),
+    Varying("*/package/MANIFEST.json", "files/*/sha256", "digests of a package's files, in which times are"),
+    Varying("*/package/MANIFEST.json", "files/*/size", "the digits of these times"),
 )
 """Fields that are left out of a comparison. A file that matches with every field is not opened."""
 
@@ -40,6 +41,7 @@ PATTERNS = (
     Pattern(re.compile(r"0x[0-9a-fA-F]{4,}"), "ADDRESS", "addresses in what crashes printed"),
     Pattern(re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:?\d\d:?\d\d(\.\d+)?Z?"), "MOMENT", "dates and times"),
     Pattern(re.compile(r"/tmp/[\w./-]+"), "TEMPORARY", "paths of temporary files"),
+    Pattern(re.compile(r"\bSHA-256 [0-9a-f]{64}"), "DIGEST", "digest of a package, in which times are"),
     Pattern(re.compile(r"\bline \d+(?= in \w)"), "LINE", "lines of our own code in what crashes printed"),
     Pattern(re.compile(r"\b\d+(\.\d+)? (s|ms|seconds|minutes)\b"), "DURATION", "times that something took"),
 )
