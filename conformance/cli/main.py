@@ -116,7 +116,11 @@ def run(
     ] = False,
     wrap: Annotated[
         str,
-        typer.Option("--wrap", metavar="|".join(WRAPS), help="Run the node in surroundings: some claim no lone node."),
+        typer.Option(
+            "--wrap",
+            metavar="WRAP",
+            help=f"Run the node in surroundings, since some claim no lone node: {', '.join(WRAPS)}.",
+        ),
     ] = "",
     case_size: Annotated[
         int,
