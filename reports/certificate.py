@@ -279,6 +279,8 @@ def _remarks(statement: StatementRecord, measured: MeasuredRecord) -> Iterable[s
         yield f"{taken} models that the documents forbid were run instead of refused. That denies no level."
     if varying := sum(row.nondeterministic for row in rows):
         yield f"In {varying} cases repeated runs differ in some bits, each of them within its bounds."
+    for kind, left in {row.type: row.leaning for row in rows if row.leaning}.items():
+        yield f"In {kind} errors lean to one side. They leave {left}, as if the others were cut off each time."
     choices = [
         f"{op}: {', '.join(f'{question} {answer}' for question, answer in answers.items())}"
         for op, answers in statement.interpretations.items()

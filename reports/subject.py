@@ -10,7 +10,7 @@ from typing import Any
 
 from ..conformance.judging.judgement import Verdict
 from ..conformance.judging.vocabulary import word
-from ..reference import SPECIAL
+from ..reference import FORMATS, SPECIAL
 from . import fields
 from .results import Kind
 from .run import Run
@@ -23,7 +23,7 @@ class TypeRow:
 
     ``passing_grade`` is the class that all but its wrong results meet, ``worst`` the largest |error| / radius of a
     pass, ``shift`` the mean signed error and ``scale`` its spread, both in units of the type's rounding; None where
-    unknown.
+    unknown. ``digits`` says what errors that do not average out leave of the type; empty where they do.
     """
 
     type: str
@@ -33,6 +33,7 @@ class TypeRow:
     worst: float | None
     shift: float | None
     scale: float | None
+    digits: str
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ class Subject:
                     ratios.get(name),
                     fields.number(drift.get("shift")),
                     fields.number(drift.get("scale")),
+                    _digits(name, drift),
                 )
             )
         return rows
@@ -187,3 +189,9 @@ def subjects_of(runs: Sequence[Run]) -> list[Subject]:
 
 def _targets(run: Run) -> list[Mapping[str, Any]]:
     return fields.items(run.info.get("targets"))
+
+
+def _digits(kind: str, drift: Mapping[str, Any]) -> str:
+    """What a bias leaves of a type, in words."""
+    left = fields.number(drift.get("digits"))
+    return "" if left is None or kind not in FORMATS else f"{left:g} of {FORMATS[kind].precision} digits"

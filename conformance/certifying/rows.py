@@ -15,11 +15,13 @@ from ...cases import Spec, family_of
 from ...cases.specs.level import Level
 from ...reference import budget
 from ...reference.documents.interpretations import asked_anew
+from ...reference.numbers.accuracy import accuracy_class
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..probes.probe import Probe, SpecProbe
 from ..probes.wrapped import WrapProbe
 from ..results.records import CoverageRecord
 from ..results.result import Result
+from ..results.signed_errors import biased_types
 from .records import ExceptionRecord, LevelRecord, RowRecord, WaiverRecord
 from .waivers import covering
 
@@ -99,14 +101,19 @@ def rows_of(
             against[op].append(f"answers an open question in more than one way: {', '.join(mixed)}")
     for op, short in short_of(coverage):
         against[op].append(short)
+    leaning = biased_types(results)
+    excluded = {} if accuracy_class(accuracy).biased else leaning
     alone: dict[str, set[str]] = defaultdict(set)
     for some in grouped.values():
         alone[some[0].op] |= _declined_alone(some, by_case)
     rows = []
     for some in grouped.values():
         op = some[0].op
-        one = _row(some, by_case, accuracy, waivers, day, against[op], alone[op])
-        rows.append(replace(one, fresh=_among(some, asked)))
+        beyond, left = list(against[op]), leaning.get(some[0].type, "")
+        if some[0].type in excluded:
+            beyond.append(f"errors lean to one side, which leaves {left}; class {accuracy} excludes that")
+        one = _row(some, by_case, accuracy, waivers, day, beyond, alone[op])
+        rows.append(replace(one, fresh=_among(some, asked), leaning=left))
     return tuple(rows)
 
 

@@ -20,7 +20,7 @@ from ..judging.vocabulary import NO_FAILURE, short_title
 from ..probes.probe import Probe
 from ..results.records import Bias, Finding
 from ..results.result import Result
-from ..results.signed_errors import biases
+from ..results.signed_errors import biases, digits_text
 from .conditions import condition_of, message_kind, telling_of, told, would_show
 from .refusals import refusals
 
@@ -324,8 +324,9 @@ def _mixed_interpretations(passing: Iterable[Result], probes: Mapping[str, Probe
 
 def _bias_finding(kind: str, bias: Bias, results: Sequence[Result]) -> Finding:
     cases = [r for r in results if r.error_sums and r.type == kind]
+    left = f", {digits_text(bias, kind)} are left" if "digits" in bias else ""
     return _entry(
-        f"biased in {kind}: errors do not average out",
+        f"biased in {kind}: errors do not average out{left}",
         "biased",
         (),
         cases,

@@ -63,8 +63,12 @@ class Finding(_FindingTried):
     repeat: str
 
 
-class Bias(TypedDict):
-    """The mean signed errors of one type, in u."""
+class _Lasting(TypedDict, total=False):
+    digits: Quantity
+
+
+class Bias(_Lasting):
+    """The mean signed errors of one type, in u; and where they are biased, how many binary digits that leaves."""
 
     shift: float
     scale: float

@@ -344,12 +344,17 @@ class Kernel(Joining):
 
 
 def run_kernel(
-    node: Node, inputs: Mapping[str, Array], style: Style, interpretations: Interpretations | None = None
+    node: Node,
+    inputs: Mapping[str, Array],
+    style: Style,
+    interpretations: Interpretations | None = None,
+    *,
+    arithmetic: type[Kernel] = Kernel,
 ) -> dict[str, Array]:
     """All outputs that the node asks for, in its type, as a kernel of that style computes them."""
     computation = computation_of(node, inputs, interpretations)
     configuration = computation.configuration
-    kernel = Kernel(style, configuration.format)
+    kernel = arithmetic(style, configuration.format)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         outputs = collect(configuration, trace(computation, kernel), kernel)
         return {name: kernel.stored(outputs[name]) for name in node.outputs}

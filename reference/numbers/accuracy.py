@@ -34,6 +34,8 @@ class AccuracyClass:
         allow 2.5 ulp, of at most 2u each; who multiplies by a reciprocal within that rounds the product, too: 6u.
     flushes
         Whether subnormal numbers may be taken for zero.
+    biased
+        Whether errors may lean to one side, as where digits are cut off: each lies within its bound all the same.
     steps
         By how many levels a quantized output may be off beyond what its bounds leave open.
     """
@@ -46,6 +48,7 @@ class AccuracyClass:
     accumulator: str | None = None
     storage: str | None = None
     flushes: bool = False
+    biased: bool = True
     steps: int = 0
     summary: str = ""
 
@@ -57,7 +60,12 @@ in 8 or 16 bits round inside, which no document allows, so a target declares it.
 ACCURACY_CLASSES: dict[str, AccuracyClass] = {
     c.name: c
     for c in (
-        AccuracyClass("strict", (4, 0), (4, 0), 4, summary="activations within 2 units in the last place"),
+        AccuracyClass(
+            "strict",
+            *((4, 0), (4, 0), 4),
+            biased=False,
+            summary="activations within 2 units in the last place, errors that average out",
+        ),
         AccuracyClass(
             "standard", summary="activations within (4|f|+4)u, in float32 (4|f|+8)u; half types add up in float32"
         ),

@@ -171,3 +171,15 @@ def test_levels_are_nested() -> None:
             if spec is not None and spec.op == op and spec.version == version:
                 held = [level.holds(spec) for level in levels]
                 assert held == sorted(held)
+
+
+def test_errors_that_lean_are_told_and_deny_only_the_class_that_excludes_them() -> None:
+    # 100 elements, each of them off by -2.67u: what cutting off two of 24 digits comes to.
+    given = [structs.replace(r, elements=100, judged=100, error_sums=(-267.0, -267.0, 800.0, 100.0)) for r in results()]
+    for accuracy, status in (("standard", "certified"), ("strict", "none")):
+        (one,) = rows_of(probes(), given, accuracy, (), DAY)
+        assert (one.status, one.leaning) == (status, "22 of 24 digits")
+    against = [line for level in one.levels for line in level.against]
+    assert "errors lean to one side, which leaves 22 of 24 digits; class strict excludes that" in against
+    (right,) = rows_of(probes(), results(), "strict", (), DAY)
+    assert (right.status, right.leaning) == ("certified", "")

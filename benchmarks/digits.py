@@ -1,0 +1,132 @@
+"""How many binary digits can be lost unseen: kernels that lose them somewhere, judged as targets are.
+
+``python -m benchmarks.digits`` measures what docs/accuracy.md says: for each type and each place where kernels lose
+digits the fewest whose loss a run of ``core`` shows, by a failing case of each operator or by the bias of all.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxspec.cases import Case, build_case, profile
+from onnxspec.conformance.judging import FAILING
+from onnxspec.conformance.proof import judge_staged
+from onnxspec.conformance.results import BIAS_ERRORS, BIAS_UNITS
+from onnxspec.reference import CELLS as OPERATORS
+from onnxspec.reference import FORMATS, Node, versions_of
+from onnxspec.reference.kernels import STYLES, run_kernel
+from onnxspec.reference.kernels.kernel import Kernel
+
+__all__ = ["PLACES", "Lossy", "lost_unseen"]
+
+Array = NDArray[Any]
+Arrays = dict[str, Array]
+_MOST = 12  # digits
+
+
+def shortened(x: Array, digits: int, *, cut: bool) -> Array:
+    """Numbers with so many binary digits: the others cut off, or rounded away."""
+    fraction, exponent = np.frexp(x.astype(np.float64))
+    scaled = np.ldexp(fraction, digits)
+    kept = np.trunc(scaled) if cut else np.rint(scaled)
+    return np.where(np.isfinite(x.astype(np.float64)), np.ldexp(kept, exponent - digits), x).astype(x.dtype)
+
+
+@dataclass(frozen=True)
+class Lossy:
+    """Where digits are lost, in words, and the kernel that loses so many of them there."""
+
+    place: str
+    made: Callable[[int], Callable[[Node, Arrays], Arrays]]
+
+
+def _results(cut: bool) -> Callable[[int], Callable[[Node, Arrays], Arrays]]:
+    """What is stored: outputs, and with them the states of the next step."""
+
+    def made(lost: int) -> Callable[[Node, Arrays], Arrays]:
+        class Short(Kernel):
+            def stored(self, x: Array) -> Array:
+                return shortened(super().stored(x), self.form.precision - lost, cut=cut)
+
+        return lambda node, inputs: run_kernel(node, inputs, STYLES["forward"], arithmetic=Short)
+
+    return made
+
+
+def _operands(lost: int) -> Callable[[Node, Arrays], Arrays]:
+    """What is multiplied: X, W, R and states."""
+
+    class Short(Kernel):
+        def _operand(self, x: Array) -> Array:
+            return shortened(super()._operand(x), self.form.precision - lost, cut=False)
+
+    return lambda node, inputs: run_kernel(node, inputs, STYLES["forward"], arithmetic=Short)
+
+
+def _functions(lost: int) -> Callable[[Node, Arrays], Arrays]:
+    """What activation functions return."""
+
+    class Short(Kernel):
+        def _evaluated(self, activation: Any, x: Array) -> Array:
+            return shortened(super()._evaluated(activation, x), self.form.precision - lost, cut=False)
+
+    return lambda node, inputs: run_kernel(node, inputs, STYLES["forward"], arithmetic=Short)
+
+
+PLACES = (
+    Lossy("results and states, cut off", _results(cut=True)),
+    Lossy("results and states, rounded", _results(cut=False)),
+    Lossy("operands of products, rounded", _operands),
+    Lossy("values of functions, rounded", _functions),
+)
+
+
+def _cases(op: str, kind: str, graded: bool) -> list[Case]:
+    """Legal cases of core: those about accuracy of all versions, or all others of the newest one."""
+    versions = versions_of(op) if graded else versions_of(op)[-1:]
+    specs = [s for version in versions for s in profile("core", op, version) if s.type == kind and not s.illegal]
+    return [build_case(s) for s in specs if s.graded == graded]
+
+
+def _fails(cases: Sequence[Case], implementation: Any) -> bool:
+    return any(judge_staged(case, implementation).verdict in FAILING for case in cases)
+
+
+def _leans(cases: Sequence[Case], implementation: Any) -> bool:
+    """Whether the errors of a run lean to one side."""
+    sums = sum((np.array(judge_staged(case, implementation).error_sums) for case in cases), np.zeros(4))
+    largest, error = max(abs(sums[0]), abs(sums[1])) / sums[3], np.sqrt(sums[2]) / sums[3]
+    return bool(largest > max(BIAS_UNITS, BIAS_ERRORS * error))
+
+
+def _first(sees: Callable[[Sequence[Case], Any], bool], cases: Sequence[Case], lossy: Lossy) -> int | None:
+    """The fewest digits whose loss is seen in some cases."""
+    return next((lost for lost in range(_MOST + 1) if sees(cases, lossy.made(lost))), None)
+
+
+def lost_unseen(kinds: Iterable[str] = FORMATS, every: int = 1) -> Iterator[tuple[str, str, str, int | None]]:
+    """(place, type, what shows it, the fewest digits whose loss that shows): the bias of a run of all operators, and
+    for each operator a failing case."""
+    for kind in kinds:
+        graded = [case for op in OPERATORS for case in _cases(op, kind, True)]
+        others = {op: [*_cases(op, kind, True), *_cases(op, kind, False)[::every]] for op in OPERATORS}
+        for lossy in PLACES:
+            yield lossy.place, kind, "bias", _first(_leans, graded, lossy)
+            for op, cases in others.items():
+                yield lossy.place, kind, op, _first(_fails, cases, lossy)
+
+
+def main() -> None:
+    """Print what is measured; of dense cases every so many, 1 without an argument."""
+    for place, kind, shows, fewest in lost_unseen(every=int(sys.argv[1]) if len(sys.argv) > 1 else 1):
+        print(f"{place:32} {kind:9} {shows:5} {fewest}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
