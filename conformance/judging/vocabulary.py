@@ -106,7 +106,10 @@ _WORDS = (
         "fail",
         "Two runs of the same data differ, and one of them fails.",
         True,
-        {"value": "Two runs of the same data differ, and one is wrong"},
+        {
+            "value": "Two runs of the same data differ, and one is wrong",
+            "held": "Outputs that the caller held change when the session runs again",
+        },
     ),
     Word(
         Verdict.INPUT_MODIFIED.value,

@@ -60,7 +60,9 @@ __getattr__, __dir__ = face(
         "signed_errors": (
             "BIAS_ERRORS",
             "BIAS_UNITS",
+            "biased_types",
             "biases",
+            "digits_left",
             "grades",
             "passing_grades",
         ),
