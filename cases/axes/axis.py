@@ -219,6 +219,10 @@ class Axis:
     def course(self, spec: Any, draft: CourseDraft) -> None:
         """Say what the sessions do: axes are asked in turn, each adds to what others have said."""
 
+    def constants(self, spec: Any, names: frozenset[str]) -> frozenset[str]:
+        """The inputs that are initializers, where axes before it say that these are."""
+        return names
+
     # What is counted, and told
 
     def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:

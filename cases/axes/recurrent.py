@@ -1,4 +1,4 @@
-"""The axes of LSTM, GRU and RNN, in the order in which a case has its fields."""
+"""The axes of LSTM, GRU and RNN, in the order in which a case has its fields, and phases take them."""
 
 from __future__ import annotations
 
@@ -23,21 +23,26 @@ from .session.reruns import RERUNS
 from .session.reweighed import REWEIGHED
 from .session.waves import WAVES
 from .tensors.bias import BIAS
+from .tensors.constants import CONSTANT, HELD
 from .tensors.data import DATA
 from .tensors.element_type import ELEMENT_TYPE
+from .tensors.extremes import EXTREMES
 from .tensors.initial import INITIAL
 from .tensors.lengths import LENGTHS
 from .tensors.peepholes import PEEPHOLES
+from .tensors.reach import REACH
+from .tensors.row_order import ROW_ORDER
 from .tensors.seeds import SEEDS
 from .tensors.size import SIZE
 from .tensors.weights import WEIGHTS
+from .tensors.zeros import ZEROS
 
 __all__ = ["RECURRENT_AXES"]
 
 RECURRENT_AXES: tuple[Axis, ...] = (
-    *(ELEMENT_TYPE, DIRECTION, LAYOUT, SIZE, OPSET, BIAS, LENGTHS, INITIAL, PEEPHOLES),
+    *(ELEMENT_TYPE, DIRECTION, LAYOUT, SIZE, OPSET, BIAS, LENGTHS, REACH, ROW_ORDER, INITIAL, PEEPHOLES),
     *(ACTIVATIONS_AXIS, CLIP, INPUT_FORGET, LINEAR_BEFORE_RESET, OUTPUT_SEQUENCE, HIDDEN_SIZE, EXPLICIT),
-    *(OUTPUTS, WEIGHTS, DIMENSIONS, DATA, RERUNS, SEEDS),
+    *(OUTPUTS, WEIGHTS, CONSTANT, HELD, DIMENSIONS, DATA, ZEROS, EXTREMES, RERUNS, SEEDS),
     # What comes behind changes what stands before it.
     *(REWEIGHED, WAVES, BESIDE, MANY, AFTER_REFUSAL, KEPT),
 )

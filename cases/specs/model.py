@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import onnx
 from numpy.typing import NDArray
 from onnx import helper
 
-from ...reference import Node, OperatorVersion
+from ...reference import Node
 from ...reference.documents import HIDDEN_SIZE
+from ..axes.tensors.weights import held
+from .data import inputs_of
 from .spec import CaseSpec
 from .tensor import element_type, tensor_proto
 
@@ -18,11 +21,6 @@ __all__ = ["build_model", "held"]
 
 _BESIDE = 17
 """The opset of ONNX's own operators beside one of another domain."""
-
-
-def held(operator: OperatorVersion, name: str) -> bool:
-    """Whether an input is the same in every run: weights, and what is said of them."""
-    return name in operator.inputs and name != "X" and not operator.tensors[name].rows
 
 
 def build_model(spec: CaseSpec, node: Node, inputs: Mapping[str, NDArray[Any]], asked: tuple[str, ...]) -> bytes:
@@ -44,7 +42,8 @@ def build_model(spec: CaseSpec, node: Node, inputs: Mapping[str, NDArray[Any]], 
     name, domain = operator.op_type.lower(), operator.domain or None
     made = helper.make_node(operator.op_type, given, list(asked), name, domain=domain, **node.attributes)
 
-    constant = {n for n in inputs if held(operator, n)} if spec.weights == "initializer" else set()
+    constant = spec.constants & inputs.keys()
+    contents = inputs if spec.held != "overridden" else _others(spec)
     fixed = spec.dimensions == "static"
     sizes: dict[str, Any] = {"seq_length": spec.T, "batch_size": spec.N} if fixed else {}
     sizes |= {"input_size": spec.I, HIDDEN_SIZE: spec.H, "num_directions": spec.directions}
@@ -62,9 +61,9 @@ def build_model(spec: CaseSpec, node: Node, inputs: Mapping[str, NDArray[Any]], 
     graph = helper.make_graph(
         [made],
         "case",
-        [info(name) for name in given if name and name not in constant],
+        [info(name) for name in given if name and (name not in constant or spec.held != "fixed")],
         [info(name) for name in asked if name],
-        initializer=[tensor_proto(name, inputs[name]) for name in given if name in constant],
+        initializer=[tensor_proto(name, contents[name]) for name in given if name in constant],
     )
     opset = operator.since_version if spec.opset == "first" else operator.last_opset
     opsets = [helper.make_opsetid("", opset)]
@@ -75,3 +74,8 @@ def build_model(spec: CaseSpec, node: Node, inputs: Mapping[str, NDArray[Any]], 
     ir_version = max(4, helper.find_min_ir_version_for([helper.make_opsetid("", max(opset, 5))]))
     model = helper.make_model(graph, producer_name="onnxspec", opset_imports=opsets, ir_version=ir_version)
     return bytes(model.SerializeToString(deterministic=True))
+
+
+def _others(spec: CaseSpec) -> Mapping[str, NDArray[Any]]:
+    """What a model holds of constants that are overridden: others of the same shapes."""
+    return inputs_of(replace(spec, seed=spec.seed ^ 1, weights_seed=spec.weights_seed ^ 1))

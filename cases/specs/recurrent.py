@@ -14,7 +14,7 @@ from ..axes.session.turns import Turn
 from .case import Case, Course, Feed, Step, Trial
 from .data import inputs_of
 from .illegal import break_case, violation_of
-from .model import build_model, held
+from .model import build_model
 from .spec import CaseSpec
 
 __all__ = ["recurrent_case"]
@@ -68,10 +68,9 @@ def _tensors(spec: CaseSpec, turn: Turn, own: Mapping[str, NDArray[Any]]) -> Map
     if not turn.weights:
         return inputs_of(spec, turn.run)
     tensors = inputs_of(_other(spec), turn.run)
-    if turn.session or spec.weights == "input":
+    if turn.session or not spec.constants:
         return tensors
-    operator = operator_version(spec.op, spec.version)
-    return {name: own[name] if held(operator, name) else array for name, array in tensors.items()}
+    return {name: own[name] if name in spec.constants else array for name, array in tensors.items()}
 
 
 def _of_another_width(fed: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
@@ -81,8 +80,8 @@ def _of_another_width(fed: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[A
 
 
 def _feed(spec: CaseSpec, tensors: Mapping[str, NDArray[Any]]) -> Feed:
-    operator, constant = operator_version(spec.op, spec.version), spec.weights == "initializer"
-    return Feed(tensors, {name: array for name, array in tensors.items() if not (constant and held(operator, name))})
+    constant = frozenset() if spec.held == "overridden" else spec.constants
+    return Feed(tensors, {name: array for name, array in tensors.items() if name not in constant})
 
 
 def _forbidden(spec: CaseSpec) -> Case:

@@ -57,7 +57,8 @@ class RecurrentContexts(ContextSpace):
     def measurable(self, spec: CaseSpec) -> bool:
         """Neither large nor with special numbers."""
         small = 0 < spec.T * spec.N * spec.H <= _LARGEST and spec.I * spec.H <= _LARGEST
-        return not spec.illegal and small and spec.data in _DATA
+        plain = spec.data in _DATA and spec.zeros == "none" and spec.extremes == "none"
+        return not spec.illegal and small and plain
 
     def models(self, spec: CaseSpec) -> int:
         """Without Y there is a companion with all outputs."""
@@ -70,8 +71,8 @@ class RecurrentContexts(ContextSpace):
         X = recurrent_case(spec).trial.feeds[0].inputs["X"]
         T, N = X.shape[:2] if spec.layout == 0 else X.shape[1::-1]
         earlier = replace(spec, T=int(T), N=int(N), reruns="none")
-        row = {name: getattr(earlier, name) for name in ("T", "N", "lengths", "reruns", "dimensions", "initial")}
-        return earlier if settle(row) == row else None
+        row = {name: getattr(earlier, name) for name in earlier.__dataclass_fields__}
+        return earlier if settle(row, search=True) == row else None
 
 
 def _versions(op: str) -> list[OperatorVersion]:

@@ -175,6 +175,14 @@ class RecurrentSpec(Specification):
             axis.course(self, draft)
         return draft
 
+    @cached_property
+    def constants(self) -> frozenset[str]:
+        """The inputs that are initializers, where the case has them."""
+        names = frozenset[str]()
+        for axis in self.axes:
+            names = axis.constants(self, names)
+        return names
+
     @property
     def directions(self) -> int:
         """How many the node has."""

@@ -33,7 +33,7 @@ class _LinearBeforeReset(Axis):
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         if "linear_before_reset" not in operator.attributes:
             return {}
-        return {"linear_before_reset": Domain((None, 1), rare=(0, 2), often=(None, None, 1, 1, 0, 2))}
+        return {"linear_before_reset": Domain((None, 1), rare=(0, 2, -1, 255), often=(None, None, 1, 1, 0, 2))}
 
     def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
         return {} if "linear_before_reset" in operator.attributes else {"linear_before_reset": (None,)}

@@ -17,6 +17,8 @@ __all__ = ["RERUNS"]
 
 def _keeps_lengths(row: Any) -> bool:
     """Whether the run before may leave lengths that fit and are others."""
+    if row.reach != "whole" and (row.reach == "one" or row.T < 6):
+        return False
     if row.reruns == "data":
         return bool(row.T > 2) and (
             (row.lengths == "ragged" and row.N > 1) or (row.lengths == "empty" and row.N not in (1, 3))
@@ -39,7 +41,7 @@ class _Reruns(Axis):
         "earlier-state": Having(
             ("reruns", "N"), lambda row: row.reruns == "data" or (row.reruns == "growing" and row.N == 1)
         ),
-        "earlier-lengths": Having(("reruns", "lengths", "T", "N"), _keeps_lengths),
+        "earlier-lengths": Having(("reruns", "lengths", "reach", "T", "N"), _keeps_lengths),
     }
     levels = {"basic": ("none", "data"), "sequence": ("none", "data")}
     required = {"complete": ("rerun",)}

@@ -57,8 +57,9 @@ class TensorDraft:
         return X if self.spec.layout == 0 else X.swapaxes(0, 1)
 
     def key(self, name: str) -> str:
-        """The stream of a tensor that changes from run to run."""
-        return f"{self.spec.op}/{name}/{self.spec.seed}/{self.run}"
+        """The stream of a tensor that changes from run to run, unless it is a constant."""
+        run = 0 if name in self.spec.constants else self.run
+        return f"{self.spec.op}/{name}/{self.spec.seed}/{run}"
 
     def draw(self, name: str, shape: tuple[int, ...], exponent: int) -> None:
         """A tensor that changes from run to run."""

@@ -13,21 +13,25 @@ from ..context import Context, values_of
 from ..generator import integers
 from ..observed import Observed
 from .draft import TensorDraft
+from .reach import reached
 
 __all__ = ["LENGTHS", "has_short_row", "longest"]
 
-_COURSE = ("lengths", "T", "N")
+_COURSE = ("lengths", "reach", "T", "N")
 
 
 def longest(row: Any) -> int:
     """Steps of the longest row."""
+    steps = row.T - 1 if row.lengths == "short" else row.T
     if row.lengths == "empty" and row.N < 3:
-        return int(row.T - 1 if row.N == 2 and row.T > 1 else row.T if row.N == 2 else 0)
-    return int(row.T - 1 if row.lengths == "short" else row.T)
+        steps = max(row.T - 1, 1) if row.N == 2 else 0
+    return reached(steps, row.T, row.reach)
 
 
 def has_short_row(row: Any) -> bool:
     """Whether some row has fewer steps than there are."""
+    if row.reach != "whole":
+        return True
     if row.lengths == "ragged":
         return bool(row.T > 1 and row.N > 1)
     return bool(row.lengths == "empty" or (row.T > 1 and row.lengths == "short"))
@@ -49,7 +53,7 @@ class _Lengths(Axis):
         "short-row": Having(_COURSE, has_short_row),
         "uneven-rows": Having(
             _COURSE,
-            lambda row: row.N > 1 and (row.lengths == "empty" or (row.T > 1 and row.lengths == "ragged")),
+            lambda row: row.N > 1 and (row.lengths == "empty" or (longest(row) > 1 and row.lengths == "ragged")),
         ),
         "steps": Having(_COURSE, lambda row: longest(row) > 1),
         "last-step": Having(_COURSE, lambda row: longest(row) == row.T),
@@ -104,7 +108,8 @@ def _lengths(spec: Any, draft: TensorDraft) -> Any:
     if spec.lengths == "short":
         lengths[:] = max(T - 1, 0)
     elif spec.lengths in ("ragged", "empty") and N and T:
-        lengths = integers(draft.key("lengths").removeprefix(f"{spec.op}/"), N, 1, max(T - 1, 1))
+        run = 0 if "sequence_lens" in spec.constants else draft.run
+        lengths = integers(f"lengths/{spec.seed}/{run}", N, 1, max(T - 1, 1))
         # Unsorted: the longest row is neither first nor last where there are enough rows.
         lengths[N // 2] = T
         if N > 1:

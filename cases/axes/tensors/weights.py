@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ....reference import OperatorVersion
+from ....reference import OperatorVersion, operator_version
 from ..axis import Axis, Domain, Field
 from ..context import Context, values_of
 
-__all__ = ["CONSTANTS", "WEIGHTS"]
+__all__ = ["WEIGHTS", "held"]
 
-CONSTANTS = ("W", "R", "B", "P")
+
+def held(operator: OperatorVersion, name: str) -> bool:
+    """Whether an input is the same in every run: weights, and what is said of them."""
+    return name in operator.inputs and name != "X" and not operator.tensors[name].rows
 
 
 class _Weights(Axis):
-    """``input``: all tensors are graph inputs; ``initializer``: W, R, B and P are constants of the model."""
+    """``input``: all tensors are graph inputs; ``initializer``: weights are constants of the model."""
 
     name = "weights"
     fields = (Field("weights", str, "input"),)
@@ -28,6 +31,10 @@ class _Weights(Axis):
 
     def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
         yield from values_of("weights", ("initializer", "input"))
+
+    def constants(self, spec: Any, names: frozenset[str]) -> frozenset[str]:
+        operator = operator_version(spec.op, spec.version)
+        return frozenset(n for n in operator.inputs if held(operator, n)) if spec.weights == "initializer" else names
 
     def used(self, spec: Any) -> Mapping[str, bool]:
         return {"initializers": spec.weights == "initializer"}

@@ -1,0 +1,97 @@
+"""Which inputs are constants of the model one by one, and whether they can be overridden."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ....reference import OperatorVersion
+from ..axis import Axis, Domain, Field, Rule
+
+__all__ = ["CONSTANT", "HELD"]
+
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "X": ("X",),
+    "W": ("W",),
+    "R": ("R",),
+    "B": ("B",),
+    "P": ("P",),
+    "states": ("initial_h", "initial_c"),
+    "lengths": ("sequence_lens",),
+}
+_NEEDS = {"B": "bias", "P": "peepholes", "states": "initial", "lengths": "lengths"}
+_ABSENT = (False, "none", "absent")
+
+
+class _Constant(Axis):
+    """``weights`` (all or none of W, R, B and P, as the axis of that name says), or the only constant: ``X``, ``W``,
+    ``R``, ``B``, ``P``, ``states``, ``lengths``."""
+
+    name = "constant"
+    fields = (Field("constant", str, "weights"),)
+    part = "model"
+    order = ("weights", *_NAMES)
+    rules = (
+        *(
+            Rule("constant", "weights", (field,), lambda row, field=field: row[field] in _ABSENT, (value,))  # type: ignore[misc]
+            for value, field in _NEEDS.items()
+        ),
+        # A constant has one size.
+        Rule(
+            "constant",
+            "weights",
+            ("reruns",),
+            lambda row: row["reruns"] in ("sizes", "growing"),
+            ("X", "states", "lengths"),
+        ),
+        Rule("constant", "weights", ("weights",), lambda row: row["weights"] != "input", tuple(_NAMES)),
+    )
+    words = {"constant-data": "a constant X, state or sequence_lens", "one-constant": "one weight alone constant"}
+    lacked = (8, ("weights",))
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        values = tuple(value for value, names in _NAMES.items() if set(names) & set(operator.inputs))
+        return {"constant": Domain(("weights",), rare=values, often=("weights",) * 8 + values)}
+
+    def constants(self, spec: Any, names: frozenset[str]) -> frozenset[str]:
+        return names if spec.constant == "weights" else frozenset(_NAMES[spec.constant])
+
+    def used(self, spec: Any) -> Mapping[str, bool]:
+        data = spec.constant in ("X", "states", "lengths")
+        return {"constant-data": data, "one-constant": spec.constant != "weights" and not data}
+
+    def mark(self, spec: Any) -> str:
+        return "" if spec.constant == "weights" else f"constant-{spec.constant}"
+
+
+class _Held(Axis):
+    """``fixed``; ``listed`` (constants are graph inputs too, which nobody feeds); ``overridden`` (they are fed, and
+    what the model holds is something else)."""
+
+    name = "held"
+    fields = (Field("held", str, "fixed"),)
+    part = "model"
+    order = ("fixed", "listed", "overridden")
+    rules = (
+        Rule(
+            "held",
+            "fixed",
+            ("weights", "constant"),
+            lambda row: row["weights"] != "initializer" and row["constant"] == "weights",
+            ("listed", "overridden"),
+        ),
+    )
+    words = {"overridable": "constants that can be overridden", "overridden": "constants that are overridden"}
+    lacked = (8, ("fixed",))
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        return {"held": Domain(("fixed",), rare=("listed", "overridden"), often=("fixed",) * 6 + self.order[1:])}
+
+    def used(self, spec: Any) -> Mapping[str, bool]:
+        return {"overridable": spec.held != "fixed", "overridden": spec.held == "overridden"}
+
+    def mark(self, spec: Any) -> str:
+        return "" if spec.held == "fixed" else str(spec.held)
+
+
+CONSTANT, HELD = _Constant(), _Held()

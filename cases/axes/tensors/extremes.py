@@ -1,0 +1,92 @@
+"""Numbers at the ends: subnormal ones, weights and states beyond the usual, sums that cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ....reference import FORMATS, OperatorVersion
+from ..axis import Axis, Domain, Field, Rule
+from ..observed import Observed
+from .draft import TensorDraft
+
+__all__ = ["EXTREMES"]
+
+# By word, the tensors and by which power of two they are larger than usual. Tables and clamps of kernels end at 8 or
+# 16, int8 scales at 127.
+_LARGER = {
+    "weights": (("W", "R"), 5),
+    "bias": (("B",), 6),
+    "peepholes": (("P",), 5),
+    "states": (("initial_h", "initial_c"), 7),
+}
+_NEEDS = {"bias": "bias", "peepholes": "peepholes", "states": "initial"}
+_PLAIN = ("dense", "small", "large")
+
+
+class _Extremes(Axis):
+    """``none``; ``subnormal`` (half of the elements of X); ``cancel`` (products of X and W cancel in pairs, to exactly
+    0); ``top`` (some of X as large as its type can hold); ``weights``, ``bias``, ``peepholes``, ``states`` (these are
+    many times as large as usual)."""
+
+    name = "extremes"
+    fields = (Field("extremes", str, "none"),)
+    order = ("none", "subnormal", "cancel", "weights", "bias", "peepholes", "states", "top")
+    rules = (
+        Rule("extremes", "none", ("data",), lambda row: row["data"] not in _PLAIN, order[1:]),
+        Rule("extremes", "none", ("T", "N"), lambda row: not (row["T"] and row["N"]), order[1:]),
+        *(
+            Rule("extremes", "none", (field,), lambda row, field=field: row[field] in (False, "none"), (value,))  # type: ignore[misc]
+            for value, field in _NEEDS.items()
+        ),
+        Rule("extremes", "none", ("I",), lambda row: row["I"] < 2, ("cancel",)),
+    )
+    words = {"subnormal": "subnormal numbers", "large-weights": "weights beyond 16", "large-bias": "a bias beyond 8"}
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        values = tuple(v for v in self.order[1:] if v != "peepholes" or "P" in operator.inputs)
+        return {"extremes": Domain(("none",), rare=values, often=("none",) * 10 + values)}
+
+    def refusal(self, spec: Any) -> tuple[str, str] | None:
+        if spec.illegal and spec.extremes != "none":
+            return "extremes", "'none' in a forbidden model"
+        return None
+
+    def spoil(self, spec: Any, draft: TensorDraft) -> None:
+        inputs, X = draft.inputs, draft.X
+        form = FORMATS[spec.type]
+        if spec.extremes == "subnormal":
+            least = float(form.least_normal)
+            X[..., ::2] = (np.sign(X[..., ::2].astype(np.float64)) * least / 4).astype(X.dtype)
+        elif spec.extremes == "top":
+            X[draft.T // 2, :, 0] = X.dtype.type(form.largest)
+        elif spec.extremes == "cancel":
+            pairs = draft.I // 2
+            X[..., 1 : 2 * pairs : 2] = X[..., 0 : 2 * pairs : 2]
+            W = inputs["W"] = inputs["W"].copy()
+            W[..., 1 : 2 * pairs : 2] = -W[..., 0 : 2 * pairs : 2]
+        elif spec.extremes in _LARGER:
+            names, exponent = _LARGER[spec.extremes]
+            for name in names:
+                if name in inputs:
+                    # A power of two: no digit is lost.
+                    larger = inputs[name].astype(np.float64) * 2.0**exponent
+                    inputs[name] = larger.astype(inputs[name].dtype)
+
+    def observe(self, observed: Observed) -> Mapping[str, bool]:
+        largest = observed.magnitudes.largest
+        X = observed.inputs["X"]
+        small = (X != 0) & (np.abs(X.astype(np.float64)) < float(observed.configuration.format.least_normal))
+        return {
+            "subnormal": bool(small.any()),
+            "large-weights": max(largest["W"], largest["R"]) > 16,
+            "large-bias": largest.get("B", 0.0) > 8,
+        }
+
+    def mark(self, spec: Any) -> str:
+        return "" if spec.extremes == "none" else f"extreme-{spec.extremes}"
+
+
+EXTREMES = _Extremes()

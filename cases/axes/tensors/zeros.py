@@ -1,0 +1,88 @@
+"""Exact zeros: kernels skip them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ....reference import OperatorVersion
+from ..axis import Axis, Domain, Field, Rule
+from ..generator import integers
+from ..observed import Observed
+from .draft import TensorDraft
+
+__all__ = ["ZEROS"]
+
+_WHOLE = ("X", "W", "R", "B", "P", "initial_h", "initial_c")
+_SHARE = 3  # of so many elements one is 0
+
+
+class _Zeros(Axis):
+    """``none``; ``elements`` (a third of the elements of X, W and R, some of them -0); ``row`` (a row of X, at all
+    steps); ``step`` (a step of X, in all rows); ``weights`` (whole rows of W and R); ``tensor`` (one whole tensor, by
+    the seed)."""
+
+    name = "zeros"
+    fields = (Field("zeros", str, "none"),)
+    order = ("none", "elements", "row", "step", "weights", "tensor")
+    rules = (
+        # What is spoilt, or exact to the last digit, stays what it is.
+        Rule("zeros", "none", ("data",), lambda row: row["data"] not in ("dense", "small", "large"), order[1:]),
+        Rule("zeros", "none", ("T", "N"), lambda row: not (row["T"] and row["N"]), order[1:]),
+    )
+    words = {"zero-elements": "zeros among the numbers", "zero-tensor": "a tensor of zeros"}
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        often = ("none",) * 7 + self.order[1:]
+        return {"zeros": Domain(("none",), rare=self.order[1:], often=often)}
+
+    def refusal(self, spec: Any) -> tuple[str, str] | None:
+        if spec.illegal and spec.zeros != "none":
+            return "zeros", "'none' in a forbidden model"
+        return None
+
+    def spoil(self, spec: Any, draft: TensorDraft) -> None:
+        inputs, X = draft.inputs, draft.X
+        if spec.zeros == "row":
+            X[:, draft.N // 2] = 0
+        elif spec.zeros == "step":
+            X[draft.T // 2] = 0
+        elif spec.zeros == "elements":
+            for name in ("X", "W", "R"):
+                inputs[name] = _thinned(inputs[name], draft.key(f"zeros/{name}") if name == "X" else _own(spec, name))
+        elif spec.zeros == "weights":
+            for name in ("W", "R"):
+                inputs[name] = inputs[name].copy()
+                inputs[name][:, ::_SHARE] = 0
+        elif spec.zeros == "tensor":
+            there = [name for name in _WHOLE if name in inputs]
+            chosen = there[spec.seed % len(there)]
+            inputs[chosen] = np.zeros_like(inputs[chosen])
+
+    def observe(self, observed: Observed) -> Mapping[str, bool]:
+        numbers = [array for name, array in observed.inputs.items() if name != "sequence_lens" and array.size]
+        return {
+            "zero-elements": any(bool((array == 0).any()) for array in numbers),
+            "zero-tensor": any(not bool(array.any()) for array in numbers),
+        }
+
+    def mark(self, spec: Any) -> str:
+        return "" if spec.zeros == "none" else f"zero-{spec.zeros}"
+
+
+def _own(spec: Any, name: str) -> str:
+    return f"{spec.op}/zeros/{name}/{spec.weights_seed}"
+
+
+def _thinned(array: Any, key: str) -> Any:
+    """The array with zeros in place of some elements, half of them negative."""
+    dice = integers(key, array.size, 0, 2 * _SHARE - 1).reshape(array.shape)
+    thinned = array.copy()
+    thinned[dice == 0] = 0.0
+    thinned[dice == 1] = -0.0
+    return thinned
+
+
+ZEROS = _Zeros()
