@@ -19,6 +19,7 @@ from ..specs.spec import CaseSpec
 from .covering import cover, scatter
 from .designs import alone, block, together
 from .pool import pinned_dense, quick_dense
+from .varied import varied
 
 __all__ = ["PROFILES", "digest_of", "digests_for", "pinned_digests", "profile", "recurrent_profile"]
 
@@ -93,6 +94,7 @@ def _core(op: str, version: int) -> Iterator[CaseSpec]:
     if version == main:
         yield from alone(op, version)
     yield from pinned_dense(op, version)
+    yield from varied(op, version)
     yield from illegal_cases(op, version, main)
 
 

@@ -62,7 +62,7 @@ def prove_command(
     wrong. Each must be caught by two cases or more, eight radii away from what is right, in every operator and type
     in which it can show; every clause that can be broken must have a fault, every clause a case; and no conforming
     kernel may fail anywhere. Beside that, faults "X goes wrong when Y and Z" are made from the description of the
-    space, all of them, and core must show 99.5 % of those with one condition, and 98 % of those with two, in every
+    space, all of them, and core must show 99.5 % of those with one condition, and 95 % of those with two, in every
     operator. Exit code 1 where that does not hold.
     """
     try:

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from ...cases import Spec, family_of, operator_versions, profile
 from ...cases.profiles.pool import Pooled, pool_of
+from ...cases.profiles.turns import FIRST_TURN, TURNS
 from ...cases.specs.family import PoolDesign, pooled_operators
-from ...reference import operator_of
+from ...reference import CELLS, operator_of
 from .chooser import Candidate, Chooser
 from .exposure import Shown, measure, parts_shown
 from .interactions import Tally, faults_of, measurable, shown_by, space_of, tally
@@ -115,28 +116,32 @@ def written(
     parts = [part.id for part in operator_of(op).parts()]
     block, quick, rest = chosen(pool, design_of(op), before, kept)
 
-    def bits(case: Candidate, there: Callable[[Shown], bool]) -> str:
-        return f"{sum(1 << k for k, id in enumerate(parts) if id in case.shown and there(case.shown[id])):x}"
-
-    def row(case: Candidate) -> list[Any]:
-        several = len(space_of(op).halves(case.spec))
-        halves = range(several if several > 1 else 0)
-        there = [sum(1 << k for k in np.flatnonzero(held).tolist()) for held in space_of(op).held(case.spec)]
-        return [
-            *case.place,
-            case.spec.version,
-            case.cost,
-            ".".join(f"{contexts:x}" for contexts in there),
-            bits(case, lambda shown: shown.whole),
-            *(bits(case, lambda shown, d=d: shown.halves[d]) for d in halves),  # type: ignore[misc]
-        ]
-
     return {
         "parts": parts,
         "pinned": len(block),
         "quick": [block.index(k) for k in quick],
-        "cases": [row(pool[k]) for k in (*block, *rest)],
+        "cases": [_row(op, pool[k]) for k in (*block, *rest)],
     }
+
+
+def _row(op: str, case: Candidate) -> list[Any]:
+    """A case as a row of pool.json."""
+    parts = [part.id for part in operator_of(op).parts()]
+
+    def bits(there: Callable[[Shown], bool]) -> str:
+        return f"{sum(1 << k for k, id in enumerate(parts) if id in case.shown and there(case.shown[id])):x}"
+
+    several = len(space_of(op).halves(case.spec))
+    halves = range(several if several > 1 else 0)
+    there = [sum(1 << k for k in np.flatnonzero(held).tolist()) for held in space_of(op).held(case.spec)]
+    return [
+        *case.place,
+        case.spec.version,
+        case.cost,
+        ".".join(f"{contexts:x}" for contexts in there),
+        bits(lambda shown: shown.whole),
+        *(bits(lambda shown, d=d: shown.halves[d]) for d in halves),  # type: ignore[misc]
+    ]
 
 
 _PATH = Path(str(resources.files("onnxspec.cases.profiles").joinpath("pool.json")))
@@ -205,18 +210,77 @@ def _made(op: str, keep: bool, processes: int) -> dict[str, Any]:
     return written(op, pool, bits, kept)
 
 
+_TURNED, _OF_DENSE, _WAITING = 25, 5, 250
+"""Siblings that take a turn (:mod:`...cases.profiles.turns`): so many in core, out of so many that a dense case may
+have; and so many more that are measured, of others, for targets that lack something."""
+
+
+def _turned(op: str, processes: int) -> dict[str, Any]:
+    """The pool of an operator as it is pinned, with siblings for axes that came later; these alone are measured."""
+    there = pool_of(op)
+    rows = [[*row[:5], _held(there.cases[k]), *row[6:]] for k, row in enumerate(_rows(op))]
+    items: list[tuple[Place, Spec]] = []
+    waiting = _WAITING
+    for number, case in enumerate(there.cases):
+        dense = number < there.pinned
+        if case.sibling or not (dense or waiting):
+            continue
+        for _ in range(_OF_DENSE if dense else 1):
+            place = (case.level, case.index, FIRST_TURN + len(items) % len(TURNS))
+            spec = family_of(op).pooled(op, *place)
+            if spec is not None and measurable(spec):
+                items.append((place, spec))
+                waiting -= not dense
+    measured = list(spread(_measured, items, processes))
+    pinned = [((c.level, c.index, c.sibling), c.spec, shown_by(c, there.parts)) for c in there.dense]
+    pool = candidates(op, [*pinned, *measured])
+    block = Chooser(pool)
+    for k in range(len(pinned)):
+        block.choose(k)
+    block.run(lambda case: case.place[2] >= FIRST_TURN, 0, _TURNED)
+    fresh = block.chosen[len(pinned) :]
+    rest = [k for k in range(len(pinned), len(pool)) if k not in fresh]
+    return {
+        "parts": list(there.parts),
+        "pinned": there.pinned + len(fresh),
+        "quick": list(there.quick),
+        "cases": [
+            *rows[: there.pinned],
+            *(_row(op, pool[k]) for k in fresh),
+            *(_row(op, pool[k]) for k in rest),
+            *rows[there.pinned :],
+        ],
+    }
+
+
+def _rows(op: str) -> list[list[Any]]:
+    held: list[list[Any]] = json.loads(_PATH.read_text(encoding="utf-8"))[op]["cases"]
+    return held
+
+
+def _held(case: Pooled) -> str:
+    """The contexts of a case, as they are numbered now."""
+    there = [sum(1 << k for k in np.flatnonzero(held).tolist()) for held in space_of(case.op).held(case.spec)]
+    return ".".join(f"{contexts:x}" for contexts in there)
+
+
 def main() -> None:
     """Write pool.json."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", "-j", type=int, default=1)
     parser.add_argument("--keep", action="store_true", help="measure new cases alone, and leave in core what it has")
     parser.add_argument("--op", action="append", choices=pooled_operators(), help="only this operator's pool")
+    parser.add_argument("--turn", action="store_true", help="leave all as it is but for siblings that take a turn")
     asked = parser.parse_args()
     before = json.loads(_PATH.read_text(encoding="utf-8"))
-    held = {
-        op: before[op] if asked.op and op not in asked.op else _made(op, asked.keep, asked.processes)
-        for op in pooled_operators()
-    }
+
+    def anew(op: str) -> dict[str, Any]:
+        if (asked.op and op not in asked.op) or (asked.turn and op not in CELLS):
+            own: dict[str, Any] = before[op]
+            return own
+        return _turned(op, asked.processes) if asked.turn else _made(op, asked.keep, asked.processes)
+
+    held = {op: anew(op) for op in pooled_operators()}
     lines = [f"{json.dumps(op)}: {_lines(value)}" for op, value in held.items()]
     _PATH.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 

@@ -44,6 +44,7 @@ class _Constant(Axis):
             lambda row: row["reruns"] in ("sizes", "growing"),
             ("X", "states", "lengths"),
         ),
+        Rule("constant", "weights", ("waves",), lambda row: row["waves"], ("X", "states", "lengths")),
         Rule("constant", "weights", ("weights",), lambda row: row["weights"] != "input", tuple(_NAMES)),
     )
     words = {"constant-data": "a constant X, state or sequence_lens", "one-constant": "one weight alone constant"}

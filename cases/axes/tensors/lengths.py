@@ -37,6 +37,13 @@ def has_short_row(row: Any) -> bool:
     return bool(row.lengths == "empty" or (row.T > 1 and row.lengths == "short"))
 
 
+def _last_row_runs(row: Any) -> bool:
+    """Whether the last row has a step: an empty one stands there unless rows are ordered otherwise."""
+    if row.lengths != "empty" or row.row_order in ("rising", "last"):
+        return True
+    return bool(row.row_order == "first" and row.N > 3)
+
+
 class _Lengths(Axis):
     """``absent``, ``full``, ``short`` (equal, below T), ``ragged`` (unsorted), ``empty`` (ragged, one row of 0)."""
 
@@ -57,7 +64,7 @@ class _Lengths(Axis):
         ),
         "steps": Having(_COURSE, lambda row: longest(row) > 1),
         "last-step": Having(_COURSE, lambda row: longest(row) == row.T),
-        "last-row": Having(("lengths",), lambda row: row.lengths != "empty"),
+        "last-row": Having(("lengths", "row_order", "N"), _last_row_runs),
         "recurrence": Having((*_COURSE, "initial"), lambda row: longest(row) > 1 or row.initial in ("all", "h")),
         "some-step": Having(_COURSE, lambda row: longest(row) > 0),
     }

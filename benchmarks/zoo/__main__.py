@@ -1,0 +1,170 @@
+"""How many faults of the zoo are caught by lists of cases.
+
+    python -m benchmarks.zoo [BATCH ...] [--fresh 300] [--seed 1] [--missed]
+
+For each batch: `smoke`, `core`, and so many fresh cases. A fault is caught where a case fails whose outputs it changes.
+Exit code 1 where the right kernel of a batch is accused, or a fault does not show on its own witness: then the batch
+itself is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import benchmarks.zoo as zoo
+from onnxspec.cases import Case, build_case, operator_versions, profile
+from onnxspec.cases.profiles import fresh_specs
+from onnxspec.conformance import NotConforming, assert_conforms
+
+Arrays = Sequence[Any]
+_TOGETHER = 2
+"""Failing cases after which a fault counts as caught: one may be chance, and more say nothing new."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of a batch, as an ONNX backend: whatever is prepared keeps what a session keeps."""
+
+    batch: ModuleType
+    fault: str | None
+
+    def prepare(self, model: Any, device: str = "CPU", **options: Any) -> Session:
+        """A session of a model."""
+        serialized = model if isinstance(model, bytes) else model.SerializeToString()
+        return Session(self.batch.prepare(serialized, self.fault), [value.name for value in _inputs(serialized)])
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a backend prepares."""
+
+    session: Any
+    names: Sequence[str]
+
+    def run(self, inputs: Any, **options: Any) -> tuple[Any, ...]:
+        """The outputs of one run."""
+        feeds = inputs if isinstance(inputs, dict) else dict(zip(self.names, inputs, strict=False))
+        return tuple(self.session.run(feeds))
+
+
+def _inputs(model: bytes) -> Iterable[Any]:
+    import onnx
+
+    graph = onnx.load_model_from_string(model).graph
+    held = {tensor.name for tensor in graph.initializer}
+    return [value for value in graph.input if value.name not in held]
+
+
+def batches(names: Sequence[str]) -> Iterator[ModuleType]:
+    """The modules of these batches; all of them without names."""
+    for module in pkgutil.iter_modules(zoo.__path__):
+        name = module.name
+        if name.startswith("batch_") and (not names or name in names):
+            yield importlib.import_module(f"benchmarks.zoo.{name}")
+
+
+def runs_of(kernel: Kernel, case: Case) -> list[Arrays] | None:
+    """What the runs of a case's session return; None where the kernel does not support it."""
+    try:
+        session = kernel.batch.prepare(case.trial.model, kernel.fault)
+        return [list(session.run(dict(feed.fed))) for feed in case.trial.feeds]
+    except NotImplementedError:
+        return None
+
+
+def same(first: list[Arrays] | None, second: list[Arrays] | None) -> bool:
+    """Whether nothing tells two sessions apart."""
+    if first is None or second is None:
+        return True
+    pairs = ((a, b) for run, other in zip(first, second, strict=True) for a, b in zip(run, other, strict=True))
+    return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs)
+
+
+def conforms(kernel: Kernel, case: Case) -> bool:
+    """Whether a case accuses a kernel of nothing."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert_conforms(case.spec, kernel)
+    except NotConforming as error:
+        return error.judgement.verdict.value in ("unsupported", "not-tried")
+    return True
+
+
+def caught(batch: ModuleType, cases: Sequence[Case]) -> tuple[dict[str, int], list[str]]:
+    """By fault how many cases fail for it, at most two; and ids of cases that accuse the right kernel."""
+    plain = Kernel(batch, None)
+    right = [runs_of(plain, case) for case in cases]
+    accused = [case.spec.id for case, runs in zip(cases, right, strict=True) if runs and not conforms(plain, case)]
+    counts: dict[str, int] = {}
+    for fault in batch.FAULTS:
+        kernel, failing = Kernel(batch, fault), 0
+        for case, expected in zip(cases, right, strict=True):
+            if failing == _TOGETHER:
+                break
+            if expected is not None and not same(runs_of(kernel, case), expected):
+                failing += not conforms(kernel, case)
+        counts[fault] = failing
+    return counts, accused
+
+
+def shows(batch: ModuleType, fault: str) -> bool:
+    """Whether a fault shows on its own witness."""
+    model, runs = batch.witness(fault)
+    sessions = [batch.prepare(model, one) for one in (None, fault)]
+    right, wrong = ([list(session.run(dict(feeds))) for feeds in runs][-1] for session in sessions)
+    return any(
+        np.abs(np.subtract(a, b, dtype=np.float64)).max(initial=0) > 1e-4 for a, b in zip(right, wrong, strict=True)
+    )
+
+
+def lists(fresh: int, seed: int) -> dict[str, list[Case]]:
+    """The lists of cases by name, legal ones of ONNX's own operators."""
+    named = {
+        name: [spec for op, version in operator_versions() for spec in profile(name, op, version) if not spec.illegal]
+        for name in ("smoke", "core")
+    }
+    named[f"{fresh} fresh"] = list(fresh_specs(fresh, seed))
+    return {name: [build_case(spec) for spec in specs] for name, specs in named.items()}
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("batch", nargs="*")
+    parser.add_argument("--fresh", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--missed", action="store_true", help="list what core misses")
+    asked = parser.parse_args()
+    named, wrong = lists(asked.fresh, asked.seed), False
+    print(f"| batch | written | faults | {' | '.join(named)} | caught by any |\n|{' --- |' * (4 + len(named))}")
+    for batch in batches(asked.batch):
+        silent = [fault for fault in batch.FAULTS if not shows(batch, fault)]
+        results = {name: caught(batch, cases) for name, cases in named.items()}
+        hits = {name: {fault for fault, count in counts.items() if count} for name, (counts, _) in results.items()}
+        total, some = len(batch.FAULTS), set().union(*hits.values())
+        cells = [str(len(hit)) for hit in hits.values()]
+        print(
+            f"| {batch.__name__.rpartition('.')[2]} | {batch.WRITTEN} | {total} | {' | '.join(cells)} | {len(some)} |"
+        )
+        for fault in batch.FAULTS if asked.missed else ():
+            if fault not in hits["core"]:
+                print(f"  {fault}: {batch.FAULTS[fault]}")
+        for text in (*silent, *(id for _, accused in results.values() for id in accused)):
+            wrong = True
+            print(f"  does not show, or accuses the right kernel: {text}", file=sys.stderr)
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

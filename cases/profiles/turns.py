@@ -1,0 +1,52 @@
+"""Siblings of dense cases with what the pool's dice do not throw: values of later axes, which change inputs alone.
+
+They share the models of the cases that they are siblings of, so a compiler that takes seconds has nothing more to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..specs.space import settle
+from ..specs.spec import CaseSpec
+
+__all__ = ["FIRST_TURN", "TURNING", "TURNS", "can_turn", "turned"]
+
+FIRST_TURN = 100
+"""Numbers of siblings from here on say which turn a sibling takes."""
+
+TURNS: tuple[Mapping[str, Any], ...] = (
+    {"row_order": "falling", "lengths": "ragged"},
+    {"reach": "below", "lengths": "empty"},
+    {"row_order": "rising", "lengths": "empty"},
+    {"row_order": "first", "lengths": "ragged"},
+    {"row_order": "last", "reach": "below", "lengths": "ragged"},
+    {"row_order": "last", "lengths": "empty"},
+    {"row_order": "falling", "reach": "below", "lengths": "empty"},
+    {"reach": "one", "lengths": "ragged"},
+    {"row_order": "first", "reach": "below", "lengths": "empty"},
+    {"row_order": "rising", "reach": "below", "lengths": "ragged"},
+)
+
+TURNING = frozenset(field for turn in TURNS for field in turn)
+
+_SHIFT = 104729  # added to seeds, so that siblings have numbers of their own
+
+
+def can_turn(spec: CaseSpec) -> bool:
+    """Whether a case has rows of lengths, enough of both for every turn."""
+    return bool(spec.lengths != "absent" and spec.N > 1 and spec.T > 2)
+
+
+def turned(spec: CaseSpec, turn: int) -> CaseSpec | None:
+    """The sibling of a case that takes a turn; None where what it is cannot be together."""
+    if not can_turn(spec):
+        return None
+    seeds = {"seed": spec.seed + _SHIFT + turn}
+    if spec.weights == "input":
+        seeds["weights_seed"] = seeds["seed"]
+    changed = replace(spec, **TURNS[turn], **seeds)
+    row = {name: getattr(changed, name) for name in changed.__dataclass_fields__}
+    return changed if settle(row) == row else None
