@@ -56,16 +56,19 @@ def _rare(op: str, version: int) -> Iterator[CaseSpec]:
         for field, domain in axis.domains(operator).items()
         if field not in PINNED_AXES and field not in TURNING
     }
-    # What is constant hides no zeros, and what is overridden no size of numbers.
-    together: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
-        *itertools.zip_longest(rare.pop("constant"), rare.pop("zeros"), fillvalue={}),
-        *itertools.zip_longest(rare.pop("extremes"), rare.pop("held"), fillvalue={}),
-        *((change, {}) for changes in rare.values() for change in changes),
-    )
     ends: list[dict[str, Any]] = [{"clip": 2.0**-20}, {"clip": 1e30}, *_coefficients(op)]
     if "linear_before_reset" in operator.attributes:
         ends += [{"linear_before_reset": -1}, {"linear_before_reset": 255}]
-    changes = [*({**first, **second} for first, second in together), *ends]
+    # What is constant hides no zeros, what is overridden no size of numbers, and no session the end of an attribute.
+    pairs = (
+        (rare.pop("constant"), rare.pop("zeros")),
+        (rare.pop("extremes"), rare.pop("held")),
+        ([change for changes in rare.values() for change in changes], ends),
+    )
+    nothing: dict[str, Any] = {}
+    changes: list[dict[str, Any]] = []
+    for first, second in pairs:
+        changes += [{**one, **other} for one, other in itertools.zip_longest(first, second, fillvalue=nothing)]
     for number, change in enumerate(changes):
         row = {**rich, **change, "type": next(kinds)}
         if "held" in change:

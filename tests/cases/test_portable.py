@@ -94,7 +94,10 @@ LSTM = '{"op":"LSTM","version":14'
     [
         ("[]", "the JSON of a case is an object, like {"),
         ("{}", "op is LSTM or GRU or RNN or DynamicQuantizeLSTM or ExtendedLSTM, not None"),
-        ('{"op":["LSTM"],"version":{}}', "op is LSTM or GRU or RNN or DynamicQuantizeLSTM or ExtendedLSTM, not ['LSTM']"),
+        (
+            '{"op":["LSTM"],"version":{}}',
+            "op is LSTM or GRU or RNN or DynamicQuantizeLSTM or ExtendedLSTM, not ['LSTM']",
+        ),
         ('{"op":"LSTM","version":15}', "version of LSTM is 1 or 7 or 14 or 22, not 15"),
         ('{"op":"LSTM","version":true}', "version of LSTM is 1 or 7 or 14 or 22, not True"),
         (LSTM + ',"X":1}', "a case of LSTM has no field 'X'; it has op, version, type, "),

@@ -44,6 +44,8 @@ class _Constant(Axis):
             lambda row: row["reruns"] in ("sizes", "growing"),
             ("X", "states", "lengths"),
         ),
+        # What a session is to refuse is an X of another width.
+        Rule("constant", "weights", ("after_refusal",), lambda row: row["after_refusal"], ("X",)),
         Rule("constant", "weights", ("waves",), lambda row: row["waves"], ("X", "states", "lengths")),
         Rule("constant", "weights", ("weights",), lambda row: row["weights"] != "input", tuple(_NAMES)),
     )
