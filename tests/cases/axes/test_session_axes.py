@@ -212,6 +212,7 @@ def test_strategies_draw_every_axis(name: str) -> None:
 @given(spec=operator_cases(max_steps=3, max_rows=3, max_inputs=3, max_size=3))
 def test_drawn_cases_with_all_axes_are_passed_by_what_is_right(spec: CaseSpec) -> None:
     fields: dict[str, Any] = dict.fromkeys(AXES, True)
-    fields |= {"reweighed": spec.weights == "input", "waves": spec.dimensions == "symbolic"}
+    fields |= {"reweighed": spec.weights == "input", "after_refusal": spec.constant != "X"}
+    fields["waves"] = spec.dimensions == "symbolic" and spec.constant == "weights"
     case = build_case(replace(spec, **fields))
     assert judged(case, right).verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
