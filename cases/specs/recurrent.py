@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...reference import operator_version
 from ..axes.session.turns import Turn
 from .case import Case, Course, Feed, Step, Trial
 from .data import inputs_of

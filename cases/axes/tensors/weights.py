@@ -9,7 +9,10 @@ from ....reference import OperatorVersion, operator_version
 from ..axis import Axis, Domain, Field
 from ..context import Context, values_of
 
-__all__ = ["WEIGHTS", "held"]
+__all__ = ["CONSTANTS", "WEIGHTS", "held"]
+
+CONSTANTS = ("W", "R", "B", "P")
+"""The weights of ONNX's own operators."""
 
 
 def held(operator: OperatorVersion, name: str) -> bool:
