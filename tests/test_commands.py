@@ -10,9 +10,11 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from onnxspec import RunOutcome
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.cases.directories import data_sets_of, write_directory
 from onnxspec.conformance import run as run_cases
@@ -159,6 +161,16 @@ def test_what_generate_prints_is_what_the_document_shows(
     for line in shown:
         # Which versions of the runtime do what is not for this page to say.
         assert line in said or (line.startswith("onnxruntime ") and not line.startswith(runtime)), line
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/notebook-and-ci.md"])
+def test_python_of_a_document_runs_from_top_to_bottom(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec("\n".join(line for line in block.splitlines() if "# needs " not in line), names)
+    assert isinstance(names["outcome"], RunOutcome)
 
 
 def _pytest(*arguments: str, without_plugins: bool = False) -> subprocess.CompletedProcess[str]:
