@@ -5,10 +5,12 @@ levels come back. Scales and zero points are those that a calibration over the c
 from the least to the largest number, of what goes out likewise over what the reference computes. Y and Y_h have theirs
 in common, so that it is plain which levels a state goes on with.
 
-==========  =====================================================
-``qdq-u8``  all in uint8
-``qdq-s8``  all in int8, constants with a zero point of 0
-==========  =====================================================
+===========  =====================================================
+``qdq-u8``   all in uint8
+``qdq-s8``   all in int8, constants with a zero point of 0
+``qdq-u16``  as ``qdq-u8``, in uint16: from opset 21 on
+``qdq-s16``  as ``qdq-s8``, in int16: from opset 21 on
+===========  =====================================================
 """
 
 from __future__ import annotations
@@ -35,10 +37,11 @@ __all__ = ["QUANTIZED", "can_quantize", "quantize", "quantized_model"]
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 
-QUANTIZED = ("qdq-u8", "qdq-s8")
+QUANTIZED = ("qdq-u8", "qdq-s8", "qdq-u16", "qdq-s16")
 """Names of the ways to quantize a case."""
 
-_FIRST_OPSET = 10  # of QuantizeLinear and DequantizeLinear
+_FIRST_OPSET = {8: 10, 16: 21}
+"""By bits, that of QuantizeLinear and DequantizeLinear."""
 _DIGITS = 10
 """Bits of a scale: few enough that its last one is the same on every machine, too many for a power of two."""
 
@@ -49,10 +52,16 @@ def can_quantize(spec: Spec, name: str) -> bool:
         raise KeyError(name)
     if not isinstance(spec, CaseSpec) or spec.illegal or spec.type != "float32":
         return False
-    if spec.node.operator.last_opset < _FIRST_OPSET or not _announced(spec):
+    if spec.node.operator.last_opset < _FIRST_OPSET[_type(name)[0]] or not _announced(spec):
         return False
     # A calibration has nothing to say of what is not finite, and of no numbers at all.
     return not features_of(spec) & {"nonfinite", "size-zero"}
+
+
+def _type(name: str) -> tuple[int, bool]:
+    """Bits of the integers, and whether they are signed."""
+    kind = name.rpartition("-")[2]
+    return int(kind[1:]), kind.startswith("s")
 
 
 def _announced(spec: CaseSpec) -> bool:
@@ -61,11 +70,11 @@ def _announced(spec: CaseSpec) -> bool:
 
 def quantize(case: Case, name: str) -> Case:
     """The case quantized, its companion too. It must be one for which :func:`can_quantize` holds."""
-    signed = name.endswith("s8")
-    codecs = _input_codecs(case.trial.feeds, signed)
+    bits, signed = _type(name)
+    codecs = _input_codecs(case.trial.feeds, bits, signed)
     feeds = tuple(_levels(feed, codecs) for feed in case.trial.feeds)
     everything = replace(case.trial.node, outputs=case.trial.node.operator.outputs)
-    codecs |= _output_codecs(everything, feeds, codecs, signed)
+    codecs |= _output_codecs(everything, feeds, codecs, bits, signed)
     trials = [None if trial is None else _quantized(trial, feeds, codecs) for trial in (case.trial, case.companion)]
     assert trials[0] is not None
     return Case(case.spec, trials[0], trials[1])
@@ -79,30 +88,33 @@ def _quantized(trial: Trial, feeds: tuple[Feed, ...], codecs: Mapping[str, Affin
     )
 
 
-def _input_codecs(feeds: Sequence[Feed], signed: bool) -> dict[str, Affine]:
+def _input_codecs(feeds: Sequence[Feed], bits: int, signed: bool) -> dict[str, Affine]:
     names = [name for name in feeds[-1].inputs if name != "sequence_lens"]
-    return {n: _codec((feed.inputs[n] for feed in feeds), signed, signed and n in CONSTANTS) for n in names}
+    return {n: _codec((feed.inputs[n] for feed in feeds), bits, signed, signed and n in CONSTANTS) for n in names}
 
 
-def _output_codecs(node: Node, feeds: Sequence[Feed], codecs: Mapping[str, Affine], signed: bool) -> dict[str, Affine]:
+def _output_codecs(
+    node: Node, feeds: Sequence[Feed], codecs: Mapping[str, Affine], bits: int, signed: bool
+) -> dict[str, Affine]:
     """From what the node computes of the dequantized inputs."""
     runs = [evaluate_in_order(node, _numbers(feed.inputs, codecs)) for feed in feeds]
-    of_hidden = _codec((run[name] for run in runs for name in ("Y", "Y_h")), signed)
+    of_hidden = _codec((run[name] for run in runs for name in ("Y", "Y_h")), bits, signed)
     others = [name for name in node.outputs if name not in ("Y", "Y_h")]
-    return {"Y": of_hidden, "Y_h": of_hidden, **{n: _codec((run[n] for run in runs), signed) for n in others}}
+    return {"Y": of_hidden, "Y_h": of_hidden, **{n: _codec((run[n] for run in runs), bits, signed) for n in others}}
 
 
-def _codec(arrays: Iterable[Array], signed: bool, symmetric: bool = False) -> Affine:
+def _codec(arrays: Iterable[Array], bits: int, signed: bool, symmetric: bool = False) -> Affine:
     """The codec that holds all numbers from the least to the largest, 0 among them."""
     ends = [(float(array.min(initial=0.0)), float(array.max(initial=0.0))) for array in arrays]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
-    lowest, highest = (-128, 127) if signed else (0, 255)
+    one = Affine(1.0, 0, bits, signed)
+    lowest, highest = one.lowest, one.highest
     if low == high:
-        return Affine(1.0, 0, 8, signed)
+        return one
     if symmetric:
-        return Affine(_short(max(-low, high) / highest), 0, 8, signed)
+        return Affine(_short(max(-low, high) / highest), 0, bits, signed)
     scale = _short((high - low) / (highest - lowest))
-    return Affine(scale, int(np.clip(lowest + np.rint(-low / scale), lowest, highest)), 8, signed)
+    return Affine(scale, int(np.clip(lowest + np.rint(-low / scale), lowest, highest)), bits, signed)
 
 
 def _short(scale: float) -> float:
@@ -162,7 +174,8 @@ def quantized_model(model: bytes, node: Node, inputs: Arrays) -> bytes:
     graph.initializer.extend(held)
     del graph.node[:]
     graph.node.extend([*before, made, *behind])
-    proto.opset_import[0].version = max(_FIRST_OPSET, proto.opset_import[0].version)
+    needed = max(_FIRST_OPSET[codec.bits] for codec in node.codecs.values())
+    proto.opset_import[0].version = max(needed, proto.opset_import[0].version)
     opset = helper.make_opsetid("", proto.opset_import[0].version)
     proto.ir_version = max(proto.ir_version, helper.find_min_ir_version_for([opset]))
     return bytes(proto.SerializeToString(deterministic=True))

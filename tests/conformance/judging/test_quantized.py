@@ -23,14 +23,14 @@ from onnxspec.reference.numbers import Affine
 
 Arrays = dict[str, NDArray[Any]]
 
-WAYS = ("qdq-u8", "qdq-s8")
+WAYS = ("qdq-u8", "qdq-s8", "qdq-u16", "qdq-s16")
 SPECS = [
     CaseSpec("LSTM", 14, T=6, N=3, I=4, H=5, bias=True, initial="all", outputs=("Y", "Y_h", "Y_c")),
     CaseSpec("LSTM", 7, T=7, N=2, I=3, H=6, weights="initializer", weights_seed=3),
     CaseSpec("GRU", 14, T=6, N=3, I=4, H=5, bias=True, initial="all", outputs=("Y", "Y_h")),
     CaseSpec("GRU", 7, T=7, N=2, I=3, H=6, linear_before_reset=1, bias=True, weights="initializer"),
 ]
-CASES = [(spec, way) for spec in SPECS for way in WAYS]
+CASES = [(spec, way) for spec in SPECS for way in WAYS if can_wrap(spec, way)]
 
 
 def ids(value: object) -> str:
@@ -124,7 +124,7 @@ def test_models_pass_the_full_check_and_hold_levels(spec: CaseSpec, way: str) ->
     model = onnx.load_model_from_string(trial.model)
     onnx.checker.check_model(model, full_check=True)
     (kind,) = {array.dtype.name for feed in trial.feeds for array in feed.inputs.values()}
-    assert kind == {"qdq-u8": "uint8", "qdq-s8": "int8"}[way]
+    assert kind == {"u": "uint", "s": "int"}[way[4]] + way[5:]
     kinds = [node.op_type for node in model.graph.node]
     assert kinds.count("DequantizeLinear") == len(trial.feeds[0].inputs)
     assert kinds.count("QuantizeLinear") == len(trial.node.outputs)
@@ -154,7 +154,9 @@ def test_onnxruntime_computes_the_composition(spec: CaseSpec, way: str, level: s
     trial = wrap(build_case(spec), way).trial
     judgement = judge([trial], [run_in_process(run, trial)])
     assert judgement.verdict is Verdict.PASS, judgement.message
-    assert judgement.interpretations == {**(judgement.interpretations or {}), "quantized_state": "float"}
+    told = (judgement.interpretations or {}).get("quantized_state")
+    # With 16 bits what goes from step to step may not show in one case.
+    assert told == "float" or (told is None and way.endswith("16"))
 
 
 def without_zero_point(name: str) -> Callable[[Mapping[str, Affine]], Mapping[str, Affine]]:
