@@ -70,12 +70,16 @@ class Divergence:
         first = f", the first of {self.outside} outside" if self.outside > 1 else ""
         levels = ""
         if self.measure is not None:
-            levels = f", {abs(self.got - self.must) / self.measure.size:.4g} units of {self.measure.name}"
+            levels = f", {_units(abs(self.got - self.must) / self.measure.size)} of {self.measure.name}"
         place = f"{self.output}[{', '.join(map(str, self.index))}]"
         return (
             f"{place} ({when}, {self.direction}, row {self.row}) is {got}, must be {must} within {self.bound:.3g}"
             f"{levels} ({self.clause}){first}"
         )
+
+
+def _units(number: float) -> str:
+    return "1 unit" if number == 1 else f"{number:.4g} units"
 
 
 def apart(got: float, must: float) -> tuple[str, str]:

@@ -1,0 +1,26 @@
+"""Faults of quantized nodes have the names that they have in float ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxspec.cases import CaseSpec, build_case, features_of
+from onnxspec.cases.specs import wrap
+from onnxspec.conformance.diagnosis import Search, failing_case_of
+from onnxspec.conformance.judging import Verdict, judge
+from onnxspec.conformance.proof import staged_outcome
+from onnxspec.reference import clauses_of, faults_of
+
+SPEC = CaseSpec("GRU", 14, T=6, N=3, I=4, H=5, bias=True, initial="all", outputs=("Y", "Y_h"))
+
+
+@pytest.mark.parametrize("name", ["gates.interleaved", "bias.recurrent-half-ignored", "rows.share-first-state"])
+def test_a_fault_of_the_node_is_found_between_levels(name: str) -> None:
+    trial = wrap(build_case(SPEC), "qdq-u8").trial
+    fault = next(fault for fault in faults_of("GRU", 14) if fault.id == name)
+    outcome = staged_outcome(trial, fault)
+    assert judge([trial], [outcome]).verdict is Verdict.WRONG
+    clauses = tuple(clause.id for clause in clauses_of("GRU", 14, features_of(SPEC)))
+    case = failing_case_of(SPEC.id, trial, outcome, clauses, SPEC.size)
+    assert case is not None
+    assert [each.id for each in Search("standard", 2000).explain(case) or ()] == [name]
