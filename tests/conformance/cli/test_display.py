@@ -36,9 +36,13 @@ class Terminal(io.StringIO):
 
 
 def lines(
-    judged: Sequence[tuple[CaseSpec, Judgement, str | None, tuple[str, ...]]], stream: io.StringIO | None = None
+    judged: Sequence[tuple[CaseSpec, Judgement, str | None, tuple[str, ...]]],
+    stream: io.StringIO | None = None,
+    *,
+    searched: bool = False,
 ) -> list[str]:
-    """The summary of results: a case, its judgement, the reason to expect it, the faults that explain it."""
+    """The summary of results: a case, its judgement, the reason to expect it, the faults that explain it; and whether
+    all known faults were tried on what has none."""
     target = TargetRun(parse_target("onnxruntime"))
     for spec, judgement, why, diagnosis in judged:
         result = result_of(SpecProbe(spec), "onnxruntime", judgement, 0.0, why, f"onnxspec explain {spec.id}")
@@ -46,6 +50,8 @@ def lines(
     stream = stream or io.StringIO()
     probes = tuple(map(SpecProbe, SPECS))
     target.findings = findings_of(target.results, {probe.id: probe for probe in probes})
+    for finding in target.findings:
+        finding["searched"] = searched
     plan = Plan(Selection(), probes, (target.target,))
     run = Run(plan, Path("run"), datetime.now(timezone.utc), [target])
     summarize(run, Console(file=stream, width=60, highlight=False, color_system=None))
@@ -131,8 +137,10 @@ def test_the_numbers_of_a_deployment_are_never_cut(width: int) -> None:
 
 def test_what_nothing_explains_is_said_to_be_so() -> None:
     spec = next(s for s in SPECS if s.clip)
-    (headline, message, command) = lines([(spec, WRONG, None, ())])[1:]
+    (headline, message, command) = lines([(spec, WRONG, None, ())], searched=True)[1:]
     assert "no known fault explains it" in headline
+    (unsearched, *_) = lines([(spec, WRONG, None, ())])[1:]
+    assert "not all known faults were tried on it" in unsearched
     assert message.strip() == "Y is so wrong"
     assert command.strip() == f"onnxspec explain {spec.id}"
     explained = lines([(spec, WRONG, None, ("clip.ignored",))])[1]
