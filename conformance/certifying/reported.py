@@ -22,7 +22,9 @@ def reported_in(derivation: Derivation) -> Iterator[ReportedRecord]:
     counts = {
         "that the device made the outputs, in the environment that is named": len(ran),
         "that no repeated run returned anything else": sum(map(_one_output, ran)),
-        "that no run changed its inputs": sum(not any(o.changed for o in outcomes) for outcomes in ran),
+        "that no run changed its inputs, or what it had returned": sum(
+            not any(o.changed or o.altered for o in outcomes) for outcomes in ran
+        ),
         "that the outputs of a fresh process came from one": len(derivation.repeated),
         "that what was declined, crashed or took too long returned nothing wrong": sum(
             result.verdict in _TOLD or result.reason == _REFUSED for result in derivation.results

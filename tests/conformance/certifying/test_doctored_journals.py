@@ -211,7 +211,7 @@ def test_changes_of_inputs_that_were_dropped_are_owned_up_to(inside: Inside, tmp
     assert modified
     emptied = forged(tmp_path / "r", tmp_path / "emptied", changes_emptied)
     assert not derived(emptied).counts["input-modified"]
-    word = "that no run changed its inputs"
+    word = "that no run changed its inputs, or what it had returned"
     assert reported(emptied)[word] == reported(tmp_path / "r").get(word, 0) + modified
 
 
