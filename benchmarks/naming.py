@@ -24,6 +24,7 @@ from benchmarks.sentences import false_sentences
 from benchmarks.truths import TRUTHS, Truth
 from onnxspec.conformance.cli import answer_on, targets_of
 from onnxspec.conformance.diagnosis import DIAGNOSED
+from onnxspec.conformance.judging import Verdict
 from onnxspec.conformance.probes import Selection, select_probes
 from onnxspec.conformance.results import Journal, Result
 from onnxspec.conformance.running import CaseJudged, Event, Plan, ResultsAmended, Run, TargetRun, execute
@@ -133,7 +134,7 @@ def _row(run: Run, target: TargetRun, clock: Clock, ended: float, false: int) ->
     return Row(
         target.target.name,
         len(failing),
-        sum(bool(r.diagnosis) for r in failing),
+        sum(_named(r) for r in failing),
         None if truth is None else sum(_right(r, truth) for r in failing),
         sum(bool(f["foretold"]) for f in target.findings),
         first["title"] if first else "",
@@ -145,7 +146,14 @@ def _row(run: Run, target: TargetRun, clock: Clock, ended: float, false: int) ->
     )
 
 
+def _named(result: Result) -> bool:
+    """Whether it is said what is wrong. A wrong number of outputs, and a wrong shape, is what it is called."""
+    return bool(result.diagnosis) or result.verdict is Verdict.MALFORMED
+
+
 def _right(result: Result, truth: Truth) -> bool:
+    if result.verdict is Verdict.MALFORMED and not result.diagnosis:
+        return True
     return bool(result.diagnosis) and all(map(truth.right, result.diagnosis))
 
 

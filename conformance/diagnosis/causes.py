@@ -26,10 +26,10 @@ from ..results.result import Result
 from ..workers.process import TargetProcess
 from .experiments import Budget, Shrunk, alike, shrink
 from .explainer import Explainer
-from .explanations import explaining, explains, refuting
+from .explanations import explaining, explains, leaving_open, refuting
 from .failing_case import DIAGNOSED
 from .findings import alone
-from .foretelling import ENOUGH, Fresh, foretold
+from .foretelling import ENOUGH, Fresh, foretold, is_constant
 from .needs import meeting
 
 __all__ = ["LEAST_SECONDS", "SHARE", "Cause", "Subject", "causes_of", "is_open"]
@@ -201,6 +201,7 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
         return replace(cause, passing=(*cause.passing, *fresh.passing))
     thought = fault_named(finding["fault"]) if finding["fault"] else None
     explain = explaining(subject.accuracy, _beside(finding, subject), subject.arithmetics)
+    left_open = leaving_open(subject.accuracy)
     name = foretold(
         shrunk.one,
         fresh,
@@ -208,13 +209,15 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
         lambda: budget.left <= 0,
         thought if isinstance(thought, Fault) else None,
         refuting(subject.accuracy),
+        left_open,
     )
     if budget.left > 0:
         cause = replace(cause, passing=(*cause.passing, *fresh.passing))
     if name is None:
         if budget.left > 0 and isinstance(thought, Fault) and len(fresh.failing) >= ENOUGH:
             holding = sum(explain(thought, answer) for answer in fresh.failing)
-            return replace(cause, refuted=2 * holding < len(fresh.failing))
+            constant = is_constant(thought, fresh.failing, left_open)
+            return replace(cause, refuted=constant or 2 * holding < len(fresh.failing))
         return cause if thought is not None else _by_several(cause, fresh, subject, budget)
     # Where others foretell as much, nobody knows which it is.
     if name.others:

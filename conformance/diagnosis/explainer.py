@@ -43,10 +43,22 @@ def explained(
     accepted = {r.case: faults for r in taken if (faults := accepting(r.op, r.version, r.clause))}
     failing = _failing_cases(results, probes, kept)
     if not failing:
-        return accepted
+        return {**accepted, **_by_class(results)}
     evidence = _followed(results), _unharmed(results, probes)
     arithmetics = arithmetics_of(results, accuracy)
-    return {**accepted, **diagnose(failing, accuracy, _effort(results), *evidence, suspects, arithmetics).of}
+    causes = diagnose(failing, accuracy, _effort(results), *evidence, suspects, arithmetics).of
+    return {**accepted, **_by_class(results), **causes}
+
+
+def _by_class(results: Iterable[Result]) -> dict[str, tuple[str, ...]]:
+    """The results that are right by a wider class alone which is the arithmetic that a fault consists in."""
+    named: dict[str, tuple[str, ...]] = {}
+    for result in results:
+        if result.verdict is Verdict.INACCURATE and result.accuracy:
+            faults = faults_of(result.op, result.version, result.type)
+            own = next((d for d in faults if d.within == result.accuracy), None)
+            named |= {result.case: (own.id,)} if own is not None else {}
+    return named
 
 
 def explained_by(

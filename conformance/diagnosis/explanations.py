@@ -8,6 +8,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
 
 from ...reference import Fault, Interpretations
 from ...reference.operators.observation import Observation
@@ -15,7 +18,7 @@ from ..judging.view import view_of
 from ..probes.stream import Tried
 from .failing_case import failing_case_of
 
-__all__ = ["explaining", "explains", "refuting"]
+__all__ = ["explaining", "explains", "leaving_open", "refuting"]
 
 _INTERPRETATIONS = 4
 
@@ -29,6 +32,12 @@ class _Seen:
     accuracies: Sequence[str]
 
     def fits(self, faults: Sequence[Fault]) -> bool:
+        coarse = [d for d in faults if d.within]
+        if len(coarse) == 1:
+            # Its roundings come in an order of its own, which nobody has to know.
+            others = [d for d in faults if d is not coarse[0]]
+            if any(self.observation.fit(others, choice, coarse[0].within) is not None for choice in self.choices):
+                return True
         pairs = itertools.product(self.accuracies, self.choices)
         return any(self.observation.fit(faults, choice, accuracy) is not None for accuracy, choice in pairs)
 
@@ -100,6 +109,17 @@ def explaining(
             yield from ((fault, other) for other in together)
 
     return holds
+
+
+def leaving_open(accuracy: str) -> Callable[[Fault, Tried], list[NDArray[Any]]]:
+    """What a target returned in a case where a fault says that anything may stand."""
+    memory = _Memory(accuracy, {})
+
+    def returned(fault: Fault, one: Tried) -> list[NDArray[Any]]:
+        seen = memory.of(one)
+        return [] if seen is None else seen.observation.left_open(fault, seen.choices[0])
+
+    return returned
 
 
 def refuting(accuracy: str) -> Callable[[Fault, Tried], bool]:

@@ -7,10 +7,13 @@ number, has a claim to be the cause.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ...cases import family_of
 from ...reference import Fault, faults_of
@@ -19,7 +22,7 @@ from ..judging.judgement import FAILING, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried
 
-__all__ = ["ENOUGH", "FRESH", "Foretold", "Fresh", "foretold", "fresh_specs", "richer_specs"]
+__all__ = ["ENOUGH", "FRESH", "Foretold", "Fresh", "foretold", "fresh_specs", "is_constant", "richer_specs"]
 
 FRESH = 10
 """Fresh cases that a name must foretell."""
@@ -45,6 +48,8 @@ class Foretold:
 
 Run = Callable[[Sequence[SpecProbe]], Iterator[Tried]]
 """What the target makes of some cases."""
+
+LeftOpen = Callable[[Fault, Tried], Sequence[NDArray[Any]]]
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,7 @@ def foretold(
     hurry: Callable[[], bool] = lambda: False,
     first: Fault | None = None,
     refutes: Callable[[Fault, Tried], bool] = lambda fault, one: False,
+    left_open: LeftOpen = lambda fault, one: [],
 ) -> Foretold | None:
     """The fault that explains a case and foretells fresh ones; None where there is none, or not enough of them fail.
 
@@ -129,6 +135,8 @@ def foretold(
         The fault that is thought of: of several that foretell all, it is taken.
     refutes
         Whether a fault says that a case which passed comes out otherwise.
+    left_open
+        What was returned where a fault says that anything may stand.
     """
     assert isinstance(one.probe, SpecProbe)
     spec = one.probe.spec
@@ -151,6 +159,7 @@ def foretold(
         # Each may be made in fewer places than it is thought to be.
         narrow = [d for d in scoped_of(iter(fitting)) if d.concerns(spec.op) and d not in fitting]
         right = [d for d in (*fitting, *narrow) if all(explains(d, answer) for answer in (one, *failing))]
+        right = [d for d in right if not is_constant(d, (one, *failing), left_open)]
         richer = _tried(fresh.run, richer_specs(spec)) if right and not hurry() else []
         for answer in richer:
             # What none of them explains shows something else.
@@ -165,6 +174,15 @@ def foretold(
             others = {d.id.partition("@")[0] for d in right} - {chosen.id.partition("@")[0]}
             return Foretold(chosen, len(others), len(failing))
     return None
+
+
+def is_constant(fault: Fault, answers: Iterable[Tried], left_open: LeftOpen) -> bool:
+    """Whether one and the same number stands wherever a fault says that anything may, as memory happened to be: then it
+    was written there. What the worker fills memory with is of equal bytes."""
+    returned = [array for answer in answers for array in left_open(fault, answer)]
+    numbers = {number for array in returned for number in array.astype(np.float64).tolist()}
+    bytes_ = {byte for array in returned for byte in array.tobytes()}
+    return sum(array.size for array in returned) >= ENOUGH and len(numbers) == 1 and (len(bytes_) > 1 or bytes_ == {0})
 
 
 def _tried(run: Run, specs: Sequence[Any]) -> list[Tried]:

@@ -28,7 +28,7 @@ _WORDS = 160  # characters of what a runtime says of what it declines
 
 VALIDATION = "Input validation, of models that the document forbids and that ran (--no-illegal leaves them out):"
 
-_EXPLAINABLE = frozenset(verdict.value for verdict in DIAGNOSED - {Verdict.INACCURATE})
+_EXPLAINABLE = frozenset(verdict.value for verdict in DIAGNOSED - {Verdict.INACCURATE, Verdict.MALFORMED})
 """Verdicts of which it is said that no fault explains them. Of what is inaccurate the title names the wider class."""
 
 

@@ -149,6 +149,20 @@ class Observation:
             self.fit((fault,), interpretations)
         return self._nearness[fault.id, interpretations] >= 0
 
+    def left_open(self, fault: Fault, interpretations: Interpretations | None = None) -> list[NDArray[Any]]:
+        """What was returned where by a fault anything may stand, as memory happened to be."""
+        shown: list[NDArray[Any]] = []
+        memory: dict[str, dict[str, Any]] = {}
+        with np.errstate(all="ignore"):
+            for number, run in enumerate(self.runs):
+                scene = self._scene(number, interpretations, False, self.accuracy)
+                predicted = {} if scene is None else self._predicted((fault,), scene, run, memory)
+                for name, want in predicted.items():
+                    got = run.outputs.get(name)
+                    if got is not None and got.shape == want.shape:
+                        shown.append(got[want == UNINITIALIZED])
+        return shown
+
     def nearness(self, fault: Fault, interpretations: Interpretations | None = None) -> float:
         """The share of what was returned that is about what a target with that fault returns; below 0 for a fault that
         changes nothing."""

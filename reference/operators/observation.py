@@ -49,6 +49,9 @@ class Observation(Protocol):
     @property
     def size(self) -> int: ...
 
+    def left_open(self, fault: Fault, interpretations: Interpretations | None = None) -> list[NDArray[Any]]:
+        """What was returned where by a fault anything may stand, as memory happened to be."""
+
     def fit(
         self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None
     ) -> Fit | None:
@@ -88,6 +91,10 @@ class Predicted:
         self._node, self._runs, self._accuracy = node, runs, accuracy
         self.work = 0.0
         self._changing: dict[str, bool] = {}
+
+    def left_open(self, fault: Fault, interpretations: Interpretations | None = None) -> list[Array]:
+        """Nothing: each number is predicted."""
+        return []
 
     @cached_property
     def size(self) -> int:

@@ -8,11 +8,18 @@ from typing import Any
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.conformance.diagnosis import condition_of, findings_of, message_kind, with_needed_classes, worded
+from onnxspec.conformance.diagnosis import (
+    condition_of,
+    explained,
+    findings_of,
+    message_kind,
+    with_needed_classes,
+    worded,
+)
 from onnxspec.conformance.judging import Judgement, Verdict
-from onnxspec.conformance.probes import SpecProbe
+from onnxspec.conformance.probes import Probe, SpecProbe
 from onnxspec.conformance.proof import judge_staged
-from onnxspec.conformance.results import Result, biases, grades, passing_grades, result_of
+from onnxspec.conformance.results import Kept, Result, biases, grades, passing_grades, result_of
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FAULTS, evaluate, run_recurrent_fault
 
@@ -409,3 +416,13 @@ def test_what_misses_its_bound_by_little_everywhere_stays_inaccurate() -> None:
     assert [r.worst for r in with_needed_classes(results)] == [12.5]
     mostly_far = results_of(zip(SPECS, [missed(1.1), missed(40.0), missed(12.5), *right], strict=False))
     assert len(with_needed_classes(mostly_far)) == 3
+
+
+def test_what_is_right_by_the_class_that_a_fault_consists_in_has_its_name() -> None:
+    (spec,) = [s for s in profile("core", "LSTM", 14) if s.type == "float64" and not s.illegal][:1]
+    single = Judgement(Verdict.INACCURATE, "value", accuracy="f32-math", message="m")
+    (result,) = results_of([(spec, single)])
+    probes: dict[str, Probe] = {spec.id: SpecProbe(spec)}
+    assert explained([result], probes, Kept(), "standard") == {spec.id: ("precision.computed-in-single",)}
+    (flushing,) = results_of([(spec, Judgement(Verdict.INACCURATE, "value", accuracy="flushing", message="m"))])
+    assert explained([flushing], probes, Kept(), "standard") == {}

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.conformance.diagnosis import Foretold, Fresh, explaining, explains, foretold, fresh_specs, titled
+from onnxspec.conformance.diagnosis.explanations import leaving_open
+from onnxspec.conformance.diagnosis.foretelling import is_constant
 from onnxspec.conformance.probes import SpecProbe, Tried
 from onnxspec.conformance.proof import staged_outcome
 from onnxspec.reference import Fault, Node, evaluate, fault_named, run_recurrent_fault
@@ -104,3 +107,23 @@ def test_what_a_run_shows_is_a_name_only_once_it_foretold() -> None:
     assert titled({**finding, "foretold": 10}, "layout 1", tried=True) == "Ignores clip (with layout 1)"
     assert titled({**finding, "foretold": 10}, "layout 1", tried=True, passing=2) == "Ignores clip (seen with layout 1)"
     assert titled({**finding, "expected": True}, "", tried=False) == "Ignores clip"
+
+
+def test_a_constant_that_is_written_is_not_memory_as_it_happened_to_be() -> None:
+    """Y_h of a row without steps is left unwritten, or always -1."""
+    fault = fault_named("empty.uninitialized")
+    assert isinstance(fault, Fault)
+    spec = CaseSpec("GRU", 14, T=2, N=2, lengths="empty", outputs=("Y", "Y_h"), initial="all")
+
+    def writing(fill: Any) -> Any:
+        def target(node: Node, inputs: Arrays) -> Arrays:
+            outputs = {n: a.astype(inputs["X"].dtype) for n, a in evaluate(node, inputs).items()}
+            outputs["Y_h"][:, inputs["sequence_lens"] == 0] = fill
+            return outputs
+
+        return target
+
+    memory = np.frombuffer(b"\x7f" * 4, np.float32)[0]
+    for fill, constant in ((-1.0, True), (0.0, True), (memory, False)):
+        answers = [_one(SpecProbe(s), writing(fill)) for s in fresh_specs(spec)]
+        assert is_constant(fault, answers, leaving_open("standard")) is constant
