@@ -16,6 +16,7 @@ from onnx import helper, numpy_helper
 from benchmarks.truths import TRUTHS
 from onnxspec.conformance.diagnosis import Budget, Subject, explained, findings_of, with_causes, with_needed_classes
 from onnxspec.conformance.diagnosis.explainer import arithmetics_of
+from onnxspec.conformance.diagnosis.own_functions import own_functions
 from onnxspec.conformance.probes import Probe, SpecProbe, tried
 from onnxspec.conformance.results import Kept, Result, result_of
 from onnxspec.conformance.results.records import Finding
@@ -23,7 +24,7 @@ from onnxspec.conformance.workers.in_process import outcome_of_job
 from onnxspec.conformance.workers.job import Job, Outcome
 from onnxspec.reference import Fault, Node, fault_named, operator_for
 
-__all__ = ["findings_on", "kernel_names", "of_faults", "on_kernel"]
+__all__ = ["findings_on", "kernel_names", "of_faults", "on_kernel", "staged"]
 
 Session = Callable[[dict[str, np.ndarray[Any, Any]]], Any]
 Opened = Callable[[bytes], Session]
@@ -122,6 +123,11 @@ def on_kernel(name: str) -> Opened:
     return opened
 
 
+def staged(opened: Opened) -> Any:
+    """A target in this process, which answers jobs as one behind a worker does."""
+    return _Staged(opened)
+
+
 def findings_on(
     opened: Opened, specs: Sequence[Any], seconds: float = 120.0
 ) -> tuple[list[Finding], list[Result], dict[str, Probe]]:
@@ -131,16 +137,17 @@ def findings_on(
         What experiments may take.
     """
     probes: dict[str, Probe] = {spec.id: SpecProbe(spec) for spec in specs}
-    process: Any = _Staged(opened)
+    process = staged(opened)
     kept, results = Kept(), []
     for one in tried(process, list(probes.values()), ACCURACY):
         kept.offer(one)
         results.append(result_of(one.probe, "staged", one.judgement, 0.0, None))
     needed = {result.case: result for result in with_needed_classes(results)}
     results = [needed.get(r.case, r) for r in results]
-    causes = explained(results, probes, kept, ACCURACY)
+    own = own_functions(process.run, results, ACCURACY)
+    causes = explained(results, probes, kept, ACCURACY, (), own)
     results = [structs.replace(r, diagnosis=causes.get(r.case, ())) for r in results]
-    arithmetics = arithmetics_of(results, ACCURACY)
+    arithmetics = arithmetics_of(results, ACCURACY, own)
     known = dict(probes)
     subject = Subject(process, ACCURACY, lambda p: p.id, results, known, kept, arithmetics=arithmetics)
     findings, better = with_causes(findings_of(results, probes), subject, Budget(seconds))

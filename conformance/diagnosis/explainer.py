@@ -17,6 +17,7 @@ from ..results.evidence import Kept
 from ..results.result import Result
 from .conditions import would_show
 from .failing_case import DIAGNOSED, FailingCase, failing_case_of
+from .fitting import Arithmetics
 from .search import Search, Unharmed, diagnose
 
 __all__ = ["Explainer", "accepting", "arithmetics_of", "explained", "explained_by", "searched_again"]
@@ -30,7 +31,12 @@ _UNHARMED = 6
 
 
 def explained(
-    results: Sequence[Result], probes: Mapping[str, Probe], kept: Kept, accuracy: str, suspects: Sequence[str] = ()
+    results: Sequence[Result],
+    probes: Mapping[str, Probe],
+    kept: Kept,
+    accuracy: str,
+    suspects: Sequence[str] = (),
+    own: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[str, tuple[str, ...]]:
     """For every failing case the ids of the faults that explain all of them together, as far as what the target
     returned is still at hand; cases that nothing explains are left out. The same for equal results, whatever their
@@ -38,6 +44,8 @@ def explained(
 
     suspects
         Patterns of ids of faults that the target is known for, which no case has to show first.
+    own
+        Type to the accuracy classes that the target's own functions need.
     """
     taken = (r for r in results if r.verdict is Verdict.NOT_REJECTED)
     accepted = {r.case: faults for r in taken if (faults := accepting(r.op, r.version, r.clause))}
@@ -45,7 +53,7 @@ def explained(
     if not failing:
         return {**accepted, **_by_class(results)}
     evidence = _followed(results), _unharmed(results, probes)
-    arithmetics = arithmetics_of(results, accuracy)
+    arithmetics = arithmetics_of(results, accuracy, own)
     causes = diagnose(failing, accuracy, _effort(results), *evidence, suspects, arithmetics).of
     return {**accepted, **_by_class(results), **causes}
 
@@ -68,9 +76,10 @@ def explained_by(
     probes: Mapping[str, Probe],
     kept: Kept,
     accuracy: str,
+    arithmetics: Arithmetics,
 ) -> dict[str, tuple[str, ...]]:
     """As :func:`explained` for those results that are chosen, by these faults alone."""
-    search = Search(accuracy, _effort(results), _followed(results), arithmetics=arithmetics_of(results, accuracy))
+    search = Search(accuracy, _effort(results), _followed(results), arithmetics=arithmetics)
     for op in {result.op for result in chosen}:
         search.known[op] = [fault for fault in faults if fault.concerns(op)]
     explanations = {case.case: search.by_known(case) for case in _failing_cases(chosen, probes, kept)}
@@ -84,12 +93,12 @@ def searched_again(
     probes: Mapping[str, Probe],
     kept: Kept,
     accuracy: str,
+    arithmetics: Arithmetics,
     effort: float,
 ) -> dict[str, tuple[str, ...]]:
     """As :func:`explained` for those results that are chosen, now that it is known which faults the target has."""
     failing = _failing_cases(chosen, probes, kept)
     evidence = _followed(results), _unharmed(results, probes)
-    arithmetics = arithmetics_of(results, accuracy)
     effort = min(effort, _EFFORT + _EACH * len(chosen))
     return dict(diagnose(failing, accuracy, effort, *evidence, (), arithmetics, facts).of)
 
@@ -112,7 +121,9 @@ def _failing_cases(results: Iterable[Result], probes: Mapping[str, Probe], kept:
     return failing
 
 
-def arithmetics_of(results: Sequence[Result], accuracy: str) -> dict[str, tuple[str, ...]]:
+def arithmetics_of(
+    results: Sequence[Result], accuracy: str, own: Mapping[str, tuple[str, ...]] | None = None
+) -> dict[str, tuple[str, ...]]:
     """For each type the wider accuracy classes that results of a target tell of: arithmetic does not change from case
     to case, so that at least as many results need one as pass without. Where no result of a type is right, whatever
     devices compute it in may be what other faults hide."""
@@ -127,11 +138,13 @@ def arithmetics_of(results: Sequence[Result], accuracy: str) -> dict[str, tuple[
             with suppress(UnknownOperator):  # a directory of which no document speaks
                 wider[result.type] = operator_of(result.op, result.domain).classes(accuracy, result.type).wider
     needed = {type: seen for type, seen in classes.items() if seen.total() >= right[type]}
-    return {
+    shown = {
         type: tuple(name for name, _ in needed[type].most_common(2)) if type in needed else others[-1:]
         for type, others in wider.items()
         if type in needed or not right[type]
     }
+    own = own or {}
+    return {type: (*own.get(type, ()), *shown.get(type, ())) for type in {*own, *shown}}
 
 
 def accepting(op: str, version: int, clause: str | None) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ def _amended(causes: Sequence[Cause], subject: Subject, effort: float) -> dict[s
     settled = (r for r in subject.results if r.diagnosis and (r.expected or sure >= {*r.diagnosis}))
     done = {result.case for result in settled}
     open_ = [r for r in subject.results if r.verdict in DIAGNOSED and r.case not in done]
-    everything = subject.results, subject.probes, subject.kept, subject.accuracy
+    everything = subject.results, subject.probes, subject.kept, subject.accuracy, subject.arithmetics
     instead = explained_by(facts, open_, *everything)
     unexplained = [r for r in open_ if r.case not in instead and (not r.diagnosis or refuted & {*r.diagnosis})]
     thought = [d for d in _known(subject.results, refuted) if d not in facts]

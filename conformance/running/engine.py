@@ -20,6 +20,7 @@ from ..diagnosis.explainer import arithmetics_of, explained
 from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import findings_of
 from ..diagnosis.needed_classes import with_needed_classes
+from ..diagnosis.own_functions import own_functions
 from ..diagnosis.telling import with_causes
 from ..judging.judgement import Judgement, Verdict
 from ..probes.probe import Probe, SpecProbe
@@ -225,13 +226,14 @@ def _target_events(whole: Run, run: TargetRun) -> Events:
         yield from _amend(run, "fresh-sample", differing, probes, entries)
         if plan.shard is None:  # a shard's share decides nothing; what is merged of shards does
             yield from _amend(run, "needed-classes", with_needed_classes(run.results), probes, entries)
-        yield from _amend(run, "diagnosis", _diagnosed(plan, run, probes, kept, entries), probes, entries)
+        own = _own_functions(plan, run)
+        yield from _amend(run, "diagnosis", _diagnosed(plan, run, probes, kept, entries, own), probes, entries)
     run.stale = no_longer_needed(whole.plan, listed, run)
     run.findings = findings_of(run.results, probes)
     if not run.unavailable:
         if plan.shrinks:
             seconds = max(time.monotonic() - clock, run.seconds)
-            yield from _experiments(plan, run, probes, kept, entries, seconds)
+            yield from _experiments(plan, run, probes, kept, entries, own, seconds)
         run.disagreements = disagreements_of(run.results, probes)
         write_reproducers(whole.folder, target, run.disagreements, probes)
         run.evidence = write_evidence(
@@ -264,8 +266,22 @@ def _taken(run: TargetRun, event: CaseJudged) -> CaseJudged:
     return event
 
 
+def _own_functions(plan: Plan, run: TargetRun) -> dict[str, tuple[str, ...]]:
+    """Type to the accuracy classes that the target's functions need, where results fail."""
+    if not any(r.verdict in DIAGNOSED and not r.expected for r in run.results):
+        return {}
+    with contextlib.suppress(TargetUnavailable), plan.process(run.target, hangs=run.hangs) as process:
+        return own_functions(process.run, run.results, run.target.accuracy)
+    return {}
+
+
 def _diagnosed(
-    plan: Plan, run: TargetRun, probes: Mapping[str, Probe], kept: Kept, entries: Sequence[Entry]
+    plan: Plan,
+    run: TargetRun,
+    probes: Mapping[str, Probe],
+    kept: Kept,
+    entries: Sequence[Entry],
+    own: Mapping[str, tuple[str, ...]],
 ) -> list[Result]:
     """The failing results with what explains them, all of them together."""
     # What an earlier run of this folder obtained must be run again to be explained.
@@ -274,12 +290,18 @@ def _diagnosed(
         with contextlib.suppress(TargetUnavailable), plan.process(run.target, hangs=run.hangs) as process:
             for one in tried(process, [probes[case] for case in unseen], run.target.accuracy):
                 kept.offer(one)
-    causes = explained(run.results, probes, kept, run.target.accuracy, suspects(entries))
+    causes = explained(run.results, probes, kept, run.target.accuracy, suspects(entries), own)
     return [structs.replace(r, diagnosis=causes[r.case]) for r in run.results if r.case in causes]
 
 
 def _experiments(
-    plan: Plan, run: TargetRun, probes: dict[str, Probe], kept: Kept, entries: Sequence[Entry], seconds: float
+    plan: Plan,
+    run: TargetRun,
+    probes: dict[str, Probe],
+    kept: Kept,
+    entries: Sequence[Entry],
+    own: Mapping[str, tuple[str, ...]],
+    seconds: float,
 ) -> Events:
     """Ask the target under which conditions its failures show, and what they foretell."""
     budget = Budget(max(LEAST_SECONDS, SHARE * seconds))
@@ -291,7 +313,7 @@ def _experiments(
 
     with contextlib.suppress(TargetUnavailable), plan.process(run.target, hangs=run.hangs) as process:
         repeat = partial(_repeat, plan, run.target)
-        arithmetics = arithmetics_of(run.results, run.target.accuracy)
+        arithmetics = arithmetics_of(run.results, run.target.accuracy, own)
         subject = Subject(process, run.target.accuracy, repeat, run.results, probes, kept, observe, arithmetics)
         run.findings, better = with_causes(run.findings, subject, budget)
     if made:

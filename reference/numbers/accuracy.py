@@ -164,8 +164,20 @@ class Budget:
         return grown / (1 - grown) + own / (1 - own)
 
 
+_FUNCTIONS_OFF = "functions-off-"
+
+
+def with_functions_off(units: int) -> str:
+    """The name of a class that is `standard` but for functions, which may be off by so many u. Nobody is judged by it:
+    faults are tried with functions as a target has them."""
+    return f"{_FUNCTIONS_OFF}{units}"
+
+
 def accuracy_class(name: str) -> AccuracyClass:
     """The class of that name. Raises ValueError naming the classes there are."""
+    if name.startswith(_FUNCTIONS_OFF):
+        units = int(name.removeprefix(_FUNCTIONS_OFF))
+        return AccuracyClass(name, (4, units), (4, units))
     try:
         return ACCURACY_CLASSES[name]
     except KeyError:

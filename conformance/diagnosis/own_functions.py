@@ -1,0 +1,103 @@
+"""A target's own functions: how far they are off, told by nodes of one step in which nothing else happens.
+
+Where a kernel approximates its functions nearly every number lies outside the bounds of its class, and of what else is
+wrong nothing is left to be seen: a fault explains a number only within those bounds. So before names are sought its
+functions are tabulated. One gate gets the argument, by a weight of one; all others are shut or wide open by their
+biases, and there is no state. Faults are then tried with functions that are off by as much as the table shows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...cases import CaseSpec
+from ...cases.specs.model import build_model
+from ...reference import CELLS, FORMATS, evaluate
+from ...reference.numbers.accuracy import budget, with_functions_off
+from ..results.result import Result
+from ..workers.process import Job, Outcome
+from .failing_case import DIAGNOSED
+
+__all__ = ["own_functions"]
+
+_ARGUMENTS = np.arange(-12.0, 12.0625, 0.0625)
+"""They are numbers of every type."""
+
+_SHUT = 20.0
+_MARGIN = 2.0
+"""Between two arguments functions may be off by more than at them, and what a gate multiplies makes errors smaller."""
+
+_MOST = 2.0**-6
+"""What is off by more than this is no function that is approximated: something else is wrong with the node."""
+
+_PLACES = 6
+"""Operators and types that are asked at most."""
+
+Inputs = Mapping[str, NDArray[Any]]
+
+
+def own_functions(
+    run: Callable[[Iterable[Job]], Iterator[Outcome]], results: Sequence[Result], accuracy: str
+) -> dict[str, tuple[str, ...]]:
+    """Type to the accuracy class that the functions of a target need there, of those types in which results fail and
+    functions are off by more than the class allows by which it is judged."""
+    failing = Counter((r.op, r.version, r.type) for r in results if r.verdict in DIAGNOSED and r.op in CELLS)
+    places: dict[tuple[str, str], int] = {}
+    for (op, version, type), _ in failing.most_common():
+        places.setdefault((op, type), version)
+    off: dict[str, float] = {}
+    for (op, type), version in list(places.items())[:_PLACES]:
+        spec = CaseSpec(op, version, type=type, N=len(_ARGUMENTS), bias=True)
+        nodes = list(_nodes(spec))
+        jobs = [
+            Job(f"{spec.id}~function-{number}", build_model(spec, spec.node, inputs, spec.outputs), (inputs,))
+            for number, inputs in enumerate(nodes)
+        ]
+        for inputs, outcome in zip(nodes, run(jobs), strict=True):
+            off[type] = max(off.get(type, 0.0), _off(spec, inputs, outcome))
+    classes: dict[str, tuple[str, ...]] = {}
+    for type, error in off.items():
+        units = _MARGIN * error / FORMATS[type].unit
+        if units > budget(accuracy, type).b:
+            classes[type] = (with_functions_off(2 ** math.ceil(math.log2(units))),)
+    return classes
+
+
+def _nodes(spec: CaseSpec) -> Iterator[Inputs]:
+    """For each gate the inputs that show most of its function."""
+    gates = len(CELLS[spec.op].gates)
+    dtype = FORMATS[spec.type].dtype
+    for gate in range(gates):
+        best: tuple[float, Inputs] | None = None
+        for signs in itertools.product((-_SHUT, _SHUT), repeat=gates - 1):
+            bias = np.zeros(2 * gates)
+            bias[:gates] = np.insert(np.array(signs), gate, 0.0)
+            weights = np.zeros((1, gates, 1))
+            weights[0, gate] = 1.0
+            tensors = {
+                "X": _ARGUMENTS.reshape(1, -1, 1), "W": weights, "R": np.zeros((1, gates, 1)), "B": bias[np.newaxis],
+            }  # fmt: skip
+            inputs = {name: array.astype(dtype) for name, array in tensors.items()}
+            shown = float(np.ptp(evaluate(spec.node, inputs)["Y"]))
+            if best is None or shown > best[0]:
+                best = shown, inputs
+        assert best is not None
+        yield best[1]
+
+
+def _off(spec: CaseSpec, inputs: Inputs, outcome: Outcome) -> float:
+    """By how much what came back is off at most; 0 where that is no matter of functions."""
+    if outcome.status != "ran" or not outcome.outputs or outcome.outputs[0][0][0] is None:
+        return 0.0
+    right, got = evaluate(spec.node, inputs)["Y"], outcome.outputs[0][0][0]
+    if got.shape != right.shape:
+        return 0.0
+    error = float(np.abs(got.astype(np.float64) - right).max())
+    return error if error <= _MOST else 0.0

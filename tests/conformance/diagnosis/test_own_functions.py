@@ -1,0 +1,76 @@
+"""A target's own functions: faults are tried with them where they are approximated."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from msgspec import structs
+
+sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks are no part of the package
+
+from benchmarks.staging import staged
+from onnxspec.cases import CaseSpec
+from onnxspec.conformance.diagnosis import explained
+from onnxspec.conformance.diagnosis.own_functions import own_functions
+from onnxspec.conformance.judging import Verdict
+from onnxspec.conformance.probes import Probe, SpecProbe, tried
+from onnxspec.conformance.results import Kept, result_of
+
+SPECS = [
+    CaseSpec("RNN", 14, T=3, N=2, I=3, H=5, bias=True, clip=clip, seed=seed)
+    for clip in (None, 0.25)
+    for seed in range(4)
+]
+
+
+def kernel(off: float) -> Callable[[bytes], Any]:
+    """A kernel of RNN that ignores clip, and whose Tanh is off by a part of itself."""
+
+    def opened(model: bytes) -> Any:
+        assert onnx.load_model_from_string(model).graph.node[0].op_type == "RNN"
+
+        def run(feeds: dict[str, Any]) -> list[Any]:
+            x, w, r, b = (feeds[name].astype(np.float64) for name in ("X", "W", "R", "B"))
+            h, states = np.zeros((x.shape[1], w.shape[1])), []
+            for step in x:
+                wb, rb = np.split(b[0], 2)
+                h = np.tanh(step @ w[0].T + h @ r[0].T + wb + rb) * (1 - off)
+                states.append(h)
+            return [np.stack(states)[:, np.newaxis].astype(feeds["X"].dtype)]
+
+        return run
+
+    return opened
+
+
+def test_a_fault_of_a_kernel_whose_functions_are_approximated_is_named_with_those_functions() -> None:
+    process = staged(kernel(1e-4))
+    probes: dict[str, Probe] = {spec.id: SpecProbe(spec) for spec in SPECS}
+    kept, results = Kept(), []
+    for one in tried(process, list(probes.values()), "standard"):
+        kept.offer(one)
+        results.append(result_of(one.probe, "staged", one.judgement, 0.0, None))
+    assert all(result.failing for result in results)
+    own = own_functions(process.run, results, "standard")
+    (name,) = own["float32"]
+    assert 1e-4 < int(name.removeprefix("functions-off-")) * 2.0**-24 < 1e-3
+    # Others of that type are right, so that no wider class is thought of.
+    plain = structs.replace(results[0], verdict=Verdict.PASS, accuracy=None, judged=9)
+    results += [structs.replace(plain, case=f"right-{number}") for number in range(20)]
+    clipped = {spec.id for spec in SPECS if spec.clip is not None}
+    for functions, named in ((own, clipped), (None, set())):
+        causes = explained(results, probes, kept, "standard", (), functions)
+        assert {case for case, ids in causes.items() if "clip.ignored" in ids} == named
+
+
+def test_functions_within_their_class_and_nodes_that_are_wrong_otherwise_tell_nothing() -> None:
+    (spec, *_) = SPECS
+    (one,) = tried(staged(kernel(1e-4)), [SpecProbe(spec)], "standard")
+    results = [result_of(one.probe, "staged", one.judgement, 0.0, None)]
+    for off in (0.0, 0.5):
+        assert own_functions(staged(kernel(off)).run, results, "standard") == {}
