@@ -16,7 +16,7 @@ from onnx import helper, numpy_helper
 from benchmarks.truths import TRUTHS
 from onnxspec.conformance.diagnosis import Budget, Subject, explained, findings_of, with_causes, with_needed_classes
 from onnxspec.conformance.diagnosis.explainer import arithmetics_of
-from onnxspec.conformance.diagnosis.own_functions import own_functions
+from onnxspec.conformance.diagnosis.own_functions import function_classes
 from onnxspec.conformance.probes import Probe, SpecProbe, tried
 from onnxspec.conformance.results import Kept, Result, result_of
 from onnxspec.conformance.results.records import Finding
@@ -144,7 +144,7 @@ def findings_on(
         results.append(result_of(one.probe, "staged", one.judgement, 0.0, None))
     needed = {result.case: result for result in with_needed_classes(results)}
     results = [needed.get(r.case, r) for r in results]
-    own = own_functions(process.run, results, ACCURACY)
+    own = function_classes(process.run, results, ACCURACY)
     causes = explained(results, probes, kept, ACCURACY, (), own)
     results = [structs.replace(r, diagnosis=causes.get(r.case, ())) for r in results]
     arithmetics = arithmetics_of(results, ACCURACY, own)

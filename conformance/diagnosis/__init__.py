@@ -25,6 +25,7 @@ __getattr__, __dir__ = face(
         "explanations": (
             "explaining",
             "explains",
+            "leaving_open",
             "refuting",
         ),
         "failing_case": (
@@ -41,6 +42,7 @@ __getattr__, __dir__ = face(
             "Fresh",
             "foretold",
             "fresh_specs",
+            "is_constant",
         ),
         "needed_classes": ("with_needed_classes",),
         "needs": (
@@ -48,6 +50,7 @@ __getattr__, __dir__ = face(
             "needs_in_words",
             "stated",
         ),
+        "own_functions": ("function_classes",),
         "search": (
             "Search",
             "diagnose",

@@ -25,7 +25,7 @@ from ..results.result import Result
 from ..workers.process import Job, Outcome
 from .failing_case import DIAGNOSED
 
-__all__ = ["own_functions"]
+__all__ = ["function_classes"]
 
 _ARGUMENTS = np.arange(-12.0, 12.0625, 0.0625)
 """They are numbers of every type."""
@@ -43,7 +43,7 @@ _PLACES = 6
 Inputs = Mapping[str, NDArray[Any]]
 
 
-def own_functions(
+def function_classes(
     run: Callable[[Iterable[Job]], Iterator[Outcome]], results: Sequence[Result], accuracy: str
 ) -> dict[str, tuple[str, ...]]:
     """Type to the accuracy class that the functions of a target need there, of those types in which results fail and
@@ -94,10 +94,10 @@ def _nodes(spec: CaseSpec) -> Iterator[Inputs]:
 
 def _off(spec: CaseSpec, inputs: Inputs, outcome: Outcome) -> float:
     """By how much what came back is off at most; 0 where that is no matter of functions."""
-    if outcome.status != "ran" or not outcome.outputs or outcome.outputs[0][0][0] is None:
-        return 0.0
-    right, got = evaluate(spec.node, inputs)["Y"], outcome.outputs[0][0][0]
-    if got.shape != right.shape:
+    returned = [array for lists in outcome.outputs for outputs in lists for array in outputs]
+    right = evaluate(spec.node, inputs)["Y"]
+    got = returned[0] if outcome.status == "ran" and returned else None
+    if got is None or got.shape != right.shape:
         return 0.0
     error = float(np.abs(got.astype(np.float64) - right).max())
     return error if error <= _MOST else 0.0

@@ -20,7 +20,7 @@ from ..diagnosis.explainer import arithmetics_of, explained
 from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import findings_of
 from ..diagnosis.needed_classes import with_needed_classes
-from ..diagnosis.own_functions import own_functions
+from ..diagnosis.own_functions import function_classes
 from ..diagnosis.telling import with_causes
 from ..judging.judgement import Judgement, Verdict
 from ..probes.probe import Probe, SpecProbe
@@ -271,7 +271,7 @@ def _own_functions(plan: Plan, run: TargetRun) -> dict[str, tuple[str, ...]]:
     if not any(r.verdict in DIAGNOSED and not r.expected for r in run.results):
         return {}
     with contextlib.suppress(TargetUnavailable), plan.process(run.target, hangs=run.hangs) as process:
-        return own_functions(process.run, run.results, run.target.accuracy)
+        return function_classes(process.run, run.results, run.target.accuracy)
     return {}
 
 

@@ -9,9 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.conformance.diagnosis import Foretold, Fresh, explaining, explains, foretold, fresh_specs, titled
-from onnxspec.conformance.diagnosis.explanations import leaving_open
-from onnxspec.conformance.diagnosis.foretelling import is_constant
+from onnxspec.conformance.diagnosis import (
+    Foretold,
+    Fresh,
+    explaining,
+    explains,
+    foretold,
+    fresh_specs,
+    is_constant,
+    leaving_open,
+    titled,
+)
 from onnxspec.conformance.probes import SpecProbe, Tried
 from onnxspec.conformance.proof import staged_outcome
 from onnxspec.reference import Fault, Node, evaluate, fault_named, run_recurrent_fault

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,11 @@ sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks are no part of 
 
 from benchmarks.staging import staged
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.diagnosis import explained
-from onnxspec.conformance.diagnosis.own_functions import own_functions
+from onnxspec.conformance.diagnosis import explained, function_classes
 from onnxspec.conformance.judging import Verdict
 from onnxspec.conformance.probes import Probe, SpecProbe, tried
 from onnxspec.conformance.results import Kept, result_of
+from onnxspec.conformance.workers import Job, Outcome
 
 SPECS = [
     CaseSpec("RNN", 14, T=3, N=2, I=3, H=5, bias=True, clip=clip, seed=seed)
@@ -56,7 +56,7 @@ def test_a_fault_of_a_kernel_whose_functions_are_approximated_is_named_with_thos
         kept.offer(one)
         results.append(result_of(one.probe, "staged", one.judgement, 0.0, None))
     assert all(result.failing for result in results)
-    own = own_functions(process.run, results, "standard")
+    own = function_classes(process.run, results, "standard")
     (name,) = own["float32"]
     assert 1e-4 < int(name.removeprefix("functions-off-")) * 2.0**-24 < 1e-3
     # Others of that type are right, so that no wider class is thought of.
@@ -68,9 +68,21 @@ def test_a_fault_of_a_kernel_whose_functions_are_approximated_is_named_with_thos
         assert {case for case, ids in causes.items() if "clip.ignored" in ids} == named
 
 
+def test_a_target_that_returns_nothing_of_the_form_tells_nothing() -> None:
+    (spec, *_) = SPECS
+    (one,) = tried(staged(kernel(1e-4)), [SpecProbe(spec)], "standard")
+    results = [result_of(one.probe, "staged", one.judgement, 0.0, None)]
+
+    class Nothing:
+        def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+            return (Outcome(job.key, "ran", "run", (((),),)) for job in jobs)
+
+    assert function_classes(Nothing().run, results, "standard") == {}
+
+
 def test_functions_within_their_class_and_nodes_that_are_wrong_otherwise_tell_nothing() -> None:
     (spec, *_) = SPECS
     (one,) = tried(staged(kernel(1e-4)), [SpecProbe(spec)], "standard")
     results = [result_of(one.probe, "staged", one.judgement, 0.0, None)]
     for off in (0.0, 0.5):
-        assert own_functions(staged(kernel(off)).run, results, "standard") == {}
+        assert function_classes(staged(kernel(off)).run, results, "standard") == {}
