@@ -11,7 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from ...cases import Trial
+from ...cases import ABILITIES, Trial
 from ...cases.specs.subject import Bound
 from ...reference import Interpretations, clause_named, document_saying, fault_named
 from ...reference.documents.interpretations import QUESTIONS
@@ -164,7 +164,11 @@ def _node(
     others = [name for name in trial.node.operator.outputs if name not in trial.node.outputs]
     not_asked = f"; not asked for: {', '.join(others)}" if others else ""
     yield Text(f"outputs asked for: {', '.join(trial.node.outputs)}{not_asked}")
-    if len(job.feeds) > 1:
+    if job.course is not None:
+        runs = sum(step.does == "run" for step in job.course.steps)
+        words = "; ".join(meaning for ability, meaning in ABILITIES.items() if ability in job.needs)
+        yield Text(f"its sessions have {words}: {runs} runs, each step of them twice")
+    elif len(job.feeds) > 1:
         before = "; ".join(_shape(feed.inputs["X"].shape) for feed in trial.feeds[:-1])
         yield Text(f"the same session runs other data first: X of shape {before}")
 

@@ -8,6 +8,7 @@ from typing import Any
 import onnx
 from numpy.typing import NDArray
 
+from ...cases import ABILITIES
 from ...reference import clause_named, fault_named
 from ..judging.divergence import ratio_text
 from ..judging.judgement import Judgement, Verdict
@@ -101,6 +102,9 @@ def node_text(prepared: Prepared, outcomes: Sequence[Outcome] = (), judgement: J
     listed = ", ".join(f"{name}={value!r}" for name, value in sorted(attributes.items()))
     text = f"{title}{name}({given}) -> {', '.join(outputs)}, {inputs['X'].dtype.name}"
     before = ", ".join(_shape("X", feed) for feed in feeds[:-1])
+    if job.course is not None:
+        words = ", ".join(meaning for ability, meaning in ABILITIES.items() if ability in job.needs)
+        return f"{text}{f'; {listed}' if listed else ''}; with {words}"
     return f"{text}{f'; {listed}' if listed else ''}{f'; after other data of shape {before}' if before else ''}"
 
 

@@ -345,3 +345,9 @@ def test_every_smoke_case_can_be_explained(version: int) -> None:
         text = _explained(spec, _conforming)
         assert re.search(r"\n(pass|inconclusive)", text), spec.id
         assert len(text.splitlines()) < 160, spec.id
+
+
+def test_what_sessions_do_is_told() -> None:
+    text = " ".join(_explained(replace(PLAIN, beside=True, kept=True), _conforming).split())
+    assert "its sessions have outputs that are held while the session runs again; sessions of different" in text
+    assert "the same session runs other data first" not in text
