@@ -126,6 +126,7 @@ def _joined(trial: Trial, spec: CaseSpec, second: CaseSpec, name: str) -> Trial:
     model = onnx.load_model_from_string(trial.model)
     other = onnx.load_model_from_string(build_model(second, node, tensors[-1], asked))
     graph = model.graph
+    constant = {tensor.name for tensor in other.graph.initializer} - {value.name for value in other.graph.input}
     given = {called[f] for f in tensors[0] if f in shared or (f == "X" and name in _CHAINS)}
     opset = _opset(spec, _MOVES[spec.type]) if name in _CHAINS else model.opset_import[0].version
     moves: tuple[Move, ...] = ()
@@ -143,7 +144,6 @@ def _joined(trial: Trial, spec: CaseSpec, second: CaseSpec, name: str) -> Trial:
         (first, Bound(SECOND, node, sources, shown)),
         tuple(value.name for value in graph.output),
     )
-    constant = set(CONSTANTS) if second.weights == "initializer" else set()
     feeds = []
     for feed, more in zip(trial.feeds, tensors, strict=True):
         own = {called[f]: (f, array) for f, array in more.items() if called[f] not in given}

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from onnxspec.cases import CaseSpec, build_case
+from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.cases.directories import data_sets_of
 from onnxspec.cases.specs import FIRST, GRAPHS, SECOND, Move, Source, Trial, can_join, join
 
@@ -25,7 +25,14 @@ SPECS = [
 
 
 def pairs() -> list[tuple[CaseSpec, str]]:
-    return [(spec, name) for spec in SPECS for name in GRAPHS if can_join(spec, name)]
+    return [(spec, name) for spec in (*SPECS, *CONSTANT) for name in GRAPHS if can_join(spec, name)]
+
+
+CONSTANT = [
+    spec
+    for spec in profile("core", "GRU", 22)
+    if spec.type == "float32" and "constant-" in spec.id and can_join(spec, "side-by-side")
+]
 
 
 def ids(value: object) -> str:
