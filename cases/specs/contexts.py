@@ -8,9 +8,10 @@ asks for that field it says nothing. So the number of axes does not multiply.
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
@@ -117,13 +118,21 @@ class ContextSpace(ABC):
             What there is not: each a context by its place, or several that do not occur together.
         """
         demands = [_Demand(need.name, self._tied(need.fields), need.holds) for need in needs]
-        demands += [self._absence(some) for some in without]
-        clusters = [_Cluster(fields, tuple(own)) for fields, own in _clusters(demands)]
+        filters: list[_Demand] = []
+        for some in without:
+            absence = self._absence(some)
+            if self._leaves_free(absence, filters):
+                filters.append(absence)
+            elif any(self._tied(absence.fields) <= region for region in self._regions):
+                demands.append(replace(absence, fields=self._tied(absence.fields)))
+        joined = [_Cluster(fields, tuple(own)) for fields, own in _clusters(demands)]
+        clusters = [self._around(cluster.fields, joined, filters) for cluster in joined]
+        clusters += [self._around(absence.fields, joined, filters) for absence in filters]
         count = len(self.contexts)
         together = np.zeros((count, count), bool)
         if not all(self._rows(cluster).any() for cluster in clusters):
             return Possible(together.diagonal().copy(), together)
-        near = [self._around(self._tied(context.fields), clusters) for context in self.contexts]
+        near = [self._around(self._tied(context.fields), joined, filters) for context in self.contexts]
         by_cluster: dict[_Cluster, list[int]] = {}
         for place, cluster in enumerate(near):
             by_cluster.setdefault(cluster, []).append(place)
@@ -135,15 +144,53 @@ class ContextSpace(ABC):
         for first, ours in by_cluster.items():
             for second, theirs in by_cluster.items():
                 if first.fields & second.fields:
-                    both = first if first == second else self._around(first.fields | second.fields, clusters)
+                    both = first if first == second else self._around(first.fields | second.fields, joined, filters)
                     left, right = self._holding(both, ours), self._holding(both, theirs)
                     together[np.ix_(ours, theirs)] = (left.astype(np.float32) @ right.T.astype(np.float32)) > 0
+        for some in without:
+            if len(some) == 2:
+                together[some[0], some[1]] = together[some[1], some[0]] = False
         return Possible(alone, together)
 
     def _absence(self, places: tuple[int, ...]) -> _Demand:
         contexts = [self.contexts[place] for place in places]
-        fields = self._tied(tuple(name for context in contexts for name in context.fields))
+        fields = frozenset(name for context in contexts for name in context.fields)
         return _Demand(("without", places), fields, lambda row: not all(context.holds(row) for context in contexts))
+
+    def _leaves_free(self, absence: _Demand, others: Iterable[_Demand]) -> bool:
+        """Whether what is absent is some values of one field, and one is left with which no relation is ever broken:
+        then nothing else need give way to it."""
+        if len(absence.fields) > 1:
+            return False
+        (name,) = absence.fields
+        own = [absence, *(other for other in others if other.fields == absence.fields)]
+        kept = [v for v in self.occurring[name] if all(one.holds(SimpleNamespace(**{name: v})) for one in own)]
+        return any(value in self._free(name) for value in kept)
+
+    def _free(self, name: str) -> list[Any]:
+        """The values of a field with which every relation in which it gives way holds, whatever the others are."""
+        if name not in self._free_values:
+            free = list(self.occurring[name])
+            for relation in self._by_first.get(name, ()):
+                others = {other: self.occurring[other] for other in relation.fields[1:]}
+                rows = [dict(zip(others, some, strict=True)) for some in itertools.product(*others.values())]
+                free = [v for v in free if all(relation.holds(SimpleNamespace(**row, **{name: v})) for row in rows)]
+            self._free_values[name] = free
+        return self._free_values[name]
+
+    @cached_property
+    def _free_values(self) -> dict[str, list[Any]]:
+        return {}
+
+    @cached_property
+    def _regions(self) -> list[Fields]:
+        """The fields that contexts ask for, in parts that no relation joins. What is absent across parts is two things
+        that are known to be apart, and says nothing of others."""
+        regions: list[Fields] = []
+        for context in self.contexts:
+            tied = self._tied(context.fields)
+            regions = [r for r in regions if not r & tied] + [tied.union(*(r for r in regions if r & tied))]
+        return regions
 
     def _tied(self, fields: Iterable[str]) -> Fields:
         """These fields, and those that they give way to."""
@@ -162,11 +209,12 @@ class ContextSpace(ABC):
             by_first.setdefault(relation.fields[0], []).append(relation)
         return by_first
 
-    def _around(self, fields: Fields, clusters: Iterable[_Cluster]) -> _Cluster:
-        """These fields with the demands that touch them."""
+    def _around(self, fields: Fields, clusters: Iterable[_Cluster], filters: Iterable[_Demand]) -> _Cluster:
+        """These fields with the demands that touch them, and what is filtered out of any of them."""
         touching = [cluster for cluster in clusters if cluster.fields & fields]
         joined = fields.union(*(cluster.fields for cluster in touching))
-        return _Cluster(joined, tuple(demand for cluster in touching for demand in cluster.demands))
+        demands = [demand for cluster in touching for demand in cluster.demands]
+        return _Cluster(joined, (*demands, *(absence for absence in filters if absence.fields <= joined)))
 
     def _table(self, fields: Fields) -> _Table:
         if fields not in self._tables:
@@ -224,7 +272,7 @@ def _clusters(demands: Iterable[_Demand]) -> Iterator[tuple[Fields, list[_Demand
 class _Table:
     """All legal combinations of the values of some fields, each by the number of its value."""
 
-    def __init__(self, values: Mapping[str, Sequence[Any]], codes: NDArray[np.intp]) -> None:
+    def __init__(self, values: Mapping[str, Sequence[Any]], codes: NDArray[np.uint16]) -> None:
         self._values, self._codes = values, codes
         self._places = {name: place for place, name in enumerate(values)}
         self._answers: dict[object, Mask] = {}
@@ -232,10 +280,11 @@ class _Table:
     @staticmethod
     def of(values: Mapping[str, Sequence[Any]], relations: Sequence[Relation]) -> _Table:
         """The table of these fields in which all relations hold; field after field, so that it never gets large."""
-        table, waiting = _Table({}, np.zeros((1, 0), np.intp)), list(relations)
+        table, waiting = _Table({}, np.zeros((1, 0), np.uint16)), list(relations)
         for name, own in values.items():
             count, size = table.count, len(own)
-            codes = np.hstack([np.repeat(table._codes, size, axis=0), np.tile(np.arange(size), count)[:, np.newaxis]])
+            own_codes = np.tile(np.arange(size, dtype=np.uint16), count)
+            codes = np.hstack([np.repeat(table._codes, size, axis=0), own_codes[:, np.newaxis]])
             table = _Table({**table._values, name: own}, codes)
             ready = [relation for relation in waiting if set(relation.fields) <= set(table._values)]
             for number, relation in enumerate(ready):

@@ -109,8 +109,11 @@ def _occurring(op: str) -> Mapping[str, tuple[Any, ...]]:
 @cache
 def _relations(op: str) -> tuple[Relation, ...]:
     operator = _versions(op)[-1]
-    rules = (rule for axis in RECURRENT_AXES for rule in axis.relations(operator))
-    return (*_of_versions(op), *(_kept(rule) for rule in rules if rule.kind != "same"))
+    occurring = _occurring(op)
+    rules = (rule for axis in RECURRENT_AXES for rule in axis.relations(operator) if rule.kind != "same")
+    # What occurs may have none of the values that clash.
+    told = (r for r in rules if r.values is None or set(r.values) & set(occurring.get(r.field, ())))
+    return (*_of_versions(op), *map(_kept, told))
 
 
 def _of_versions(op: str) -> Iterator[Relation]:
