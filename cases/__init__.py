@@ -19,6 +19,7 @@ from .specs.family import (
 )
 from .specs.spec import CaseSpec
 from .specs.violations import Violation
+from .third_party import load_operators
 
 __all__ = [
     "ABILITIES",
@@ -60,3 +61,4 @@ __getattr__, __dir__ = face(
 
 for _family in (RECURRENT, EXTENDED_FAMILY, DYNAMIC_QUANTIZE_FAMILY):
     register(_family)
+load_operators()

@@ -71,9 +71,12 @@ def _exponent(node: PortableNode, sizes: Mapping[str, int]) -> int:
 
 def _weights(node: PortableNode) -> Array | None:
     """What W stands for; None where it is not known."""
-    W, form = node.constants.get("W"), node.operator.tensors["W"]
-    if W is None or not isinstance(form.codec, Levels):
-        return W if W is None else W.astype(np.float64)
+    W = node.constants.get("W")
+    if W is None:
+        return None
+    form = node.operator.tensors["W"]
+    if not isinstance(form.codec, Levels):
+        return W.astype(np.float64)
     scale, zero_point = (node.constants.get(name) for name in (form.codec.scale, form.codec.zero_point))
     return None if scale is None or zero_point is None else dequantized(W.astype(np.float64), scale, zero_point)
 

@@ -77,11 +77,24 @@ def test_it_is_listed_run_judged_diagnosed_and_reported(targets: Path, tmp_path:
     (_, wrong) = json.loads((out / "run.json").read_text())["targets"]
     (finding,) = [f for f in wrong["findings"] if f["fault"] == "leaky.start.one"]
     assert finding["foretold"] >= 5  # a name of its own predicts as any other does
-    assert "starts from one" in (out / "report" / "index.html").read_text(encoding="utf-8")
+    assert '"Starts from one"' in (out / "report" / "index.html").read_text(encoding="utf-8")
     shown = command("explain", ids[2], "--target", "wrong", "--targets-file", targets)
     assert "leaky.start.one: Starts from one." in shown
     assert "kept" in shown
     ast.parse(command("explain", ids[2], "--emit", "script"))
+
+
+def test_its_nodes_are_checked_and_taken_out_of_models(targets: Path, tmp_path: Path) -> None:
+    command("generate", tmp_path / "cases", "--op", "Leaky", "--all")
+    model = sorted((tmp_path / "cases").glob("*/model.onnx"))[0]
+    assert "1 recurrent node: nothing wrong" in command("check", model)
+    both = ("--target", "right", "--target", "wrong", "--targets-file", targets)
+    printed = command("run", "--model", model, *both, "--out", tmp_path / "run", code=1)
+    assert "toy.example::Leaky-1" in printed
+    assert {target: row["verdict"] for (target, _), row in results(tmp_path / "run").items()} == {
+        "right": "pass",
+        "wrong": "wrong",
+    }
 
 
 def test_it_is_searched(targets: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxspec.reference import (
-    FAULTS,
     FORMATS,
     Expectation,
     Fault,
@@ -23,13 +23,15 @@ from onnxspec.reference import (
     budget,
     register,
 )
-from onnxspec.reference.documents import Document
+from onnxspec.reference.documents import Document, Extent, TensorForm
+from onnxspec.reference.faults.fault import fault
 from onnxspec.reference.numbers import Bounded
 from onnxspec.reference.operators import Conforming
 from onnxspec.reference.recurrent import Steps
 
 DOMAIN = "toy.example"
 _UNIT = 2.0**-24
+_T, _N, _I = Extent("seq_length"), Extent("batch_size"), Extent("input_size")
 
 VERSION = OperatorVersion(
     domain=DOMAIN,
@@ -42,6 +44,7 @@ VERSION = OperatorVersion(
     outputs=("Y",),
     required_outputs=frozenset({"Y"}),
     types=("float32",),
+    tensors={"X": TensorForm("X", ((_T, _N, _I),)), "Y": TensorForm("Y", ((_T, Extent("num_directions"), _N, _I),))},
 )
 
 
@@ -91,8 +94,8 @@ class Leaky(Operator):
 
     def _wrong(self, node: Node, inputs: Mapping[str, Any], faults: Sequence[Fault]) -> Leak:
         leak = self.resolve(node, inputs)
-        for fault in faults:
-            leak = fault.wrong(leak)
+        for each in faults:
+            leak = each.wrong(leak)
         return leak
 
     def expect(
@@ -151,10 +154,22 @@ def _run(leak: Leak) -> NDArray[np.float64]:
 
 
 register(Leaky())
-for _id, _summary, _wrong in (
-    ("leaky.start.one", "Starts from one.", lambda leak: replace(leak, start=1.0)),
-    ("leaky.decay.ignored", "Keeps all of the state.", lambda leak: replace(leak, decay=1.0)),
-    ("leaky.accepts.decay", "Takes a node without decay.", None),
-):
-    _topic = "equations" if _wrong else "attributes"
-    FAULTS[_id] = Fault(_id, _topic, _summary, ("Leaky",), None, ("float32",), True, False, _wrong is None, _wrong)
+leaky = partial(fault, operators=("Leaky",), types=("float32",))
+
+
+@leaky("leaky.start.one", clause="equations")
+def starts_from_one(leak: Leak) -> Leak:
+    """Starts from one."""
+    return replace(leak, start=1.0)
+
+
+@leaky("leaky.decay.ignored", clause="equations")
+def keeps_all(leak: Leak) -> Leak:
+    """Keeps all of the state."""
+    return replace(leak, decay=1.0)
+
+
+@leaky("leaky.accepts.decay", clause="attributes", accepts=True)
+def without_decay(leak: Leak) -> Leak:
+    """Takes a node without decay."""
+    return leak

@@ -1,0 +1,43 @@
+"""An operator of a distribution of its own: known once that is installed, and left out in a line where it is broken."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+COMMAND = "from onnxspec.conformance.cli.main import main; main()"
+
+
+def installed(folder: Path, module: str) -> Path:
+    """A folder in which a distribution is installed that brings an operator."""
+    info = folder / "leaky-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: leaky\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[onnxspec.operators]\nleaky = {module}\n")
+    return folder
+
+
+def onnxspec(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(folder), str(ROOT)])
+    return subprocess.run(
+        [sys.executable, "-c", COMMAND, *words],
+        cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_plain_onnxspec_knows_it(tmp_path: Path) -> None:
+    done = onnxspec(installed(tmp_path / "site", "tests.toy.cases_leaky"), "list", "--op", "Leaky")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split()) == 5
+
+
+def test_a_broken_one_is_left_out_and_named(tmp_path: Path) -> None:
+    site = installed(tmp_path / "site", "leaky_broken")
+    (site / "leaky_broken.py").write_text("raise RuntimeError('no document\\nat all')\n")
+    done = onnxspec(site, "list", "--op", "RNN", "--profile", "smoke")
+    assert done.returncode == 0, done.stderr
+    assert "operator 'leaky' of leaky 1.0 is left out: RuntimeError: no document at all" in done.stderr
+    assert "rnn-14.float32" in done.stdout
