@@ -225,7 +225,7 @@ def test_tests_import_from_the_faces_of_packages() -> None:
             if home.with_suffix(".py").is_file() and "adapters" not in home.parts and "workers" not in home.parts:
                 apart = [a.name for a in node.names if not (home.parent / f"{a.name}.py").is_file()]
                 public = [name for name in apart if not name.startswith("_")]
-                assert not public or home.stem == "strategies", "third_party", f"{path}: {public} from {node.module}"
+                assert not public or home.stem == "strategies", f"{path}: {public} from {node.module}"
 
 
 def test_only_adapters_know_runtimes() -> None:
