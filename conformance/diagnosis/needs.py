@@ -218,7 +218,7 @@ def _of_value(need: Need) -> Iterator[Condition]:
 
 
 def _scale(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], float)
+    return isinstance(value, tuple) and len(value) == 2 and [*map(type, value)] == [float, int]
 
 
 _NOTHING = {"T": "no steps", "N": "no rows"}

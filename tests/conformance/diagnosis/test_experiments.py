@@ -379,3 +379,8 @@ def test_a_case_that_is_none_of_another_operator_is_not_asked_there() -> None:
     cause: Any = SimpleNamespace(shrunk=SimpleNamespace(one=SimpleNamespace(probe=SpecProbe(spec))))
     subject: Any = SimpleNamespace(run=lambda probes: pytest.fail("a forbidden model is asked for"))
     assert causes._fails_in("LSTM", cause, subject) is False
+
+
+def test_two_coefficients_are_no_scale_and_zero_point() -> None:
+    assert needs_in_words([Need("alpha", (0.5, 0.25), (None,), Verdict.PASS)]) == ["activation_alpha"]
+    assert needs_in_words([Need("x", (0.5, 128), (None,), Verdict.PASS)]) == ["x_scale"]
