@@ -89,7 +89,7 @@ def zoo(kin: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Zoo:
     targets = [word for name in TARGETS for word in ("--target", f"backend:{name}")]
     arguments = command_line("run", *targets, *naming(list(kind_of)), "--no-shrink", "--out", folder / "o")
     done = subprocess.run(arguments, env=kin, capture_output=True, text=True, check=False, timeout=590)
-    assert done.stderr == ""
+    assert [line for line in done.stderr.splitlines() if " cases after " not in line] == []  # how far a long run is
     return Zoo(folder / "o", kind_of, done.returncode, done.stdout)
 
 
