@@ -32,7 +32,7 @@ else:
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("reference", "cases", "conformance", "reports")  # in the order in which they may import each other
-FACE = "onnxspec"  # the folder of what is imported as onnxspec itself
+FACE = "face"  # the folder of what is imported as onnxspec itself; of that name it would hide the installed package
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 # What is inside a package, in the order in which it may import each other: sub-packages, and modules beside them.
@@ -261,6 +261,8 @@ def test_every_top_level_folder_with_code_is_a_room() -> None:
         if path.suffix == ".py" and len(path.parts) > 1
     }
     assert tops == {FACE, *PACKAGES}
+    # What runs in a clone would find it before the package that is installed.
+    assert "onnxspec" not in tops
     rooms = {f"onnxspec.{package}": package for package in PACKAGES}
     assert PROJECT["tool"]["setuptools"]["package-dir"] == {"onnxspec": FACE, **rooms}
 
@@ -280,7 +282,7 @@ def test_a_wheel_holds_every_file_of_the_rooms_and_nothing_else(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("*.whl")
     names = [n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n]
-    assert sorted(names) == sorted(name if name.startswith(f"{FACE}/") else f"onnxspec/{name}" for name in held)
+    assert sorted(names) == sorted(f"onnxspec/{name.removeprefix(f'{FACE}/')}" for name in held)
     assert {f"onnxspec/{package}/py.typed" for package in PACKAGES} <= set(names)
     assert {".toml", ".json", ".html", ".css", ".js"} <= {Path(name).suffix for name in names}
 

@@ -1,1 +1,1 @@
-../../onnxspec/__init__.py
+../../face/__init__.py

@@ -1,1 +1,1 @@
-../../onnxspec/_face.py
+../../face/_face.py

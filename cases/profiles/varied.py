@@ -56,7 +56,7 @@ def _rare(op: str, version: int) -> Iterator[CaseSpec]:
         for field, domain in axis.domains(operator).items()
         if field not in PINNED_AXES and field not in TURNING
     }
-    ends: list[dict[str, Any]] = [{"clip": 2.0**-20}, {"clip": 1e30}, *_coefficients(op)]
+    ends: list[dict[str, Any]] = [{"clip": 2.0**-10}, {"clip": 1e30}, *_coefficients(op)]
     if "linear_before_reset" in operator.attributes:
         ends += [{"linear_before_reset": -1}, {"linear_before_reset": 255}]
     # What is constant hides no zeros, what is overridden no size of numbers, and no session the end of an attribute.

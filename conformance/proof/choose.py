@@ -210,7 +210,7 @@ def _made(op: str, keep: bool, processes: int) -> dict[str, Any]:
     return written(op, pool, bits, kept)
 
 
-_TURNED, _OF_DENSE, _WAITING = 25, 5, 250
+_TURNED, _OF_DENSE, _WAITING = 27, 10, 250
 """Siblings that take a turn (:mod:`...cases.profiles.turns`): so many in core, out of so many that a dense case may
 have; and so many more that are measured, of others, for targets that lack something."""
 

@@ -31,7 +31,7 @@ class _Clip(Axis):
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         often = (None, None, None, None, 0.125, 0.25, 0.5, 1.0, 2.0, 8.0)
-        return {"clip": Domain((None, 0.5, 8.0), rare=(0.0, 2.0**-20, 1e30), between=(2.0**-6, 64.0), often=often)}
+        return {"clip": Domain((None, 0.5, 8.0), rare=(0.0, 2.0**-10, 1e30), between=(2.0**-6, 64.0), often=often)}
 
     def refusal(self, spec: Any) -> tuple[str, str] | None:
         if spec.clip is None:

@@ -71,7 +71,9 @@ def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -
         "    onnxruntime: pass",
         "    onnx-reference: pass",
     ]
-    assert nodes[6] == "  first outside its bound on onnx-reference: /encoder/first"
+    # Layers one behind the other are judged together, too: the second from what the target returned for the first.
+    assert nodes[6] == "  /encoder/first + /encoder/second  GRU-14 + GRU-14  (what flows there, one run)"
+    assert nodes[9] == "  first outside its bound on onnx-reference: /encoder/first"
     assert done.returncode == 1
     assert (folder / "run" / "report" / "index.html").is_file()
     assert "encoder.first" in (folder / "run" / "report" / "index.html").read_text(encoding="utf-8")
@@ -90,6 +92,7 @@ def test_cases_are_left_where_they_are_wanted(folder: Path) -> None:
     assert "(drawn, 3 runs of it)" in done.stdout
     assert sorted(path.name for path in (folder / "kept").iterdir()) == [
         "encoder.first",
+        "encoder.first+encoder.second",
         "encoder.second",
         "nodes.json",
     ]

@@ -94,7 +94,9 @@ def test_a_clause_without_an_id_is_named_by_its_number() -> None:
 
 
 def test_every_interpretation_is_some_clauses() -> None:
-    assert {c.interpretation for op in operator_names() for c in clauses_of(op)} - {None} == set(QUESTIONS)
+    told = {c.interpretation for op in operator_names() for c in clauses_of(op)} - {None}
+    # How a state is kept between quantized steps is a question of nodes put together, of which no one document speaks.
+    assert told == set(QUESTIONS) - {"quantized_state"}
 
 
 @pytest.mark.parametrize("op", OPERATORS)
