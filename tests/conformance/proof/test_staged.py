@@ -258,8 +258,10 @@ def test_rounded_operands_are_inaccurate_by_name(operands: str, named: str, allo
     judgements = [judge_staged(c, rounding) for c in cases(every=13, type="float32")]
     # Where everything saturates hardly an element is off, and its bound is no measure of rounding.
     huge = [c.spec.data == "huge" for c in cases(every=13, type="float32")]
-    naming = {j.verdict for j, saturates in zip(judgements, huge, strict=True) if not saturates}
-    assert naming <= {Verdict.INACCURATE, *NOT_ACCUSED}
+    naming = [j.verdict for j, saturates in zip(judgements, huge, strict=True) if not saturates]
+    assert set(naming) <= {Verdict.WRONG, Verdict.INACCURATE, *NOT_ACCUSED}
+    # Where a clip holds nearly all arguments, too few elements are off to tell roundings from a structural fault.
+    assert naming.count(Verdict.WRONG) <= len(naming) / 20
     inaccurate = [j for j in judgements if j.verdict is Verdict.INACCURATE]
     assert len(inaccurate) > len(judgements) / 2
     assert {j.accuracy for j in inaccurate} <= allowed
