@@ -424,7 +424,14 @@ def test_the_faults_that_a_list_names_are_those_that_a_run_tries_first(
     assert set(named) <= set(FAULTS)
     tried: list[list[str]] = []
 
-    def explained(results: object, probes: object, kept: object, accuracy: str, suspects: Sequence[str] = ()) -> object:
+    def explained(
+        results: object,
+        probes: object,
+        kept: object,
+        accuracy: str,
+        suspects: Sequence[str] = (),
+        own: object = None,
+    ) -> object:
         tried.append(list(suspects))
         return {}
 
