@@ -159,7 +159,8 @@ def hanging(kin_folder: Path, tmp_path: Path) -> list[str]:
 
 def test_a_run_with_hangs_ends_and_is_gone_on_with(onnxspec: Command, hanging: list[str], tmp_path: Path) -> None:
     done = onnxspec(*hanging, "--hang-budget", "2")
-    assert (done.code, done.err) == (1, "")
+    complaints = [line for line in done.err.splitlines() if " cases after " not in line]  # how far a long run is
+    assert (done.code, complaints) == (1, [])
     results = read_results(tmp_path / "o")
     verdicts = {r["case"]: r["verdict"] for r in results}
     assert len(verdicts) == len(results)
