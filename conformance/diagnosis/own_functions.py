@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...cases import CaseSpec
 from ...cases.specs.model import build_model
-from ...reference import CELLS, FORMATS, evaluate
+from ...reference import CELLS, FORMATS, evaluate, operator_version
 from ...reference.numbers.accuracy import budget, with_functions_off
 from ..results.result import Result
 from ..workers.process import Job, Outcome
@@ -54,7 +54,9 @@ def function_classes(
         places.setdefault((op, type), version)
     off: dict[str, float] = {}
     for (op, type), version in list(places.items())[:_PLACES]:
-        spec = CaseSpec(op, version, type=type, N=len(_ARGUMENTS), bias=True)
+        # Some versions demand outputs beside Y.
+        outputs = tuple(operator_version(op, version).outputs)
+        spec = CaseSpec(op, version, type=type, N=len(_ARGUMENTS), bias=True, outputs=outputs)
         nodes = list(_nodes(spec))
         jobs = [
             Job(f"{spec.id}~function-{number}", build_model(spec, spec.node, inputs, spec.outputs), (inputs,))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 from msgspec import structs
 
 sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks are no part of the package
@@ -20,6 +21,7 @@ from onnxspec.conformance.judging import Verdict
 from onnxspec.conformance.probes import Probe, SpecProbe, tried
 from onnxspec.conformance.results import Kept, result_of
 from onnxspec.conformance.workers import Job, Outcome
+from onnxspec.reference import CELLS, operator_version, versions_of
 
 SPECS = [
     CaseSpec("RNN", 14, T=3, N=2, I=3, H=5, bias=True, clip=clip, seed=seed)
@@ -86,3 +88,25 @@ def test_functions_within_their_class_and_nodes_that_are_wrong_otherwise_tell_no
     results = [result_of(one.probe, "staged", one.judgement, 0.0, None)]
     for off in (0.0, 0.5):
         assert function_classes(staged(kernel(off)).run, results, "standard") == {}
+
+
+@pytest.mark.parametrize(("op", "version"), [(op, version) for op in CELLS for version in versions_of(op)])
+def test_every_version_is_asked_for_the_outputs_that_it_demands(op: str, version: int) -> None:
+    outputs = tuple(operator_version(op, version).outputs)
+    spec = CaseSpec(op, version, T=2, bias=True, outputs=outputs)
+    (one,) = tried(staged(lambda model: lambda feeds: []), [SpecProbe(spec)], "standard")
+    result = structs.replace(
+        result_of(one.probe, "staged", one.judgement, 0.0, None), verdict=Verdict.WRONG, accuracy=None
+    )
+    asked: list[Job] = []
+
+    class Recorder:
+        def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+            for job in jobs:
+                asked.append(job)
+                yield Outcome(job.key, "ran", "run", (((),),))
+
+    assert function_classes(Recorder().run, [result], "standard") == {}
+    assert asked
+    for job in asked:
+        onnx.checker.check_model(onnx.load_model_from_string(job.model), full_check=True)
