@@ -17,6 +17,7 @@ from .frozen import frozen
 from .measured import Configuration, Measured
 from .operators import Judged, judged_operators
 from .problem import Checked, Level, Problem, Unchecked
+from .quantization import quantization
 from .rules import MEASURED, SIZES_CLAIMED, Rule, rule_broken, rules, rules_open
 from .subject import Missing, subject_of
 
@@ -125,8 +126,9 @@ def check_node(located: Located, judged: Judged, file: str = "", measured: Measu
         problem = Problem(rule.id, rule.level, file, located.path, operator.name, message, _said(rule), _advice(rule))
         problems[rule.id, message] = problem
 
-    for outcome in judged.outcomes(subject):
-        rule = rule_broken(judged, outcome.topic)
+    outcomes = [(rule_broken(judged, outcome.topic), outcome) for outcome in judged.outcomes(subject)]
+    outcomes += [(rules()[f"model.{outcome.topic}"], outcome) for outcome in quantization(subject)]
+    for rule, outcome in outcomes:
         if isinstance(outcome, Missing):
             unchecked[rule.id, outcome.what] = Unchecked(rule.id, file, located.path, operator.name, outcome.what)
         elif outcome.certain:

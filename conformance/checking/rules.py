@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...reference import Clause, clauses_of, versions_of
 from ...reference.documents.clauses import ILLEGAL
+from . import quantization
 from .operators import Judged, judged_operators
 from .problem import Level
 
@@ -21,6 +22,13 @@ else:
 __all__ = ["BATCH_FIXED", "MEASURED", "SIZES_CLAIMED", "TIME_FROZEN", "Rule", "rule_broken", "rules", "rules_open"]
 
 BATCH_FIXED, TIME_FROZEN, SIZES_CLAIMED, MEASURED = "batch-fixed", "time-frozen", "sizes-claimed", "measured"
+
+_OF_NO_CLAUSE = {
+    **dict.fromkeys((BATCH_FIXED, TIME_FROZEN, SIZES_CLAIMED), Level.WARNING),
+    **dict.fromkeys(quantization.BROKEN, Level.ERROR),
+    **dict.fromkeys(quantization.OPEN, Level.WARNING),
+    MEASURED: Level.NOTE,
+}
 
 
 @dataclass(frozen=True)
@@ -73,10 +81,10 @@ def rules() -> Mapping[str, Rule]:
         for clause in clauses_of(judged.name):
             if _illegal(clause) or _open(judged, clause):
                 table[clause.id] = _of_clause(judged, clause)
-    for topic in (BATCH_FIXED, TIME_FROZEN, SIZES_CLAIMED, MEASURED):
-        level = Level.NOTE if topic == MEASURED else Level.WARNING
+    for topic, level in _OF_NO_CLAUSE.items():
         advice = _advice()[topic]
-        table[f"model.{topic}"] = Rule(f"model.{topic}", level, None, advice["text"], advice["do"])
+        examples = (advice["example"],) if "example" in advice else ()
+        table[f"model.{topic}"] = Rule(f"model.{topic}", level, None, advice["text"], advice["do"], examples=examples)
     return table
 
 

@@ -92,6 +92,8 @@ _ELEMENTS = {
 class Subject:
     """One recurrent node.
 
+    scope
+        Where it stands.
     attributes
         By name; of one that stands there twice, the first.
     twice
@@ -105,6 +107,7 @@ class Subject:
     """
 
     operator: OperatorVersion
+    scope: Scope
     attributes: Mapping[str, Attribute]
     twice: tuple[str, ...]
     inputs: Mapping[str, Input]
@@ -157,6 +160,7 @@ def subject_of(scope: Scope, number: int, operator: OperatorVersion) -> Subject:
         outputs.pop()
     return Subject(
         operator,
+        scope,
         attributes,
         tuple(twice),
         {

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "HIDDEN_SIZE",
+    "INPUT_SIZE",
     "LENGTHS",
     "Dynamic",
     "Extent",
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 HIDDEN_SIZE = "hidden_size"
+INPUT_SIZE = "input_size"
 
 LENGTHS = "T1"
 """The type parameter of sequence_lens, as ONNX's documents call it."""
@@ -117,7 +119,7 @@ def recurrent_forms(gates: int, peepholes: int = 0, inner: tuple[str, ...] = ())
     inner
         Names of the states beside h.
     """
-    T, N, I, H = (Extent(name) for name in ("seq_length", "batch_size", "input_size", HIDDEN_SIZE))
+    T, N, I, H = (Extent(name) for name in ("seq_length", "batch_size", INPUT_SIZE, HIDDEN_SIZE))
     D = Extent("num_directions")
     states = [f"{kind}_{name}" for name in ("h", *inner) for kind in ("initial", "Y")]
     return by_name([

@@ -1,0 +1,140 @@
+"""The DequantizeLinear and QuantizeLinear beside a node, as rules look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto, helper
+
+from ..models.folding import NotConstant, constant
+from ..models.scope import Scope, domain_of
+from .subject import Input, Subject
+
+__all__ = ["Codec", "attribute", "codecs_before", "codecs_behind", "readers"]
+
+_QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
+_DOMAINS = ("", "com.microsoft")
+"""ONNX's own, and the one in which 16 bits were there before opset 21."""
+
+_VALUES = 1 << 20
+"""Bytes of scales and zero points that are looked at."""
+
+
+@dataclass(frozen=True)
+class Codec:
+    """A QuantizeLinear or DequantizeLinear.
+
+    formal
+        The tensor beside which it stands.
+    scale, zero_point
+        None where they are no constants, and `why` says why not; a zero point that is left out is 0.
+    """
+
+    formal: str
+    scope: Scope
+    node: NodeProto
+    scale: NDArray[Any] | None
+    zero_point: NDArray[Any] | None
+    why: str = ""
+
+    @property
+    def quantizes(self) -> bool:
+        return self.node.op_type == _QUANTIZE
+
+    def __str__(self) -> str:
+        return f"the {self.node.op_type} of {self.formal}"
+
+    def input(self, place: int) -> Input | None:
+        """An input of it, with what is known of its type."""
+        name = self.node.input[place] if place < len(self.node.input) else ""
+        return Input(self.formal, name, self.scope, self.scope.type_of(name)) if name else None
+
+    @property
+    def per_channel(self) -> bool:
+        return self.scale is not None and self.scale.ndim == 1 and self.scale.size > 1
+
+    @property
+    def axis(self) -> int:
+        """The axis that scales go along, where they are per channel."""
+        return int(attribute(self.node, "axis", 1))
+
+    def differs(self, other: Codec) -> bool:
+        """Whether the two are known to mean other numbers by the same levels."""
+        pairs = ((self.scale, other.scale), (self.zero_point, other.zero_point))
+        return any(a is not None and b is not None and not np.array_equal(a.ravel(), b.ravel()) for a, b in pairs)
+
+    @property
+    def parameters(self) -> str:
+        """Scale and zero point, in words."""
+        return f"scale {_shown(self.scale)} and zero point {_shown(self.zero_point)}"
+
+
+def _shown(array: NDArray[Any] | None) -> str:
+    if array is None:
+        return "unknown"
+    return str(array.ravel()[0]) if array.size == 1 else f"of {array.size} numbers"
+
+
+def attribute(node: NodeProto, name: str, default: int) -> int:
+    """A whole number of a node's attributes."""
+    return next((int(helper.get_attribute_value(a)) for a in node.attribute if a.name == name), default)
+
+
+def _is(node: NodeProto, op_type: str) -> bool:
+    """Whether a node is of that operator; with blocks, of which each has a scale of its own, it is another matter."""
+    return node.op_type == op_type and domain_of(node.domain) in _DOMAINS and not attribute(node, "block_size", 0)
+
+
+def _codec(formal: str, scope: Scope, node: NodeProto) -> Codec:
+    zero_point: NDArray[Any] | None = np.zeros((), np.int64)
+    try:
+        scale = constant(scope, node.input[1], _VALUES)
+        if len(node.input) > 2 and node.input[2]:
+            zero_point = constant(scope, node.input[2], _VALUES)
+    except NotConstant as why:
+        return Codec(formal, scope, node, None, None, f"it {why}")
+    return Codec(formal, scope, node, scale, zero_point)
+
+
+def _producer(scope: Scope, name: str) -> tuple[Scope, NodeProto] | None:
+    """The node that gives a name, also outside the scope; None for what is fed or held."""
+    home = scope.home_of(name)
+    while home is not None and name in home.bindings:
+        binding = home.bindings[name]
+        name, home = binding.name, binding.scope.home_of(binding.name)
+    if home is None or name not in home.producers:
+        return None
+    return home, home.nodes[home.producers[name][0]]
+
+
+def codecs_before(subject: Subject) -> Iterator[Codec]:
+    """The DequantizeLinear that gives an input, and the QuantizeLinear before that."""
+    for given in subject.inputs.values():
+        scope, name = given.scope, given.given
+        for op_type in (_DEQUANTIZE, _QUANTIZE):
+            producer = _producer(scope, name)
+            if producer is None or not _is(producer[1], op_type) or len(producer[1].input) < 2:
+                break
+            scope, name = producer[0], producer[1].input[0]
+            yield _codec(given.name, *producer)
+
+
+def codecs_behind(subject: Subject) -> Iterator[Codec]:
+    """The first QuantizeLinear that takes an output."""
+    for formal, name in zip(subject.operator.outputs, subject.outputs, strict=False):
+        users = (node for node in subject.scope.nodes if name and [*node.input][:1] == [name] and len(node.input) > 1)
+        node = next((node for node in users if _is(node, _QUANTIZE)), None)
+        if node is not None:
+            yield _codec(formal, subject.scope, node)
+
+
+def readers(codec: Codec) -> Iterator[Codec]:
+    """The DequantizeLinear that read what a QuantizeLinear wrote."""
+    (levels,) = codec.node.output[:1]
+    for node in codec.scope.nodes:
+        if _is(node, _DEQUANTIZE) and len(node.input) > 1 and node.input[0] == levels:
+            yield _codec(codec.formal, codec.scope, node)

@@ -1,0 +1,201 @@
+"""Rules over the DequantizeLinear and QuantizeLinear that stand right before and behind a node.
+
+Runtimes for integers take all of these for one node. What the documents of the two forbid no runtime can do. What they
+allow and a sum of integers cannot do, runtimes compute in float, or wrongly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...reference.documents.tensors import HIDDEN_SIZE, INPUT_SIZE, Extent, TensorForm, units_place
+from ..models.tensor_type import Type
+from .codec import Codec, attribute, codecs_before, codecs_behind, readers
+from .subject import Broken, Input, Missing, Outcome, Subject
+
+__all__ = ["BROKEN", "OPEN", "quantization"]
+
+SCALE, ZERO_POINT, COUNT = BROKEN = ("scale", "zero-point-type", "scale-count")
+"""Rules of the documents of QuantizeLinear and DequantizeLinear."""
+
+SIGN, SUMMED, BIAS, PAIR, STATE = OPEN = ("scale-sign", "summed-axis", "bias-scale", "pair", "state-levels")
+"""What those allow, and integers cannot do or nobody can mean."""
+
+_NEAR = 1e-5
+"""A product of two float32 is off by 6e-8 of itself: what differs by less than this is the same scale."""
+
+
+def quantization(subject: Subject) -> Iterator[Outcome]:
+    """What is wrong with what quantizes around a node, and what is not known of it."""
+    before, behind = list(codecs_before(subject)), list(codecs_behind(subject))
+    reading = [(codec, reader) for codec in (*before, *behind) if codec.quantizes for reader in readers(codec)]
+    everything = (*before, *behind, *(reader for _, reader in reading))
+    alone = [outcome for codec in everything for rule in (_scale, _zero_point, _count) for outcome in rule(codec)]
+    yield from alone
+    if any(isinstance(outcome, Broken) for outcome in alone):
+        return  # whose scales mean nothing is not compared with others
+    for writer, reader in reading:
+        if writer.differs(reader):
+            what = f"levels of {writer.formal} are written with {writer.parameters}, and read with {reader.parameters}"
+            yield Broken(PAIR, what)
+    held = {codec.formal: codec for codec in before if not codec.quantizes}
+    shown = {codec.formal: codec for codec in behind}
+    yield from _summed(subject, held)
+    yield from _bias(subject, held, shown)
+    yield from _states(held, shown)
+
+
+def _scale(codec: Codec) -> Iterator[Outcome]:
+    if codec.scale is None:
+        yield Missing(SCALE, f"the scale of {codec}: {codec.why}")
+        return
+    scale = codec.scale.ravel()
+    if not np.isfinite(scale).all():
+        yield Broken(SCALE, f"the scale of {codec} is {scale[~np.isfinite(scale)][0]}")
+    elif codec.quantizes and not scale.all():
+        yield Broken(SCALE, f"the scale of {codec} is 0, by which every number is divided")
+    elif not scale.all():
+        yield Broken(SIGN, f"the scale of {codec} is 0: all that it holds is 0")
+    elif (scale < 0).any():
+        yield Broken(SIGN, f"the scale of {codec} is {scale.min()}: integer kernels take scales for positive")
+
+
+def _zero_point(codec: Codec) -> Iterator[Outcome]:
+    zero_point, levels = codec.input(2), None if codec.quantizes else codec.input(0)
+    if asked := attribute(codec.node, "output_dtype", 0) if codec.quantizes else 0:
+        levels = Input(codec.formal, "", codec.scope, Type(asked, None, True))
+    if zero_point is None or levels is None or None in (zero_point.element, levels.element):
+        return
+    if zero_point.element != levels.element:
+        what = f"{codec} has a zero point in {zero_point.element} for levels in {levels.element}"
+        yield Broken(ZERO_POINT, what, zero_point.type.certain and levels.type.certain)
+
+
+def _count(codec: Codec) -> Iterator[Outcome]:
+    """Whether there are as many scales and zero points as channels."""
+    scale, zero_point, numbers = codec.scale, codec.zero_point, codec.input(0)
+    if scale is None:
+        return
+    if zero_point is not None and codec.input(2) is not None and zero_point.size != scale.size:
+        yield Broken(COUNT, f"{codec} has {scale.size} scales and {zero_point.size} zero points")
+    if scale.ndim > 1:
+        yield Broken(COUNT, f"the scale of {codec} has {scale.ndim} dimensions; it may have one at most")
+    if not codec.per_channel or numbers is None or numbers.shape is None:
+        return
+    rank = len(numbers.shape)
+    if not -rank <= codec.axis < rank:
+        what = f"{codec} goes along axis {codec.axis} of a tensor of {rank} dimensions"
+        yield Broken(COUNT, what, numbers.type.certain)
+        return
+    channels = numbers.shape[codec.axis]
+    if isinstance(channels, int) and channels != scale.size:
+        what = f"{codec} has {scale.size} scales for {channels} channels along axis {codec.axis % rank}"
+        yield Broken(COUNT, what, numbers.type.certain)
+
+
+def _axis(codec: Codec, form: TensorForm) -> int | None:
+    """The axis of the document's shape that scales for each channel go along."""
+    shape = form.shapes[0]
+    return codec.axis % len(shape) if codec.per_channel and -len(shape) <= codec.axis < len(shape) else None
+
+
+def _summed(subject: Subject, held: Mapping[str, Codec]) -> Iterator[Outcome]:
+    """Scales along an axis over which products are added up."""
+    forms = subject.operator.tensors
+    units = units_place(forms, subject.operator.inputs)
+    for name, codec in held.items():
+        axis = _axis(codec, forms[name]) if name in forms else None
+        if axis is not None and (forms[name].shapes[0][axis] == Extent(INPUT_SIZE) or (name, axis) == units):
+            extent = forms[name].shapes[0][axis]
+            yield Broken(SUMMED, f"{name} has a scale for each number along axis {axis}, {extent}: sums go over it")
+
+
+def _bias(subject: Subject, held: Mapping[str, Codec], shown: Mapping[str, Codec]) -> Iterator[Outcome]:
+    """Whether a bias in int32 has the scales of the sums that it is added to."""
+    forms = subject.operator.tensors
+    weights = _weights(forms)
+    if weights is None:
+        return
+    of_inputs = [*_sums(weights[0], INPUT_SIZE, forms, {**held, **shown})]
+    sums = [*of_inputs, *_sums(weights[1], HIDDEN_SIZE, forms, {**held, **shown})]
+    both = Extent(HIDDEN_SIZE, 2 * forms[weights[0]].shapes[0][1].times)
+    for name, codec in held.items():
+        levels, own = codec.input(0), _spread(codec)
+        if name not in forms or forms[name].shapes[0][-1] != both or own is None or not of_inputs:
+            continue
+        if levels is None or levels.element != "int32":
+            continue
+        if not all(any(_same(half, each) for each in sums) for half in np.split(own, 2, axis=1)):
+            what = f"{name} is held in int32 with {codec.parameters}, and added to sums with the scales"
+            yield Broken(BIAS, f"{what} {' and '.join(dict.fromkeys(map(_range, sums)))}")
+
+
+def _weights(forms: Mapping[str, TensorForm]) -> tuple[str, str] | None:
+    """The weights of X, and those of the state."""
+    of_inputs = [f.name for f in forms.values() if not f.rows and Extent(INPUT_SIZE) in f.shapes[0]]
+    of_units = units_place(forms, forms)
+    return (of_inputs[0], of_units[0]) if of_inputs and of_units is not None else None
+
+
+def _sums(
+    weight: str, size: str, forms: Mapping[str, TensorForm], codecs: Mapping[str, Codec]
+) -> Iterator[NDArray[np.float64]]:
+    """The scales that sums of levels may have, by direction and row of weights, of all that may be multiplied."""
+    of_weight = _spread(codecs[weight]) if weight in codecs else None
+    for name, codec in codecs.items():
+        taken = name in forms and forms[name].rows and Extent(size) in forms[name].shapes[0]
+        if taken and of_weight is not None and codec.scale is not None and codec.scale.size == 1:
+            yield of_weight * float(codec.scale.item())
+
+
+def _spread(codec: Codec) -> NDArray[np.float64] | None:
+    """Scales by the first two dimensions of what has them; None where there is one for something else."""
+    numbers = codec.input(0)
+    if codec.scale is None or numbers is None or numbers.shape is None or codec.scale.ndim > 1:
+        return None
+    extents: tuple[Any, ...] = numbers.shape[:2]
+    if len(extents) < 2 or not all(isinstance(extent, int) for extent in extents):
+        return None
+    scale, axis = codec.scale.astype(np.float64), codec.axis % len(numbers.shape)
+    if codec.per_channel and (axis > 1 or scale.size != extents[axis]):
+        return None
+    return np.broadcast_to(scale.reshape((-1, 1) if codec.per_channel and axis == 0 else (1, -1)), extents)
+
+
+def _same(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    return one.shape == other.shape and bool(np.allclose(one, other, rtol=_NEAR, atol=0.0))
+
+
+def _range(scales: NDArray[np.float64]) -> str:
+    least, greatest = scales.min(), scales.max()
+    return f"{least:.6g}" if least == greatest else f"{least:.6g} to {greatest:.6g}"
+
+
+def _states(held: Mapping[str, Codec], shown: Mapping[str, Codec]) -> Iterator[Outcome]:
+    """Levels of a state that go out, and come in again with another meaning."""
+    for name, codec in held.items():
+        last = shown.get(name.replace("initial_", "Y_", 1))
+        if last is not None and last.differs(codec) and _goes_round(codec, last):
+            what = f"levels of {last.formal} go out with {last.parameters}, those of {name} come in with"
+            yield Broken(STATE, f"{what} {codec.parameters}: fed back, they mean other numbers")
+
+
+def _goes_round(first: Codec, last: Codec) -> bool:
+    """Whether the levels that one writes are those that the other reads: in the next run of a model, or of a body."""
+    scope, given, returned = first.scope, first.node.input[0], last.node.output[0]
+    if scope is not last.scope or given not in scope.declared or given in scope.initializers:
+        return False
+    if returned not in scope.outputs:
+        return False
+    if scope.owner is None:
+        return True
+    holder = scope.owner.scope.nodes[scope.owner.number]
+    place, back = list(scope.declared).index(given), scope.outputs.index(returned)
+    if holder.op_type == "Loop":  # whose body has the number of the run and the condition first, and returns the latter
+        return place >= 2 and place == back + 1
+    states = len(scope.declared) - attribute(holder, "num_scan_inputs", len(scope.declared))
+    return place == back < states
