@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..conformance.results.folder import NoRun, read_folder
+from ..conformance.judging.judgement import Verdict
+from ..conformance.results.folder import NoRun, RunFolder, read_folder
 from . import fields
 from .results import NOTHING, Results, columns_of
 
@@ -38,8 +39,20 @@ def read_run(path: Path) -> Run:
         problems.append(f"{path}: the run did not finish; it has {count:,} results of {asked:,} cases.")
     elif not count:
         problems.append(f"{path}: there is no result in it.")
+    problems += [f"{path}: {line}" for line in _broken_off(folder)]
     messages = tuple(fields.text(problem, limit=1000) for problem in problems)
     return Run(name, path, folder.info or {}, columns_of(folder.results), messages, True)
+
+
+def _broken_off(folder: RunFolder) -> Iterator[str]:
+    """Where the suite's own code broke off, or an operator's: no word on a target."""
+    for target in folder.info["targets"] if folder.info is not None else ():
+        yield from (f"{target['name']}: {mishap}" for mishap in target.get("mishaps", ()))
+    unjudged = [result for result in folder.results if result.verdict is Verdict.NOT_JUDGED]
+    for message in dict.fromkeys(result.message for result in unjudged):
+        some = [result for result in unjudged if result.message == message]
+        counted = f"{len(some):,} results are not judged" if len(some) > 1 else "1 result is not judged"
+        yield f"{some[0].target}: {counted}, e.g. of {some[0].case}: {message}"
 
 
 def read_runs(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ...reference.operators.mishap import told_mishap
 from ..specs.case import Spec
 from ..specs.family import build_case, clauses_exercised
 from .directory import ATOL, RTOL, write_directory
@@ -55,6 +56,10 @@ class Origin:
     version: str
     profile: str
     digests: Mapping[str, str]
+
+
+NOT_BUILT = "not built, which is the suite's fault or the operator's: "
+"""How the reason begins of what was left out because of an exception."""
 
 
 @dataclass(frozen=True)
@@ -137,27 +142,18 @@ def _prune(folder: Path, paths: Sequence[str]) -> None:
 def _write(folder: Path, specs: Iterable[Spec], origin: Origin, everything: bool) -> dict[str, Any]:
     written, left_out = [], []
     for spec in specs:
-        if spec.illegal:
-            reason = "the document forbids the model: there are no outputs to expect"
-            identity = {"case": spec.id, "op": spec.op, "version": spec.version, "type": spec.type}
-            left_out.append({**identity, "reason": reason})
-            continue
-        case = build_case(spec)
-        if case.trial.course is not None:
-            reason = "its sessions do more than run one data set after the other, which no directory can say"
-            identity = {"case": spec.id, "op": spec.op, "version": spec.version, "type": spec.type}
-            left_out.append({**identity, "reason": reason})
-            continue
-        data_sets = data_sets_of(case.trial)
-        fairness = fairness_of(case, data_sets, ACCURACY)
         identity = {"case": spec.id, "op": spec.op, "version": spec.version, "type": spec.type}
-        if fairness.reason and not everything:
-            left_out.append({**identity, "reason": fairness.reason})
-            continue
-        name = folder_name(spec)
-        paths = write_directory(folder / name, case.trial.model, data_sets)
-        files = {path.relative_to(folder).as_posix(): _digest(path) for path in paths}
-        written.append({**identity, "folder": name, **_described(spec, fairness), "files": files})
+        try:
+            entry = _entry(folder, spec, everything)
+        except OSError:
+            raise
+        except Exception as error:  # whatever it is, it is ours or the operator's, and costs this case alone
+            shutil.rmtree(folder / folder_name(spec), ignore_errors=True)
+            entry = f"{NOT_BUILT}{told_mishap(error)}"
+        if isinstance(entry, str):
+            left_out.append({**identity, "reason": entry})
+        else:
+            written.append({**identity, **entry})
     manifest = {
         "schema": SCHEMA,
         "licence": LICENCE,
@@ -173,6 +169,23 @@ def _write(folder: Path, specs: Iterable[Spec], origin: Origin, everything: bool
         "left_out": left_out,
     }
     return {**manifest, "sha256": _own_digest(manifest)}
+
+
+def _entry(folder: Path, spec: Spec, everything: bool) -> dict[str, Any] | str:
+    """A case's entry in the manifest, once it is written; or why it is left out."""
+    if spec.illegal:
+        return "the document forbids the model: there are no outputs to expect"
+    case = build_case(spec)
+    if case.trial.course is not None:
+        return "its sessions do more than run one data set after the other, which no directory can say"
+    data_sets = data_sets_of(case.trial)
+    fairness = fairness_of(case, data_sets, ACCURACY)
+    if fairness.reason and not everything:
+        return fairness.reason
+    name = folder_name(spec)
+    paths = write_directory(folder / name, case.trial.model, data_sets)
+    files = {path.relative_to(folder).as_posix(): _digest(path) for path in paths}
+    return {"folder": name, **_described(spec, fairness), "files": files}
 
 
 def _described(spec: Spec, fairness: Fairness) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import UNTRIED, Judgement, Verdict
 from ..probes.drawn import split_nonce
 from ..probes.probe import Probe, SpecProbe
-from ..probes.stream import Tried
+from ..probes.stream import NOTHING, Tried, judged, made_ready
 from ..results.evidence import Kept
 from ..results.folder import NoRun, read_folder, recorded_in
 from ..results.lines import Recorded
@@ -240,7 +240,8 @@ def _derived(
             if fresh.judgement.verdict not in UNTRIED and differs(one.outcomes, fresh.outcomes):
                 results[id] = amended_by_fresh(results[id], fresh.judgement)
     results |= {amended.case: amended for amended in with_needed_classes(list(results.values()))}
-    causes = explained(list(results.values()), probes, kept, target.accuracy)
+    # What breaks off here did so in the run, which says so; no verdict rests on it.
+    causes = explained(list(results.values()), probes, kept, target.accuracy, mishap=lambda doing, error: None)
     final = tuple(structs.replace(r, diagnosis=causes.get(r.case, ())) for r in results.values())
     if strange := _filled_otherwise(folder, plan, target, first_results, entry):
         flaws.append(strange)
@@ -253,7 +254,9 @@ def _derived(
 
 def _tried(probe: Probe, line: Recorded, bits: memoryview | bytes, accuracy: str) -> Tried:
     """What a target did with a case, and the verdict on that. Raises MissingBits."""
-    prepared = probe.prepare()
+    prepared = made_ready(probe)
+    if isinstance(prepared, Judgement):
+        return Tried(probe, NOTHING, (), prepared)
     keys = [job.key for job in prepared.jobs]
     if [job.key for job in line.jobs] != keys:
         raise MissingBits(f"its jobs are {', '.join(keys)}, not those that were recorded")
@@ -264,7 +267,7 @@ def _tried(probe: Probe, line: Recorded, bits: memoryview | bytes, accuracy: str
     if left_out is not None:
         judgement = Judgement(Verdict.NOT_RUN, message=left_out.message)
     else:
-        judgement = prepared.judge(outcomes, accuracy)
+        judgement = judged(prepared, outcomes, accuracy)
     return Tried(probe, prepared, outcomes, judgement)
 
 

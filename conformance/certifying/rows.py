@@ -142,6 +142,9 @@ def _row(
 ) -> RowRecord:
     first = probes[0]
     verdicts = {probe.id: _verdict(probe, results) for probe in probes}
+    unjudged = [id for id, verdict in verdicts.items() if verdict is Verdict.NOT_JUDGED]
+    words = f"{len(unjudged)} cases could not be judged, by the suite's fault or the operator's: {_listed(unjudged)}"
+    against = [*against, words] if unjudged else against
     failing = [probe for probe in probes if verdicts[probe.id] in _DENYING]
     covered = {probe.id: covering(waivers, probe, results[probe.id], day) for probe in failing}
     levels = family_of(first.op).levels(first.op, first.version)
@@ -209,7 +212,7 @@ def _level(
     passed = [probe for probe in members if verdicts[probe.id] is Verdict.PASS]
     against: list[str] = []
     for kinds, words in (
-        (UNTRIED, "were not run"),
+        (UNTRIED - {Verdict.NOT_JUDGED}, "were not run"),
         (DECLINED, "are not supported"),
         (_DENYING, "fail"),
     ):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from onnx import ModelProto
 
+from ...reference.operators.mishap import told_mishap
 from ...reference.operators.tables import UNJUDGED
 from ..models.content import ModelError, read_content
 from ..models.inference import main_scope
@@ -78,7 +79,14 @@ def _checked(model: Path | ModelProto | bytes, file: str, folder: Path | None, m
         if key in UNJUDGED:
             inconclusive.append((located.path, "::".join(key)))
             continue
-        seen = check_node(located, judged_by[key], file, measured)
+        try:
+            seen = check_node(located, judged_by[key], file, measured)
+        except (ModelError, RecursionError):
+            raise
+        except Exception as error:  # whatever it is, it is ours or the operator's, and costs this node alone
+            name = judged_by[key].operator.document.title
+            broke = f"the suite's fault or the operator's: {told_mishap(error)}"
+            seen = CheckedNode(name, unchecked=(Unchecked("", file, located.path, name, broke, mishap=True),))
         nodes.append((located.path, seen.operator))
         problems += seen.problems
         unchecked += seen.unchecked

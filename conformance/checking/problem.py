@@ -58,7 +58,8 @@ class Problem:
 class Unchecked:
     """A rule that nobody can decide by looking at the model, and what is missing for it.
 
-    ``rule`` is empty where no rule of the node could be tried.
+    ``rule`` is empty where no rule of the node could be tried, and ``mishap`` is whether the suite's own code, or the
+    operator's, broke off in it.
     """
 
     rule: str
@@ -66,6 +67,7 @@ class Unchecked:
     node: str
     operator: str
     missing: str
+    mishap: bool = False
 
 
 @dataclass(frozen=True)

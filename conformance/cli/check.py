@@ -56,7 +56,8 @@ def check(
 ) -> None:
     """Find the recurrent nodes of models that break their operator's document, without running anything.
 
-    Exit code 0: no error; 1: an error (with --strict anything at all); 2: a model cannot be read, or usage.
+    Exit code 0: no error; 1: an error, or our own code or the operator's broke off (with --strict anything at all);
+    2: a model cannot be read, or usage.
     """
     if list_rules or explain is not None:
         _tell_rules(explain)
@@ -96,6 +97,8 @@ def _exit_code(everything: Sequence[Checked], idle: bool, strict: bool) -> int:
         return 2
     counted = [problem for checked in everything for problem in checked.counted]
     if any(problem.level is Level.ERROR for problem in counted):
+        return 1
+    if any(unchecked.mishap for checked in everything for unchecked in checked.unchecked):
         return 1
     left = counted or idle or any(checked.unchecked or checked.inconclusive for checked in everything)
     return 1 if strict and left else 0

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn, Optional
 import typer
 
 from ...cases import Spec, digests_for, operator_versions
-from ...cases.directories.manifest import MANIFEST, ManifestError, OccupiedTree, Origin, generate, verify
+from ...cases.directories.manifest import MANIFEST, NOT_BUILT, ManifestError, OccupiedTree, Origin, generate, verify
 from ...cases.profiles.fair import fair_cases
 from ...reference import operator_names
 from ..probes.probe import Probe, SpecProbe
@@ -20,7 +20,7 @@ from ..proof.tolerance import shown_to_runner
 from ..results.environment import version_of
 from ..running.screen import cases_counted
 from .command import CaseIds, Ops, ProfileName, Types, Versions, app, selection_of
-from .terminal import fail, put, say, why
+from .terminal import fail, put, say, warn, why
 
 __all__ = ["generate_cases", "options_of", "verify_cases"]
 
@@ -76,6 +76,10 @@ def generate_cases(
         # What --all leaves out as well has no right outputs that could be written.
         more = "" if everything else "; --all also writes those that have outputs to expect"
         say(f"{cases_counted(left_out)} left out, for the reasons in {folder / MANIFEST}{more}")
+    broken = [entry for entry in manifest["left_out"] if entry["reason"].startswith(NOT_BUILT)]
+    for entry in broken:
+        warn(f"{entry['case']}: {entry['reason']}", "red")
+    raise typer.Exit(1 if broken else 0)
 
 
 def _fair(chosen: Selection, known: Collection[str]) -> list[Spec]:

@@ -142,10 +142,14 @@ def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:
         for entry in target.stale:
             text = f"no longer fails, though it is expected to: {entry.reason}"
             _entry(console, Text("stale", "yellow"), [Text(text)])
-        left_out = [result for result in target.results if result.verdict is Verdict.NOT_RUN]
-        if left_out:
-            text = f"{cases_counted(len(left_out))}, e.g. {left_out[0].case}: {left_out[0].message}"
-            _entry(console, Text("not run", "bold red"), [Text(text)])
+        for verdict in (Verdict.NOT_RUN, Verdict.NOT_JUDGED):
+            left_out = [result for result in target.results if result.verdict is verdict]
+            if left_out:
+                text = f"{cases_counted(len(left_out))}, e.g. {left_out[0].case}: {left_out[0].message}"
+                _entry(console, Text(verdict.value.replace("-", " "), "bold red"), [Text(text)])
+        for mishap in target.mishaps:
+            text = f"{mishap}; that is the suite's fault or the operator's, and no word on the target"
+            _entry(console, Text("broke off", "bold red"), [Text(text)])
         missing = target.missing(run.plan.require)
         if missing:
             text = f"does not support what is required in {cases_counted(len(missing))}, e.g. {missing[0].case}"
@@ -160,7 +164,7 @@ def _is_news(target: TargetRun, run: Run) -> bool:
     """Whether a target has something that is not known already, or that nobody could know."""
     missing = target.missing(run.plan.require)
     missing = missing or target.special(run.plan.require_special)
-    return bool(target.unavailable or target.unexpected or target.stale or missing or target.counts["not-run"])
+    return bool(target.unavailable or target.unexpected or target.stale or missing or target.unknown or target.mishaps)
 
 
 def answer_on(target: TargetRun, run: Run) -> Answer:

@@ -19,6 +19,7 @@ from ..judging.divergence import ratio_text
 from ..judging.judgement import FAILING, Judgement, Verdict
 from ..judging.view import View, view_of, views
 from ..probes.probe import Prepared, Probe
+from ..probes.stream import made_ready
 from ..showing.stepwise import numbers_of
 from ..workers.process import Job, Outcome
 from ..workers.worker import one_line
@@ -65,8 +66,13 @@ def explanation(
     diagnosis
         Ids of the faults that together explain what the target returned.
     """
-    prepared = probe.prepare()
     yield Text(probe.id, style="bold")
+    prepared = made_ready(probe)
+    lost = prepared if isinstance(prepared, Judgement) else judgement
+    if lost is not None and (lost is prepared or lost.verdict is Verdict.NOT_JUDGED):
+        yield Text(f"{lost.verdict.value} ({lost.reason}): {lost.message}", style="bold red")
+        return
+    assert isinstance(prepared, Prepared)
     yield from _verdict(outcomes[0] if outcomes else None, judgement)
     for id in diagnosis:
         fault = fault_named(id)

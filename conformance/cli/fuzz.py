@@ -66,7 +66,8 @@ def fuzz(
     """Search for failures beyond the profiles, and make each as small as it can be.
 
     Every legal configuration may be drawn, near those more often whose numbers were nearly too far off. What was found
-    before is tried first. Exit code 0: nothing new; 1: something new; 2: usage; 3: the target could not start.
+    before is tried first. Exit code 0: nothing new; 1: something new, or our own code or the operator's broke off;
+    2: usage; 3: the target could not start.
     """
     try:
         (chosen,) = targets_of([target], targets_file)
@@ -110,7 +111,7 @@ def fuzz(
     _tell(hunt, out, reports)
     if broken is not None:
         raise broken
-    raise typer.Exit(130 if interrupted else int(bool(hunt.new)))
+    raise typer.Exit(130 if interrupted else int(bool(hunt.new or hunt.mishaps)))
 
 
 def _joined(hunt: Hunt) -> Any:
@@ -172,6 +173,8 @@ def _tell(hunt: Hunt, out: Path, reports: list[str]) -> None:
         if reason:
             say(f"       in the list of known failures: {reason}")
         say(f"       {out / report}")
+    for mishap, times in hunt.mishaps.items():
+        say(f"broke off {times} times, by the suite's fault or the operator's: {mishap}")
     if hunt.new:
         listed = sum(bool(reason) for failure, _, reason in told if not failure.known)
         say(f"new: {len(hunt.new)}, of which the list of known failures of {hunt.target.name} has {listed}")

@@ -22,7 +22,7 @@ from rich.text import Text
 from ...cases import Spec
 from ...reference import FAULTS, FORMATS, fault_named
 from ..probes.selection import UnknownName, select
-from ..proof.exposure import Run, measure
+from ..proof.exposure import NotMeasured, Run, measure
 from ..proof.interactions import GOAL, LEAST, Score, faults_in, faults_of, measurable, tally
 from ..proof.power import power_of
 from ..proof.proof import ENOUGH, FEWEST, Proof, Row, prove
@@ -133,6 +133,8 @@ def _interactions(console: Console, specs: Sequence[Spec], processes: int, *, go
         with contextlib.closing(measure(chosen, processes)) as steps:
             shown = track(steps, "interactions", len(chosen), console=console, transient=True)
             measured = list(shown if console.is_terminal else steps)
+    except NotMeasured as error:
+        return [f"interactions are not measured: {error}"]
     except KeyboardInterrupt:
         fail("interrupted", 130)
     if not measured:
@@ -158,6 +160,7 @@ def _complaints(proof: Proof, *, whole: bool) -> list[str]:
         for row in proof.survivors
     ]
     complaints += [f"conforming variant {a.style} is accused by {a.case}: {a.message}" for a in proof.accusations]
+    complaints += [f"broke off, by the suite's fault or the operator's: {mishap}" for mishap in proof.mishaps]
     if whole:
         complaints += [f"no fault breaks {clause.id}" for clause in proof.without_fault]
         complaints += [f"no case exercises {clause.id}" for clause in proof.without_case]

@@ -23,6 +23,7 @@ from ..probes.stream import Tried, tried
 from ..results.evidence import Kept
 from ..results.records import Finding
 from ..results.result import Result
+from ..workers.job import ClusterError, TargetUnavailable
 from ..workers.process import TargetProcess
 from .experiments import Budget, Shrunk, alike, shrink
 from .explainer import Explainer
@@ -31,6 +32,7 @@ from .failing_case import DIAGNOSED
 from .findings import alone
 from .foretelling import ENOUGH, Fresh, foretold, is_constant
 from .needs import meeting
+from .search import Mishap, unheard
 
 __all__ = ["LEAST_SECONDS", "SHARE", "Cause", "Subject", "causes_of", "is_open"]
 
@@ -65,6 +67,8 @@ class Subject:
         was changed.
     arithmetics
         Type to the accuracy classes that the target's arithmetic shows there, beside that which it is judged by.
+    mishap
+        Told of what the suite's own code or an operator's raises, which costs a finding its experiments.
     """
 
     process: TargetProcess
@@ -75,6 +79,7 @@ class Subject:
     kept: Kept
     observe: Callable[[str, Tried, str], None] = lambda smallest, one, changed: None
     arithmetics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    mishap: Mishap = unheard
 
     def run(self, probes: Sequence[SpecProbe]) -> Iterator[Tried]:
         """What becomes of some cases."""
@@ -131,7 +136,12 @@ def causes_of(findings: Sequence[Finding], subject: Subject, budget: Budget) -> 
     for number, finding in enumerate(asked):
         # Twice its part: what the others leave over is theirs.
         part = budget.part(min(1.0, 2 / (len(asked) - number)))
-        causes += _apart(finding, subject, part)
+        try:
+            causes += _apart(finding, subject, part)
+        except (TargetUnavailable, ClusterError, OSError):
+            raise
+        except Exception as error:  # whatever it is, it is ours or the operator's, and costs this finding alone
+            subject.mishap(f"experiments on {finding['smallest']}", error)
     return causes
 
 

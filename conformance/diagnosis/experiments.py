@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...cases.specs.simpler import SIZES, Simpler, simpler_cases
-from ..judging.judgement import FAILING, Judgement, Verdict
+from ..judging.judgement import FAILING, UNTRIED, Judgement, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
 from ..workers.process import TargetProcess
@@ -26,7 +26,7 @@ from .needs import Need
 
 __all__ = ["Budget", "Shrunk", "alike", "shrink"]
 
-_NOT_TRIED = frozenset({Verdict.NOT_RUN, Verdict.NOT_TRIED, Verdict.UNAVAILABLE})
+_NOT_TRIED = UNTRIED | {Verdict.NOT_TRIED}
 """Verdicts after which there is nothing more to be had."""
 
 _ROUNDS = 40  # each takes something away, and no case has so many things

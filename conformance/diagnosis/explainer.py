@@ -9,16 +9,17 @@ from contextlib import suppress
 from functools import cache
 
 from ...reference import Fault, UnknownOperator, faults_of, operator_of
-from ..judging.judgement import UNTRIED, WITHOUT_RUN, Verdict
+from ..judging.judgement import UNTRIED, WITHOUT_RUN, Judgement, Verdict
 from ..judging.view import view_of
 from ..probes.probe import Probe
 from ..probes.stream import Tried
 from ..results.evidence import Kept
 from ..results.result import Result
+from ..workers.process import Outcome
 from .conditions import would_show
 from .failing_case import DIAGNOSED, FailingCase, failing_case_of
 from .fitting import Arithmetics
-from .search import Search, Unharmed, diagnose
+from .search import Mishap, Search, Unharmed, diagnose, unheard
 
 __all__ = ["Explainer", "accepting", "arithmetics_of", "explained", "explained_by", "searched_again"]
 
@@ -37,6 +38,7 @@ def explained(
     accuracy: str,
     suspects: Sequence[str] = (),
     own: Mapping[str, tuple[str, ...]] | None = None,
+    mishap: Mishap = unheard,
 ) -> dict[str, tuple[str, ...]]:
     """For every failing case the ids of the faults that explain all of them together, as far as what the target
     returned is still at hand; cases that nothing explains are left out. The same for equal results, whatever their
@@ -46,15 +48,17 @@ def explained(
         Patterns of ids of faults that the target is known for, which no case has to show first.
     own
         Type to the accuracy classes that the target's own functions need.
+    mishap
+        Told of an exception in the suite's own code or an operator's, which costs a case its diagnosis.
     """
     taken = (r for r in results if r.verdict is Verdict.NOT_REJECTED)
     accepted = {r.case: faults for r in taken if (faults := accepting(r.op, r.version, r.clause))}
-    failing = _failing_cases(results, probes, kept)
+    failing = _failing_cases(results, probes, kept, mishap)
     if not failing:
         return {**accepted, **_by_class(results)}
     evidence = _followed(results), _unharmed(results, probes)
     arithmetics = arithmetics_of(results, accuracy, own)
-    causes = diagnose(failing, accuracy, _effort(results), *evidence, suspects, arithmetics).of
+    causes = diagnose(failing, accuracy, _effort(results), *evidence, suspects, arithmetics, mishap=mishap).of
     return {**accepted, **_by_class(results), **causes}
 
 
@@ -107,18 +111,31 @@ def _effort(results: Iterable[Result]) -> float:
     return _EFFORT + _EACH * sum(r.verdict not in WITHOUT_RUN | UNTRIED for r in results)
 
 
-def _failing_cases(results: Iterable[Result], probes: Mapping[str, Probe], kept: Kept) -> list[FailingCase]:
+def _failing_cases(
+    results: Iterable[Result], probes: Mapping[str, Probe], kept: Kept, mishap: Mishap = unheard
+) -> list[FailingCase]:
     """The results that rest on what a target returned, as far as that is at hand."""
     failing = []
     for result in results:
         outcomes = kept.get(result.case) if result.verdict in DIAGNOSED else None
         if outcomes is not None and result.case in probes:
-            probe, slight = probes[result.case], result.verdict is Verdict.INACCURATE
-            if trials := probe.prepare().trials:
-                own = view_of(trials, outcomes[1], outcomes[0]).own
-                case = failing_case_of(probe.id, *own, probe.clauses, probe.size, slight)
+            try:
+                case = _failing_case(result, probes[result.case], *outcomes)
+            except Exception as error:  # whatever it is, it is ours or the operator's, and costs this case alone
+                mishap(f"diagnosis of {result.case}", error)
+            else:
                 failing += [case] if case is not None else []
     return failing
+
+
+def _failing_case(
+    result: Result, probe: Probe, judgement: Judgement, outcomes: Sequence[Outcome]
+) -> FailingCase | None:
+    trials = probe.prepare().trials
+    if not trials:
+        return None
+    own = view_of(trials, outcomes, judgement).own
+    return failing_case_of(probe.id, *own, probe.clauses, probe.size, result.verdict is Verdict.INACCURATE)
 
 
 def arithmetics_of(

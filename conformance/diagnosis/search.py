@@ -63,6 +63,15 @@ Unharmed = Callable[[Fault, str], int]
 """How many cases of an operator a fault would show in that the target passed nevertheless."""
 
 
+Mishap = Callable[[str, Exception], None]
+"""Told what was under way, and what was raised there."""
+
+
+def unheard(doing: str, error: Exception) -> None:
+    """Raise what was raised: who asks for a diagnosis alone has it come through."""
+    raise error
+
+
 @dataclass(frozen=True)
 class Diagnosis:
     """For every case the ids of the faults that explain it together; cases that nothing explains are left out."""
@@ -79,6 +88,7 @@ def diagnose(
     suspects: Sequence[str] = (),
     arithmetics: Arithmetics | None = None,
     facts: Sequence[Fault] = (),
+    mishap: Mishap = unheard,
 ) -> Diagnosis:
     """Explain what can be explained.
 
@@ -88,31 +98,46 @@ def diagnose(
         Patterns of ids of faults that the target is known for, which no case has to show first.
     facts
         Faults that the target has.
+    mishap
+        Told of what the suite's own code or an operator's raises, which costs the case its diagnosis.
     """
     search = Search(accuracy, effort, followed, unharmed, suspects, arithmetics)
+
+    def asked(failing_case: FailingCase, by: Callable[..., Explanation | None]) -> Explanation | None:
+        try:
+            return by(failing_case, ordered)
+        except Exception as error:  # whatever it is, it costs this case alone
+            mishap(f"diagnosis of {failing_case.case}", error)
+            broken.add(failing_case.case)
+            return None
+
+    broken: set[str] = set()
     for op in {failing_case.op for failing_case in failing_cases}:
         search.known[op] += [d for d in facts if op in d.operators and d not in search.known[op]]
     ordered = sorted(failing_cases, key=lambda failing_case: failing_case.telling)
     explained: dict[str, Explanation] = {}
     waiting: list[FailingCase] = []
     for failing_case in ordered:
-        explanation = search.explain(failing_case, ordered)
+        explanation = asked(failing_case, search.explain)
         if explanation is not None:
             explained[failing_case.case] = explanation
-        else:
+        elif failing_case.case not in broken:
             waiting.append(failing_case)
     while waiting:
         # Of what came too early for it more is known now.
-        explained |= {w.case: e for w in waiting if (e := search.by_known(w)) is not None}
-        waiting = [w for w in waiting if w.case not in explained]
+        explained |= {w.case: e for w in waiting if (e := asked(w, lambda w, _: search.by_known(w))) is not None}
+        waiting = [w for w in waiting if w.case not in explained and w.case not in broken]
         explanation = None
-        while explanation is None and (asked := search.asked_next(waiting)) is not None:
-            explanation = search.by_one_more(asked, ordered)
+        while explanation is None and (next_one := search.asked_next(waiting)) is not None:
+            explanation = asked(next_one, search.by_one_more)
             if explanation is not None:
-                explained[asked.case] = explanation
+                explained[next_one.case] = explanation
         if explanation is None:
             break
-    search.spare(explained, {w.case: w for w in ordered})
+    try:
+        search.spare(explained, {w.case: w for w in ordered})
+    except Exception as error:  # whatever it is, what explains a case explains it all the same
+        mishap("diagnosis of all cases together", error)
     return Diagnosis({case: tuple(d.id for d in explanation) for case, explanation in explained.items()})
 
 

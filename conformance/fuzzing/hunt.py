@@ -19,6 +19,7 @@ from ...cases.portable import CaseTextError, case_from_json, case_text
 from ...cases.profiles.fresh import fresh_stream
 from ...cases.specs.family import pooled_operators
 from ...reference import Fault, fault_named
+from ...reference.operators.mishap import told_mishap
 from ..border.strict_json import MalformedJson, parse
 from ..diagnosis.experiments import Budget, Shrunk, alike, shrink
 from ..diagnosis.explainer import Explainer
@@ -27,13 +28,14 @@ from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import consistent
 from ..diagnosis.foretelling import Fresh, foretold
 from ..diagnosis.needs import Need, needs_in_words
-from ..judging.judgement import DECLINED, FAILING, Verdict
+from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
 from ..proof.reach import Reach
 from ..results.expected.entries import Entry, matching, suspects
 from ..results.expected.entries import Failure as ListedFailure
 from ..targets.target import Target
+from ..workers.job import ClusterError
 from ..workers.process import BATCH_JOBS, TargetProcess, TargetUnavailable
 from .database import Database, Known
 from .drawing import altered, drawn, drawn_illegal
@@ -46,7 +48,7 @@ _DENSE = 0.75  # of what is drawn anew: it shows more at a time, while what has 
 _SHRINK_SECONDS = 30.0
 _NAME_SECONDS = 15.0
 _EFFORT = 2000
-_PASSED_BY = frozenset({Verdict.NOT_RUN, Verdict.NOT_TRIED, Verdict.UNAVAILABLE})
+_PASSED_BY = UNTRIED | {Verdict.NOT_TRIED}
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,8 @@ class Hunt:
         What the target's list of known failures says of this runtime.
     reach
         Which interactions the cases that ran hold everything for.
+    mishaps
+        What broke off in the suite's own code or an operator's, each with how often.
     """
 
     target: Target
@@ -129,6 +133,7 @@ class Hunt:
     done: int = 0
     listed: Sequence[Entry] = field(default=(), init=False)
     reach: Reach = field(default_factory=Reach)
+    mishaps: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._random = Random(self.seed)
@@ -159,7 +164,7 @@ class Hunt:
         self._again(deadline)
         while time.monotonic() < deadline and (limits.cases is None or self.done < limits.cases):
             count = self.batch if limits.cases is None else min(self.batch, limits.cases - self.done)
-            batch = [self._next() for _ in range(count)]
+            batch = list(self._batch(count))
             # All of them first: experiments on the same process must not come between a job and its outcome.
             for one in list(self._tried(batch)):
                 self._take(one, deadline)
@@ -172,6 +177,18 @@ class Hunt:
         known = [Known(f.title, case_text(f.spec), f.one.judgement.verdict.value) for f in self.failures]
         near = tuple(case_text(spec) for _, spec in self.near)
         return Database(self.database.format, self.database.target, tuple(known), near)
+
+    def _batch(self, count: int) -> Iterator[Any]:
+        """Cases to run; what cannot be drawn counts as one that was tried."""
+        for _ in range(count):
+            try:
+                yield self._next()
+            except Exception as error:  # whatever it is, it is ours or the operator's, and costs this draw alone
+                self._mishap("drawing", error)
+
+    def _mishap(self, doing: str, error: Exception) -> None:
+        self.mishaps[f"{doing}: {told_mishap(error)}"] += 1
+        self.done += 1
 
     def _next(self) -> Any:
         if self.illegal and self._random.random() < _STEERED:
@@ -204,6 +221,10 @@ class Hunt:
 
     def _take(self, one: Tried, deadline: float) -> None:
         verdict = one.judgement.verdict
+        if verdict is Verdict.NOT_JUDGED:
+            self.mishaps[f"{one.judgement.reason}: {one.judgement.message}"] += 1
+            self.verdicts[verdict.value] += 1
+            self.done += 1
         if verdict in _PASSED_BY:
             return
         assert isinstance(one.probe, SpecProbe)
@@ -257,6 +278,10 @@ class Hunt:
                 failure = replace(failure, one=shrunk.one, needs=shrunk.needs, complete=shrunk.complete)
             diagnosis, cases = self._named(shrunk, deadline)
             failure = replace(failure, diagnosis=diagnosis, foretold=cases)
+        except (TargetUnavailable, ClusterError, OSError):
+            raise
+        except Exception as error:  # as above: it costs the failure its smallest case, or its name
+            self._mishap(f"naming {first.id}", error)
         finally:
             # After an interruption too, or where the target starts no more: with what is known of it until then.
             self._keep(failure)

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...reference.operators.mishap import told_mishap
 from ..workers.process import Outcome
 
 __all__ = ["DECLINED", "EXCEPTION", "FAILING", "NO_CLEAN_REFUSAL", "UNTRIED", "WITHOUT_RUN", "Judgement", "Verdict"]
-__all__ += ["judge_forbidden", "not_run"]
+__all__ += ["judge_forbidden", "not_judged", "not_run"]
 
 
 class Verdict(str, enum.Enum):
@@ -18,6 +19,7 @@ class Verdict(str, enum.Enum):
 
     UNAVAILABLE = "unavailable"
     NOT_RUN = "not-run"
+    NOT_JUDGED = "not-judged"
     CRASHED = "crashed"
     TIMED_OUT = "timed-out"
     FALLBACK = "fallback"
@@ -54,8 +56,9 @@ WITHOUT_RUN = DECLINED | {Verdict.NOT_TRIED}
 """What says nothing of a target's arithmetic and lacks nothing either. A case that is ``not-tried`` asks for sessions
 that the target's worker does not speak of: that is no word of the target's, so it is no refusal, and counts nowhere."""
 
-UNTRIED = frozenset({Verdict.UNAVAILABLE, Verdict.NOT_RUN})
-"""Verdicts on cases that a target was not tried with: a run that is gone on with tries them."""
+UNTRIED = frozenset({Verdict.UNAVAILABLE, Verdict.NOT_RUN, Verdict.NOT_JUDGED})
+"""Verdicts on cases of which nothing is known: the target was not tried with them, or the suite's own code or the
+operator's broke off. A run that is gone on with tries them."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,15 @@ def not_run(outcome: Outcome) -> Judgement:
     if outcome.broke:
         return Judgement(Verdict.CRASHED, EXCEPTION, message=outcome.reason)
     return _declined(outcome)
+
+
+def not_judged(error: Exception, doing: str) -> Judgement:
+    """The verdict on a case in which the suite's own code or the operator's raised an exception: nothing is known.
+
+    doing
+        What was under way: ``building`` or ``judging``.
+    """
+    return Judgement(Verdict.NOT_JUDGED, doing, message=f"the suite's fault or the operator's: {told_mishap(error)}")
 
 
 def _declined(outcome: Outcome) -> Judgement:

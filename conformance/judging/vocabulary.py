@@ -120,6 +120,16 @@ _WORDS = (
     ),
     Word(Verdict.NOT_REJECTED.value, "cross", "fail", "A model that the document forbids ran all the same."),
     Word(
+        Verdict.NOT_JUDGED.value,
+        "dots",
+        "quiet",
+        "The suite's own code broke off, or the operator's: nothing is known of the target. The message says where.",
+        happens={
+            "building": "Cases that the operator's own code, or the suite's, could not build",
+            "judging": "Cases that the operator's own code, or the suite's, could not judge",
+        },
+    ),
+    Word(
         Verdict.FALLBACK.value,
         "turn",
         "unsupported",

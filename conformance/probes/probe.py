@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ...cases import Case, Spec, Trial, build_case, features_of, group_of
 from ...cases.portable import case_text
-from ...reference import Node, clauses_of
+from ...reference import Node, clauses_of, operator_of
 from ..judging.judgement import Judgement
 from ..judging.verdict import judge
 from ..targets.target import Target
 from ..workers.process import Job, Outcome
 
 __all__ = ["Prepared", "Probe", "SpecProbe", "job_of", "prepared_trials", "traits_of"]
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ class SpecProbe:
 
     @property
     def domain(self) -> str:
-        return self.spec.node.domain
+        return operator_of(self.op).document.domain
 
     @property
     def version(self) -> int:
@@ -165,15 +167,27 @@ class SpecProbe:
 
     @cached_property
     def features(self) -> frozenset[str]:
-        return features_of(self.spec)
+        return self._asked(lambda: features_of(self.spec), frozenset())
 
-    @property
+    @cached_property
     def groups(self) -> tuple[str, ...]:
-        return tuple(group_of(self.spec))
+        return self._asked(lambda: tuple(group_of(self.spec)), ())
 
     @cached_property
     def traits(self) -> frozenset[str]:
-        return traits_of(self.spec.node, self.features, self.type)
+        return self._asked(lambda: traits_of(self.spec.node, self.features, self.type), frozenset())
+
+    def _asked(self, what: Callable[[], Answer], otherwise: Answer) -> Answer:
+        """What an operator's own code says of the case. Where it raises, the case cannot be made ready."""
+        try:
+            return what()
+        except Exception as error:  # whatever it is, it is theirs, and costs this case alone
+            self._mishaps.append(error)
+            return otherwise
+
+    @cached_property
+    def _mishaps(self) -> list[Exception]:
+        return []
 
     @property
     def size(self) -> tuple[float, int]:
@@ -184,7 +198,10 @@ class SpecProbe:
         return self.spec.graded
 
     def prepare(self) -> Prepared:
-        """Build the case's models and inputs."""
+        """Build the case's models and inputs. Raises whatever the operator's own code raises."""
+        _ = self.features, self.groups, self.traits
+        if self._mishaps:
+            raise self._mishaps[0]
         case = build_case(self.spec)
         prepared = prepared_trials(case.trials, self.answers)
         # A script runs one feed after the other.

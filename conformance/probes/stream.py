@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from ...cases.directories.directory import DirectoryError
-from ..judging.judgement import Judgement, Verdict, not_run
+from ..judging.judgement import Judgement, Verdict, not_judged, not_run
 from ..workers.process import Job, Outcome, TargetProcess
 from .probe import Prepared, Probe
 
-__all__ = ["Elsewhere", "Tried", "in_order", "tried"]
+__all__ = ["NOTHING", "Elsewhere", "Tried", "in_order", "judged", "made_ready", "tried"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ def tried(process: TargetProcess, probes: Iterable[Probe], accuracy: str) -> Gen
     come last, ``not-run`` where nothing is left of it.
 
     probes
-        Read ahead, as far as the target takes jobs. One that cannot be made ready is ``not-run``, and says why.
+        Read ahead, as far as the target takes jobs. One that cannot be made ready is ``not-run``, and says why; one
+        in which the suite's own code or the operator's raises is ``not-judged``.
     accuracy
         Name of the accuracy class by which it is judged.
     """
@@ -76,19 +77,19 @@ def in_order(process: Runs | Elsewhere, probes: Iterable[Probe], accuracy: str) 
 
 
 def _streamed(process: Runs, probes: Iterable[Probe], accuracy: str) -> Iterator[Tried]:
-    waiting: deque[tuple[Probe, Prepared | str]] = deque()
+    waiting: deque[tuple[Probe, Prepared | Judgement]] = deque()
 
     def jobs() -> Iterator[Job]:
         for probe in probes:
-            prepared = _prepared(probe)
+            prepared = made_ready(probe)
             waiting.append((probe, prepared))
             if isinstance(prepared, Prepared):
                 yield from (replace(job, traits=probe.traits) for job in prepared.jobs)
 
     def unprepared() -> Iterator[Tried]:
-        while waiting and isinstance(reason := waiting[0][1], str):
+        while waiting and isinstance(unready := waiting[0][1], Judgement):
             probe, _ = waiting.popleft()
-            yield Tried(probe, _NOTHING, (), Judgement(Verdict.NOT_RUN, "unprepared", message=reason))
+            yield Tried(probe, NOTHING, (), unready)
 
     outcomes: list[Outcome] = []
     for outcome in process.run(jobs()):
@@ -98,22 +99,25 @@ def _streamed(process: Runs, probes: Iterable[Probe], accuracy: str) -> Iterator
         assert isinstance(prepared, Prepared)
         if len(outcomes) == len(prepared.jobs):
             waiting.popleft()
-            yield Tried(probe, prepared, tuple(outcomes), _judged(prepared, outcomes, accuracy))
+            yield Tried(probe, prepared, tuple(outcomes), judged(prepared, outcomes, accuracy))
             outcomes = []
     yield from unprepared()
 
 
-def _prepared(probe: Probe) -> Prepared | str:
-    """The probe made ready, or why that cannot be: what one of them takes is no reason to lose the others."""
+def made_ready(probe: Probe) -> Prepared | Judgement:
+    """The probe made ready, or the verdict where that cannot be: what one of them takes is no reason to lose others."""
     try:
         return probe.prepare()
     except DirectoryError as error:
-        return str(error)
+        return Judgement(Verdict.NOT_RUN, "unprepared", message=str(error))
     except MemoryError:
-        return "not run: there is not enough memory here to build it"
+        words = "not run: there is not enough memory here to build it"
+        return Judgement(Verdict.NOT_RUN, "unprepared", message=words)
+    except Exception as error:  # whatever it is, it is ours or the operator's, and costs this case alone
+        return not_judged(error, "building")
 
 
-def _judged(prepared: Prepared, outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
+def judged(prepared: Prepared, outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
     """The verdict on a probe, with a flag where a job of it was given a second chance."""
     left_out = next((outcome for outcome in outcomes if outcome.status == "not-run"), None)
     if left_out is not None:
@@ -122,6 +126,8 @@ def _judged(prepared: Prepared, outcomes: Sequence[Outcome], accuracy: str) -> J
         judgement = prepared.judge(outcomes, accuracy)
     except MemoryError:
         judgement = Judgement(Verdict.INCONCLUSIVE, "memory", message="there is not enough memory here to judge it")
+    except Exception as error:  # as above
+        return not_judged(error, "judging")
     again = next((outcome.again for outcome in outcomes if outcome.again), "")
     if not again:
         return judgement
@@ -134,4 +140,5 @@ def _unjudgeable(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
     raise AssertionError("nothing was run")
 
 
-_NOTHING = Prepared((), _unjudgeable)
+NOTHING = Prepared((), _unjudgeable)
+"""A probe that cannot be made ready, as far as it goes."""

@@ -21,6 +21,7 @@ from ...cases import Feed, Spec, Trial, build_case
 from ...cases.specs.family import context_space
 from ...reference import Interpretations, Node, Operator, operator_of
 from ...reference.faults.part import Part
+from ...reference.operators.mishap import told_mishap
 from ...reference.recurrent.agreement import ratios
 from ...reference.recurrent.expectation import ExpectationsBy
 
@@ -43,6 +44,10 @@ class Shown:
 
     whole: bool
     halves: tuple[bool, ...]
+
+
+class NotMeasured(Exception):
+    """The suite's own code broke off, or an operator's; the text says where, in one line."""
 
 
 Run = tuple[Spec, Mapping[str, Shown]]
@@ -142,8 +147,19 @@ def _failing(
 
 
 def measure(specs: Sequence[Spec], processes: int = 1) -> Generator[Sequence[Run], None, None]:
-    """What the runs of each case show, in order, by so many processes."""
+    """What the runs of each case show, in order, by so many processes. Raises NotMeasured."""
     from .processes import spread  # and what shares work, for which a run has no use
 
-    with contextlib.closing(spread(runs_shown, specs, processes)) as results:
-        yield from results
+    with contextlib.closing(spread(_runs_shown, specs, processes)) as results:
+        for each in results:
+            if isinstance(each, str):
+                raise NotMeasured(each)
+            yield each
+
+
+def _runs_shown(spec: Spec) -> list[Run] | str:
+    """As :func:`runs_shown`; or what broke off, told where it did, since no traceback comes back from a process."""
+    try:
+        return runs_shown(spec)
+    except Exception as error:  # whatever it is, it is ours or the operator's
+        return f"case {spec.id}: {told_mishap(error)}"

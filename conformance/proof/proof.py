@@ -9,11 +9,12 @@ import contextlib
 import itertools
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ...cases import Case, Spec, Trial, build_case, clauses_exercised, features_of
 from ...reference import FAULTS, LOSES_NAN, Clause, Fault, Node, clauses_of, faults_of, operator_for, operator_names
+from ...reference.operators.mishap import told_mishap
 from ..judging.judgement import FAILING, Judgement
 from ..judging.verdict import judge_each
 from ..probes.probe import SpecProbe
@@ -100,12 +101,15 @@ class Proof:
         Clauses that may be broken and that no fault breaks.
     without_case
         Clauses that no case exercises.
+    mishaps
+        What broke off in the suite's own code or an operator's, a line each.
     """
 
     rows: tuple[Row, ...]
     accusations: tuple[Accusation, ...]
     without_fault: tuple[Clause, ...]
     without_case: tuple[Clause, ...]
+    mishaps: tuple[str, ...] = ()
 
     @property
     def survivors(self) -> tuple[Row, ...]:
@@ -113,7 +117,7 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        return not (self.survivors or self.accusations or self.without_fault or self.without_case)
+        return not (self.survivors or self.accusations or self.without_fault or self.without_case or self.mishaps)
 
 
 def prove(
@@ -134,45 +138,65 @@ def prove(
     catches: list[Catch] = []
     accusations: list[Accusation] = []
     drifts: list[Drift] = []
+    mishaps: list[str] = []
     work = partial(_try, faults=chosen, styles=conforming_styles)
     done = 0
     with contextlib.closing(spread(work, pieces, processes)) as results:
-        for piece, (caught, accused, drifted) in zip(pieces, results, strict=True):
-            catches += caught
-            accusations += accused
-            drifts += drifted
+        for piece, tried in zip(pieces, results, strict=True):
+            catches += tried.catches
+            accusations += tried.accusations
+            drifts += tried.drifts
+            mishaps += tried.mishaps
             done += len(piece)
             yield done
-    yield _proof(specs, chosen, [*catches, *_biased(drifts)], accusations)
+    proof = _proof(specs, chosen, [*catches, *_biased(drifts)], accusations)
+    yield replace(proof, mishaps=tuple(dict.fromkeys(mishaps)))
 
 
-def _try(
-    specs: Sequence[Spec], faults: Sequence[str], styles: Sequence[str] | None
-) -> tuple[list[Catch], list[Accusation], list[Drift]]:
-    catches: list[Catch] = []
-    accusations: list[Accusation] = []
-    drifts: list[Drift] = []
+@dataclass
+class _Shown:
+    """What some cases show of faults and conforming variants."""
+
+    catches: list[Catch] = field(default_factory=list)
+    accusations: list[Accusation] = field(default_factory=list)
+    drifts: list[Drift] = field(default_factory=list)
+    mishaps: list[str] = field(default_factory=list)
+
+
+def _try(specs: Sequence[Spec], faults: Sequence[str], styles: Sequence[str] | None) -> _Shown:
+    shown = _Shown()
     for spec in specs:
-        case = build_case(spec)
-        trials = case.trials
-        right = [staged_outcome(trial, _right) for trial in trials]
-        tried = []
-        for fault in faults_of(spec.op, spec.version):
-            if fault.id not in faults or not _can_show(fault, spec, case.trial):
-                continue
+        try:
+            _try_one(spec, faults, styles, shown)
+        except Exception as error:  # whatever it is, it is ours or the operator's, and costs this case alone
+            shown.mishaps.append(f"case {spec.id}: {told_mishap(error)}")
+    return shown
+
+
+def _try_one(spec: Spec, faults: Sequence[str], styles: Sequence[str] | None, shown: _Shown) -> None:
+    case = build_case(spec)
+    trials = case.trials
+    right = [staged_outcome(trial, _right) for trial in trials]
+    tried = []
+    for fault in faults_of(spec.op, spec.version):
+        if fault.id not in faults or not _can_show(fault, spec, case.trial):
+            continue
+        try:
             outcomes = [staged_outcome(trial, fault) for trial in trials]
-            # What returns the same as a right implementation is not caught, and most faults do in most cases.
-            if not all(map(_same, outcomes, right)):
-                tried.append((fault, outcomes))
-        judgements = judge_each(trials, [outcomes for _, outcomes in tried], wider=False, answers=False)
-        for (fault, _), judgement in zip(tried, judgements, strict=True):
-            if fault.drifts:
-                drifts.append(Drift(fault.id, spec, judgement))
-            elif judgement.verdict in FAILING or "unconventional" in judgement.flags:
-                strength = _strength(judgement, fault)
-                catches.append(Catch(fault.id, spec.id, spec.op, spec.version, spec.type, strength))
-        accusations += _accused(case, spec.id, styles)
-    return catches, accusations, drifts
+        except Exception as error:  # as above: it costs what this fault shows in this case
+            shown.mishaps.append(f"fault {fault.id} in {spec.id}: {told_mishap(error)}")
+            continue
+        # What returns the same as a right implementation is not caught, and most faults do in most cases.
+        if not all(map(_same, outcomes, right)):
+            tried.append((fault, outcomes))
+    judgements = judge_each(trials, [outcomes for _, outcomes in tried], wider=False, answers=False)
+    for (fault, _), judgement in zip(tried, judgements, strict=True):
+        if fault.drifts:
+            shown.drifts.append(Drift(fault.id, spec, judgement))
+        elif judgement.verdict in FAILING or "unconventional" in judgement.flags:
+            strength = _strength(judgement, fault)
+            shown.catches.append(Catch(fault.id, spec.id, spec.op, spec.version, spec.type, strength))
+    shown.accusations += _accused(case, spec.id, styles)
 
 
 def _accused(case: Case, id: str, styles: Sequence[str] | None) -> Iterator[Accusation]:

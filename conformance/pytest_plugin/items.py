@@ -15,7 +15,7 @@ import pytest
 from ...cases import PROFILES
 from ...cases.specs.family import counted_operators
 from ...cases.specs.features import GROUPS
-from ..judging.judgement import WITHOUT_RUN, Verdict
+from ..judging.judgement import UNTRIED, WITHOUT_RUN
 from ..models.content import ModelError
 from ..probes.directory import probe_directories
 from ..probes.drawn import fresh_profile
@@ -266,8 +266,9 @@ class Group(_TargetItem, pytest.Function):
     def _failure(self, judged: Judged) -> str:
         """What there is to say about a case that fails as nobody expected; empty for any other."""
         result = judged.result
-        if result.verdict is Verdict.NOT_RUN:
-            return f"not run: {result.message.removeprefix('not run: ')}"
+        if result.verdict in UNTRIED:
+            words = result.verdict.value.replace("-", " ")
+            return f"{words}: {result.message.removeprefix(f'{words}: ')}"
         if result.expected and self.config.getoption("runxfail"):
             return f"{result.verdict.value}: {result.message} (expected: {result.why})\n  repeat    {result.repeat}"
         return judged.text

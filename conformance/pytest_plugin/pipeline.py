@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import structs
 
+from ...reference.operators.mishap import told_mishap
 from ..diagnosis.explainer import Explainer
 from ..judging.judgement import Verdict
 from ..probes.probe import Probe
@@ -158,7 +159,11 @@ class Pipeline:
 
     def _explained(self, one: Tried, result: Result) -> Result:
         """The result with what explains it, which an entry may name."""
-        diagnosis = self._explainer.explain(one)
+        try:
+            diagnosis = self._explainer.explain(one)
+        except Exception as error:  # whatever it is, it is ours or the operator's, and costs this case its diagnosis
+            broke = f"its diagnosis broke off, by the suite's fault or the operator's: {told_mishap(error)}"
+            return structs.replace(result, message=f"{result.message}; {broke}")
         if not diagnosis:
             return result
         explained = structs.replace(result, diagnosis=diagnosis)

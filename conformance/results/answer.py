@@ -119,24 +119,27 @@ def answer_of(
     known = sum(t.times for t in tried if t.verdict in _FAILING - DECLINED and t.expected)
     supports, lacks = support_of(tried, problems)
     left_out = sum(t.times for t in tried if t.verdict == Verdict.NOT_RUN.value)
+    unjudged = sum(t.times for t in tried if t.verdict == Verdict.NOT_JUDGED.value)
+    open_words = [f"{left_out:,} were not run"] if left_out else []
+    open_words += [f"{unjudged:,} could not be judged"] if unjudged else []
     broke = sum(t.times for t in tried if t.verdict == Verdict.UNSUPPORTED.value and not t.clean)
     started = not tried or any(t.verdict != Verdict.UNAVAILABLE.value for t in tried)
     remark = "" if not lists_used else f", {new:,} new" if new else ", all known"
     if not judged:
         state, badge = "open", "Nothing was judged" if started else "Could not start"
         conforms = "unknown, nothing was judged" if started else "unknown, it could not start"
-    elif not failed and (left_out or broke):
+    elif not failed and (open_words or broke):
         state = "open"
         badge = f"{left_out:,} not run" if left_out else f"Unknown, {broke:,} broke off"
-        unknown = [f"{left_out:,} were not run"] if left_out else []
-        unknown += [f"{broke:,} broke off in place of a clean refusal"] if broke else []
+        badge = f"{unjudged:,} not judged" if unjudged else badge
+        unknown = [*open_words, *([f"{broke:,} broke off in place of a clean refusal"] if broke else [])]
         conforms = f"unknown ({', '.join(unknown)}, all {judged:,} judged agree)"
     elif not failed:
         state, badge, conforms = "conforms", f"Conforms, {judged:,} judged", f"yes (all {judged:,} judged)"
     else:
         state = "few" if lists_used and not new and failed <= FEW * judged else "departs"
         badge = f"Fails {failed:,} of {judged:,} ({_percent(failed, judged)}){remark}"
-        conforms = f"no ({failed:,} of {judged:,} judged{f', {left_out:,} were not run' if left_out else ''})"
+        conforms = f"no ({failed:,} of {judged:,} judged{''.join(f', {words}' for words in open_words)})"
     since = _since(new, known, stale) if lists_used else "not compared, lists of known failures were left out"
     return Answer(
         state, badge, conforms, since, supports, lacks, tuple(_hits(problems, tried)), coverage, follows, shown

@@ -207,6 +207,7 @@ class TargetRecord(_TargetAlways, total=False):
     interpretations: list[FollowedRecord]
     shown: dict[str, ShownRecord]
     disagreements: list[DisagreementRecord]
+    mishaps: list[str]
 
 
 class _SelectionAlways(TypedDict):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...reference import FORMATS
-from ..judging.judgement import DECLINED, NO_CLEAN_REFUSAL, Verdict
+from ..judging.judgement import DECLINED, NO_CLEAN_REFUSAL, UNTRIED, Verdict
 from .result import Result
 
 __all__ = ["DECLINED", "Lack", "Problem", "Tried", "listed", "support_of", "tried_of"]
@@ -18,7 +18,7 @@ __all__ = ["DECLINED", "Lack", "Problem", "Tried", "listed", "support_of", "trie
 _SAYS_NOTHING = frozenset(
     verdict.value
     for verdict in (
-        *(Verdict.UNAVAILABLE, Verdict.NOT_RUN, Verdict.NOT_TRIED),
+        *(*UNTRIED, Verdict.NOT_TRIED),
         *(Verdict.CRASHED, Verdict.TIMED_OUT, Verdict.NOT_REJECTED),
     )
 )

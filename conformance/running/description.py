@@ -117,6 +117,8 @@ def _target_description(run: TargetRun) -> TargetRecord:
         },
         "stale": [{"reason": e.reason, "cases": list(e.cases), "features": list(e.features)} for e in run.stale],
     }
+    if run.mishaps:
+        record["mishaps"] = list(run.mishaps)
     if run.coverage is not None:
         record["coverage"] = run.coverage
     if shown := shown_elements(run.results):

@@ -140,7 +140,8 @@ def _write_end(run: Run, journal: Journal, clock: float) -> None:
         stack.callback(lambda: journal.append(lines.Ended(complete=run.complete, seconds=round(took, 3))))
         for target in run.targets:
             if not target.findings:  # it was cut short
-                target.findings = findings_of(target.results, {p.id: p for p in run.plan.probes_of(target.target)})
+                with target.guarded("findings"):
+                    target.findings = findings_of(target.results, {p.id: p for p in run.plan.probes_of(target.target)})
 
 
 def _take_up(run: Run, held: Held, done: Sequence[Result]) -> None:
@@ -190,7 +191,7 @@ def _target_events(whole: Run, run: TargetRun) -> Events:
         with contextlib.ExitStack() as stack:
             process: TargetProcess | None = None
             ended = False
-            for number, batch in enumerate(_batches(left, filling if plan.fills else None)):
+            for number, batch in enumerate(_batches(run, left, filling if plan.fills else None)):
                 if number:
                     probes |= {probe.id: probe for probe in batch}
                     yield CasesFilled(whole, run, batch)
@@ -217,7 +218,8 @@ def _target_events(whole: Run, run: TargetRun) -> Events:
             if probe.id not in finished:
                 yield _taken(run, CaseJudged(judged_result(probe, target, gone, (), repeat)))
     if filling is not None and run.results and not run.unavailable:
-        run.coverage = filling.record("" if plan.fills else NOT_ASKED)
+        with run.guarded("coverage"):
+            run.coverage = filling.record("" if plan.fills else NOT_ASKED)
     if not run.unavailable:
         entries = applying(listed, run.description)
         again: list[Tried] = []
@@ -225,17 +227,27 @@ def _target_events(whole: Run, run: TargetRun) -> Events:
         yield from (SampleTried(run, one) for one in again)
         yield from _amend(run, "fresh-sample", differing, probes, entries)
         if plan.shard is None:  # a shard's share decides nothing; what is merged of shards does
-            yield from _amend(run, "needed-classes", with_needed_classes(run.results), probes, entries)
-        own = _own_functions(plan, run)
-        yield from _amend(run, "diagnosis", _diagnosed(plan, run, probes, kept, entries, own), probes, entries)
+            needed: Sequence[Result] = ()
+            with run.guarded("needed classes"):
+                needed = list(with_needed_classes(run.results))
+            yield from _amend(run, "needed-classes", needed, probes, entries)
+        own: Mapping[str, tuple[str, ...]] = {}
+        with run.guarded("the target's own functions"):
+            own = _own_functions(plan, run)
+        named: list[Result] = []
+        with run.guarded("diagnosis"):
+            named = _diagnosed(plan, run, probes, kept, entries, own)
+        yield from _amend(run, "diagnosis", named, probes, entries)
     run.stale = no_longer_needed(whole.plan, listed, run)
-    run.findings = findings_of(run.results, probes)
+    with run.guarded("findings"):
+        run.findings = findings_of(run.results, probes)
     if not run.unavailable:
         if plan.shrinks:
             seconds = max(time.monotonic() - clock, run.seconds)
             yield from _experiments(plan, run, probes, kept, entries, own, seconds)
-        run.disagreements = disagreements_of(run.results, probes)
-        write_reproducers(whole.folder, target, run.disagreements, probes)
+        with run.guarded("disagreements"):
+            run.disagreements = disagreements_of(run.results, probes)
+            write_reproducers(whole.folder, target, run.disagreements, probes)
         run.evidence = write_evidence(
             whole.folder, target, run.findings, probes, run.results, kept, run.hangs, plan.process
         )
@@ -244,11 +256,17 @@ def _target_events(whole: Run, run: TargetRun) -> Events:
     yield TargetFinished(whole, run, took)
 
 
-def _batches(left: Sequence[Probe], filling: Filling | None) -> Iterator[Sequence[Probe]]:
+def _batches(run: TargetRun, left: Sequence[Probe], filling: Filling | None) -> Iterator[Sequence[Probe]]:
     """What is run, one after the other: what is left of the plan, and what is to follow after that."""
-    yield left
-    while filling is not None and (more := filling.next()):
+    more = left
+    while True:
         yield more
+        more = ()
+        if filling is not None:
+            with run.guarded("choosing what follows"):
+                more = filling.next()
+        if not more:
+            return
 
 
 def _is_news(result: Result, probes: Mapping[str, Probe], entries: Sequence[Entry]) -> bool:
@@ -290,7 +308,7 @@ def _diagnosed(
         with contextlib.suppress(TargetUnavailable), plan.process(run.target, hangs=run.hangs) as process:
             for one in tried(process, [probes[case] for case in unseen], run.target.accuracy):
                 kept.offer(one)
-    causes = explained(run.results, probes, kept, run.target.accuracy, suspects(entries), own)
+    causes = explained(run.results, probes, kept, run.target.accuracy, suspects(entries), own, run.mishap)
     return [structs.replace(r, diagnosis=causes[r.case]) for r in run.results if r.case in causes]
 
 
@@ -314,8 +332,11 @@ def _experiments(
     with contextlib.suppress(TargetUnavailable), plan.process(run.target, hangs=run.hangs) as process:
         repeat = partial(_repeat, plan, run.target)
         arithmetics = arithmetics_of(run.results, run.target.accuracy, own)
-        subject = Subject(process, run.target.accuracy, repeat, run.results, probes, kept, observe, arithmetics)
-        run.findings, better = with_causes(run.findings, subject, budget)
+        subject = Subject(
+            process, run.target.accuracy, repeat, run.results, probes, kept, observe, arithmetics, run.mishap
+        )
+        with run.guarded("experiments"):
+            run.findings, better = with_causes(run.findings, subject, budget)
     if made:
         yield ExperimentsMade(run, made)
     yield from _amend(run, "experiments", better, probes, entries)

@@ -28,10 +28,11 @@ from ...cases.portable import case_text
 from ..diagnosis.explainer import explained
 from ..diagnosis.findings import findings_of
 from ..diagnosis.needed_classes import with_needed_classes
+from ..judging.judgement import Judgement
 from ..probes.naming import expanded
 from ..probes.probe import Probe
 from ..probes.selection import Selection, UnknownName, select_probes, version_numbers
-from ..probes.stream import Tried
+from ..probes.stream import NOTHING, Tried, judged, made_ready
 from ..probes.wrapped import named_target
 from ..results.answer import Answer
 from ..results.evidence import Kept
@@ -287,9 +288,12 @@ def _on_function(runner: Runner, selection: Selection, accuracy: str, each: Call
         return f"assert_conforms({probe.text!r}, {name})"
 
     for probe in probes.values():
-        prepared = probe.prepare()
-        outcomes = tuple(outcome_of_job(runner, job) for job in prepared.jobs)
-        one = Tried(probe, prepared, outcomes, prepared.judge(outcomes, accuracy))
+        prepared = made_ready(probe)
+        if isinstance(prepared, Judgement):
+            one = Tried(probe, NOTHING, (), prepared)
+        else:
+            outcomes = tuple(outcome_of_job(runner, job) for job in prepared.jobs)
+            one = Tried(probe, prepared, outcomes, judged(prepared, outcomes, accuracy))
         kept.offer(one)
         results.append(judged_result(probe, target, one.judgement, (), repeat, one.seconds))
         each(results[-1])

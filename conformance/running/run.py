@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ...cases.directories.directory import DirectoryError
 from ...reference import SPECIAL
+from ...reference.operators.mishap import told_mishap
 from ..judging.judgement import DECLINED, FAILING, Verdict
 from ..probes.drawn import split_nonce
 from ..probes.probe import Probe
@@ -18,15 +21,20 @@ from ..probes.selection import Selection, meant_for
 from ..probes.shard import Shard
 from ..probes.wrapped import wrapped_probes
 from ..results.evidence import Evidence
-from ..results.expected.entries import Entry
+from ..results.expected.entries import Entry, ExpectedFailureError
+from ..results.journal import RunMismatch
 from ..results.records import CoverageRecord, DisagreementRecord, Finding
 from ..results.result import Result, not_of
 from ..targets.target import Target
 from ..workers.hangs import HANGS, HangBudget
-from ..workers.process import TargetProcess
+from ..workers.job import ClusterError
+from ..workers.process import TargetProcess, TargetUnavailable
 
 __all__ = ["Plan", "Run", "TargetRun", "stranger_among"]
 
+
+_SPEAKING = (OSError, RunMismatch, TargetUnavailable, ClusterError, DirectoryError, ExpectedFailureError)
+"""What ends a run in a line of its own: the disk, the target, the cluster, a file."""
 
 _COUNTED = ("core", "full")  # smoke is a look, too
 
@@ -133,6 +141,9 @@ class TargetRun:
         What was found in the results, as run.json holds it.
     coverage
         How far the cases reach, likewise; None where that is not counted.
+    mishaps
+        What broke off in the suite's own code, or an operator's, after the cases were judged, in a line each: that
+        step's word is missing, and no verdict.
     """
 
     target: Target
@@ -146,6 +157,28 @@ class TargetRun:
     coverage: CoverageRecord | None = None
     seconds: float = 0.0
     hangs: HangBudget = field(default_factory=HangBudget)
+    mishaps: list[str] = field(default_factory=list)
+
+    def mishap(self, doing: str, error: Exception) -> None:
+        """Note what broke off, once where it does so in case after case."""
+        line = f"{doing}: {told_mishap(error)}"
+        if line not in self.mishaps:
+            self.mishaps.append(line)
+
+    @contextmanager
+    def guarded(self, doing: str) -> Iterator[None]:
+        """A step after which the run goes on, whatever the suite's own code or an operator's raises in it."""
+        try:
+            yield
+        except _SPEAKING:
+            raise
+        except Exception as error:  # whatever it is, it is ours or the operator's
+            self.mishap(doing, error)
+
+    @property
+    def unknown(self) -> list[Result]:
+        """The results of what was planned and is not known: not run, or not judged."""
+        return [r for r in self.results if r.verdict in (Verdict.NOT_RUN, Verdict.NOT_JUDGED)]
 
     @property
     def counts(self) -> Counter[str]:
@@ -191,13 +224,13 @@ class Run:
     @property
     def exit_code(self) -> int:
         """3: a target could not start; 1: a failing result that nobody expected, a refusal of what is required, special
-        values that are required and lost, a case that was not run, no result of what was planned, or a target of which
-        nothing was judged. Of a shard something else may be."""
+        values that are required and lost, a case that was not run or not judged, a step that broke off, no result of
+        what was planned, or a target of which nothing was judged. Of a shard something else may be."""
         if any(t.unavailable for t in self.targets):
             return 3
         plan = self.plan
         fails = any(
-            t.unexpected or t.missing(plan.require) or t.special(plan.require_special) or t.counts["not-run"]
+            t.unexpected or t.missing(plan.require) or t.special(plan.require_special) or t.unknown or t.mishaps
             for t in self.targets
         )
         idle = plan.shard is None and not all(t.judged for t in self.targets)

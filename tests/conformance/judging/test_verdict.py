@@ -65,10 +65,10 @@ def test_of_a_session_with_several_runs_the_one_that_is_wrong_is_named() -> None
 
 
 def test_the_order_of_verdicts_and_which_of_them_fail() -> None:
-    names = "unavailable not-run crashed timed-out fallback unsupported not-tried not-rejected malformed"
+    names = "unavailable not-run not-judged crashed timed-out fallback unsupported not-tried not-rejected malformed"
     names += " input-modified unstable wrong inaccurate"
     assert [verdict.value for verdict in Verdict] == [*names.split(), "inconclusive", "pass"]
-    others = {"unavailable", "not-run", "fallback", "unsupported", "not-tried"}
+    others = {"unavailable", "not-run", "not-judged", "fallback", "unsupported", "not-tried"}
     assert {v.value for v in FAILING} == set(names.split()) - others
 
 

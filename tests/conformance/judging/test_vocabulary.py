@@ -64,5 +64,6 @@ def test_what_is_lost_is_as_red_as_what_fails() -> None:
         *(verdict.value for verdict in FAILING),
         "unavailable",
         "not-run",
+        "not-judged",
     }
     assert (colours["pass"], colours["unsupported"], colours["fallback"]) == ("green", "yellow", "yellow")

@@ -1,0 +1,108 @@
+"""An exception in an operator's own code: it costs the case in which it is raised, says where, and is no pass."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from .test_toy import ROOT, results, targets
+
+__all__ = ["targets"]  # the fixture
+
+PLACE = "(tests/toy/raising.py, line "
+
+
+def commands(*several: tuple[str | Path, ...]) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.toy.raising"], cwd=ROOT, capture_output=True, text=True, check=False,
+        input=json.dumps([[*map(str, words)] for words in several]),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answers: list[dict[str, Any]] = json.loads(done.stdout)
+    for answer in answers:
+        assert "Traceback" not in answer["printed"], answer["printed"]
+    return answers
+
+
+@pytest.fixture(scope="module")
+def became(targets: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, dict[str, Any]]]:
+    """What became of every command, by its name, and the folder in which it left things."""
+    folder = tmp_path_factory.mktemp("mishaps")
+    node = helper.make_node("Leaky", ["X"], ["Y"], domain="toy.example", decay=0.5)
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "XY"]
+    graph = helper.make_graph([node], "leaky", values[:1], values[1:])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("toy.example", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets), folder / "model.onnx")
+    of = ("--targets-file", targets)
+    several = {
+        "right": ("run", "--op", "Leaky", "--target", "right", *of, "--record", "--no-illegal", "--out", folder / "right",
+                  "--junit", folder / "right.xml"),
+        "wrong": ("run", "--op", "Leaky", "--target", "wrong", *of, "--no-illegal", "--out", folder / "wrong"),
+        "certify": ("certify", folder / "right", "--out", folder / "package.zip", "--product", "toy",
+                    "--vendor", "nobody"),
+        "prove": ("prove", "--op", "Leaky", "-j", "1", "--out", folder / "proof.csv"),
+        "fuzz": ("fuzz", "--op", "Leaky", "--target", "right", *of, "--examples", "8", "--seed", "1", "--out", folder),
+        "check": ("check", folder / "model.onnx"),
+        "generate": ("generate", folder / "cases", "--op", "Leaky", "--all"),
+        "explain": ("explain", "leaky-1.float32.T1.", "--target", "right", *of),
+    }  # fmt: skip
+    return folder, dict(zip(several, commands(*several.values()), strict=True))
+
+
+def test_a_case_that_cannot_be_built_or_judged_is_not_judged(became: tuple[Path, dict[str, dict[str, Any]]]) -> None:
+    folder, done = became
+    assert done["right"]["code"] == 1
+    rows = {row["case"].split(".")[2]: row for (_, _), row in results(folder / "right").items()}
+    assert {steps: row["verdict"] for steps, row in rows.items()} == {
+        "T1": "not-judged", "T2": "not-judged", "T4": "pass", "T7": "pass",
+    }  # fmt: skip
+    assert rows["T1"]["reason"] == "building"
+    assert "the suite's fault or the operator's: RuntimeError: no such model " + PLACE in str(rows["T1"]["message"])
+    assert rows["T2"]["reason"] == "judging"
+    assert "ZeroDivisionError: division by zero " + PLACE in str(rows["T2"]["message"])
+    assert "Conforms: unknown (2 could not be judged, all 2 judged agree)" in done["right"]["printed"]
+    assert "not judged   2 cases, e.g. leaky-1.float32.T1." in done["right"]["printed"]
+    assert "2 could not be judged" in (folder / "right" / "report" / "index.html").read_text(encoding="utf-8")
+    assert (folder / "right.xml").read_text(encoding="utf-8").count("<error ") == 2
+    assert json.loads((folder / "right" / "run.json").read_text())["targets"][0]["findings"] == []
+
+
+def test_an_error_in_a_diagnosis_costs_that_diagnosis(became: tuple[Path, dict[str, dict[str, Any]]]) -> None:
+    folder, done = became
+    assert done["wrong"]["code"] == 1
+    rows = {row["case"].split(".")[2]: row for (_, _), row in results(folder / "wrong").items()}
+    assert (rows["T4"]["verdict"], rows["T4"]["diagnosis"]) == ("wrong", [])
+    assert (rows["T7"]["verdict"], rows["T7"]["diagnosis"]) == ("wrong", ["leaky.start.one"])
+    (target,) = json.loads((folder / "wrong" / "run.json").read_text())["targets"]
+    mishaps = [line for line in target["mishaps"] if line.startswith(f"diagnosis of {rows['T4']['case']}: ")]
+    assert len(mishaps) == 1
+    assert "KeyError: 'start' " + PLACE in mishaps[0]
+    assert "broke off" in done["wrong"]["printed"]
+    page = (folder / "wrong" / "report" / "index.html").read_text(encoding="utf-8")
+    assert "tests/toy/raising.py" in page
+
+
+def test_no_level_is_certified(became: tuple[Path, dict[str, dict[str, Any]]]) -> None:
+    printed = became[1]["certify"]["printed"]
+    assert "2 cases could not be judged" in printed
+    assert "certified" not in printed.replace("not certified", "")
+
+
+def test_other_commands_tell_it(became: tuple[Path, dict[str, dict[str, Any]]]) -> None:
+    _, done = became
+    assert {name: one["code"] for name, one in done.items() if name != "certify"} == dict.fromkeys(
+        ("right", "wrong", "prove", "fuzz", "check", "generate"), 1
+    ) | {"explain": 0}
+    assert "RuntimeError: no such model " + PLACE in done["prove"]["printed"]
+    assert "fault leaky.start.one in leaky-1.float32.T4." in done["prove"]["printed"]
+    assert "by the suite's fault or the operator's: " in done["fuzz"]["printed"]
+    assert "IllegalNode: no such clause " + PLACE in done["check"]["printed"]
+    assert "not built, which is the suite's fault or the operator's: " in done["generate"]["printed"]
+    assert "not-judged (building): " in done["explain"]["printed"]
