@@ -431,6 +431,7 @@ def test_the_faults_that_a_list_names_are_those_that_a_run_tries_first(
         accuracy: str,
         suspects: Sequence[str] = (),
         own: object = None,
+        mishap: object = None,
     ) -> object:
         tried.append(list(suspects))
         return {}
