@@ -42,8 +42,8 @@ def became(targets: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
     onnx.save(helper.make_model(graph, opset_imports=opsets), folder / "model.onnx")
     of = ("--targets-file", targets)
     several = {
-        "right": ("run", "--op", "Leaky", "--target", "right", *of, "--record", "--no-illegal", "--out", folder / "right",
-                  "--junit", folder / "right.xml"),
+        "right": ("run", "--op", "Leaky", "--target", "right", *of, "--record", "--no-illegal",
+                  "--out", folder / "right", "--junit", folder / "right.xml"),
         "wrong": ("run", "--op", "Leaky", "--target", "wrong", *of, "--no-illegal", "--out", folder / "wrong"),
         "certify": ("certify", folder / "right", "--out", folder / "package.zip", "--product", "toy",
                     "--vendor", "nobody"),
