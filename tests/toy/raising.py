@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 from onnxspec.cases import Case
-from onnxspec.conformance.cli.main import app
+from onnxspec.conformance.cli import app
 from onnxspec.reference import FAULTS, Expectation, IllegalNode
 
 from .cases_leaky import LeakyFamily, LeakySpec
