@@ -145,6 +145,8 @@ class Axis:
     words, columns
         The noun phrase of each of its features, as every reader is told of it; and those of them that are columns of
         reports.
+    block
+        The profile whose cases have its rare values; those of ``core`` have them where it is empty.
     lacked
         In how many of sixteen cases that leave out what targets lack it is left out, and what is left then; None where
         targets do not lack it.
@@ -165,6 +167,7 @@ class Axis:
     required: Mapping[str, tuple[str, ...]] = NOTHING
     words: Mapping[str, str] = NOTHING
     columns: tuple[str, ...] = ()
+    block: str = ""
     lacked: tuple[int, Collection[Any]] | None = None
     seldom: tuple[Any, ...] = ()
     order: tuple[Any, ...] = ()

@@ -14,6 +14,13 @@ from .node.linear_before_reset import LINEAR_BEFORE_RESET
 from .node.opset import OPSET
 from .node.output_sequence import OUTPUT_SEQUENCE
 from .node.outputs import OUTPUTS
+from .quantized.bias_type import BIAS_TYPE
+from .quantized.channels import CHANNELS
+from .quantized.quantization import QUANTIZATION
+from .quantized.quantized_tensors import QUANTIZED_TENSORS
+from .quantized.scales import SCALES
+from .quantized.weight_type import WEIGHT_TYPE
+from .quantized.zero_points import ZERO_POINTS
 from .session.after_refusal import AFTER_REFUSAL
 from .session.beside import BESIDE
 from .session.dimensions import DIMENSIONS
@@ -45,4 +52,5 @@ RECURRENT_AXES: tuple[Axis, ...] = (
     *(OUTPUTS, WEIGHTS, CONSTANT, HELD, DIMENSIONS, DATA, ZEROS, EXTREMES, RERUNS, SEEDS),
     # What comes behind changes what stands before it.
     *(REWEIGHED, WAVES, BESIDE, MANY, AFTER_REFUSAL, KEPT),
+    *(QUANTIZATION, WEIGHT_TYPE, CHANNELS, BIAS_TYPE, QUANTIZED_TENSORS, SCALES, ZERO_POINTS),
 )

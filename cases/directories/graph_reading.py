@@ -13,13 +13,15 @@ from onnx import NodeProto
 
 from ...reference import IllegalNode, Node
 from ...reference.numbers.affine import Affine
+from ...reference.numbers.channels import Channels, Codec
 from ..specs.subject import MOVES, Bound, Move, Source, Subject
 from .reading import NotOneNode, attributes_of, by_position, operator_meant, read_graph
 
-__all__ = ["NodeGraph", "axes_of", "codec_of", "read_subject"]
+__all__ = ["NodeGraph", "axes_of", "codec_of", "is_quantizing", "read_subject"]
 
 Array = NDArray[Any]
 
+_OWN = ("", "ai.onnx")
 _QUANTIZING = ("QuantizeLinear", "DequantizeLinear")
 _BY_INPUT = {"Reshape": "shape", "Squeeze": "axes", "Unsqueeze": "axes", "Transpose": "perm"}
 """What each move is told, as an attribute or, in newer opsets, as its second input."""
@@ -52,7 +54,7 @@ class NodeGraph:
 
 def read_subject(model: onnx.ModelProto | bytes) -> NodeGraph:
     """The recurrent nodes of a model: beside them there may be what moves numbers from one to the other and changes
-    none, and QuantizeLinear and DequantizeLinear, per tensor, right behind and right before them.
+    none, and QuantizeLinear and DequantizeLinear right behind and right before them.
 
     Raises NotOneNode where it holds anything else, IllegalNode where a node has attributes or outputs that its operator
     version does not define.
@@ -77,7 +79,12 @@ def read_subject(model: onnx.ModelProto | bytes) -> NodeGraph:
 
 
 def _is_beside(node: NodeProto) -> bool:
-    return node.domain in ("", "ai.onnx") and node.op_type in (*MOVES, *_QUANTIZING)
+    return is_quantizing(node) or (node.domain in _OWN and node.op_type in MOVES)
+
+
+def is_quantizing(node: NodeProto) -> bool:
+    """Whether a node is a QuantizeLinear or a DequantizeLinear: ONNX's own, or com.microsoft's, which compute alike."""
+    return node.op_type in _QUANTIZING and node.domain in (*_OWN, "com.microsoft")
 
 
 class _Reader:
@@ -102,7 +109,7 @@ class _Reader:
     def bound(self, proto: NodeProto, number: int) -> Bound:
         """A recurrent node with what gives its inputs, and what its outputs are called."""
         operator = operator_meant(self.model, proto)
-        codecs: dict[str, Affine] = {}
+        codecs: dict[str, Codec] = {}
         inputs: dict[str, Source] = {}
         for formal, name in by_position(proto.input, operator.inputs, f"{operator.name}: inputs").items():
             inputs[formal], codec = self.source(name)
@@ -114,6 +121,8 @@ class _Reader:
             if name in self.quantizing:
                 quantize = self.quantizing[name]
                 codecs[formal], outputs[formal] = codec_of(quantize, self.constants), quantize.output[0]
+                if not isinstance(codecs[formal], Affine):
+                    raise NotOneNode(f"{formal} is quantized by channels")
                 self.used.add(quantize.output[0])
         node = Node(
             operator.op_type,
@@ -128,10 +137,10 @@ class _Reader:
         self.names.add(name)
         return Bound(name, node, inputs, outputs)
 
-    def source(self, name: str) -> tuple[Source, Affine | None]:
+    def source(self, name: str) -> tuple[Source, Codec | None]:
         """Where an input comes from, and the codec of the levels that it is given as."""
         moves: list[Move] = []
-        codec: Affine | None = None
+        codec: Codec | None = None
         while name in self.producers:
             node = self.producers[name]
             if not _is_beside(node):
@@ -166,19 +175,26 @@ def axes_of(node: NodeProto, constants: Mapping[str, Array]) -> tuple[int, ...] 
     return None if given is None else tuple(int(axis) for axis in given)
 
 
-def codec_of(node: NodeProto, constants: Mapping[str, Array]) -> Affine:
-    """The codec of a QuantizeLinear or DequantizeLinear of integers of 8 or 16 bits, per tensor. Raises NotOneNode for
-    another one."""
+def codec_of(node: NodeProto, constants: Mapping[str, Array]) -> Codec:
+    """The codec of a QuantizeLinear or DequantizeLinear of integers of 8 or 16 bits, or of 32 as a bias has. Raises
+    NotOneNode for another one."""
     scale = constants.get(node.input[1])
-    zero = constants.get(node.input[2]) if len(node.input) > 2 and node.input[2] else np.array(0, np.uint8)
+    no_zero_point = np.zeros(() if scale is None else scale.shape, np.uint8)
+    zero = constants.get(node.input[2]) if len(node.input) > 2 and node.input[2] else no_zero_point
     if scale is None or zero is None:
         raise NotOneNode(f"the scale or the zero point of {node.op_type} is no constant")
-    if scale.size != 1 or zero.size != 1 or scale.dtype != np.float32 or zero.dtype.name not in _INTEGERS:
-        raise NotOneNode(f"{node.op_type} is not per tensor, or not from float32 to integers of 8 or 16 bits")
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    if scale.shape != zero.shape or scale.ndim > 1 or attributes.get("block_size"):
+        raise NotOneNode(f"{node.op_type} is neither per tensor nor per channel")
+    if scale.dtype != np.float32 or zero.dtype.name not in _INTEGERS:
+        raise NotOneNode(f"{node.op_type} is not between float32 and integers of 8, 16 or 32 bits")
+    bits, signed = zero.dtype.itemsize * 8, zero.dtype.kind == "i"
+    pairs = zip(scale.ravel().tolist(), zero.ravel().tolist(), strict=True)
     try:
-        return Affine(float(scale.item()), int(zero.item()), zero.dtype.itemsize * 8, zero.dtype.kind == "i")
+        each = tuple(Affine(one, int(zero_point), bits, signed) for one, zero_point in pairs)
+        return each[0] if len(each) == 1 else Channels(int(attributes.get("axis", 1)), each)
     except ValueError as error:
         raise IllegalNode(f"{node.op_type.lower()}.scale", f"{node.op_type}: {error}") from None
 
 
-_INTEGERS = ("uint8", "int8", "uint16", "int16")
+_INTEGERS = ("uint8", "int8", "uint16", "int16", "int32")

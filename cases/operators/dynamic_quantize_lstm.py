@@ -101,7 +101,7 @@ class _Levels(Axis):
         return f"{spec.levels}-by-{spec.scales}{points}{'-ties' if spec.ties else ''}"
 
 
-_AXES = (*(axis for axis in RECURRENT_AXES if axis.name not in _WITHOUT), _Levels())
+_AXES = (*(axis for axis in RECURRENT_AXES if not axis.block and axis.name not in _WITHOUT), _Levels())
 
 
 class _Spec(RecurrentSpec):

@@ -53,6 +53,7 @@ def _rare(op: str, version: int) -> Iterator[CaseSpec]:
     rare = {
         field: [{field: value} for value in domain.rare]
         for axis in RECURRENT_AXES
+        if not axis.block
         for field, domain in axis.domains(operator).items()
         if field not in PINNED_AXES and field not in TURNING
     }

@@ -1,9 +1,10 @@
 """Quantized cases: a case's node between DequantizeLinear and QuantizeLinear, as NPUs run it, and judged as one.
 
-Every tensor of numbers is held as levels, but for sequence_lens: what is fed are levels, constants are levels, and
-levels come back. Scales and zero points are those that a calibration over the case's own runs finds: of what comes in
-from the least to the largest number, of what goes out likewise over what the reference computes. Y and Y_h have theirs
-in common, so that it is plain which levels a state goes on with.
+What is held as levels is fed, constant and returned as levels. Scales and zero points are those that a calibration
+finds: of what comes in from the least to the largest number, of what goes out likewise over what the reference
+computes. Y and Y_h have theirs in common, so that it is plain which levels a state goes on with.
+
+Axes say how (:mod:`..axes.quantized`), or a lane does so for the cases of a profile:
 
 ===========  =====================================================
 ``qdq-u8``   all in uint8
@@ -15,8 +16,8 @@ in common, so that it is plain which levels a state goes on with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,42 +27,94 @@ from onnx import TensorProto, helper
 
 from ...reference import Node, evaluate_in_order
 from ...reference.numbers.affine import Affine
+from ...reference.numbers.channels import Channels, Codec, product_codec
+from ..axes.quantized.quantization import BLOCK, INTEGERS
 from ..axes.tensors.weights import CONSTANTS
 from .case import Case, Feed, Spec, Trial
 from .family import features_of
 from .spec import CaseSpec
 from .tensor import tensor_proto
 
-__all__ = ["QUANTIZED", "can_quantize", "quantize", "quantized_model"]
+__all__ = ["QUANTIZED", "can_quantize", "quantize", "quantized_case", "quantized_model"]
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
+Codecs = Mapping[str, Codec]
 
-QUANTIZED = ("qdq-u8", "qdq-s8", "qdq-u16", "qdq-s16")
-"""Names of the ways to quantize a case."""
+QUANTIZED = tuple(f"qdq-{integers}" for integers in INTEGERS)
+"""Names of the lanes."""
 
-_FIRST_OPSET = {8: 10, 16: 21}
+_OWN_BY_CHANNEL = 13
+"""The first opset whose DequantizeLinear takes an axis."""
+_FIRST_OPSET = {8: 10, 16: 21, 32: 10}
 """By bits, that of QuantizeLinear and DequantizeLinear."""
+_ELSEWHERE = "com.microsoft"
+"""The domain that has both for what an opset of ONNX's lacks."""
 _DIGITS = 10
 """Bits of a scale: few enough that its last one is the same on every machine, too many for a power of two."""
+_BIAS_BITS = 24
+"""Of a bias in int32 as many as float32 holds: DequantizeLinear converts levels before it multiplies."""
+_SATURATING, _ZEROING = 0.5, 2.5
+"""Of the scale that holds all numbers; and of the largest number, which then is less than half a level."""
+
+
+@dataclass(frozen=True)
+class _Manner:
+    """How a case is quantized: the fields of :mod:`..axes.quantized`."""
+
+    quantization: str
+    weight_type: str = "same"
+    channels: str = "tensor"
+    bias_type: str = "same"
+    quantized_tensors: str = "all"
+    scales: str = "calibrated"
+    zero_points: str = "calibrated"
+
+    def holds(self, name: str) -> bool:
+        """Whether a tensor is quantized."""
+        if name == "B" and self.bias_type == "float":
+            return False
+        states, outputs = ("initial_h", "initial_c"), ("Y", "Y_h", "Y_c")
+        several: dict[str, tuple[str, ...]] = {
+            "all": ("X", *CONSTANTS, *states, *outputs),
+            "inputs": ("X", *CONSTANTS, *states),
+            "outputs": outputs,
+            "weights": CONSTANTS,
+            "data": ("X", *states, *outputs),
+            "states": states,
+        }
+        return name in several.get(self.quantized_tensors, (self.quantized_tensors,))
+
+    def type_of(self, name: str) -> tuple[int, bool]:
+        """Bits of a tensor's integers, and whether they are signed."""
+        own = name in CONSTANTS and self.weight_type != "same"
+        kind = self.weight_type if own else self.quantization
+        return int(kind[1:]), kind.startswith("s")
+
+    def scale(self, name: str, scale: float, largest: float) -> float:
+        """A tensor's scale in place of the one that holds all its numbers."""
+        if self.scales == "power":
+            return float(2.0 ** np.ceil(np.log2(scale)))
+        if self.scales == "zeroing" and name == "X":
+            return _short(_ZEROING * largest)
+        saturates = self.scales == "saturating" and name not in CONSTANTS
+        return _short(_SATURATING * scale if saturates else scale)
 
 
 def can_quantize(spec: Spec, name: str) -> bool:
     """Whether there is such a case. Raises KeyError for a name that is none of `QUANTIZED`."""
     if name not in QUANTIZED:
         raise KeyError(name)
-    if not isinstance(spec, CaseSpec) or spec.illegal or spec.type != "float32":
+    if not isinstance(spec, CaseSpec) or spec.illegal or spec.type != "float32" or spec.quantization != "none":
         return False
-    if spec.node.operator.last_opset < _FIRST_OPSET[_type(name)[0]] or not _announced(spec):
+    if spec.node.operator.last_opset < _FIRST_OPSET[_lane(name).type_of("X")[0]] or not _announced(spec):
         return False
     # A calibration has nothing to say of what is not finite, and of no numbers at all.
     return not features_of(spec) & {"nonfinite", "size-zero"}
 
 
-def _type(name: str) -> tuple[int, bool]:
-    """Bits of the integers, and whether they are signed."""
-    kind = name.rpartition("-")[2]
-    return int(kind[1:]), kind.startswith("s")
+def _lane(name: str) -> _Manner:
+    return _Manner(name.rpartition("-")[2])
 
 
 def _announced(spec: CaseSpec) -> bool:
@@ -69,52 +122,105 @@ def _announced(spec: CaseSpec) -> bool:
 
 
 def quantize(case: Case, name: str) -> Case:
-    """The case quantized, its companion too. It must be one for which :func:`can_quantize` holds."""
-    bits, signed = _type(name)
-    codecs = _input_codecs(case.trial.feeds, bits, signed)
-    feeds = tuple(_levels(feed, codecs) for feed in case.trial.feeds)
+    """The case in a lane, its companion too. It must be one for which :func:`can_quantize` holds."""
+    return _quantized(case, _lane(name), case.trial.feeds, raises=True)
+
+
+def quantized_case(spec: CaseSpec, float_case: Callable[[CaseSpec], Case]) -> Case:
+    """A case as its axes quantize it. Cases that differ in their seeds alone are calibrated by the numbers of one, as
+    models are: they share theirs, and the numbers of the others may saturate.
+
+    float_case
+        From a case that is not quantized to its models and inputs.
+    """
+    manner = _Manner(**{field: getattr(spec, field) for field in _Manner.__dataclass_fields__})
+    plain = replace(spec, **{f.name: f.default for axis in spec.axes if axis.block == BLOCK for f in axis.fields})
+    calibrating = replace(plain, seed=plain.weights_seed)
+    case = float_case(plain)
+    feeds = case.trial.feeds if calibrating == plain else float_case(calibrating).trial.feeds
+    trials = [replace(trial, key=trial.key.replace(plain.id, spec.id)) for trial in case.trials]
+    return _quantized(Case(spec, trials[0], trials[1] if case.companion else None), manner, feeds, raises=False)
+
+
+def _quantized(case: Case, manner: _Manner, calibration: Sequence[Feed], *, raises: bool) -> Case:
+    codecs = _input_codecs(calibration, manner)
+    held = [_levels(feed, codecs) for feed in calibration]
     everything = replace(case.trial.node, outputs=case.trial.node.operator.outputs)
-    codecs |= _output_codecs(everything, feeds, codecs, bits, signed)
-    trials = [None if trial is None else _quantized(trial, feeds, codecs) for trial in (case.trial, case.companion)]
-    assert trials[0] is not None
-    return Case(case.spec, trials[0], trials[1])
+    codecs |= _output_codecs(everything, held, codecs, manner)
+    feeds = tuple(_levels(feed, codecs) for feed in case.trial.feeds)
+    trials = [_trial(trial, feeds, codecs, raises=raises) for trial in case.trials]
+    return Case(case.spec, trials[0], trials[1] if case.companion else None)
 
 
-def _quantized(trial: Trial, feeds: tuple[Feed, ...], codecs: Mapping[str, Affine]) -> Trial:
+def _trial(trial: Trial, feeds: tuple[Feed, ...], codecs: Codecs, *, raises: bool) -> Trial:
     formal = {*feeds[-1].inputs, *trial.node.outputs}
     node = replace(trial.node, codecs={name: codec for name, codec in codecs.items() if name in formal})
-    return replace(
-        trial, model=quantized_model(trial.model, node, feeds[-1].inputs), node=node, feeds=feeds, graded=False
-    )
+    model = quantized_model(trial.model, node, feeds[-1].inputs, raises=raises) if node.codecs else trial.model
+    return replace(trial, model=model, node=node, feeds=feeds, graded=False)
 
 
-def _input_codecs(feeds: Sequence[Feed], bits: int, signed: bool) -> dict[str, Affine]:
-    names = [name for name in feeds[-1].inputs if name != "sequence_lens"]
-    return {n: _codec((feed.inputs[n] for feed in feeds), bits, signed, signed and n in CONSTANTS) for n in names}
+def _input_codecs(feeds: Sequence[Feed], manner: _Manner) -> dict[str, Codec]:
+    """Those of what is quantized among the inputs; of B last, which may depend on others."""
+    names = [name for name in feeds[-1].inputs if name != "sequence_lens" and manner.holds(name)]
+    codecs: dict[str, Codec] = {}
+    for name in sorted(names, key=lambda name: name == "B"):
+        arrays = [feed.inputs[name] for feed in feeds]
+        if name == "B" and manner.bias_type in ("product", "int32"):
+            codecs[name] = product_codec(codecs) if manner.bias_type == "product" else _own_scale(arrays)
+        else:
+            codecs[name] = _by_channel(name, arrays, manner)
+    return codecs
 
 
-def _output_codecs(
-    node: Node, feeds: Sequence[Feed], codecs: Mapping[str, Affine], bits: int, signed: bool
-) -> dict[str, Affine]:
+def _own_scale(arrays: Sequence[Array]) -> Affine:
+    """A codec in int32 for a bias: with the digits of 16 bits."""
+    largest = max(float(np.abs(array).max(initial=0.0)) for array in arrays)
+    return Affine(_short(largest / 2.0**15) if largest else 1.0, 0, 32, True)
+
+
+def _by_channel(name: str, arrays: Sequence[Array], manner: _Manner) -> Codec:
+    axis = {"directions": 0, "rows": 1}.get(manner.channels)
+    if axis is None or name not in ("W", "R", "P") or (name == "P" and axis == 1):
+        return _codec(name, arrays, manner)
+    slices = (np.moveaxis(array, axis, 0) for array in arrays)
+    return Channels(axis, tuple(_codec(name, several, manner) for several in zip(*slices, strict=True)))
+
+
+def _output_codecs(node: Node, feeds: Sequence[Feed], codecs: Codecs, manner: _Manner) -> dict[str, Codec]:
     """From what the node computes of the dequantized inputs."""
+    names = [name for name in node.outputs if manner.holds(name)]
+    if not names:
+        return {}
     runs = [evaluate_in_order(node, _numbers(feed.inputs, codecs)) for feed in feeds]
-    of_hidden = _codec((run[name] for run in runs for name in ("Y", "Y_h")), bits, signed)
-    others = [name for name in node.outputs if name not in ("Y", "Y_h")]
-    return {"Y": of_hidden, "Y_h": of_hidden, **{n: _codec((run[n] for run in runs), bits, signed) for n in others}}
+    of_hidden = _codec("Y", (run[name] for run in runs for name in ("Y", "Y_h")), manner)
+    return {
+        name: of_hidden if name in ("Y", "Y_h") else _codec(name, (run[name] for run in runs), manner) for name in names
+    }
 
 
-def _codec(arrays: Iterable[Array], bits: int, signed: bool, symmetric: bool = False) -> Affine:
-    """The codec that holds all numbers from the least to the largest, 0 among them."""
+def _codec(name: str, arrays: Iterable[Array], manner: _Manner) -> Affine:
+    """The codec that holds all numbers from the least to the largest, 0 among them; or part of them, as axes have
+    it."""
     ends = [(float(array.min(initial=0.0)), float(array.max(initial=0.0))) for array in arrays]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    bits, signed = manner.type_of(name)
     one = Affine(1.0, 0, bits, signed)
-    lowest, highest = one.lowest, one.highest
+    lowest, highest, largest = one.lowest, one.highest, max(-low, high)
     if low == high:
         return one
-    if symmetric:
-        return Affine(_short(max(-low, high) / highest), 0, bits, signed)
-    scale = _short((high - low) / (highest - lowest))
-    return Affine(scale, int(np.clip(lowest + np.rint(-low / scale), lowest, highest)), bits, signed)
+    constant = name in CONSTANTS
+    if manner.zero_points in ("lowest", "highest") and not constant:
+        # Of one sign alone; where there is nothing of it, all is 0.
+        reach = high if manner.zero_points == "lowest" else -low
+        scale = manner.scale(name, (reach or largest) / (highest - lowest), largest)
+        return Affine(scale, lowest if manner.zero_points == "lowest" else highest, bits, signed)
+    if (constant and signed) or manner.zero_points == "middle":
+        middle = (lowest + highest + 1) // 2
+        return Affine(manner.scale(name, largest / (highest - middle), largest), middle, bits, signed)
+    needed = (high - low) / (highest - lowest)
+    scale = manner.scale(name, needed, largest)
+    zero_point = int(np.clip(lowest + np.rint(-low / max(scale, _short(needed))), lowest, highest))
+    return Affine(scale, zero_point, bits, signed)
 
 
 def _short(scale: float) -> float:
@@ -123,36 +229,47 @@ def _short(scale: float) -> float:
     return float(np.ldexp(np.ceil(fraction * 2.0**_DIGITS - 2.0**-20), int(exponent) - _DIGITS))
 
 
-def _levels(feed: Feed, codecs: Mapping[str, Affine]) -> Feed:
+def _levels(feed: Feed, codecs: Codecs) -> Feed:
     inputs = {name: _held(array, codecs.get(name)) for name, array in feed.inputs.items()}
     return Feed(inputs, {name: inputs[name] for name in feed.fed})
 
 
-def _held(array: Array, codec: Affine | None) -> Array:
+def _held(array: Array, codec: Codec | None) -> Array:
     if codec is None:
         return array
-    levels = codec.levels(array).astype(codec.dtype)
+    whole = codec.levels(array)
+    if codec.bits == 32:
+        beyond = np.maximum(np.frexp(np.abs(whole).astype(np.float64))[1] - _BIAS_BITS, 0)
+        whole = np.sign(whole) * (np.abs(whole) >> beyond << beyond)
+    levels = whole.astype(codec.dtype)
     levels.setflags(write=False)
     return levels
 
 
-def _numbers(inputs: Arrays, codecs: Mapping[str, Affine]) -> dict[str, Array]:
+def _numbers(inputs: Arrays, codecs: Codecs) -> dict[str, Array]:
     return {
         name: codecs[name].dequantized(array.astype(np.int64)).astype(np.float32) if name in codecs else array
         for name, array in inputs.items()
     }
 
 
-def quantized_model(model: bytes, node: Node, inputs: Arrays) -> bytes:
+def quantized_model(model: bytes, node: Node, inputs: Arrays, *, raises: bool = True) -> bytes:
     """A model of one float node, with DequantizeLinear before inputs and QuantizeLinear behind outputs that have a
     codec.
 
     inputs
         Levels by formal name, for the constants among them.
+    raises
+        Whether the model gets the opset of which ONNX has both for all types; without, com.microsoft's stand in for
+        what its opset lacks.
     """
     proto = onnx.load_model_from_string(model)
     graph = proto.graph
     (made,) = graph.node
+    opset = proto.opset_import[0].version
+    needed = {name: _needed(codec) for name, codec in node.codecs.items()}
+    if raises:
+        opset = max(opset, *needed.values())
     before: list[onnx.NodeProto] = []
     behind: list[onnx.NodeProto] = []
     held: list[TensorProto] = []
@@ -162,23 +279,37 @@ def quantized_model(model: bytes, node: Node, inputs: Arrays) -> bytes:
             if codec is None:
                 continue
             number = f"{name}_number"
-            of = [f"{name}_scale", f"{name}_zero_point"]
-            held += [
-                tensor_proto(of[0], np.array(codec.scale, np.float32)),
-                tensor_proto(of[1], np.array(codec.zero_point, codec.dtype)),
+            of = [
+                tensor_proto(f"{name}_scale", codec.scales),
+                tensor_proto(f"{name}_zero_point", codec.zero_points),
             ]
+            held += of
             given, output = (name, number) if kind == "Dequantize" else (number, name)
-            nodes.append(helper.make_node(f"{kind}Linear", [given, *of], [output], name=f"{name}_{kind.lower()}"))
+            quantizing = helper.make_node(
+                f"{kind}Linear",
+                [given, *(tensor.name for tensor in of)],
+                [output],
+                name=f"{name}_{kind.lower()}",
+                domain=_ELSEWHERE if needed[name] > opset else None,
+            )
+            if isinstance(codec, Channels):
+                quantizing.attribute.append(helper.make_attribute("axis", codec.axis))
+            nodes.append(quantizing)
             names[place] = number
     _retyped(graph, node, inputs)
     graph.initializer.extend(held)
     del graph.node[:]
     graph.node.extend([*before, made, *behind])
-    needed = max(_FIRST_OPSET[codec.bits] for codec in node.codecs.values())
-    proto.opset_import[0].version = max(needed, proto.opset_import[0].version)
-    opset = helper.make_opsetid("", proto.opset_import[0].version)
-    proto.ir_version = max(proto.ir_version, helper.find_min_ir_version_for([opset]))
+    proto.opset_import[0].version = opset
+    if any(quantizing.domain for quantizing in (*before, *behind)):
+        proto.opset_import.append(helper.make_opsetid(_ELSEWHERE, 1))
+    proto.ir_version = max(proto.ir_version, helper.find_min_ir_version_for([helper.make_opsetid("", max(opset, 5))]))
     return bytes(proto.SerializeToString(deterministic=True))
+
+
+def _needed(codec: Codec) -> int:
+    """The opset of which ONNX's QuantizeLinear and DequantizeLinear have a codec."""
+    return max(_FIRST_OPSET[codec.bits], _OWN_BY_CHANNEL if isinstance(codec, Channels) else 0)
 
 
 def _retyped(graph: onnx.GraphProto, node: Node, inputs: Arrays) -> None:

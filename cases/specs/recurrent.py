@@ -14,6 +14,7 @@ from .case import Case, Course, Feed, Step, Trial
 from .data import inputs_of
 from .illegal import break_case, violation_of
 from .model import build_model
+from .quantizing import quantized_case
 from .spec import CaseSpec
 
 __all__ = ["recurrent_case"]
@@ -25,6 +26,8 @@ def recurrent_case(spec: CaseSpec) -> Case:
     """The models and inputs of a case; the same bytes every time."""
     if spec.illegal:
         return _forbidden(spec)
+    if spec.quantization != "none":
+        return quantized_case(spec, recurrent_case)
     trial = _trial(spec, spec.id, spec.outputs)
     if "Y" in spec.outputs:
         return Case(spec, trial, None)

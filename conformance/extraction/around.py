@@ -10,13 +10,14 @@ import onnx
 from numpy.typing import NDArray
 from onnx import NodeProto
 
-from ...cases.directories.graph_reading import axes_of, codec_of
+from ...cases.directories.graph_reading import axes_of, codec_of, is_quantizing
 from ...cases.directories.reading import NotOneNode
 from ...cases.specs.graphs import add_graph, moving
 from ...cases.specs.quantizing import quantized_model
 from ...cases.specs.subject import MOVES, Move
 from ...reference import IllegalNode, Node
 from ...reference.numbers.affine import Affine
+from ...reference.numbers.channels import Codec
 from ..models.folding import NotConstant, constant
 from ..models.scope import Scope, domain_of
 from .portable import MOST_BYTES, PortableNode
@@ -53,7 +54,7 @@ def quantized_node(portable: PortableNode) -> QuantizedNode | None:
     """The node with what quantizes around it, as far as that is per tensor and known; None where nothing is."""
     scope, proto = portable.located.scope, portable.located.node
     constants = _Constants(scope)
-    codecs: dict[str, Affine] = {}
+    codecs: dict[str, Codec] = {}
     for formal, name in zip(portable.operator.inputs, proto.input, strict=False):
         codec = _codec(_producer(scope, name), "DequantizeLinear", constants)
         if codec is not None:
@@ -61,7 +62,7 @@ def quantized_node(portable: PortableNode) -> QuantizedNode | None:
     for formal, name in zip(portable.operator.outputs, proto.output, strict=False):
         behind = [node for node in scope.nodes if name and name in node.input]
         codec = _codec(behind[0], "QuantizeLinear", constants) if len(behind) == 1 else None
-        if codec is not None and name not in scope.outputs:
+        if isinstance(codec, Affine) and name not in scope.outputs:
             codecs[formal] = codec
     if not codecs:
         return None
@@ -70,12 +71,12 @@ def quantized_node(portable: PortableNode) -> QuantizedNode | None:
     return QuantizedNode(quantized_model(portable.model, node, held), node, held)
 
 
-def _levels(array: Array, codec: Affine | None) -> Array:
+def _levels(array: Array, codec: Codec | None) -> Array:
     return array if codec is None else codec.levels(array).astype(codec.dtype)
 
 
-def _codec(node: NodeProto | None, operator: str, constants: Mapping[str, Array]) -> Affine | None:
-    if node is None or node.op_type != operator or domain_of(node.domain):
+def _codec(node: NodeProto | None, operator: str, constants: Mapping[str, Array]) -> Codec | None:
+    if node is None or not is_quantizing(node) or node.op_type != operator:
         return None
     try:
         return codec_of(node, constants)

@@ -11,6 +11,7 @@ __getattr__, __dir__ = face(
             "Coefficient",
         ),
         "affine": ("Affine",),
+        "channels": ("Channels",),
         "bounded": (
             "Bounded",
             "RADIUS_SLACK",

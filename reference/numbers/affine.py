@@ -23,6 +23,8 @@ _FAR = 2.0**40
 class Affine:
     """Per-tensor quantization: scale, zero point and the integer type.
 
+    Levels of 32 bits are those of a bias.
+
     scale
         The value of a float32, positive and finite.
     bits, signed
@@ -44,6 +46,16 @@ class Affine:
             raise ValueError(
                 f"a zero point of {self.bits} bits lies between {self.lowest} and {self.highest}, not {self.zero_point}"
             )
+
+    @property
+    def scales(self) -> NDArray[np.float32]:
+        """The scale, as an array without dimensions."""
+        return np.array(self.scale, np.float32)
+
+    @property
+    def zero_points(self) -> NDArray[Any]:
+        """The zero point, as an array without dimensions, of the type of levels."""
+        return np.array(self.zero_point, self.dtype)
 
     @property
     def highest(self) -> int:
@@ -79,7 +91,8 @@ class Affine:
         return self._saturated(np.rint(self._quotient(x)))
 
     def dequantized(self, levels: NDArray[Any]) -> NDArray[np.float64]:
-        """The numbers that levels stand for: exact in float64, since 17 bits times 24 fit."""
+        """The numbers that levels stand for: exact in float64 where levels have 29 bits at most, since those times 24
+        fit."""
         numbers: NDArray[np.float64] = (levels - self.zero_point) * self.scale
         return numbers
 

@@ -23,6 +23,7 @@ from ..numbers.accuracy import ACCURACY_CLASSES, QDQ_STEPS, accuracy_class, budg
 from ..numbers.affine import Affine
 from ..numbers.bounded import RADIUS_SLACK, Bounded
 from ..numbers.bounding import Bounding
+from ..numbers.channels import Codec
 from ..recurrent.expectation import WIDEST_SHARE, Expectation, Measure
 from ..recurrent.gates import Steps
 from ..recurrent.node import Node
@@ -59,7 +60,7 @@ class _Resolved:
     """A node with its inputs dequantized, resolved; its outputs may be levels."""
 
     plain: Any
-    codecs: Mapping[str, Affine]
+    codecs: Mapping[str, Codec]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -131,7 +132,7 @@ class Quantized(Operator):
         prefix, steps = self.document.prefix, accuracy_class(accuracy).steps
         expectations = []
         for name in node.outputs:
-            number, codec = numbers[name], node.codecs.get(name)
+            number, codec = numbers[name], _of_output(node, name)
             if faults:
                 number = _as_computed(number, answer.get(name))
             measure, weak, half = None, _wide(number), None
@@ -158,7 +159,7 @@ class Quantized(Operator):
         free = self.operator.bounds(plain, numbers, arithmetic, choices)
         if Y is None or Y.shape != c.shape_of("Y"):
             return free
-        reported, own = _steps_first(Y, c), node.codecs.get("Y")
+        reported, own = _steps_first(Y, c), _of_output(node, "Y")
         if own is None:
             states = arithmetic.shown(reported.astype(np.float64))
         elif requantized:
@@ -200,7 +201,7 @@ class Quantized(Operator):
         self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None
     ) -> tuple[Steps, ...]:
         """Gates and states, in numbers; from the numbers that the reported levels stand for."""
-        codec = node.codecs.get("Y")
+        codec = _of_output(node, "Y")
         if reported is not None and codec is not None:
             reported = codec.dequantized(reported.astype(np.int64)).astype(np.float32)
         return self.operator.steps(_plain(node), _numbers(node, inputs), reported, interpretations)
@@ -235,7 +236,14 @@ def as_numbers(node: Node, inputs: Arrays) -> tuple[Node, Arrays]:
 
 def _state_codec(node: Node) -> Affine | None:
     """Of what may go from step to step as levels."""
-    return node.codecs.get("Y") or node.codecs.get("Y_h")
+    return _of_output(node, "Y") or _of_output(node, "Y_h")
+
+
+def _of_output(node: Node, name: str) -> Affine | None:
+    """The codec of an output; QuantizeLinear behind a node is per tensor."""
+    codec = node.codecs.get(name)
+    assert codec is None or isinstance(codec, Affine)
+    return codec
 
 
 def _shown(node: Node, numbers: Outputs) -> Outputs:
@@ -246,7 +254,7 @@ def _shown(node: Node, numbers: Outputs) -> Outputs:
     }
 
 
-def _typed(array: Array, codec: Affine | None) -> Array:
+def _typed(array: Array, codec: Codec | None) -> Array:
     return array if codec is None else array.astype(codec.dtype)
 
 

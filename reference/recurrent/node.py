@@ -16,7 +16,7 @@ from ..documents.interpretations import USUAL, Interpretations
 from ..documents.operators import OperatorVersion, UnknownOperator, document_of, operator_version
 from ..documents.tensors import HIDDEN_SIZE, units_place
 from ..numbers.activations import THRESHOLDED_RELU_ABOVE, Activation, Coefficient, kind_named
-from ..numbers.affine import Affine
+from ..numbers.channels import Codec
 from ..numbers.formats import Format, format_of
 from .cell import CELLS, Cell, cell_of
 from .operands import Operands
@@ -60,7 +60,7 @@ class Node:
     attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
     outputs: tuple[str, ...] = ("Y",)
     domain: str = ""
-    codecs: Mapping[str, Affine] = field(default_factory=dict, hash=False)
+    codecs: Mapping[str, Codec] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         operator = self.operator

@@ -1,0 +1,1 @@
+"""Axes of nodes between DequantizeLinear and QuantizeLinear."""

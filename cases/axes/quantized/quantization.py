@@ -1,0 +1,98 @@
+"""What X, states and outputs are held in: numbers, or integers with DequantizeLinear before and QuantizeLinear behind
+the node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ....reference import OperatorVersion
+from ..axis import Axis, Domain, Field, Rule
+
+__all__ = ["BLOCK", "INTEGERS", "QUANTIZATION", "can_be_quantized", "depends"]
+
+INTEGERS = ("u8", "s8", "u16", "s16")
+"""Types of integers by sign and bits."""
+
+BLOCK = "quantized"
+"""The profile that has cases of these axes."""
+
+_FIRST_OPSET = 7
+"""The oldest opset whose models runtimes of quantized nodes take; what it lacks itself, com.microsoft's domain has."""
+
+_FINITE = ("dense", "small", "large", "heavy", "one-sign", "exact")
+_USUAL: Mapping[str, tuple[Any, ...]] = {
+    "type": ("float32",),
+    "data": _FINITE,
+    "extremes": ("none",),
+    "held": ("fixed",),
+    # What sessions do beyond running is said of float models.
+    **dict.fromkeys(("reweighed", "waves", "beside", "many", "after_refusal", "kept"), (False, "none", 0)),
+}
+"""By field the values that quantized cases may have."""
+
+
+def can_be_quantized(operator: OperatorVersion) -> bool:
+    """Whether there are quantized cases of an operator version."""
+    return not operator.domain and "float32" in operator.types and operator.last_opset >= _FIRST_OPSET
+
+
+def depends(field: str, usual: Any, values: tuple[Any, ...]) -> Rule:
+    """That a field says something of quantized cases alone."""
+    return Rule(field, usual, ("quantization",), lambda row: row["quantization"] == "none", values)
+
+
+class _Quantization(Axis):
+    """``none``; ``u8``, ``s8``, ``u16``, ``s16``: the type of all levels, but for what :mod:`.weight_type` and
+    :mod:`.bias_type` say of constants. Where the opset has no QuantizeLinear of the type, it is com.microsoft's."""
+
+    name = "quantization"
+    fields = (Field("quantization", str, "none"),)
+    part = "model"
+    block = BLOCK
+    order = ("none", *INTEGERS)
+    rules = (
+        *(
+            Rule("quantization", "none", (field,), lambda row, f=field, v=values: row[f] not in v, INTEGERS)  # type: ignore[misc]
+            for field, values in _USUAL.items()
+        ),
+        # A calibration has nothing to say of no numbers.
+        Rule("quantization", "none", ("T", "N"), lambda row: not (row["T"] and row["N"]), INTEGERS),
+    )
+    levels = {"basic": ("none",), "sequence": ("none",)}
+    words = {
+        "quantized": "quantized tensors",
+        "quantized-8-bits": "levels of 8 bits",
+        "quantized-16-bits": "levels of 16 bits",
+    }
+    columns = ("quantized",)
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        if not can_be_quantized(operator):
+            return {}
+        return {"quantization": Domain(("none",), rare=INTEGERS, often=("none",) * 60 + INTEGERS, share=0.1)}
+
+    def refusal(self, spec: Any) -> tuple[str, str] | None:
+        if spec.quantization == "none":
+            return None
+        if spec.illegal:
+            return "quantization", "'none' in a forbidden model"
+        broken = next((rule for rule in self.rules if rule.hit(vars(spec))), None)
+        if broken is None:
+            return None
+        fields = " and ".join(f"{name} {getattr(spec, name)!r}" for name in broken.reads)
+        return "quantization", f"'none' with {fields}"
+
+    def used(self, spec: Any) -> Mapping[str, bool]:
+        bits = spec.quantization[1:]
+        return {
+            "quantized": bits != "one",
+            "quantized-8-bits": bits == "8",
+            "quantized-16-bits": bits == "16",
+        }
+
+    def mark(self, spec: Any) -> str:
+        return "" if spec.quantization == "none" else str(spec.quantization)
+
+
+QUANTIZATION = _Quantization()

@@ -1,0 +1,96 @@
+"""Quantization per channel: each slice of a tensor along an axis has a scale and a zero point of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .affine import Affine
+
+__all__ = ["Channels", "Codec", "product_codec"]
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Quantization along an axis.
+
+    axis
+        Of the tensor.
+    each
+        The codec of every slice; all of one type.
+
+    Raises ValueError where there is none, or they are of several types.
+    """
+
+    axis: int
+    each: tuple[Affine, ...]
+
+    def __post_init__(self) -> None:
+        if len({(codec.bits, codec.signed) for codec in self.each}) != 1:
+            raise ValueError("channels are one or more, of one type of integers")
+
+    @property
+    def bits(self) -> int:
+        """Of the type."""
+        return self.each[0].bits
+
+    @property
+    def signed(self) -> bool:
+        """Whether the type has negative levels."""
+        return self.each[0].signed
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of arrays of levels."""
+        return self.each[0].dtype
+
+    @cached_property
+    def scales(self) -> NDArray[np.float32]:
+        """Channel by channel."""
+        return np.array([codec.scale for codec in self.each], np.float32)
+
+    @cached_property
+    def zero_points(self) -> NDArray[Any]:
+        """Channel by channel, of the type of levels."""
+        return np.array([codec.zero_point for codec in self.each], self.dtype)
+
+    def levels(self, x: NDArray[Any]) -> NDArray[np.int64]:
+        """See :meth:`.affine.Affine.levels`."""
+        return self._by_channel(x, "levels")
+
+    def dequantized(self, levels: NDArray[Any]) -> NDArray[np.float64]:
+        """See :meth:`.affine.Affine.dequantized`."""
+        return self._by_channel(levels, "dequantized")
+
+    def _by_channel(self, array: NDArray[Any], does: str) -> NDArray[Any]:
+        """Raises ValueError where the tensor has another number of slices."""
+        slices = np.moveaxis(array, self.axis, 0)
+        made = [getattr(codec, does)(part) for codec, part in zip(self.each, slices, strict=True)]
+        return np.moveaxis(np.stack(made), 0, self.axis)
+
+
+Codec = Affine | Channels
+"""How a tensor is held as integers."""
+
+
+def product_codec(codecs: Mapping[str, Codec]) -> Codec:
+    """The codec in int32 that integer kernels add a bias in: that of the products of X and W, and of its second half
+    those of X and R, since states are multiplied in levels like those of X. Channel by channel where weights have
+    channels.
+
+    codecs
+        By name those of X, W and R. Raises KeyError where one is not quantized.
+    """
+    x, w, r = (codecs[name] for name in "XWR")
+    assert isinstance(x, Affine)
+    if isinstance(w, Affine):
+        return Affine(x.scale * w.scale, 0, 32, True)
+    factors = [x.scale * codec.scale for codec in w.each]
+    if w.axis == 1 and isinstance(r, Channels):
+        factors += [x.scale * codec.scale for codec in r.each]
+    return Channels(w.axis, tuple(Affine(factor, 0, 32, True) for factor in factors))
