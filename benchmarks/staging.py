@@ -14,7 +14,8 @@ from msgspec import structs
 from onnx import helper, numpy_helper
 
 from benchmarks.truths import TRUTHS
-from onnxspec.conformance.diagnosis import Budget, Subject, explained, findings_of, with_causes, with_needed_classes
+from onnxspec.conformance.diagnosis import Subject, explained, findings_of, with_causes, with_needed_classes
+from onnxspec.conformance.diagnosis.causes import experiments_of
 from onnxspec.conformance.diagnosis.explainer import arithmetics_of
 from onnxspec.conformance.diagnosis.own_functions import function_classes
 from onnxspec.conformance.probes import Probe, SpecProbe, tried
@@ -128,14 +129,8 @@ def staged(opened: Opened) -> Any:
     return _Staged(opened)
 
 
-def findings_on(
-    opened: Opened, specs: Sequence[Any], seconds: float = 120.0
-) -> tuple[list[Finding], list[Result], dict[str, Probe]]:
-    """The findings of a target on some cases, all its results, and what they are of.
-
-    seconds
-        What experiments may take.
-    """
+def findings_on(opened: Opened, specs: Sequence[Any]) -> tuple[list[Finding], list[Result], dict[str, Probe]]:
+    """The findings of a target on some cases, all its results, and what they are of."""
     probes: dict[str, Probe] = {spec.id: SpecProbe(spec) for spec in specs}
     process = staged(opened)
     kept, results = Kept(), []
@@ -150,6 +145,6 @@ def findings_on(
     arithmetics = arithmetics_of(results, ACCURACY, own)
     known = dict(probes)
     subject = Subject(process, ACCURACY, lambda p: p.id, results, known, kept, arithmetics=arithmetics)
-    findings, better = with_causes(findings_of(results, probes), subject, Budget(seconds))
+    findings, better = with_causes(findings_of(results, probes), subject, experiments_of(results))
     amended = {result.case: result for result in better}
     return findings, [amended.get(r.case, r) for r in results], probes

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...cases.specs.simpler import SIZES
 from ...reference import Fault, fault_named, versions_of
-from ..judging.judgement import FAILING, Verdict
+from ..judging.judgement import FAILING, UNTRIED, WITHOUT_RUN, Verdict
 from ..probes.probe import Probe, SpecProbe
 from ..probes.stream import Tried, tried
 from ..results.evidence import Kept
@@ -25,7 +25,7 @@ from ..results.records import Finding
 from ..results.result import Result
 from ..workers.job import ClusterError, TargetUnavailable
 from ..workers.process import TargetProcess
-from .experiments import Budget, Shrunk, alike, shrink
+from .experiments import HYPOTHESIS, Budget, Shrunk, alike, shrink
 from .explainer import Explainer
 from .explanations import explaining, explains, leaving_open, refuting
 from .failing_case import DIAGNOSED
@@ -34,13 +34,10 @@ from .foretelling import ENOUGH, Fresh, foretold, is_constant
 from .needs import meeting
 from .search import Mishap, unheard
 
-__all__ = ["LEAST_SECONDS", "SHARE", "Cause", "Subject", "causes_of", "is_open"]
+__all__ = ["Cause", "Subject", "causes_of", "experiments_of", "is_open"]
 
-SHARE = 0.5
-"""The part of a run's own time that experiments may take."""
-
-LEAST_SECONDS = 6.0
-"""What they may take of a run that took next to none: as much as a few findings need."""
+_SHARE, _LEAST = 0.5, 1200
+"""The part of a run's own cases that experiments may cost, and what they always may: as much as a few findings need."""
 
 _KINDS = frozenset(v.value for v in FAILING - {Verdict.NOT_REJECTED})
 _CAUSES = 8
@@ -81,9 +78,11 @@ class Subject:
     arithmetics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     mishap: Mishap = unheard
 
-    def run(self, probes: Sequence[SpecProbe]) -> Iterator[Tried]:
-        """What becomes of some cases."""
-        return tried(self.process, probes, self.accuracy)
+    def run(self, probes: Sequence[SpecProbe], budget: Budget) -> Iterator[Tried]:
+        """What becomes of some cases, all of which are paid for."""
+        for one in tried(self.process, probes, self.accuracy):
+            budget.spend_on(one)
+            yield one
 
 
 @dataclass(frozen=True)
@@ -124,8 +123,13 @@ class Cause:
         return self.shrunk.complete or bool(self.shrunk.needs)
 
 
+def experiments_of(results: Sequence[Result]) -> Budget:
+    """What experiments may cost after a run with some results."""
+    return Budget(max(_LEAST, _SHARE * sum(r.verdict not in WITHOUT_RUN | UNTRIED for r in results)))
+
+
 def causes_of(findings: Sequence[Finding], subject: Subject, budget: Budget) -> list[Cause]:
-    """The causes of those findings that time was enough for.
+    """The causes of those findings that the budget was enough for.
 
     Failures that nothing explains fail alike, but may have several causes: those that have not what the smallest case
     cannot do without have another one.
@@ -164,7 +168,7 @@ def _apart(finding: Finding, subject: Subject, budget: Budget) -> Iterator[Cause
         if finding["fault"]:
             yield cause
             return
-        mine = _members(finding, cause, subject)
+        mine = _members(finding, cause, subject, budget)
         if not mine or len(mine) == len(finding["cases"]):
             yield cause
             return
@@ -173,15 +177,16 @@ def _apart(finding: Finding, subject: Subject, budget: Budget) -> Iterator[Cause
         finding = alone(others, subject.results, subject.probes)
 
 
-def _members(finding: Finding, cause: Cause, subject: Subject) -> list[str]:
+def _members(finding: Finding, cause: Cause, subject: Subject, budget: Budget) -> list[str]:
     """The cases of a finding that have what the smallest one cannot do without, of operators in which it fails, too."""
     probes = [subject.probes[case] for case in finding["cases"]]
     probe = cause.shrunk.one.probe
-    operators = {probe.op} | {op for op in finding["operators"] if op != probe.op and _fails_in(op, cause, subject)}
+    others = [op for op in finding["operators"] if op != probe.op]
+    operators = {probe.op} | {op for op in others if _fails_in(op, cause, subject, budget)}
     return [p.id for p in meeting(cause.shrunk.needs, probes) if p.op in operators]
 
 
-def _fails_in(op: str, cause: Cause, subject: Subject) -> bool:
+def _fails_in(op: str, cause: Cause, subject: Subject, budget: Budget) -> bool:
     """Whether the same case of another operator fails alike; False where there is none."""
     one = cause.shrunk.one
     assert isinstance(one.probe, SpecProbe)
@@ -194,7 +199,7 @@ def _fails_in(op: str, cause: Cause, subject: Subject) -> bool:
     except (ValueError, KeyError, IndexError):  # an IllegalNode too
         return False
     same = alike(one)
-    return any(same(answer) for answer in subject.run([other]))
+    return any(same(answer) for answer in subject.run([other], budget))
 
 
 def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -> Cause:
@@ -206,11 +211,11 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     if not shrunk.complete or verdict in (Verdict.CRASHED, Verdict.TIMED_OUT):
         return cause
     fixed = {need.field for need in shrunk.needs if need.field in SIZES and need.passed}
-    fresh = Fresh(shrunk.one.probe.spec, subject.run, fixed)
+    fresh = Fresh(shrunk.one.probe.spec, partial(subject.run, budget=budget), fixed)
     if verdict not in DIAGNOSED:
         return replace(cause, passing=(*cause.passing, *fresh.passing))
     thought = fault_named(finding["fault"]) if finding["fault"] else None
-    explain = explaining(subject.accuracy, _beside(finding, subject), subject.arithmetics)
+    explain = _paid(explaining(subject.accuracy, _beside(finding, subject), subject.arithmetics), budget)
     left_open = leaving_open(subject.accuracy)
     name = foretold(
         shrunk.one,
@@ -235,12 +240,21 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     return replace(cause, what=name.fault.summary.rstrip("."), faults=(name.fault.id,), foretold=name.cases)
 
 
+def _paid(explain: Callable[[Fault, Tried], bool], budget: Budget) -> Callable[[Fault, Tried], bool]:
+    def explains(fault: Fault, one: Tried) -> bool:
+        budget.spend(HYPOTHESIS)
+        return explain(fault, one)
+
+    return explains
+
+
 def _by_several(cause: Cause, fresh: Fresh, subject: Subject, budget: Budget) -> Cause:
     """The cause with several faults that explain its smallest case together, if they foretell fresh ones."""
     if budget.left <= 0:
         return cause
-    explainer = Explainer(subject.accuracy, _EFFORT, share=1)
+    explainer = Explainer(subject.accuracy, int(min(_EFFORT, budget.left / HYPOTHESIS)), share=1)
     ids = explainer.explain(cause.shrunk.one)
+    budget.spend(HYPOTHESIS * explainer.spent)
     cause = replace(cause, searched=explainer.exhausted(cause.shrunk.one))
     faults = [d for d in map(fault_named, ids) if isinstance(d, Fault)]
     if not faults or len(fresh.failing) < ENOUGH:
@@ -268,7 +282,7 @@ def _shrunk(finding: Finding, subject: Subject, budget: Budget) -> Shrunk | None
     first = next(iter(tried(subject.process, [probe], subject.accuracy)))
     asked = 1
     if first.judgement.verdict.value != finding["verdict"]:
-        again = list(itertools.takewhile(lambda _: budget.left > 0, _repeated(probe, subject)))
+        again = list(itertools.takewhile(lambda _: budget.left > 0, _repeated(probe, subject, budget)))
         failing = [one for one in again if one.judgement.verdict.value == finding["verdict"]]
         if not failing:
             return None
@@ -288,6 +302,8 @@ def _shrunk(finding: Finding, subject: Subject, budget: Budget) -> Shrunk | None
     return shrunk
 
 
-def _repeated(probe: Probe, subject: Subject) -> Iterator[Tried]:
+def _repeated(probe: Probe, subject: Subject, budget: Budget) -> Iterator[Tried]:
     for _ in range(_ASKED):
-        yield from tried(subject.process, [probe], subject.accuracy)
+        for one in tried(subject.process, [probe], subject.accuracy):
+            budget.spend_on(one)
+            yield one

@@ -11,9 +11,10 @@ process behind (:class:`..workers.process.TargetProcess`) starts anew.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...cases.specs.simpler import SIZES, Simpler, simpler_cases
@@ -24,7 +25,7 @@ from ..workers.process import TargetProcess
 from .conditions import message_kind
 from .needs import Need
 
-__all__ = ["Budget", "Shrunk", "alike", "shrink"]
+__all__ = ["HYPOTHESIS", "Budget", "Shrunk", "alike", "shrink"]
 
 _NOT_TRIED = UNTRIED | {Verdict.NOT_TRIED}
 """Verdicts after which there is nothing more to be had."""
@@ -34,18 +35,45 @@ _ROUNDS = 40  # each takes something away, and no case has so many things
 
 @dataclass
 class Budget:
-    """Seconds that experiments may take; what is left is shared by all of a target's findings."""
+    """What experiments may cost, counted in cases that a run could have run instead: a slow machine comes to the same
+    findings as a fast one. What is left is shared by all of a target's findings.
 
-    seconds: float
-    _started: float = field(default_factory=time.monotonic)
+    within
+        That of which this is a part.
+    until
+        When everything must be over, on the monotonic clock: for searches that people give so many seconds.
+    """
+
+    cases: float
+    within: Budget | None = None
+    until: float = math.inf
 
     @property
     def left(self) -> float:
-        return self.seconds - (time.monotonic() - self._started)
+        if time.monotonic() >= self.until:
+            return 0.0
+        return max(0.0, self.cases if self.within is None else min(self.cases, self.within.left))
 
     def part(self, share: float) -> Budget:
         """A part of what is left."""
-        return Budget(max(0.0, self.left) * share)
+        return Budget(self.left * share, self)
+
+    def spend(self, cases: float) -> None:
+        """Take away what something has cost."""
+        self.cases -= cases
+        if self.within is not None:
+            self.within.spend(cases)
+
+    def spend_on(self, one: Tried) -> None:
+        """Take away what a case has cost: after some the target must be started anew, or was waited for."""
+        self.spend(_COST.get(one.judgement.verdict, 1.0))
+
+
+_COST = {Verdict.CRASHED: 10.0, Verdict.TIMED_OUT: 50.0}
+"""Cases that could be run in the time that one such takes."""
+
+HYPOTHESIS = 1 / 12
+"""Cases that could be run in the time in which one fault is tried on a small case."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +87,7 @@ class Shrunk:
     tries
         Cases that were run.
     complete
-        Whether nothing more can be taken away; False where time ran out first.
+        Whether nothing more can be taken away; False where the budget ran out first.
     passed
         The tries that came out right.
     """
@@ -127,8 +155,8 @@ def shrink(
     passed: list[SpecProbe] = []
 
     def run(changes: Sequence[Simpler]) -> list[tuple[Simpler, Tried]]:
-        """What became of some changes, in their order; of fewer where time has run out. One that changes nothing (its
-        field has no name) is run all the same."""
+        """What became of some changes, in their order; of fewer where the budget is spent. One that changes nothing
+        (its field has no name) is run all the same."""
         nonlocal tries
         results: dict[str, Tried] = {}
         probes = [SpecProbe(change.spec, fresh=True, answers=False) for change in changes]
@@ -138,13 +166,16 @@ def shrink(
                     if one.judgement.verdict in _NOT_TRIED:
                         break
                     results[one.probe.id] = one
+                    budget.spend_on(one)
                     if budget.left <= 0:
                         break
             for _ in range(asked - 1):
                 again = [p for p in probes if p.id in results and not same(results[p.id])]
                 if not again or budget.left <= 0:
                     break
-                results |= {one.probe.id: one for one in tried(process, again, accuracy)}
+                for one in tried(process, again, accuracy):
+                    results[one.probe.id] = one
+                    budget.spend_on(one)
         outcomes = [(change, results[p.id]) for change, p in zip(changes, probes, strict=True) if p.id in results]
         for change, one in outcomes:
             observe(one, change.field)
@@ -195,6 +226,11 @@ def shrink(
     again = run([Simpler("", _spec(smallest))]) if needs else []
     if needs and not (again and same(again[0][1])):
         return Shrunk(smallest, (), tries, False, tuple(passed))
+    if any(need.field in SIZES for need in needs):
+        # Of many numbers one may be what it takes: then it is in fewer, too, if others are drawn.
+        redrawn = run(_redrawn(_spec(smallest)))
+        if not all(same(one) for _, one in redrawn):
+            needs = tuple(need for need in needs if need.field not in SIZES)
     needs = tuple(_measured(need, run(_larger(_spec(smallest), need)), same) for need in needs)
     return Shrunk(smallest, needs, tries, complete, tuple(passed))
 
@@ -231,6 +267,18 @@ def _runs_before(spec: Any, needs: Iterable[Need]) -> list[Simpler]:
         alone = Simpler("reruns", replace(spec, reruns="none", T=steps, N=rows))
         return [alone] if _legal(alone.spec) else []
     return []
+
+
+def _redrawn(spec: Any) -> list[Simpler]:
+    """The case with other numbers."""
+    if not hasattr(spec, "seed"):
+        return []
+    drawn = (replace(spec, seed=spec.seed + number) for number in range(1, _REDRAWN + 1))
+    return [Simpler("seed", other) for other in drawn if _legal(other)]
+
+
+_REDRAWN = 6
+"""How often numbers are drawn anew."""
 
 
 def _spec(one: Tried) -> Any:

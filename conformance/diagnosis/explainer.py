@@ -99,12 +99,13 @@ def searched_again(
     accuracy: str,
     arithmetics: Arithmetics,
     effort: float,
-) -> dict[str, tuple[str, ...]]:
-    """As :func:`explained` for those results that are chosen, now that it is known which faults the target has."""
+) -> tuple[dict[str, tuple[str, ...]], float]:
+    """As :func:`explained` for those results that are chosen, now that it is known which faults the target has; and how
+    much of the effort it took."""
     failing = _failing_cases(chosen, probes, kept)
     evidence = _followed(results), _unharmed(results, probes)
-    effort = min(effort, _EFFORT + _EACH * len(chosen))
-    return dict(diagnose(failing, accuracy, effort, *evidence, (), arithmetics, facts).of)
+    diagnosis = diagnose(failing, accuracy, min(effort, _effort(chosen)), *evidence, (), arithmetics, facts)
+    return dict(diagnosis.of), diagnosis.spent
 
 
 def _effort(results: Iterable[Result]) -> float:
@@ -203,7 +204,11 @@ def _unharmed(results: Iterable[Result], probes: Mapping[str, Probe]) -> Unharme
 
 
 class Explainer:
-    """Explains one failing case after the other: what explained earlier ones is tried first."""
+    """Explains one failing case after the other: what explained earlier ones is tried first.
+
+    spent
+        How many hypotheses have been tried.
+    """
 
     def __init__(
         self, accuracy: str, effort: int, suspects: Iterable[str] = (), each: int = 0, share: int | None = None
@@ -214,6 +219,7 @@ class Explainer:
         self._search = Search(accuracy, effort, suspects=tuple(suspects))
         self._search.share = share or self._search.share
         self._each = each
+        self.spent = 0.0
 
     def exhausted(self, one: Tried) -> bool:
         """Whether all that there is was tried on a case, in vain."""
@@ -229,6 +235,7 @@ class Explainer:
         slight = judgement.verdict is Verdict.INACCURATE
         own = view_of(one.prepared.trials, one.outcomes, judgement).own
         failing_case = failing_case_of(probe.id, *own, probe.clauses, probe.size, slight)
-        self._search.effort = max(self._search.effort, self._each)
+        self._search.effort = before = max(self._search.effort, self._each)
         faults = self._search.explain(failing_case) if failing_case is not None else None
+        self.spent += before - self._search.effort
         return tuple(fault.id for fault in faults or ())

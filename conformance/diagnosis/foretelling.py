@@ -30,6 +30,9 @@ FRESH = 10
 ENOUGH = 5
 """Of them must fail: of a case that passes a fault says little."""
 
+_TIMES = 4
+"""How often so many are drawn until enough of them fail."""
+
 
 @dataclass(frozen=True)
 class Foretold:
@@ -66,8 +69,13 @@ class Fresh:
 
     @cached_property
     def answers(self) -> list[Tried]:
-        """All of them."""
-        return _tried(self.run, fresh_specs(self.spec, self.fixed))
+        """All of them; more where few fail, as with a clip that seldom bites."""
+        answers: list[Tried] = []
+        for number in range(_TIMES):
+            answers += _tried(self.run, fresh_specs(self.spec, self.fixed, number * FRESH))
+            if sum(answer.judgement.verdict in FAILING for answer in answers) >= ENOUGH:
+                break
+        return answers
 
     @property
     def failing(self) -> list[Tried]:
@@ -79,19 +87,23 @@ class Fresh:
         return [probe for probe in right if isinstance(probe, SpecProbe)]
 
 
-def fresh_specs(spec: Any, fixed: Collection[str] = ()) -> list[Any]:
+def fresh_specs(spec: Any, fixed: Collection[str] = (), after: int = 0) -> list[Any]:
     """Cases of the same kind as one, with other numbers; every second of them is larger, each in sizes of its own, as
-    what holds for two rows may hold for no three. None where a case has no seed."""
+    what holds for two rows may hold for no three. None where a case has no seed.
+
+    after
+        How many there have been.
+    """
     if not hasattr(spec, "seed"):
         return []
     fresh = []
     larger = {name: least for name, least in family_of(spec.op).larger.items() if name not in fixed}
-    for seed in range(1, FRESH + 1):
+    for seed in range(after + 1, after + FRESH + 1):
         changed = {name: getattr(spec, name) + seed for name in ("seed", "weights_seed") if hasattr(spec, name)}
         if seed % 2:
             # Nothing at all is what a case is about.
             sizes = {name: max(n, least) for name, least in larger.items() if (n := getattr(spec, name, 0)) > 0}
-            changed |= {name: size + _MORE[name][seed // 2] for name, size in sizes.items()}
+            changed |= {name: size + _MORE[name][seed // 2 % 5] for name, size in sizes.items()}
         fresh.append(replace(spec, **changed))
     return fresh
 
@@ -130,7 +142,7 @@ def foretold(
     explains
         Whether a fault explains what it returned.
     hurry
-        Whether time is up; faults that are made in one place only come last.
+        Whether the budget is spent; faults that are made in one place only come last.
     first
         The fault that is thought of: of several that foretell all, it is taken.
     refutes

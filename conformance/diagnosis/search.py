@@ -74,9 +74,14 @@ def unheard(doing: str, error: Exception) -> None:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """For every case the ids of the faults that explain it together; cases that nothing explains are left out."""
+    """For every case the ids of the faults that explain it together; cases that nothing explains are left out.
+
+    spent
+        How many times faults were tried on a small case, or as much work.
+    """
 
     of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    spent: float = 0.0
 
 
 def diagnose(
@@ -138,7 +143,8 @@ def diagnose(
         search.spare(explained, {w.case: w for w in ordered})
     except Exception as error:  # whatever it is, what explains a case explains it all the same
         mishap("diagnosis of all cases together", error)
-    return Diagnosis({case: tuple(d.id for d in explanation) for case, explanation in explained.items()})
+    names = {case: tuple(d.id for d in explanation) for case, explanation in explained.items()}
+    return Diagnosis(names, effort - search.effort)
 
 
 class Search(Fitting):

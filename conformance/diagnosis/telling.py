@@ -21,7 +21,7 @@ from ..results.records import Finding
 from ..results.result import Result
 from .causes import Cause, Subject, causes_of, is_open
 from .conditions import would_show
-from .experiments import Budget
+from .experiments import HYPOTHESIS, Budget
 from .explainer import explained_by, searched_again
 from .failing_case import DIAGNOSED
 from .findings import alone, counted, findings_of, passing_of, titled
@@ -35,8 +35,8 @@ _ROUNDS = 3
 
 
 def with_causes(findings: Sequence[Finding], subject: Subject, budget: Budget) -> tuple[list[Finding], list[Result]]:
-    """The findings, those that time was enough for with their smallest case and what it cannot do without; and those
-    results that are explained otherwise than before."""
+    """The findings, those that the budget was enough for with their smallest case and what it cannot do without; and
+    those results that are explained otherwise than before."""
     causes: list[Cause] = []
     better: dict[str, Result] = {}
     asked: set[tuple[str, str]] = set()
@@ -45,7 +45,7 @@ def with_causes(findings: Sequence[Finding], subject: Subject, budget: Budget) -
         new = [f for f in findings if (f["fault"], f["smallest"]) not in asked]
         asked |= {(f["fault"], f["smallest"]) for f in new}
         causes += causes_of(new, subject, budget if number == _ROUNDS - 1 else budget.part(_PART))
-        changed = _amended(causes, subject, _EACH_SECOND * max(0.0, budget.left))
+        changed = _amended(causes, subject, budget)
         better |= changed
         subject = replace(subject, results=[better.get(r.case, r) for r in before])
         if not changed:
@@ -64,19 +64,13 @@ def with_causes(findings: Sequence[Finding], subject: Subject, budget: Budget) -
     return told, list(better.values())
 
 
-_EACH_SECOND = 1500
-"""Faults that may be tried on small cases in a second that is left, on a machine that has little time."""
-
 _PART = 0.7
-"""The part of what is left of the time that one round may take."""
+"""The part of what is left of the budget that one round may take."""
 
 
-def _amended(causes: Sequence[Cause], subject: Subject, effort: float) -> dict[str, Result]:
+def _amended(causes: Sequence[Cause], subject: Subject, budget: Budget) -> dict[str, Result]:
     """The results that facts explain otherwise than was thought, by case. What a list of known failures expects is left
-    as it is.
-
-    effort
-        How many faults may be tried on what no fact explains, as in :func:`.search.diagnose`.
+    as it is. Faults are tried on what no fact explains as long as the budget lasts.
     """
     facts = [d for c in causes if c.foretold for d in map(fault_named, c.faults) if isinstance(d, Fault)]
     facts = list(dict.fromkeys(facts))
@@ -93,8 +87,9 @@ def _amended(causes: Sequence[Cause], subject: Subject, effort: float) -> dict[s
     thought = [d for d in _known(subject.results, refuted) if d not in facts]
     instead |= explained_by([*facts, *thought], unexplained, *everything)
     left = [r for r in unexplained if r.case not in instead]
-    if effort and left:
-        again = searched_again(facts, left, *everything, effort)
+    if budget.left > 0 and left:
+        again, spent = searched_again(facts, left, *everything, budget.left / HYPOTHESIS)
+        budget.spend(HYPOTHESIS * spent)
         instead |= {case: ids for case, ids in again.items() if not refuted & {*ids}}
     instead |= {r.case: () for r in unexplained if r.case not in instead}
     return {r.case: structs.replace(r, diagnosis=instead[r.case]) for r in open_ if _differs(r, instead)}

@@ -8,6 +8,7 @@ whose numbers were furthest off within their bounds; most of the rest is dense w
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -273,7 +274,7 @@ class Hunt:
         failure = Failure(one, (), (), first, known, False)
         try:
             if not first.illegal:
-                budget = Budget(min(_SHRINK_SECONDS, max(2.0, deadline - time.monotonic())))
+                budget = Budget(math.inf, until=_until(deadline, _SHRINK_SECONDS))
                 shrunk = shrink(self.process, one, alike(one), self.target.accuracy, budget)
                 failure = replace(failure, one=shrunk.one, needs=shrunk.needs, complete=shrunk.complete)
             diagnosis, cases = self._named(shrunk, deadline)
@@ -293,7 +294,7 @@ class Hunt:
             return diagnosis, 0
         assert isinstance(shrunk.one.probe, SpecProbe)
         thought = fault_named(diagnosis[0]) if diagnosis else None
-        budget = Budget(min(_NAME_SECONDS, max(2.0, deadline - time.monotonic())))
+        budget = Budget(math.inf, until=_until(deadline, _NAME_SECONDS))
         name = foretold(
             shrunk.one,
             Fresh(shrunk.one.probe.spec, lambda probes: tried(self.process, probes, self.target.accuracy)),
@@ -318,6 +319,12 @@ class Hunt:
     def _settle(self) -> None:
         """Take back what had no name and only shows several causes at once, now that each is known by itself."""
         self.failures = [f for f in self.failures if f.diagnosis or f.known or not self._several(f.one, f.spec)]
+
+
+def _until(deadline: float, seconds: float) -> float:
+    """When a failure must have been made small, or named: a search has so many seconds as somebody gave it."""
+    now = time.monotonic()
+    return now + min(seconds, max(2.0, deadline - now))
 
 
 def _same_cause(failure: Failure, other: Failure) -> bool:

@@ -13,9 +13,8 @@ from typing import Any
 
 from msgspec import structs
 
-from ..diagnosis.causes import LEAST_SECONDS, SHARE, Subject
+from ..diagnosis.causes import Subject, experiments_of
 from ..diagnosis.disagreements import disagreements_of, write_reproducers
-from ..diagnosis.experiments import Budget
 from ..diagnosis.explainer import arithmetics_of, explained
 from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import findings_of
@@ -243,8 +242,7 @@ def _target_events(whole: Run, run: TargetRun) -> Events:
         run.findings = findings_of(run.results, probes)
     if not run.unavailable:
         if plan.shrinks:
-            seconds = max(time.monotonic() - clock, run.seconds)
-            yield from _experiments(plan, run, probes, kept, entries, own, seconds)
+            yield from _experiments(plan, run, probes, kept, entries, own)
         with run.guarded("disagreements"):
             run.disagreements = disagreements_of(run.results, probes)
             write_reproducers(whole.folder, target, run.disagreements, probes)
@@ -319,10 +317,9 @@ def _experiments(
     kept: Kept,
     entries: Sequence[Entry],
     own: Mapping[str, tuple[str, ...]],
-    seconds: float,
 ) -> Events:
     """Ask the target under which conditions its failures show, and what they foretell."""
-    budget = Budget(max(LEAST_SECONDS, SHARE * seconds))
+    budget = experiments_of(run.results)
     made: list[lines.Experiment] = []
     better: list[Result] = []
 

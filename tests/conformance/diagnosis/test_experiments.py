@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from numpy.typing import NDArray
 
@@ -88,9 +90,13 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[Target], None]:
     return put
 
 
-def shrunk(target: Target, spec: CaseSpec = RICH, seconds: float = 600.0) -> Shrunk:
+def shrunk(target: Target, spec: CaseSpec = RICH, cases: float = math.inf) -> Shrunk:
     first = one_of(SpecProbe(spec), target)
-    return shrink(None, first, alike(first), "standard", Budget(seconds))  # type: ignore[arg-type]
+    return shrink(None, first, alike(first), "standard", Budget(cases))  # type: ignore[arg-type]
+
+
+def fails(spec: CaseSpec, target: Target) -> bool:
+    return one_of(SpecProbe(spec), target).judgement.verdict is Verdict.WRONG
 
 
 def conforming(node: Node, inputs: Arrays) -> Arrays:
@@ -168,9 +174,19 @@ def test_of_sizes_the_least_that_fails_is_told(on: Any) -> None:
     assert needs_in_words(result.needs) == ["5 units or more"]
 
 
-def test_when_time_is_up_nothing_is_said_that_was_not_tried(on: Any) -> None:
+def test_what_other_numbers_show_in_smaller_sizes_is_no_condition_of_size(on: Any) -> None:
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        wrong = bool((inputs["X"] > 0.9).any())  # of many numbers one is
+        return {n: a + np.asarray(wrong, a.dtype) for n, a in conforming(node, inputs).items()}
+
+    on(target)
+    spec = next(s for seed in range(99) if (s := CaseSpec("RNN", 14, T=7, N=5, I=3, seed=seed)) and fails(s, target))
+    assert shrunk(target, spec).needs == ()
+
+
+def test_when_the_budget_is_spent_nothing_is_said_that_was_not_tried(on: Any) -> None:
     on(mirroring)
-    result = shrunk(mirroring, seconds=0.0)
+    result = shrunk(mirroring, cases=0)
     assert not result.complete
     assert result.needs == ()
     assert result.one.probe.spec == RICH  # type: ignore[attr-defined]
@@ -235,7 +251,7 @@ def _findings(target: Target, specs: Sequence[CaseSpec]) -> list[dict[str, Any]]
         kept.offer(one)
         results.append(result_of(probe, "staged", one.judgement, 0.0, None))
     subject = Subject(None, "standard", lambda p: f"explain {p.id}", results, probes, kept)  # type: ignore[arg-type]
-    findings, _ = with_causes(findings_of(results, probes), subject, Budget(600.0))
+    findings, _ = with_causes(findings_of(results, probes), subject, Budget(math.inf))
     assert sum(len(f["cases"]) for f in findings) == sum(r.failing for r in results)
     assert all(f["smallest"] in probes for f in findings)
     return findings
@@ -377,8 +393,8 @@ def test_a_failure_that_comes_and_goes_is_asked_for_as_often_as_it_takes(on: Any
 def test_a_case_that_is_none_of_another_operator_is_not_asked_there() -> None:
     spec = CaseSpec("RNN", 22, T=2, activations=("Relu", "Elu"), direction="bidirectional", outputs=("Y",))
     cause: Any = SimpleNamespace(shrunk=SimpleNamespace(one=SimpleNamespace(probe=SpecProbe(spec))))
-    subject: Any = SimpleNamespace(run=lambda probes: pytest.fail("a forbidden model is asked for"))
-    assert causes._fails_in("LSTM", cause, subject) is False
+    subject: Any = SimpleNamespace(run=lambda probes, budget: pytest.fail("a forbidden model is asked for"))
+    assert causes._fails_in("LSTM", cause, subject, Budget(9)) is False
 
 
 def test_two_coefficients_are_no_scale_and_zero_point() -> None:
