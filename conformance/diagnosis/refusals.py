@@ -97,7 +97,7 @@ def _bare(message: str) -> str:
 def _names(message: str, trait: str, op: str, version: int) -> bool:
     """Whether a message names what a trait is about: a function, an attribute, an input, a type or the version."""
     if trait.startswith("version "):
-        return bool(re.search(rf"\b{re.escape(op)}\({version}\)|version:? {version}\b", message))
+        return bool(re.search(rf"\b{re.escape(op)}\({version}\)|version:? {version}\b|\bopset\b", message))
     if trait in FORMATS:
         return trait in message
     try:
@@ -129,9 +129,12 @@ def _apart(refused: Sequence[_Refusal]) -> dict[tuple[str, str], list[_Refusal]]
 
 
 def _is_sure(one: _Refusal, word: str, trait: str, sure: Mapping[tuple[str, str], set[str]]) -> bool:
-    """Whether a thing is refused by itself, and this refusal is about it. Of a type or a version any message is."""
+    """Whether a thing is refused by itself, and this refusal is about it. Of a type or a version any message is, and in
+    another operator's words it is the same one."""
     kinds = sure.get((one.result.op, word), set())
-    return one.kind in kinds or (bool(kinds) and _identity(trait))
+    if not _identity(trait):
+        return one.kind in kinds
+    return bool(kinds) or any(one.kind in others for (_, name), others in sure.items() if name == word)
 
 
 def _sure(refused: Sequence[_Refusal]) -> dict[tuple[str, str], set[str]]:

@@ -169,6 +169,17 @@ def test_what_a_message_names_is_refused_and_not_what_came_with_it() -> None:
     assert told == {"layout 1": [both.id], "version 1": [old.id]}
 
 
+def test_types_and_versions_that_a_target_speaks_of_are_the_reason_in_every_operator() -> None:
+    right = [(CaseSpec(op, 14), Judgement(Verdict.PASS)) for op in ("LSTM", "RNN")]
+    alone = CaseSpec("LSTM", 14, type="float64")
+    both = CaseSpec("RNN", 14, type="float64", hidden_size=False)
+    old = CaseSpec("LSTM", 1, output_sequence=1)
+    told = of_these(
+        *right, *(refused(s, "only float16 and float32") for s in (alone, both)), refused(old, "opset below 7")
+    )
+    assert told == {"float64": [alone.id, both.id], "version 1": [old.id]}
+
+
 def test_what_was_only_refused_together_is_named_together() -> None:
     right = Judgement(Verdict.PASS)
     plain, both = CaseSpec("RNN", 14, T=3), CaseSpec("RNN", 14, T=3, type="float16", layout=1)
