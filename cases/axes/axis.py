@@ -7,10 +7,11 @@ naming it in the lists of the operators that have it.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ...reference import OperatorVersion
 from .context import Context
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from .session.turns import CourseDraft
     from .tensors.draft import TensorDraft
 
-__all__ = ["SELDOM", "Axis", "Domain", "Field", "Having", "Kind", "Rule", "choices_of"]
+__all__ = ["SELDOM", "Axis", "Domain", "Field", "Having", "Kind", "Rule", "but", "choices_of"]
 
 Row = Mapping[str, Any]
 Kind = Literal["illegal", "open", "same"]
@@ -266,6 +267,16 @@ class Axis:
     def richer(self, spec: Any) -> Mapping[str, Any]:
         """Changes with which more is there, for faults to be told apart; nothing where there is no more."""
         return NOTHING
+
+
+Own = TypeVar("Own", bound=Axis)
+
+
+def but(axis: Own, **said: Any) -> Own:
+    """The axis as an operator has it of which it says some things otherwise, each an attribute of :class:`Axis`."""
+    other = copy.copy(axis)
+    vars(other).update(said)
+    return other
 
 
 def choices_of(domain: Domain) -> tuple[Any, ...]:

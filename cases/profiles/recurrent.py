@@ -108,7 +108,7 @@ class RecurrentFamily(Family):
     def goes_together(self, spec: CaseSpec) -> bool:
         """Whether the rules of axes leave it as it is."""
         row = {name: getattr(spec, name) for name in spec.__dataclass_fields__}
-        return bool(spec.illegal or settle(row, search=True) == row)
+        return bool(spec.illegal or settle(row, search=True, axes=spec.axes) == row)
 
     def anything(self, op: str, version: int, types: Collection[str], random: Random) -> CaseSpec | None:
         """See :mod:`.anything`."""

@@ -29,7 +29,8 @@ def violations_of(op: str, version: int) -> list[Violation]:
 
 def violation_of(spec: CaseSpec) -> Violation | None:
     """The violation of a case; None for a legal one. Raises KeyError for one that does not exist."""
-    return _BY_ID[spec.illegal] if spec.illegal else None
+    own = _BY_ID if spec.violations is None else spec.violations
+    return own[spec.illegal] if spec.illegal else None
 
 
 def illegal_cases(op: str, version: int, main_version: int | None = None) -> Iterator[CaseSpec]:

@@ -39,8 +39,8 @@ def build_model(spec: CaseSpec, node: Node, inputs: Mapping[str, NDArray[Any]], 
     given += [name for name in inputs if name not in operator.inputs]
     while given and not given[-1]:
         given.pop()
-    name, domain = operator.op_type.lower(), operator.domain or None
-    made = helper.make_node(operator.op_type, given, list(asked), name, domain=domain, **node.attributes)
+    domain, op_type = spec.called
+    made = helper.make_node(op_type, given, list(asked), op_type.lower(), domain=domain or None, **node.attributes)
 
     constant = spec.constants & inputs.keys()
     contents = inputs if spec.held != "overridden" else _others(spec)
@@ -67,8 +67,8 @@ def build_model(spec: CaseSpec, node: Node, inputs: Mapping[str, NDArray[Any]], 
     )
     opset = operator.since_version if spec.opset == "first" else operator.last_opset
     opsets = [helper.make_opsetid("", opset)]
-    if operator.domain:
-        opsets, opset = [helper.make_opsetid("", _BESIDE), helper.make_opsetid(operator.domain, opset)], _BESIDE
+    if domain:
+        opsets, opset = [helper.make_opsetid("", _BESIDE), helper.make_opsetid(domain, opset)], _BESIDE
     # From IR version 4 on initializers need not be graph inputs; older versions serve no opset better. (onnx's table
     # has no opsets 2 to 4, which are as old as 5.)
     ir_version = max(4, helper.find_min_ir_version_for([helper.make_opsetid("", max(opset, 5))]))

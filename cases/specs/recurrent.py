@@ -57,7 +57,7 @@ def _trial(spec: CaseSpec, key: str, asked: tuple[str, ...]) -> Trial:
             other = _other(spec)
             others = (build_model(other, spec.node, inputs_of(other), asked),)
         course = Course(frozenset(draft.needs), tuple(steps), others, attempts)
-    return Trial(key, model, node, feeds, spec.data == "numerics", course=course)
+    return Trial(key, model, node, feeds, spec.data == "numerics", alone=spec.alone, course=course)
 
 
 def _other(spec: CaseSpec) -> CaseSpec:
@@ -90,6 +90,6 @@ def _forbidden(spec: CaseSpec) -> Case:
     """A forbidden model is run once: all that there is to see is whether it runs."""
     node, tensors = break_case(spec)
     model = build_model(spec, node, tensors, node.outputs)
-    trial = Trial(spec.id, model, node, (_feed(spec, tensors),), violation=violation_of(spec))
+    trial = Trial(spec.id, model, node, (_feed(spec, tensors),), violation=violation_of(spec), alone=spec.alone)
     legal = recurrent_case(replace(spec, illegal="")).trial
     return Case(spec, trial, replace(legal, key=f"{spec.id}~companion"))

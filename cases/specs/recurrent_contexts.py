@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ...reference import OperatorVersion, operator_version, versions_of
-from ..axes.axis import Rule
+from ..axes.axis import Axis, Rule
 from ..axes.recurrent import RECURRENT_AXES
 from .contexts import HALVES, Context, ContextSpace, Need, Relation, values_of
 from .recurrent import recurrent_case
@@ -25,28 +25,29 @@ _DATA = frozenset({"dense", "small", "large", "heavy"})
 class RecurrentContexts(ContextSpace):
     """Of LSTM, GRU or RNN; see :class:`.contexts.ContextSpace`."""
 
-    def __init__(self, op: str) -> None:
-        self._op = op
+    def __init__(self, op: str, axes: tuple[Axis, ...] = RECURRENT_AXES) -> None:
+        self._op, self._axes = op, axes
 
     @property
     def contexts(self) -> tuple[Context, ...]:
         """Over all versions and types."""
-        return _contexts(self._op)
+        return _contexts(self._op, self._axes)
 
     @property
     def occurring(self) -> Mapping[str, Sequence[Any]]:
         """What each axis says, over all versions."""
-        return _occurring(self._op)
+        return _occurring(self._op, self._axes)
 
     @property
     def relations(self) -> Sequence[Relation]:
         """The rules of axes, and what each version has."""
-        return _relations(self._op)
+        return _relations(self._op, self._axes)
 
     def needs(self, names: frozenset[str], *, half: bool = False) -> tuple[Need, ...]:
         """In the words of :mod:`....reference.faults.parts`."""
         chosen = names - _EXCUSED if half else names
-        return tuple(_NEEDS[name] for name in sorted(chosen if chosen & _STEPLESS else chosen | {"some-step"}))
+        needs = _needs(self._axes)
+        return tuple(needs[name] for name in sorted(chosen if chosen & _STEPLESS else chosen | {"some-step"}))
 
     def halves(self, spec: CaseSpec) -> tuple[Any, ...]:
         """The fields of the case, and which direction it is."""
@@ -73,7 +74,7 @@ class RecurrentContexts(ContextSpace):
         T, N = X.shape[:2] if spec.layout == 0 else X.shape[1::-1]
         earlier = replace(spec, T=int(T), N=int(N), reruns="none")
         row = {name: getattr(earlier, name) for name in earlier.__dataclass_fields__}
-        return earlier if settle(row, search=True) == row else None
+        return earlier if settle(row, search=True, axes=self._axes) == row else None
 
 
 def _versions(op: str) -> list[OperatorVersion]:
@@ -81,45 +82,45 @@ def _versions(op: str) -> list[OperatorVersion]:
 
 
 @cache
-def _contexts(op: str) -> tuple[Context, ...]:
+def _contexts(op: str, axes: tuple[Axis, ...]) -> tuple[Context, ...]:
     operators = _versions(op)
-    own = (context for axis in RECURRENT_AXES for context in axis.contexts(operators))
-    return (*values_of("version", versions_of(op)), *own)
+    own = (context for axis in axes for context in axis.contexts(operators))
+    return (*(values_of("version", versions_of(op)) if len(operators) > 1 else ()), *own)
 
 
 @cache
-def _by_version(op: str) -> Mapping[str, Mapping[int, tuple[Any, ...]]]:
+def _by_version(op: str, axes: tuple[Axis, ...]) -> Mapping[str, Mapping[int, tuple[Any, ...]]]:
     """By field and version the values that stand for all."""
     fields: dict[str, dict[int, tuple[Any, ...]]] = {}
     for operator in _versions(op):
-        for axis in RECURRENT_AXES:
+        for axis in axes:
             for name, values in axis.occurring(operator).items():
                 fields.setdefault(name, {})[operator.since_version] = values
     return fields
 
 
 @cache
-def _occurring(op: str) -> Mapping[str, tuple[Any, ...]]:
+def _occurring(op: str, axes: tuple[Axis, ...]) -> Mapping[str, tuple[Any, ...]]:
     union = {
         name: tuple({value: None for values in own.values() for value in values})
-        for name, own in _by_version(op).items()
+        for name, own in _by_version(op, axes).items()
     }
     return {"version": versions_of(op), **union}
 
 
 @cache
-def _relations(op: str) -> tuple[Relation, ...]:
+def _relations(op: str, axes: tuple[Axis, ...]) -> tuple[Relation, ...]:
     operator = _versions(op)[-1]
-    occurring = _occurring(op)
-    rules = (rule for axis in RECURRENT_AXES for rule in axis.relations(operator) if rule.kind != "same")
+    occurring = _occurring(op, axes)
+    rules = (rule for axis in axes for rule in axis.relations(operator) if rule.kind != "same")
     # What occurs may have none of the values that clash.
     told = (r for r in rules if r.values is None or set(r.values) & set(occurring.get(r.field, ())))
-    return (*_of_versions(op), *map(_kept, told))
+    return (*_of_versions(op, axes), *map(_kept, told))
 
 
-def _of_versions(op: str) -> Iterator[Relation]:
+def _of_versions(op: str, axes: tuple[Axis, ...]) -> Iterator[Relation]:
     """Fields that not every version has alike."""
-    for name, own in _by_version(op).items():
+    for name, own in _by_version(op, axes).items():
         if len(set(map(frozenset, own.values()))) > 1:
             yield Relation((name, "version"), _had(name, own))
 
@@ -138,6 +139,8 @@ _STEPLESS = frozenset(
 )
 # Where the document leaves open with which state a row without a step ends, its loss is excused; but not by halves.
 _EXCUSED = frozenset({"last-row"})
-_NEEDS = {
-    name: Need(name, having.fields, having.holds) for axis in RECURRENT_AXES for name, having in axis.having.items()
-}
+
+
+@cache
+def _needs(axes: tuple[Axis, ...]) -> Mapping[str, Need]:
+    return {name: Need(name, having.fields, having.holds) for axis in axes for name, having in axis.having.items()}

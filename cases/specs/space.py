@@ -68,22 +68,29 @@ def in_order(axes: Iterable[Axis]) -> tuple[Rule, ...]:
     return tuple(sorted(rules, key=lambda rule: order.index(rule.field)))
 
 
-RULES = in_order(RECURRENT_AXES)
+@cache
+def _rules_of(axes: tuple[Axis, ...]) -> tuple[Rule, ...]:
+    return in_order(axes)
+
+
+RULES = _rules_of(RECURRENT_AXES)
 """What does not go together, each rule behind those that may change what it reads."""
 
 
-def settle(row: Mapping[str, Hashable], *, search: bool = False) -> Row:
+def settle(row: Mapping[str, Hashable], *, search: bool = False, axes: tuple[Axis, ...] = RECURRENT_AXES) -> Row:
     """The row made legal: values that do not go with others replaced by simpler ones.
 
     row
         Axis values by name; T and N in place of ``size``, and a tuple of names for ``outputs``, where search has them.
     search
         Whether what is legal but opens a question may stay.
+    axes
+        Those of the operator.
     """
     settled = dict(row)
     if "T" not in settled and "size" in settled:
         settled |= dict(zip("TN", SIZES[str(settled["size"])], strict=False))
-    for rule in RULES:
+    for rule in _rules_of(axes):
         if not (search and rule.kind == "open") and rule.hit(settled):
             settled[rule.field] = rule.instead
     return {name: settled[name] for name in row}

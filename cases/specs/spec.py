@@ -12,10 +12,11 @@ from dataclasses import field, fields, make_dataclass
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...reference import CELLS, Node, cell_named, document_of, operator_version, versions_of
+from ...reference import CELLS, Node, document_of, operator_version, versions_of
 from ..axes.axis import Axis
 from ..axes.recurrent import RECURRENT_AXES
 from ..axes.session.turns import CourseDraft
+from .violations import Violation
 
 __all__ = ["FEW", "CaseSpec", "RecurrentSpec", "Specification", "spec_class"]
 
@@ -143,9 +144,12 @@ class RecurrentSpec(Specification):
         Of which there are such cases.
     illegal
         Id of the violation (see :mod:`.violations`) by which the model breaks its document; empty for a legal one.
+    violations
+        By id those that its operators have in the place of LSTM's.
     """
 
     operators: ClassVar[tuple[str, ...]] = tuple(CELLS)
+    violations: ClassVar[Mapping[str, Violation] | None] = None
 
     @classmethod
     def known_versions(cls, op: str) -> Sequence[int]:
@@ -167,6 +171,11 @@ class RecurrentSpec(Specification):
         outputs = tuple(name for name in self.outputs if name)
         return Node(operator.op_type, self.version, written, outputs, operator.domain)
 
+    @property
+    def called(self) -> tuple[str, str]:
+        """Domain and name of the operator as its model has them."""
+        return document_of(self.op).key
+
     @cached_property
     def course(self) -> CourseDraft:
         """What its sessions do."""
@@ -184,6 +193,11 @@ class RecurrentSpec(Specification):
         return names
 
     @property
+    def alone(self) -> bool:
+        """Whether each of its models is run in a process of its own."""
+        return False
+
+    @property
     def directions(self) -> int:
         """How many the node has."""
         return 2 if self.direction == "bidirectional" else 1
@@ -191,7 +205,7 @@ class RecurrentSpec(Specification):
     @property
     def elements(self) -> int:
         """How many numbers its tensors have together: those that its size makes large."""
-        D, G = self.directions, len(cell_named(self.op).gates)
+        D, G = self.directions, operator_version(self.op, self.version).gates
         steps = max(self.T, 1) * max(self.N, 1)
         return int(steps * (self.I + D * self.H) + D * G * self.H * (self.I + self.H + 2))
 

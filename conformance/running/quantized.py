@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from ...cases import CaseSpec, Spec, build_case
-from ...cases.operators.extended_lstm.spec import HIGHEST, ExtendedSpec, calibrated
+from ...cases.operators.extended_lstm import HIGHEST, calibrated, extended
+from ...cases.specs.model import build_model
 from ...reference import WIDER_PRESETS, Node, compare, evaluate_in_order, expect
 from ...reference.operators.extended_lstm.document import evaluate_extended, resolve
 from ...reference.operators.extended_lstm.kernel import Parameters, run_kernel
@@ -118,8 +119,10 @@ def _lstm(H: int) -> Node:
 def as_extended(q: Quantized) -> bytes:
     """The model of one ExtendedLSTM, for one row."""
     row = {name: array[:, :1] if name == "X" else array for name, array in q.inputs.items()}
-    spec = ExtendedSpec("quantized", H=q.attributes["hidden_size"])
-    return spec.model(replace(spec.draft, attributes=dict(q.attributes), inputs=row))
+    T, N, I = row["X"].shape
+    spec = extended("quantized", T=T, N=N, I=I, H=q.attributes["hidden_size"])
+    node = Node("ExtendedLSTM", 1, q.attributes, ("Y",), "com.amd.quark")
+    return build_model(spec, node, row, node.outputs)
 
 
 def as_qdq(q: Quantized) -> bytes:

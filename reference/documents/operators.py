@@ -19,7 +19,7 @@ import onnx.helper
 from ..numbers.formats import FORMATS
 from .errata import Default, corrected
 from .interpretations import Question, ask
-from .tensors import LENGTHS, TensorForm
+from .tensors import HIDDEN_SIZE, LENGTHS, TensorForm
 
 __all__ = [
     "Document",
@@ -84,6 +84,11 @@ class OperatorVersion:
         """``LSTM-14``; with its domain in front where that is not ONNX's own."""
         prefix = f"{self.domain}::" if self.domain else ""
         return f"{prefix}{self.op_type}-{self.since_version}"
+
+    @property
+    def gates(self) -> int:
+        """How many blocks the weights of a recurrent operator have, by what is said of W."""
+        return max(extent.times for extent in self.tensors["W"].shapes[0] if extent.size == HIDDEN_SIZE)
 
     @property
     def last_opset(self) -> int:

@@ -9,10 +9,10 @@ from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field
 from ..context import Context, values_of
 
-__all__ = ["HIDDEN_SIZE"]
+__all__ = ["HIDDEN_SIZE", "HiddenSizeAxis"]
 
 
-class _HiddenSize(Axis):
+class HiddenSizeAxis(Axis):
     """The attribute ``hidden_size``, which the shape of R says too."""
 
     name = "hidden_size"
@@ -31,4 +31,4 @@ class _HiddenSize(Axis):
         yield from values_of("hidden_size", (True, False))
 
 
-HIDDEN_SIZE = _HiddenSize()
+HIDDEN_SIZE = HiddenSizeAxis()

@@ -12,7 +12,7 @@ from ..tensors.draft import TensorDraft
 from ..tensors.lengths import has_short_row
 from .turns import CourseDraft, Turn
 
-__all__ = ["RERUNS"]
+__all__ = ["RERUNS", "RerunsAxis"]
 
 
 def _keeps_lengths(row: Any) -> bool:
@@ -28,7 +28,7 @@ def _keeps_lengths(row: Any) -> bool:
     return bool(row.reruns == "growing" and row.N == 1)
 
 
-class _Reruns(Axis):
+class RerunsAxis(Axis):
     """``none``, ``data`` (others of the same shape), ``sizes`` (others of more steps and rows), ``growing`` (others of
     fewer)."""
 
@@ -36,7 +36,9 @@ class _Reruns(Axis):
     fields = (Field("reruns", str, "none"),)
     part = "session"
     order = ("none", "data", "sizes")
-    rules = (Rule("reruns", "data", ("T", "N"), lambda row: max(row["T"], row["N"]) < 2, ("growing",)),)
+    rules: tuple[Rule, ...] = (
+        Rule("reruns", "data", ("T", "N"), lambda row: max(row["T"], row["N"]) < 2, ("growing",)),
+    )
     having = {
         "earlier-state": Having(
             ("reruns", "N"), lambda row: row.reruns == "data" or (row.reruns == "growing" and row.N == 1)
@@ -73,4 +75,4 @@ class _Reruns(Axis):
         return "" if spec.reruns == "none" else f"after-other-{spec.reruns}"
 
 
-RERUNS = _Reruns()
+RERUNS = RerunsAxis()

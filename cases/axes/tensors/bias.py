@@ -11,10 +11,10 @@ from ..context import Context, values_of
 from ..observed import Observed
 from .draft import TensorDraft
 
-__all__ = ["BIAS"]
+__all__ = ["BIAS", "BiasAxis"]
 
 
-class _Bias(Axis):
+class BiasAxis(Axis):
     """The input B."""
 
     name = "bias"
@@ -46,4 +46,4 @@ class _Bias(Axis):
         return {"bias": True}
 
 
-BIAS = _Bias()
+BIAS = BiasAxis()

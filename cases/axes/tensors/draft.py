@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from numpy.typing import NDArray
 
-from ....reference import FORMATS, cell_named
+from ....reference import FORMATS, cell_named, operator_version
 from ..generator import uniform
 
 __all__ = ["TensorDraft", "gain"]
@@ -32,13 +32,17 @@ class TensorDraft:
 
     def __init__(self, spec: Any, run: int) -> None:
         self.spec, self.run = spec, run
-        self.cell = cell_named(spec.op)
         self.T, self.N = spec.T, spec.N
-        self.D, self.G, self.I, self.H = spec.directions, len(self.cell.gates), spec.I, spec.H
+        self.D, self.G, self.I, self.H = spec.directions, operator_version(spec.op, spec.version).gates, spec.I, spec.H
         self.format = FORMATS[spec.type]
         self.precision = self.format.precision
         self.of_x = self.of_states = self.of_weights = 0
         self.inputs: dict[str, Array] = {}
+
+    @cached_property
+    def cell(self) -> Any:
+        """The operator's, where it has one."""
+        return cell_named(self.spec.op)
 
     @property
     def of_state(self) -> tuple[int, ...]:

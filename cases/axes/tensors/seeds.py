@@ -31,7 +31,7 @@ class _Seeds(Axis):
     def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Both together: numbers of one go with those of the other."""
         if spec.seed:
-            yield "seed", {"seed": 0, "weights_seed": 0}
+            yield "seed", {own.name: 0 for own in self.fields}
 
 
 SEEDS = _Seeds()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ....reference import OperatorVersion
@@ -10,7 +11,7 @@ from ..axis import Axis, Domain, Field, Having
 from ..context import Context
 from ..observed import Observed, skips
 
-__all__ = ["HIGHEST_SEED", "LONGEST", "MOST_ELEMENTS", "SIZE", "SIZES", "size_contexts"]
+__all__ = ["HIGHEST_SEED", "LONGEST", "MOST_ELEMENTS", "SIZE", "SIZES", "SizeAxis", "size_contexts"]
 
 LONGEST, HIGHEST_SEED = 2**20, 2**63 - 1
 MOST_ELEMENTS = 2**26
@@ -28,7 +29,6 @@ SIZES: dict[str, tuple[int, int, int, int]] = {
 """(T, N, I, H) by the word of a design: small and all different; ones; T == N; a size that is no multiple of any
 block."""
 
-_LEAST = {"T": 0, "N": 0, "I": 1, "H": 1}
 _OTHERS = 3
 """Draws of other numbers with which a smaller size is tried."""
 
@@ -59,11 +59,12 @@ def size_contexts() -> Iterator[Context]:
             )
 
 
-class _Size(Axis):
+class SizeAxis(Axis):
     """Four fields, which designs choose together by a word of :data:`SIZES`."""
 
     name = "size"
     fields = tuple(Field(name, int, 1) for name in "TNIH")
+    least: Mapping[str, int] = MappingProxyType({"T": 0, "N": 0, "I": 1, "H": 1})
     having = {"rows": Having(("N",), lambda row: row.N > 1)}
     required = {"sequence": ("several-rows",)}
     words = {
@@ -82,7 +83,7 @@ class _Size(Axis):
         return {}
 
     def refusal(self, spec: Any) -> tuple[str, str] | None:
-        for name, least in _LEAST.items():
+        for name, least in self.least.items():
             value = getattr(spec, name)
             if type(value) is not int or not least <= value <= LONGEST:
                 return name, f"a whole number from {least} to {LONGEST}"
@@ -115,8 +116,8 @@ class _Size(Axis):
 
     def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Smaller; of few numbers it depends on which they are whether anything shows, so others are tried as well."""
-        seeded = [name for name in ("seed", "weights_seed") if hasattr(spec, name)]
-        for name in _LEAST:
+        seeded = [name for name in ("seed", "weights_seed") if name in spec.__dataclass_fields__]
+        for name in self.least:
             if not hasattr(spec, name):
                 continue
             value = getattr(spec, name)
@@ -128,4 +129,4 @@ class _Size(Axis):
                         yield name, {name: size, **dict.fromkeys(seeded, spec.seed + other)}
 
 
-SIZE = _Size()
+SIZE = SizeAxis()

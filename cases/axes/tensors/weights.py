@@ -9,7 +9,7 @@ from ....reference import OperatorVersion, operator_version
 from ..axis import Axis, Domain, Field
 from ..context import Context, values_of
 
-__all__ = ["CONSTANTS", "WEIGHTS", "held"]
+__all__ = ["CONSTANTS", "WEIGHTS", "WeightsAxis", "held"]
 
 CONSTANTS = ("W", "R", "B", "P")
 """The weights of ONNX's own operators."""
@@ -20,7 +20,7 @@ def held(operator: OperatorVersion, name: str) -> bool:
     return name in operator.inputs and name != "X" and not operator.tensors[name].rows
 
 
-class _Weights(Axis):
+class WeightsAxis(Axis):
     """``input``: all tensors are graph inputs; ``initializer``: weights are constants of the model."""
 
     name = "weights"
@@ -43,4 +43,4 @@ class _Weights(Axis):
         return {"initializers": spec.weights == "initializer"}
 
 
-WEIGHTS = _Weights()
+WEIGHTS = WeightsAxis()

@@ -1,4 +1,5 @@
-"""Cases of com.amd.quark::ExtendedLSTM."""
+"""Cases of com.amd.quark::ExtendedLSTM: LSTM's axes as far as it has them, and one for each tensor's scale and zero
+point."""
 
 from ...._face import face
 from .family import EXTENDED_FAMILY
@@ -8,24 +9,15 @@ __all__ = ["EXTENDED_FAMILY"]
 __getattr__, __dir__ = face(
     __name__,
     {
+        "axes": ("HIGHEST", "B", "R", "W", "X", "Y", "calibrated"),
         "contexts": ("EXTENDED_CONTEXTS",),
         "dense": (
             "DESIGN",
             "dense_extended",
             "fresh_extended",
         ),
-        "profile": (
-            "B",
-            "R",
-            "W",
-            "X",
-            "extended_profile",
-        ),
-        "spec": (
-            "DOMAIN",
-            "ExtendedSpec",
-            "calibrated",
-        ),
+        "profile": ("extended_profile",),
+        "spec": ("ExtendedSpec", "extended"),
         "violations": ("extended_violation",),
     },
 )

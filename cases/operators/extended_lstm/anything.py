@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .spec import HIGHEST, MIDDLE, Affine, ExtendedSpec
+from .axes import HIGHEST, MIDDLE, Affine
+from .spec import extended
 
 __all__ = ["any_extended"]
 
@@ -24,7 +25,7 @@ _USUAL, _RARE = (-18, -14), (-30, -6)
 _FILLS = (1.0, 1.0, 1.0, 1.0, 0.25, 0.02, 1.5)
 
 
-def any_extended(random: Random) -> ExtendedSpec | None:
+def any_extended(random: Random) -> Any | None:
     """A case; None where what was drawn cannot be together."""
     row: dict[str, Any] = {
         "T": 0 if random.random() < _NOTHING else random.choice(_STEPS),
@@ -44,7 +45,7 @@ def any_extended(random: Random) -> ExtendedSpec | None:
         "seed": random.randrange(_SEEDS),
     }
     try:
-        return ExtendedSpec("drawn", **row)
+        return extended("drawn", **row)
     except ValueError:
         return None
 

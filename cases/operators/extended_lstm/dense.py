@@ -16,8 +16,9 @@ import numpy as np
 
 from ...profiles.covering import Counter
 from ...specs.family import PoolDesign
+from .axes import HIGHEST, MIDDLE, Affine, calibrated
 from .contexts import EXTENDED_CONTEXTS
-from .spec import HIGHEST, MIDDLE, Affine, ExtendedSpec, calibrated
+from .spec import extended
 
 __all__ = ["DESIGN", "dense_extended", "fresh_extended"]
 
@@ -50,7 +51,7 @@ _UNUSUAL = frozenset(_LEFT_OUT) - {"reruns", "inputs"}
 """What calibration of tensors of usual sizes does not give."""
 
 
-def dense_extended(level: str, index: int, seed: str = "") -> ExtendedSpec:
+def dense_extended(level: str, index: int, seed: str = "") -> Any:
     """Dense case number `index` of a level. Raises KeyError for a level that there is not."""
     key = f"ExtendedLSTM/dense/{level}/{seed}/{index}"
     choose = Counter(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
@@ -58,11 +59,11 @@ def dense_extended(level: str, index: int, seed: str = "") -> ExtendedSpec:
     return _Draw(choose, without).spec()
 
 
-def fresh_extended(seed: int | str, lacks: Collection[str] = ()) -> Iterator[ExtendedSpec]:
+def fresh_extended(seed: int | str, lacks: Collection[str] = ()) -> Iterator[Any]:
     """Dense cases without end, of all that there is and of parts of it, without some contexts; it ends where nothing
     more is left."""
     out = [place for id, place in EXTENDED_CONTEXTS.position.items() if id in lacks]
-    known: set[ExtendedSpec] = set()
+    known: set[Any] = set()
     in_vain = 0
     for index in itertools.count():
         spec = dense_extended("partial" if index % 2 else "complete", index, f"fresh/{seed}")
@@ -95,7 +96,7 @@ class _Draw:
         chosen = self._choose.below(of) == 0
         return chosen and feature not in self._without
 
-    def spec(self) -> ExtendedSpec:
+    def spec(self) -> Any:
         sizes = self._sizes()
         I, H = sizes["I"], sizes["H"]
         row: dict[str, Any] = dict(sizes)
@@ -115,7 +116,7 @@ class _Draw:
         row["reruns"] = self._one_of("data", "sizes") if self._rare("reruns", 2) else "none"
         row["data"] = self._one_of("ties", "inf", "far") if self._rare("wild", 3) else "dense"
         row["seed"] = self._choose.below(1 << 16)
-        return ExtendedSpec("dense", **row)
+        return extended("dense", **row)
 
     def _sizes(self) -> dict[str, int]:
         T, N, I, H = self._one_of(*_STEPS), self._one_of(*_ROWS), self._one_of(*_WIDTHS), self._one_of(*_WIDTHS)

@@ -17,7 +17,8 @@ from ....reference import operator_version
 from ...axes.attributes import finite_float32
 from ...specs.bounds import Bounds, known_among, listed, not_among
 from ...specs.drawing import sizes
-from .spec import HIGHEST, OP_TYPE, VERSION, Affine, ExtendedSpec
+from .axes import HIGHEST, Affine
+from .spec import OP_TYPE, VERSION, extended
 
 __all__ = ["extended_cases"]
 
@@ -46,7 +47,7 @@ _ZERO_POINTS = (32768, 0, 32767, 65535)
 _FILLS = (1.0, 0.25, 1.5)
 
 
-def extended_cases(bounds: Bounds) -> SearchStrategy[ExtendedSpec]:
+def extended_cases(bounds: Bounds) -> SearchStrategy[Any]:
     """Legal nodes of ExtendedLSTM with their inputs. Raises ValueError for bounds that leave none."""
     operator = operator_version(OP_TYPE, VERSION)
     if bounds.types is not None:
@@ -66,7 +67,7 @@ def extended_cases(bounds: Bounds) -> SearchStrategy[ExtendedSpec]:
     fills = st.sampled_from(_FILLS)
 
     @st.composite
-    def nodes(draw: DrawFn) -> ExtendedSpec:
+    def nodes(draw: DrawFn) -> Any:
         row = {name: draw(strategy) for name, strategy in drawn.items()}
         given = ("X", "W", "R", "B") if row["bias"] else ("X", "W", "R")
         row["fill"] = tuple((name, share) for name in given if (share := draw(fills)) != 1.0)
@@ -74,7 +75,7 @@ def extended_cases(bounds: Bounds) -> SearchStrategy[ExtendedSpec]:
             if "dense" not in only.get("data", _CHOICES["data"]):
                 reject()
             row["data"] = "dense"
-        return ExtendedSpec(_ABOUT, **row)
+        return extended(_ABOUT, **row)
 
     return nodes()
 

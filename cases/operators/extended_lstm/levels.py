@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...specs.level import Level
-from .spec import HIGHEST, Affine, ExtendedSpec, calibrated
+from .axes import HIGHEST, Affine, calibrated
+from .spec import extended
 
 __all__ = ["EXTENDED_LEVELS", "extended_challenge"]
 
@@ -18,7 +19,7 @@ _USUAL |= {"explicit-defaults", "rerun-data", "rerun-sizes", "challenge-calibrat
 _USUAL |= {f"{tensor}-zero-point-{value}" for tensor in "xwrb" for value in (0, 32767, 32768, HIGHEST)}
 
 
-def _is_calibrated(spec: ExtendedSpec) -> bool:
+def _is_calibrated(spec: Any) -> bool:
     return not spec.illegal and spec.about in _USUAL
 
 
@@ -44,7 +45,7 @@ _FRESH = 12
 """Fresh cases of each level."""
 
 
-def extended_challenge(nonce: str) -> Sequence[ExtendedSpec]:
+def extended_challenge(nonce: str) -> Sequence[Any]:
     """Fresh cases of both levels, the same for everyone from the nonce."""
     return tuple(dict.fromkeys((*_calibrated(nonce), *_complete(nonce))))
 
@@ -71,12 +72,12 @@ def _sizes(choose: _Dice) -> dict[str, Any]:
     return {"T": 1 + choose.below(12), "I": 1 + choose.below(24), "H": 1 + choose.below(24)}
 
 
-def _calibrated(nonce: str) -> Iterator[ExtendedSpec]:
+def _calibrated(nonce: str) -> Iterator[Any]:
     choose = _Dice(nonce, "calibrated")
     for number in range(_FRESH):
         sizes = _sizes(choose)
         gain = 1.7 / (sizes["I"] + sizes["H"]) ** 0.5
-        yield ExtendedSpec(
+        yield extended(
             "challenge-calibrated",
             **sizes,
             x=_range(choose, 4.0),
@@ -90,7 +91,7 @@ def _calibrated(nonce: str) -> Iterator[ExtendedSpec]:
         )
 
 
-def _complete(nonce: str) -> Iterator[ExtendedSpec]:
+def _complete(nonce: str) -> Iterator[Any]:
     choose = _Dice(nonce, "complete")
 
     def any_scale() -> Affine:
@@ -100,7 +101,7 @@ def _complete(nonce: str) -> Iterator[ExtendedSpec]:
     for number in range(_FRESH):
         bias = number % 4 != 1
         given = ("X", "W", "R", "B") if bias else ("X", "W", "R")
-        yield ExtendedSpec(
+        yield extended(
             "challenge",
             **_sizes(choose),
             N=1 + choose.below(3),

@@ -14,21 +14,18 @@ from typing import Any
 import numpy as np
 
 from ...profiles.pool import pinned_dense, quick_dense
-from .spec import HIGHEST, OP_TYPE, VERSION, Affine, ExtendedSpec, calibrated
+from .axes import HIGHEST, Affine, B, R, W, X, Y, calibrated
+from .spec import OP_TYPE, VERSION, extended
 from .violations import EXTENDED_VIOLATIONS
 
-__all__ = ["B", "R", "W", "X", "Y", "extended_profile"]
+__all__ = ["extended_profile"]
 
 _SMOKE = 6
 """Plain cases of smoke; dense ones stand beside them."""
 
-# What a calibration gives for tensors of a usual size, no pair of scales a power of two.
-X, W, R, B = calibrated(-3.1, 3.3), calibrated(-0.9, 1.0), calibrated(-0.8, 0.7), calibrated(-0.4, 0.5)
-Y = calibrated(-1.05, 1.03)
 
-
-def _plain(about: str, **fields: Any) -> ExtendedSpec:
-    return ExtendedSpec(about, **{"x": X, "w": W, "r": R, "b": B, "y": Y, **fields})
+def _plain(about: str, **fields: Any) -> Any:
+    return extended(about, **{"x": X, "w": W, "r": R, "b": B, "y": Y, **fields})
 
 
 def _two(power: int, zero_point: int = 32768) -> Affine:
@@ -39,7 +36,7 @@ def _scaled(scale: float, zero_point: int = 32768) -> Affine:
     return float(np.float32(scale)), zero_point
 
 
-def _realistic() -> Iterator[ExtendedSpec]:
+def _realistic() -> Iterator[Any]:
     """Parameters as the producer's calibration makes them."""
     for number, (T, I, H) in enumerate(
         ((1, 1, 1), (1, 3, 2), (2, 1, 5), (5, 4, 3), (7, 13, 9), (16, 33, 24), (24, 64, 16), (9, 17, 65), (3, 128, 40))
@@ -64,7 +61,7 @@ def _realistic() -> Iterator[ExtendedSpec]:
     yield _plain("gates-open", T=60, I=2, H=3, b=calibrated(-1, 9), w=calibrated(-4, 4))
 
 
-def _zero_points() -> Iterator[ExtendedSpec]:
+def _zero_points() -> Iterator[Any]:
     """Each zero point at its ends and in its middle, the others as usual."""
     spans = {"x": 3.0, "w": 0.8, "r": 0.7, "b": 0.5, "y": 1.03}
     for name, span in spans.items():
@@ -73,7 +70,7 @@ def _zero_points() -> Iterator[ExtendedSpec]:
             yield _plain(f"{name}-zero-point-{zero_point}", **{name: (scale, zero_point)})
 
 
-def _scales() -> Iterator[ExtendedSpec]:
+def _scales() -> Iterator[Any]:
     """Scales at the edges that a 16-bit mantissa and a 32-bit shift have."""
     yield _plain("xw-power-of-two", x=_two(-13), w=_two(-15), seed=1)
     yield _plain("xw-power-of-two", x=_two(-14, 30000), w=_two(-15, 33000), seed=2)
@@ -114,7 +111,7 @@ def _scales() -> Iterator[ExtendedSpec]:
     yield _plain("y-fine", T=5, y=_scaled(2.0**-22))
 
 
-def _outputs() -> Iterator[ExtendedSpec]:
+def _outputs() -> Iterator[Any]:
     """Outputs that reach and exceed what can be represented."""
     strong = {"b": calibrated(-6, 6), "T": 6}
     yield _plain("output-at-range", y=_scaled(2 / 65535), **strong)
@@ -126,7 +123,7 @@ def _outputs() -> Iterator[ExtendedSpec]:
     yield _plain("output-beyond-little", T=1, I=1, H=1, y=calibrated(-0.4, 0.4), b=calibrated(-6, 6), seed=3)
 
 
-def _pre_activations() -> Iterator[ExtendedSpec]:
+def _pre_activations() -> Iterator[Any]:
     """Pre-activations near and past the limits of their format."""
     for size in (16, 60, 120, 127, 130, 160, 300, 2000):
         # Sums of four products of that size at most, dense below it.
@@ -140,7 +137,7 @@ def _pre_activations() -> Iterator[ExtendedSpec]:
     )
 
 
-def _numbers() -> Iterator[ExtendedSpec]:
+def _numbers() -> Iterator[Any]:
     yield _plain("saturating-x", fill=(("X", 1.6),))
     yield _plain("saturating-weights", fill=(("W", 1.5), ("R", 1.4), ("B", 1.7)))
     yield _plain("ties", data="ties")
@@ -150,7 +147,7 @@ def _numbers() -> Iterator[ExtendedSpec]:
     yield _plain("nan", data="nan", T=5)
 
 
-def _forms() -> Iterator[ExtendedSpec]:
+def _forms() -> Iterator[Any]:
     """The node as it may be written, and the session as it may be used."""
     yield _plain("as-documented", y=None)
     yield _plain("no-bias", bias=False)
@@ -168,7 +165,7 @@ def _forms() -> Iterator[ExtendedSpec]:
     yield _plain("one-row", N=1, T=6, I=6, H=6)
 
 
-def _batches() -> Iterator[ExtendedSpec]:
+def _batches() -> Iterator[Any]:
     yield _plain("batch", T=1, N=2, I=1, H=1)
     yield _plain("batch", T=3, N=2)
     yield _plain("batch", T=4, N=3, I=5, H=8)
@@ -176,7 +173,7 @@ def _batches() -> Iterator[ExtendedSpec]:
 
 
 @cache
-def extended_profile(name: str) -> tuple[ExtendedSpec, ...]:
+def extended_profile(name: str) -> tuple[Any, ...]:
     """The cases of a profile, in a fixed order: what may spoil an implementation's memory comes last.
 
     Raises KeyError for an unknown profile; ``full`` is ``core``.
@@ -193,6 +190,6 @@ def extended_profile(name: str) -> tuple[ExtendedSpec, ...]:
     raise KeyError(name)
 
 
-def _illegal() -> Iterator[ExtendedSpec]:
+def _illegal() -> Iterator[Any]:
     for violation in EXTENDED_VIOLATIONS:
         yield _plain("illegal", T=3, I=4, H=4, illegal=violation.id)

@@ -3,7 +3,7 @@
 Every tensor may be dropped or lose its end, every gate be taken for another one, every zero point be forgotten, every
 saturation be left out, every output lose its end, the state stay from one run to the next.
 
-What a part needs is in words: ``bias`` (B is there), ``second-direction`` (the backward one alone), ``steps`` and
+What a part needs is in words: ``B`` (B is there), ``second-direction`` (the backward one alone), ``steps`` and
 ``rows`` (more than one), ``recurrence`` (a state that is not zero enters a step), ``earlier-run``, ``<tensor>-offset``
 (its zero point is not in the middle), ``<tensor>-beyond`` (numbers beyond the range of its levels), ``y-given``.
 ``cases/operators/extended_lstm/contexts.py`` says which cases have it.
@@ -103,14 +103,14 @@ def _half(which: int) -> Change:
     return without
 
 
-_OF = {"X": (), "W": (), "R": ("recurrence",), "B": ("bias",)}
+_OF = {"X": (), "W": (), "R": ("recurrence",), "B": ("B",)}
 """What must be there for a tensor to matter."""
 
 
 def _tensors() -> Made:
-    yield "B.dropped", ("bias",), _altered("B", _nothing)
-    yield "B.of-input", ("bias",), _altered("B", _half(0))
-    yield "B.of-state", ("bias",), _altered("B", _half(1))
+    yield "B.dropped", ("B",), _altered("B", _nothing)
+    yield "B.of-input", ("B",), _altered("B", _half(0))
+    yield "B.of-state", ("B",), _altered("B", _half(1))
     for axis, word in enumerate(("step", "row", "input")):
         yield f"X.last-{word}", (), _altered("X", _end(axis))
     yield "W.last-input", (), _altered("W", _end(2))

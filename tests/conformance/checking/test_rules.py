@@ -66,7 +66,7 @@ def test_every_forbidden_model_of_extended_lstm_breaks_the_rule_of_its_clause() 
     assert len(specs) > 50
     for spec in specs:
         clause = extended_violation(spec.illegal).clause("ExtendedLSTM")
-        errors = broken(check_model(spec.model(spec.broken)), Level.ERROR)
+        errors = broken(check_model(build_case(spec).trial.model), Level.ERROR)
         if spec.illegal == "r-not-square":  # which hidden_size contradicts first
             clause = "extendedlstm.hidden-size"
         assert clause in errors, (spec.id, errors)
@@ -90,7 +90,7 @@ def test_no_legal_model_of_extended_lstm_is_an_error() -> None:
     specs = [spec for spec in extended_profile("full") if not spec.illegal]
     assert specs
     for spec in specs:
-        assert not broken(check_model(spec.model(spec.draft)), Level.ERROR), spec.id
+        assert not broken(check_model(build_case(spec).trial.model), Level.ERROR), spec.id
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

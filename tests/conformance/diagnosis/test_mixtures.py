@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.cases import build_case, profile
-from onnxspec.cases.operators.extended_lstm import B, ExtendedSpec, R, W, X
+from onnxspec.cases.operators.extended_lstm import B, R, W, X, extended
 from onnxspec.conformance.diagnosis import FailingCase, Search, failing_case_of
 from onnxspec.conformance.probes import SpecProbe
 from onnxspec.conformance.proof import staged_outcome
@@ -24,7 +24,7 @@ def shipped(node: Node, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray
         return {"Y": run_kernel(*tensors, Parameters.of(node.attributes), next(iter(TANHF.values())))}
 
 
-def failing(spec: ExtendedSpec) -> FailingCase:
+def failing(spec: Any) -> FailingCase:
     case, probe = build_case(spec), SpecProbe(spec)
     failing_case = failing_case_of(spec.id, case.trial, staged_outcome(case.trial, shipped), probe.clauses, probe.size)
     assert failing_case is not None
@@ -47,6 +47,6 @@ def test_what_shows_only_beside_other_faults_is_named_with_them() -> None:
 
 @pytest.mark.parametrize("scale", [2.0**-8, 1.25 * 2.0**-8, 2.0**-7, 2.0**-6])
 def test_coarse_outputs_go_past_zero_where_less_than_half_a_unit_is_left(scale: float) -> None:
-    failing_case = failing(ExtendedSpec("coarse", T=3, I=3, H=20, x=X, w=W, r=R, b=B, y=(scale, 32768), seed=3))
+    failing_case = failing(extended("coarse", T=3, I=3, H=20, x=X, w=W, r=R, b=B, y=(scale, 32768), seed=3))
     coarse = FAULTS["extended.output.coarse-shift"]
     assert failing_case.observation("standard").fit([coarse]) is not None
