@@ -129,6 +129,7 @@ def test_each_thing_that_varies_has_a_reason() -> None:
     assert all(len(each.reason.split()) > 2 for each in VARYING)
 
 
+@pytest.mark.long
 def test_a_target_that_is_not_installed_is_named_as_not_recorded(tmp_path: Path) -> None:
     there = Step("clauses", (("clauses", "GRU-3"),))
     absent = Step("absent", (("run", "--target", "onnxruntime:NoSuchExecutionProvider", "--profile", "smoke"),))

@@ -57,6 +57,7 @@ def test_the_bits_of_smoke_are_the_same_everywhere() -> None:
     assert total.hexdigest() == SMOKE_BITS
 
 
+@pytest.mark.long
 def test_every_case_survives_its_text() -> None:
     for spec in of_profile("core"):
         again = case_from_text(case_text(spec))

@@ -161,6 +161,7 @@ def test_what_evidence_says_is_text_and_nothing_else(sample: Path, tmp_path: Pat
     assert "\u202e" not in page.source
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("value", [None, "x", [[[1]]], [{"a": {}}], ["inf", "nan"]], ids=repr)
 def test_any_value_in_any_field_of_evidence_is_survived(sample: Path, tmp_path: Path, value: Any) -> None:
     whole = exhibit(NEW_CASE)

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from onnxspec.conformance.results import Result
 from onnxspec.reports import columns_of, write_report
 
@@ -66,6 +68,7 @@ def test_a_result_counts_in_each_of_its_groups() -> None:
     assert replace(results, about_of=[2] * 5).group_counts == []
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_results_stay_within_eight_megabytes(tmp_path: Path) -> None:
     draw = random.Random(1)
     groups = [

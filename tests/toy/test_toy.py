@@ -97,6 +97,7 @@ def test_its_nodes_are_checked_and_taken_out_of_models(targets: Path, tmp_path: 
     }
 
 
+@pytest.mark.long
 def test_it_is_searched(targets: Path, tmp_path: Path) -> None:
     words = ("--op", "Leaky", "--targets-file", targets, "--examples", "6", "--seed", "1")
     assert "6 pass" in command("fuzz", *words, "--target", "right", "--out", tmp_path / "right")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from jsonschema import Draft202012Validator
 
 from onnxspec.conformance.certifying import certificate_schemas
@@ -20,6 +21,7 @@ PUBLISHED = Path(__file__).parents[3] / "docs" / "schema" / "certificate"
 WHO = ["--product", "Runtime 2.1", "--vendor", "Example Ltd"]
 
 
+@pytest.mark.long
 def test_a_target_is_certified_in_one_go_and_its_package_verified(inside: Inside, tmp_path: Path) -> None:
     few = ["--op", "RNN", "--profile", "core"]
     done = inside("certify", "--target", "onnxruntime", *few, "--nonce", "4711", *WHO, "--out", "p.zip")

@@ -127,6 +127,7 @@ def test_a_run_that_says_two_things_of_one_makes_a_trial(name: str, certified_ru
     assert why in reasons(retold(certified_run, tmp_path / "r", edit))
 
 
+@pytest.mark.long
 def test_a_run_of_a_whole_operator_grants(whole_run: Path) -> None:
     assert reasons(whole_run) == ""
 
@@ -143,6 +144,7 @@ def unfilled(folder: Path) -> Callable[[Rows], Rows]:
     return edit
 
 
+@pytest.mark.long
 def test_cases_that_follow_are_not_left_out(whole_run: Path, tmp_path: Path) -> None:
     """As run --no-fill leaves it: the rule of 90 % of the pairs is not evaded by not counting them."""
 
@@ -155,6 +157,7 @@ def test_cases_that_follow_are_not_left_out(whole_run: Path, tmp_path: Path) -> 
     assert "cases that its results ask for were left out: it was not asked for" in told_so
 
 
+@pytest.mark.long
 def test_what_runs_cannot_be_declared_away(whole_run: Path, tmp_path: Path) -> None:
     def edit(info: dict[str, Any]) -> None:
         info["targets"][0]["coverage"]["operators"][0]["declared"] = ["direction=reverse"]

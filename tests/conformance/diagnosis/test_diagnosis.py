@@ -71,6 +71,7 @@ def failing(target: Target, specs: list[CaseSpec] = SPECS) -> tuple[list[Failing
     return failing_cases, results
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "ids",
     [
@@ -187,6 +188,7 @@ def _half_the_sum(node: Node, inputs: Arrays) -> Arrays:
     return {name: array.astype(inputs["X"].dtype) for name, array in right.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("target", "chosen"),
     [
@@ -253,6 +255,7 @@ def test_interpretations_that_no_right_result_tells_of_are_tried() -> None:
     assert set(explained.values()) == {("coefficients.default-thresholded-relu",)}
 
 
+@pytest.mark.long
 def test_faults_that_do_not_go_together_explain_nothing() -> None:
     """One replaces the arithmetic, another one too, or asks for what only other numbers have; two change the form."""
     spec = next(s for s in profile("core", "GRU", 14) if s.type == "float64" and s.data == "dense" and not s.illegal)
@@ -270,6 +273,7 @@ def test_faults_that_do_not_go_together_explain_nothing() -> None:
     assert made_together([FAULTS["direction.summed"], FAULTS["outputs.float32"]]) is None
 
 
+@pytest.mark.long
 def test_an_unknown_fault_does_not_eat_the_known_ones() -> None:
     """Something that no table holds goes wrong in most cases, clip is ignored everywhere."""
     ignoring = target_with("clip.ignored")

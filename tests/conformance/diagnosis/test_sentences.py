@@ -28,6 +28,7 @@ def _truth(*ids: str) -> Truth:
     return Truth("staged", {"all": tuple(f"{id}*" for id in ids)})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "ids",
     [
@@ -45,6 +46,7 @@ def test_what_findings_say_of_faults_is_true(ids: Sequence[str]) -> None:
     assert {f["fault"].partition("@")[0] for f in findings if f["foretold"]} <= {i.partition("@")[0] for i in ids}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kernel", ["library-gru", "vector-tail"])
 def test_what_findings_say_of_kernels_is_true(kernel: str) -> None:
     specs = [s for op in ("GRU", "LSTM", "RNN") for s in profile("smoke", op, 14) if not s.illegal]

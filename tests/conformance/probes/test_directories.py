@@ -80,6 +80,7 @@ def runs(work: Path) -> dict[tuple[str, str], Results]:
 # The same cases, the same results
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", ["onnxruntime", "onnx-reference"])
 @pytest.mark.parametrize("tree", ["fair", "all"])
 def test_a_run_over_directories_agrees_with_a_run_of_the_cases(
@@ -99,6 +100,7 @@ def test_a_run_over_directories_agrees_with_a_run_of_the_cases(
         assert set(result["clauses"]) >= set(own["clauses"])
 
 
+@pytest.mark.long
 def test_results_of_directories_say_how_to_repeat_them(work: Path, runs: dict[tuple[str, str], Results]) -> None:
     for case, result in runs["fair", "onnxruntime"].items():
         assert result["repeat"] == f"onnxspec run --cases {work / 'fair'} --case {case} --target onnxruntime"
@@ -152,6 +154,7 @@ def run_by_onnx(tree: Path, backend: type[Backend], left_out: set[str], monkeypa
     return {name.removesuffix("_cpu") for name in everything - failed - skipped}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("backend", "target"),
     [(onnxruntime.backend.backend.OnnxRuntimeBackend, "onnxruntime"), (ReferenceBackend, "onnx-reference")],
@@ -201,6 +204,7 @@ def plain_loader(folder: Path) -> Iterator[tuple[Path, list[NDArray[Any]], list[
             yield case / "model.onnx", arrays["input"], arrays["output"]
 
 
+@pytest.mark.long
 def test_a_second_consumer(work: Path, runs: dict[tuple[str, str], Results]) -> None:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

@@ -182,6 +182,7 @@ def test_core_is_stronger_than_dice_with_as_many_models_as_all_of_it(op: str) ->
     assert share(ours.triples) > share(theirs.triples)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("op", pooled_operators())
 def test_smoke_is_stronger_than_twenty_dice(op: str) -> None:
     """Of its dense cases by what is pinned of them; the plain ones beside them are measured."""

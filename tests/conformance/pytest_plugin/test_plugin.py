@@ -117,6 +117,7 @@ def test_the_group_of_an_item_is_the_most_special_feature() -> None:
 # What follows
 
 
+@pytest.mark.long
 def test_cases_follow_where_a_target_lacks_features(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """The little runtime has one direction, no lengths and no activations."""
     monkeypatch.setattr("onnxspec.conformance.running.filling.MOST_MODELS", 4)
@@ -371,6 +372,7 @@ def test_a_test_of_ones_own_asks_for_one_thing(project: pytest.Pytester) -> None
     result.stdout.fnmatch_lines(["E *NotConforming: wrong (value): Y[[]2, 0, * (step 2, *"])
 
 
+@pytest.mark.long
 def test_the_example_repository_passes(pytester: pytest.Pytester) -> None:
     shutil.copytree(EXAMPLE, pytester.path, dirs_exist_ok=True)
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")

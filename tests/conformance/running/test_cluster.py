@@ -98,6 +98,7 @@ def results(
     return of
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["lengths_ignored", "aborting"])
 def test_results_are_those_of_a_run_here(backend: str, results: Callable[..., Any]) -> None:
     here = results(backend, None)

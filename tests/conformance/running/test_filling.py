@@ -200,6 +200,7 @@ def spoil(prepared, inputs, outputs):
 """
 
 
+@pytest.mark.long
 def test_the_command_fills_up_and_goes_on(
     inside: Callable[..., Finished], kin: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
