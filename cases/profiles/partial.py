@@ -3,22 +3,30 @@
 Targets lack what is seldom asked for or hard to compile, and what one lacks others have. So each case leaves out some
 of it, in every mixture, from little to nearly all; whichever features a target lacks, some of these cases have none of
 them, and are dense with what is left. Compilers for devices lack much of it at once: whatever makes a graph dynamic,
-and all but the default cell. They have a level of their own.
+and all but the default cell. They have a level of their own. So have the axes that are younger than the pool: its cases
+have rows in some order, and keep clear of what nearly every target lacks that lacks something.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Any
 
+from ...reference import operator_version, versions_of
 from ..axes.recurrent import RECURRENT_AXES
+from ..specs.space import PINNED_AXES, space_of
 from .covering import Counter
 from .dense import Supported
+from .turns import TURNING
 
-__all__ = ["PARTIAL", "partial_space"]
+__all__ = ["PARTIAL", "SELDOM_LACKED", "VARIED", "partial_space"]
 
-PARTIAL = ("partial", "device")
+VARIED = "varied"
+"""The level of cases in which the axes stand that are younger than the pool."""
+
+PARTIAL = ("partial", "device", VARIED)
 """Levels of cases that leave out what targets lack; none of them is in a profile."""
 
 _SIXTEENTHS = 16
@@ -35,6 +43,18 @@ _LEFT_OUT: Mapping[str, tuple[int, Collection[Any]]] = {
 }
 """By axis, in how many of sixteen cases it is left out, and what is left then. The shares are a choice, by what the
 runtimes and providers that were looked at lack: layout 1 nearly all of them, a bias none."""
+
+_LATER = {name: lacked for name, lacked in _BY_AXIS.items() if name not in PINNED_AXES}
+SELDOM_LACKED: Supported = {"type": ("float32", "float16"), "layout": (0,), "hidden_size": (True,)}
+"""What nearly every target has that lacks something. Where nothing is lacking, ``core`` is enough."""
+
+_ROWS: Supported = {
+    **SELDOM_LACKED,
+    "lengths": ("ragged", "empty", "short"),
+    "N": range(2, 10),
+    "T": range(3, 18),
+}
+"""What cases of :data:`VARIED` have, so that their rows have an order."""
 
 _STRENGTHS = (0.4, 0.8, 1.2, 1.75)
 """By what the shares are multiplied, each as often as the others: targets lack little or much."""
@@ -65,6 +85,17 @@ def partial_space(op: str, level: str, index: int) -> Supported:
         space["direction"] = directions
     if types is not None:
         space["type"] = types
+    if level == VARIED:
+        space |= {axis: left for axis, (share, left) in _LATER.items() if left_out(axis, share)}
+        space |= {**_plain(op), **_ROWS}
     if "dimensions" in space:
         space["reruns"] = ("none", "data")  # other sizes need dimensions with names
     return space
+
+
+@cache
+def _plain(op: str) -> Supported:
+    """The simplest value of later axes that are neither drawn nor lacking."""
+    later = space_of(operator_version(op, versions_of(op)[-1])).items()
+    kept = {*PINNED_AXES, *TURNING, *_LATER}
+    return {name: domain.values[:1] for name, domain in later if name not in kept}

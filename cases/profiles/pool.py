@@ -19,7 +19,7 @@ import msgspec
 from ..specs.family import PoolDesign, family_of
 from ..specs.spec import CaseSpec
 from .dense import LEVELS, dense_spec, sibling
-from .partial import PARTIAL, partial_space
+from .partial import PARTIAL, VARIED, partial_space
 from .rare import RARE, costly, rare_space
 from .turns import FIRST_TURN, turned
 
@@ -131,7 +131,7 @@ def recurrent_pooled(op: str, level: str, index: int, number: int) -> CaseSpec |
         spec = dense_spec(op, index, version, kind, space, seed=level)
     else:
         space = partial_space(op, level, index) if level in PARTIAL else LEVELS[level]
-        spec = dense_spec(op, index, None, TYPES.get(level), space, seed=level)
+        spec = dense_spec(op, index, None, TYPES.get(level), space, seed=level, later=level == VARIED)
     if spec is not None and number:
         spec = sibling(spec, number) if spec.dimensions == "symbolic" or spec.lengths != "absent" else None
     return None if spec is None or (level == RARE and costly(spec)) else spec

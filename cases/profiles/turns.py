@@ -32,6 +32,7 @@ TURNS: tuple[Mapping[str, Any], ...] = (
 
 TURNING = frozenset(field for turn in TURNS for field in turn)
 
+_DATA = frozenset({"X", "states", "lengths"})  # constants with which another case is another model
 _SHIFT = 104729  # added to seeds, so that siblings have numbers of their own
 
 
@@ -42,10 +43,10 @@ def can_turn(spec: CaseSpec) -> bool:
 
 def turned(spec: CaseSpec, turn: int) -> CaseSpec | None:
     """The sibling of a case that takes a turn; None where what it is cannot be together."""
-    if not can_turn(spec):
+    if not can_turn(spec) or spec.constant in _DATA:
         return None
     seeds = {"seed": spec.seed + _SHIFT + turn}
-    if spec.weights == "input":
+    if spec.weights == "input" and spec.constant == "weights":
         seeds["weights_seed"] = seeds["seed"]
     changed = replace(spec, **TURNS[turn], **seeds)
     row = {name: getattr(changed, name) for name in changed.__dataclass_fields__}

@@ -23,6 +23,8 @@ from ..axes.context import HALVES, Context, Need, values_of
 
 __all__ = ["HALVES", "Context", "ContextSpace", "Need", "Possible", "Relation", "values_of"]
 
+_UNASKED = -1
+
 Mask = NDArray[np.bool_]
 Fields = frozenset[str]
 
@@ -132,25 +134,41 @@ class ContextSpace(ABC):
         together = np.zeros((count, count), bool)
         if not all(self._rows(cluster).any() for cluster in clusters):
             return Possible(together.diagonal().copy(), together)
-        near = [self._around(self._tied(context.fields), joined, filters) for context in self.contexts]
         by_cluster: dict[_Cluster, list[int]] = {}
-        for place, cluster in enumerate(near):
-            by_cluster.setdefault(cluster, []).append(place)
-        own = {cluster: self._holding(cluster, places) for cluster, places in by_cluster.items()}
+        for place, fields in enumerate(self._asked):
+            by_cluster.setdefault(self._around(fields, joined, filters), []).append(place)
+        near = {cluster: tuple(places) for cluster, places in by_cluster.items()}
         alone = np.zeros(count, bool)
-        for cluster, places in by_cluster.items():
-            alone[places] = own[cluster].any(axis=1)
+        for cluster, places in near.items():
+            alone[list(places)] = self._together(cluster, places, places).diagonal()
         together = alone[:, np.newaxis] & alone
-        for first, ours in by_cluster.items():
-            for second, theirs in by_cluster.items():
+        for first, ours in near.items():
+            for second, theirs in near.items():
                 if first.fields & second.fields:
                     both = first if first == second else self._around(first.fields | second.fields, joined, filters)
-                    left, right = self._holding(both, ours), self._holding(both, theirs)
-                    together[np.ix_(ours, theirs)] = (left.astype(np.float32) @ right.T.astype(np.float32)) > 0
+                    together[np.ix_(ours, theirs)] = self._together(both, ours, theirs)
         for some in without:
             if len(some) == 2:
                 together[some[0], some[1]] = together[some[1], some[0]] = False
         return Possible(alone, together)
+
+    def _together(self, cluster: _Cluster, ours: tuple[int, ...], theirs: tuple[int, ...]) -> Mask:
+        """(contexts, others): which of them occur together in a cluster that has all that is demanded. Worked out once:
+        most clusters are the same for most needs."""
+        key = cluster.fields, frozenset(demand.key for demand in cluster.demands), ours, theirs
+        if key not in self._known:
+            left, right = self._holding(cluster, ours), self._holding(cluster, theirs)
+            self._known[key] = (left.astype(np.float32) @ right.T.astype(np.float32)) > 0
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[tuple[Fields, frozenset[object], tuple[int, ...], tuple[int, ...]], Mask]:
+        return {}
+
+    @cached_property
+    def _asked(self) -> list[Fields]:
+        """The fields of each context, and those that they give way to."""
+        return [self._tied(context.fields) for context in self.contexts]
 
     def _absence(self, places: tuple[int, ...]) -> _Demand:
         contexts = [self.contexts[place] for place in places]
@@ -220,8 +238,13 @@ class ContextSpace(ABC):
         if fields not in self._tables:
             own = [relation for relation in self.relations if fields.issuperset(relation.fields)]
             order = [name for name in self.occurring if name in fields]
-            self._tables[fields] = _Table.of({name: self.occurring[name] for name in order}, own)
+            values = {name: self.occurring[name] for name in order}
+            self._tables[fields] = _Table.of(values, own, self._answers)
         return self._tables[fields]
+
+    @cached_property
+    def _answers(self) -> dict[object, NDArray[np.int8]]:
+        return {}
 
     @cached_property
     def _tables(self) -> dict[Fields, _Table]:
@@ -270,26 +293,38 @@ def _clusters(demands: Iterable[_Demand]) -> Iterator[tuple[Fields, list[_Demand
 
 
 class _Table:
-    """All legal combinations of the values of some fields, each by the number of its value."""
+    """All legal combinations of the values of some fields, each by the number of its value.
 
-    def __init__(self, values: Mapping[str, Sequence[Any]], codes: NDArray[np.uint16]) -> None:
-        self._values, self._codes = values, codes
+    asked
+        What was asked of combinations of values already, of whatever table: by what it was the answers, in the order in
+        which fields stand, :data:`_UNASKED` where there is none so far.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, Sequence[Any]],
+        codes: NDArray[np.uint16],
+        asked: dict[object, NDArray[np.int8]],
+    ) -> None:
+        self._values, self._codes, self._asked = values, codes, asked
         self._places = {name: place for place, name in enumerate(values)}
         self._answers: dict[object, Mask] = {}
 
     @staticmethod
-    def of(values: Mapping[str, Sequence[Any]], relations: Sequence[Relation]) -> _Table:
+    def of(
+        values: Mapping[str, Sequence[Any]], relations: Sequence[Relation], asked: dict[object, NDArray[np.int8]]
+    ) -> _Table:
         """The table of these fields in which all relations hold; field after field, so that it never gets large."""
-        table, waiting = _Table({}, np.zeros((1, 0), np.uint16)), list(relations)
+        table, waiting = _Table({}, np.zeros((1, 0), np.uint16), asked), list(relations)
         for name, own in values.items():
             count, size = table.count, len(own)
             own_codes = np.tile(np.arange(size, dtype=np.uint16), count)
             codes = np.hstack([np.repeat(table._codes, size, axis=0), own_codes[:, np.newaxis]])
-            table = _Table({**table._values, name: own}, codes)
+            table = _Table({**table._values, name: own}, codes, asked)
             ready = [relation for relation in waiting if set(relation.fields) <= set(table._values)]
-            for number, relation in enumerate(ready):
-                kept = table.holding(number, frozenset(relation.fields), relation.holds)
-                table = _Table(table._values, table._codes[kept])
+            for relation in ready:
+                kept = table.holding(relation, frozenset(relation.fields), relation.holds)
+                table = _Table(table._values, table._codes[kept], asked)
             waiting = [relation for relation in waiting if relation not in ready]
         return table
 
@@ -306,9 +341,12 @@ class _Table:
             for name in names:
                 place = place * len(self._values[name]) + self._codes[:, self._places[name]]
                 size *= len(self._values[name])
-            _, first, which = np.unique(place, return_index=True, return_inverse=True)
-            answers = [bool(holds(self._row(k, names))) for k in first.tolist()]
-            self._answers[key] = np.array(answers, bool)[which.reshape(-1)]
+            answers = self._asked.setdefault(key, np.full(size, _UNASKED, np.int8))
+            unasked = np.flatnonzero(answers[place] == _UNASKED)
+            _, first = np.unique(place[unasked], return_index=True)
+            for k in unasked[first].tolist():
+                answers[place[k]] = bool(holds(self._row(k, names)))
+            self._answers[key] = answers[place].astype(bool)
         return self._answers[key]
 
     def _row(self, number: int, names: Sequence[str]) -> SimpleNamespace:

@@ -20,13 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...cases import Spec, family_of, operator_versions, profile
+from ...cases.profiles.dense import supports
+from ...cases.profiles.partial import SELDOM_LACKED, VARIED
 from ...cases.profiles.pool import Pooled, pool_of
 from ...cases.profiles.turns import FIRST_TURN, TURNS
 from ...cases.specs.family import PoolDesign, pooled_operators
 from ...reference import CELLS, operator_of
 from .chooser import Candidate, Chooser
 from .exposure import Shown, measure, parts_shown
-from .interactions import Tally, faults_of, measurable, shown_by, space_of, tally
+from .interactions import Tally, faults_of, measurable, pool_tally, shown_by, space_of, tally
 from .processes import spread
 from .promising import promising, telling
 
@@ -210,27 +212,24 @@ def _made(op: str, keep: bool, processes: int) -> dict[str, Any]:
     return written(op, pool, bits, kept)
 
 
-_TURNED, _OF_DENSE, _WAITING = 27, 10, 250
+_TURNED, _OF_DENSE = 27, 10
 """Siblings that take a turn (:mod:`...cases.profiles.turns`): so many in core, out of so many that a dense case may
-have; and so many more that are measured, of others, for targets that lack something."""
+have."""
+
+_VARIED, _WAITING = 240, 400
+"""Draws of the level of cases with axes that came later, and how many of them and their siblings are measured."""
 
 
 def _turned(op: str, processes: int) -> dict[str, Any]:
     """The pool of an operator as it is pinned, with siblings for axes that came later; these alone are measured."""
     there = pool_of(op)
-    rows = [[*row[:5], _held(there.cases[k]), *row[6:]] for k, row in enumerate(_rows(op))]
-    items: list[tuple[Place, Spec]] = []
-    waiting = _WAITING
-    for number, case in enumerate(there.cases):
-        dense = number < there.pinned
-        if case.sibling or not (dense or waiting):
-            continue
-        for _ in range(_OF_DENSE if dense else 1):
-            place = (case.level, case.index, FIRST_TURN + len(items) % len(TURNS))
-            spec = family_of(op).pooled(op, *place)
-            if spec is not None and measurable(spec):
-                items.append((place, spec))
-                waiting -= not dense
+    items = [
+        (place, spec)
+        for case in there.dense
+        if not case.sibling
+        for turn in range(_OF_DENSE)
+        if (spec := family_of(op).pooled(op, *(place := _turn(case, turn)))) is not None and measurable(spec)
+    ]
     measured = list(spread(_measured, items, processes))
     pinned = [((c.level, c.index, c.sibling), c.spec, shown_by(c, there.parts)) for c in there.dense]
     pool = candidates(op, [*pinned, *measured])
@@ -240,16 +239,40 @@ def _turned(op: str, processes: int) -> dict[str, Any]:
     block.run(lambda case: case.place[2] >= FIRST_TURN, 0, _TURNED)
     fresh = block.chosen[len(pinned) :]
     rest = [k for k in range(len(pinned), len(pool)) if k not in fresh]
+    return _with_rows(op, there.pinned + len(fresh), [_row(op, pool[k]) for k in (*fresh, *rest)])
+
+
+def _waiting(op: str, processes: int) -> dict[str, Any]:
+    """The pool of an operator as it is pinned, with cases of axes that came later behind its dense block: those that
+    are likely to show what nothing shows on a target that lacks what targets lack. They wait for such targets."""
+    there = pool_of(op)
+    common = [case for case in there.cases if case.level != VARIED and supports(case.spec, SELDOM_LACKED)]
+    items = [
+        ((VARIED, index, number), spec)
+        for index in range(_VARIED)
+        for number in (0, *range(FIRST_TURN, FIRST_TURN + len(TURNS)))
+        if (spec := family_of(op).pooled(op, VARIED, index, number)) is not None and measurable(spec) and telling(spec)
+    ]
+    shown = pool_tally(op, common).triples > 0
+    chosen = promising(op, [spec for _, spec in items], shown, _WAITING)
+    measured = list(spread(_measured, [items[k] for k in chosen], processes))
+    return _with_rows(op, there.pinned, [_row(op, each) for each in candidates(op, measured)])
+
+
+def _turn(case: Pooled, turn: int) -> Place:
+    """Where the sibling of a case stands that takes a turn."""
+    return case.level, case.index, FIRST_TURN + turn
+
+
+def _with_rows(op: str, pinned: int, more: Sequence[list[Any]]) -> dict[str, Any]:
+    """The pool of an operator as it is pinned, with more cases behind its dense block."""
+    there = pool_of(op)
+    rows = [[*row[:5], _held(there.cases[k]), *row[6:]] for k, row in enumerate(_rows(op))]
     return {
         "parts": list(there.parts),
-        "pinned": there.pinned + len(fresh),
+        "pinned": pinned,
         "quick": list(there.quick),
-        "cases": [
-            *rows[: there.pinned],
-            *(_row(op, pool[k]) for k in fresh),
-            *(_row(op, pool[k]) for k in rest),
-            *rows[there.pinned :],
-        ],
+        "cases": [*rows[: there.pinned], *more, *(row for row in rows[there.pinned :] if row[0] != VARIED)],
     }
 
 
@@ -271,13 +294,16 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="measure new cases alone, and leave in core what it has")
     parser.add_argument("--op", action="append", choices=pooled_operators(), help="only this operator's pool")
     parser.add_argument("--turn", action="store_true", help="leave all as it is but for siblings that take a turn")
+    parser.add_argument("--wait", action="store_true", help="leave all as it is, with more such siblings that follow")
     asked = parser.parse_args()
     before = json.loads(_PATH.read_text(encoding="utf-8"))
 
     def anew(op: str) -> dict[str, Any]:
-        if (asked.op and op not in asked.op) or (asked.turn and op not in CELLS):
+        if (asked.op and op not in asked.op) or ((asked.turn or asked.wait) and op not in CELLS):
             own: dict[str, Any] = before[op]
             return own
+        if asked.wait:
+            return _waiting(op, asked.processes)
         return _turned(op, asked.processes) if asked.turn else _made(op, asked.keep, asked.processes)
 
     held = {op: anew(op) for op in pooled_operators()}

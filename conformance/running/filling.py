@@ -124,7 +124,10 @@ class Filling:
         models = min(MOST_MODELS - _models(followed), _ROUND)
         if models <= 0 or self._cover(op, known).shares.reached:
             return []
-        left = [c for c in pool.cases[pool.pinned :] if c.place not in known.tried and c.place not in self._unfit]
+        # Where rounding alone hides what a model gives, its siblings mostly show no more.
+        blurred = {case.model for case, verdict in known.tried.values() if verdict is Verdict.INCONCLUSIVE}
+        further = (case for case in pool.cases[pool.pinned :] if case.model not in blurred)
+        left = [case for case in further if case.place not in known.tried and case.place not in self._unfit]
         held = _held(left, len(known.doubtful))
         there = ~Lacking(known.without).hit(held)
         probes = _probing(held & known.doubtful & there[:, np.newaxis], _held(followed, held.shape[1]))

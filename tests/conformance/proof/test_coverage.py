@@ -95,3 +95,17 @@ def test_a_case_of_odd_numbers_proves_nothing() -> None:
     seen = evidence(("T=1",), ("clip", "T=1"))
     ran, without = np.array([True, False]), np.array([False, True])
     assert not lacking(RNN, seen._replace(plain=np.array([True, False])), ran, without).places
+
+
+def test_where_much_is_lacking_a_few_models_more_show_what_is_owed() -> None:
+    """What onnxruntime lacks, by fewer cases than followed before there were orders of rows."""
+    lacks = ("version=1", "type=float64", "type=bfloat16", "layout=1", "hidden_size=False")
+    places = [RNN.position[id] for id in lacks]
+    pool = pool_of("RNN")
+    there = [case for case in pool.cases if not any(held >> place & 1 for held in case.held for place in places)]
+    dense = [case for case in there if case in pool.dense]
+    cover = Cover("RNN", frozenset((place,) for place in places))
+    cover.add(*dense)
+    followed = cover.choose([case for case in there if case not in dense], 40, {case.model for case in dense})
+    assert cover.shares.reached
+    assert len(followed) <= 50
