@@ -24,7 +24,7 @@ _USAGE: Any = typer.BadParameter.__base__
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("main", "Run the cases on targets, compare, and say what is wrong."),
-    "list": ("main", "List the cases of a profile, one a line."),
+    "list": ("directories", "List the cases of a profile, one a line."),
     "check": (
         "check",
         "Find the recurrent nodes of models that break their operator's document, without running anything.",
@@ -70,14 +70,20 @@ class Command(typer.core.TyperCommand):
         if arguments:
             with formatter.section("Arguments"):
                 formatter.write_dl(arguments)
-        with formatter.section("Options"):
-            formatter.write_dl([*self._options(ctx)])
+        for heading, options in self._options(ctx).items():
+            with formatter.section(heading):
+                formatter.write_dl(options)
 
-    def _options(self, ctx: Any) -> Iterator[tuple[str, str]]:
+    def _options(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+        """The options by the heading that they stand under."""
+        panels: dict[str, list[tuple[str, str]]] = {}
         for option in self.get_params(ctx):
             record = option.get_help_record(ctx) if option.param_type_name == "option" else None
             if record is not None:
-                yield record[0], f"{record[1]} May be repeated." if option.multiple else record[1]
+                text = f"{record[1]} May be repeated." if option.multiple else record[1]
+                panel = getattr(option, "rich_help_panel", None) or "Options"
+                panels.setdefault(panel, []).append((record[0], text))
+        return panels
 
     def _arguments(self) -> Iterator[Any]:
         return (p for p in self.params if p.param_type_name == "argument" and not getattr(p, "hidden", False))

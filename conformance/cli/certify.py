@@ -6,7 +6,6 @@ import datetime
 import shlex
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NoReturn, Optional
 
@@ -23,13 +22,14 @@ from ..certifying.signing import NoKey, public_key_in, signer_in
 from ..certifying.verifying import Verification, verify
 from ..certifying.waivers import LONGEST, WaiverError
 from ..probes.drawn import nonce_profile_name
-from ..probes.selection import UnknownName, select_probes
+from ..probes.selection import UnknownName, selection_of
 from ..results.journal import Journal, OccupiedFolder, fresh_folder
 from ..running.engine import execute
 from ..running.merge import MergeError, merge
+from ..running.planning import planned
 from ..running.run import Plan
 from ..targets.target import TargetError
-from .command import Ops, ProfileName, TargetsFile, Types, Versions, app, command_given, selection_of, targets_of
+from .command import Ops, ProfileName, TargetsFile, Types, Versions, app, command_given, targets_of
 from .display import RunDisplay
 from .terminal import console_on, fail, say, warn, why
 
@@ -101,9 +101,18 @@ def certify(
                 derivation = derived(folder, target)
             else:
                 chosen = nonce_profile_name(profile, nonce or some_nonce())
-                selection = selection_of(chosen, op, since_version, type, None)
-                (one,) = targets_of([target], targets_file)
-                folder = _run(Plan(selection, (), (one,), command_given(), targets_file=targets_file))
+                selection = selection_of(chosen, op, since_version, type)
+                plan = planned(
+                    selection,
+                    targets_of([target], targets_file),
+                    command=command_given(),
+                    targets_file=targets_file,
+                    record=True,
+                    expected=False,
+                    shrinks=False,
+                    fills=True,
+                )
+                folder = _run(plan)
                 derivation = derived(folder)
             _require_borne_out(derivation)
             from ...reports.certificate import pages_of  # pages need their templates only now
@@ -136,10 +145,6 @@ def _waivers(path: Path | None) -> bytes:
 def _run(plan: Plan) -> Path:
     """Run a target, and return the folder of the run."""
     (target,) = plan.targets
-    everything = tuple(select_probes(plan.selection, target.operators))
-    plan = replace(plan, everything=everything, record=True, expected=False, shrinks=False, fills=True)
-    if not plan.probes_of(target):
-        fail(f"none of the chosen cases is about {' or '.join(target.operators)}, which {target.name} is for")
     try:
         folder = fresh_folder(Path("runs"), datetime.datetime.now())
     except OccupiedFolder as error:

@@ -32,6 +32,14 @@ class Wanted:
         return [path for path in (self.junit, self.summary) if path is not None]
 
     @property
+    def unwritable(self) -> str:
+        """A complaint about the first file that cannot be written; empty where all can."""
+        for path in self.files:
+            if path.is_dir() or not path.absolute().parent.is_dir():
+                return f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no such folder'}"
+        return ""
+
+    @property
     def silent(self) -> bool:
         """Whether there is no progress to show."""
         return self.as_json or self.quiet

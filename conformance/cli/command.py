@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional, get_type_hints
 
 import typer
 
-from ..probes.naming import expanded
-from ..probes.selection import Selection, version_numbers
 from ..probes.wrapped import named_target
 from ..targets.target import Target
 from ..workers.job import ClusterError
@@ -33,7 +35,7 @@ __all__ = [
     "app",
     "command_given",
 ]
-__all__ += ["folder_named", "process_at", "selection_of", "targets_of"]
+__all__ += ["by_noun", "folder_named", "process_at", "targets_of"]
 
 Targets = Annotated[
     Optional[list[str]],  # noqa: UP045 - typer evaluates it on Python 3.10
@@ -102,6 +104,38 @@ TargetsFile = Annotated[
 ]
 
 
+def by_noun(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with options in place of parameters that are dataclasses: one for each of their fields, in a section
+    of the help that the dataclass names (``panel``)."""
+    kinds = get_type_hints(command, include_extras=True)
+    kinds.pop("return", None)
+    nouns: dict[str, Any] = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
+    keyword = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+    options = [keyword(name, annotation=kind) for name, kind in kinds.items() if name not in nouns]
+    for kind in nouns.values():
+        hints = get_type_hints(kind, include_extras=True)
+        for field in fields(kind):
+            option = _in_panel(hints[field.name], kind.panel)
+            options.append(keyword(field.name, default=field.default, annotation=option))
+
+    @functools.wraps(command)
+    def with_options(**given: Any) -> None:
+        for name, kind in nouns.items():
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+        command(**given)
+
+    with_options.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {option.name: option.annotation for option in options}
+    return with_options
+
+
+def _in_panel(hint: Any, panel: str) -> Any:
+    """The type of an option, with the section of the help that it stands in."""
+    option = copy(hint.__metadata__[0])
+    option.rich_help_panel = panel
+    return Annotated[hint.__origin__, option]
+
+
 def folder_named(text: str) -> Path:
     """A folder as an option names it: an empty name is what a variable of a script leaves that is not set."""
     if not text:
@@ -112,20 +146,6 @@ def folder_named(text: str) -> Path:
 def command_given() -> tuple[str, ...]:
     """The command as it was given, in UTF-8 whatever the locale took its bytes for."""
     return "onnxspec", *(os.fsencode(word).decode("utf-8", "surrogateescape") for word in sys.argv[1:])
-
-
-def selection_of(
-    profile: str,
-    op: Sequence[str] | None,
-    since_version: Sequence[str] | None,
-    type: Sequence[str] | None,
-    case: Sequence[str] | None,
-) -> Selection:
-    """What the options that narrow cases leave. Raises UnknownName for a version that is no number, and for a file of
-    cases that cannot be read."""
-    cases, origins = expanded(case or ())
-    versions = version_numbers(since_version or ())
-    return Selection(profile, tuple(op or ()), versions, tuple(type or ()), cases, origins=origins)
 
 
 def targets_of(names: Iterable[str], file: Path | None, optimize: bool = False, wrap: str = "") -> list[Target]:

@@ -1,4 +1,4 @@
-"""``onnxspec generate`` and ``onnxspec verify-cases``: cases as ONNX test-case directories."""
+"""``onnxspec list``: cases, one a line; ``generate`` and ``verify-cases``: as ONNX test-case directories."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ...cases.directories.manifest import MANIFEST, NOT_BUILT, ManifestError, Oc
 from ...cases.profiles.fair import fair_cases
 from ...reference import operator_names
 from ..probes.probe import Probe, SpecProbe
-from ..probes.selection import Selection, UnknownName, select_probes
+from ..probes.selection import Selection, UnknownName, select_probes, selection_of
 from ..proof.interactions import faults_of, measurable, tally
 from ..proof.tolerance import shown_to_runner
 from ..results.environment import version_of
 from ..running.screen import cases_counted
-from .command import CaseIds, Ops, ProfileName, Types, Versions, app, selection_of
+from .command import CaseIds, Ops, ProfileName, Types, Versions, app
 from .terminal import fail, put, say, warn, why
 
-__all__ = ["generate_cases", "options_of", "verify_cases"]
+__all__ = ["generate_cases", "list_cases", "options_of", "verify_cases"]
 
 
 @app.command(name="generate")
@@ -150,3 +150,29 @@ def verify_cases(
     if not problems:
         say(f"all files in {folder} are as they were generated")
     raise typer.Exit(1 if problems else 0)
+
+
+@app.command(name="list")
+def list_cases(
+    profile: ProfileName = "core",
+    op: Ops = None,
+    since_version: Versions = None,
+    type: Types = None,
+    case: CaseIds = None,
+    features: Annotated[bool, typer.Option("--features", help="Show what each case contains.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Each case as the JSON of its spec, which --case takes anywhere.")
+    ] = False,
+) -> None:
+    """List the cases of a profile, one a line."""
+    if features and as_json:
+        fail("--features or --json: which is it?")
+    try:
+        probes = select_probes(selection_of(profile, op, since_version, type, case), operator_names(""))
+    except UnknownName as error:
+        fail(str(error))
+    if as_json:
+        put("".join(f"{p.text}\n" for p in probes))
+    else:
+        put("".join(f"{p.id}  {' '.join(sorted(p.features))}\n" if features else f"{p.id}\n" for p in probes))
+    warn(cases_counted(len(probes)), "dim")

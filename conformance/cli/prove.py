@@ -21,12 +21,12 @@ from rich.text import Text
 
 from ...cases import Spec
 from ...reference import FAULTS, FORMATS, fault_named
-from ..probes.selection import UnknownName, select
+from ..probes.selection import UnknownName, select, selection_of
 from ..proof.exposure import NotMeasured, Run, measure
 from ..proof.interactions import GOAL, LEAST, Score, faults_in, faults_of, measurable, tally
 from ..proof.power import power_of
 from ..proof.proof import ENOUGH, FEWEST, Proof, Row, prove
-from .command import CaseIds, Ops, ProfileName, Types, Versions, app, selection_of
+from .command import CaseIds, Ops, ProfileName, Types, Versions, app
 from .terminal import console_on, fail, say, warn
 
 __all__ = ["interaction_complaints", "prove_command"]

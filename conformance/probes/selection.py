@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TypeVar
 
 from ...cases import PROFILES, Spec, operator_versions, profile
 from ...cases.specs.family import pooled_operators
 from ...reference import FORMATS, operator_names, operator_version, versions_of
 from .drawn import challenge_probes, drawn_probes, fresh_profile, split_nonce
-from .naming import CaseError, UnknownName, is_portable, portable_probes
+from .naming import CaseError, UnknownName, expanded, is_portable, portable_probes
 from .probe import Probe, SpecProbe
 
 __all__ = [
@@ -23,9 +24,9 @@ __all__ = [
     "operator_types",
     "probes_of_profile",
     "select",
-    "version_numbers",
+    "select_probes",
+    "selection_of",
 ]
-__all__ += ["select_probes"]
 
 Subject = TypeVar("Subject", Spec, Probe)
 
@@ -66,7 +67,27 @@ class Selection:
         return f"{'|'.join(self.ops) or '*'}-{versions or '*'}:{types or '*'}"
 
 
-def version_numbers(versions: Iterable[str]) -> tuple[int, ...]:
+def selection_of(
+    profile: str = "core",
+    ops: Iterable[str] | None = None,
+    versions: Iterable[str] | None = None,
+    types: Iterable[str] | None = None,
+    cases: Iterable[str] | None = None,
+    base: Path | None = None,
+) -> Selection:
+    """The selection that texts ask for, whoever gives them: a command, Python, pytest.
+
+    base
+        The folder that paths of cases, and of files of cases, count from.
+
+    Raises UnknownName for a version that is no number, and for a file of cases that cannot be read.
+    """
+    names, origins = expanded(cases or (), base)
+    numbers = _version_numbers(versions or ())
+    return Selection(profile, tuple(ops or ()), numbers, tuple(types or ()), names, origins=origins)
+
+
+def _version_numbers(versions: Iterable[str]) -> tuple[int, ...]:
     """Operator versions as they were given. Raises UnknownName for one that is no number."""
     given = list(versions)
     for text in given:

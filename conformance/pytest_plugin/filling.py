@@ -14,8 +14,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from ..border.strict_json import MalformedJson, decode
-from ..probes.probe import Probe
-from ..probes.selection import Selection
 from ..results.coverage import coverage_line
 from ..results.result import Result
 from ..running.filling import Filling
@@ -67,12 +65,9 @@ class Share:
 class Filler:
     """What follows on one target of a session."""
 
-    def __init__(self, pipeline: Pipeline, selection: Selection, probes: Sequence[Probe]) -> None:
-        """`probes` are all pinned cases that the target is tried with."""
+    def __init__(self, pipeline: Pipeline, plan: Plan) -> None:
         self._pipeline = pipeline
-        plan = Plan(selection, tuple(probes), (pipeline.target,), fills=True)
         self._run = Run(plan, Path(), datetime.now(timezone.utc), [TargetRun(pipeline.target)])
-        self.counts = plan.counts_coverage
         self.judged: list[Judged] | None = None
         self.line = ""
 

@@ -17,17 +17,15 @@ from ...cases.specs.family import counted_operators
 from ...cases.specs.features import GROUPS
 from ..judging.judgement import UNTRIED, WITHOUT_RUN
 from ..models.content import ModelError
-from ..probes.directory import probe_directories
-from ..probes.drawn import fresh_profile
-from ..probes.naming import expanded
 from ..probes.probe import Probe
-from ..probes.selection import Selection, UnknownName, meant_for, narrow, select_probes, version_numbers
+from ..probes.selection import UnknownName, selection_of
 from ..probes.wrapped import named_target
 from ..results.expected.decidable import decidable
 from ..results.expected.entries import Entry, ExpectedFailureError, applying, expectations_of, read_expected
 from ..results.result import Result
 from ..results.wording import how_to_mend
-from ..running.filling import lacks_of
+from ..running.planning import planned
+from ..running.run import Plan
 from ..targets.target import Target, TargetError
 from ..workers.process import TargetUnavailable
 from ..workers.worker import one_line
@@ -86,23 +84,16 @@ class Suite(pytest.Directory):
         try:
             own = read_expected(asked.expected) if asked.expected is not None else None
             targets = [target_named(name, asked) for name in asked.targets]
-            cases, origins = expanded(asked.cases, asked.base)
-            versions = version_numbers(asked.versions)
-            lacks = lacks_of(targets) if fresh_profile(asked.profile) is not None else ()
-            selection = Selection(asked.profile, asked.ops, versions, asked.types, cases, (), lacks, origins)
-            probes: Sequence[Probe]
+            chosen = selection_of(asked.profile, asked.ops, asked.versions, asked.types, asked.cases, asked.base)
             if asked.models:
                 roots = nodes_of_models(asked.models, self.config)
-                selection = replace(selection, profile="directories", directories=tuple(map(str, roots)))
-                probes = narrow(selection, probe_directories(roots))
-            else:
-                probes = select_probes(selection, list(dict.fromkeys(op for t in targets for op in t.operators)))
+                chosen = replace(chosen, profile="directories", directories=tuple(map(str, roots)))
+            plan = planned(chosen, targets, expected=asked.expects, targets_file=asked.targets_file, fills=asked.fills)
             suites = []
             for target in targets:
-                entries = own if own is not None else expectations_of(target) if asked.expects else ()
+                listed = expectations_of(target) if plan.expected else ()
                 suite: TargetSuite = TargetSuite.from_parent(self, name=target.name)
-                planned = list(meant_for(target.operators, selection, probes))
-                suite.hold(Pipeline(target, entries, asked.targets_file), planned, selection, fills=asked.fills)
+                suite.hold(Pipeline(target, listed if own is None else own, plan.targets_file), plan)
                 suites.append(suite)
         except (UnknownName, TargetError, ExpectedFailureError, ModelError) as error:
             raise self.CollectError(f"onnxspec: {error}") from None
@@ -114,18 +105,18 @@ class TargetSuite(pytest.Collector):
 
     pipeline: Pipeline
 
-    def hold(self, pipeline: Pipeline, probes: Sequence[Probe], selection: Selection, *, fills: bool) -> None:
-        """What to collect: the chosen cases, and what follows them."""
+    def hold(self, pipeline: Pipeline, plan: Plan) -> None:
+        """Take up what to collect: the cases that a plan has for the target, and what follows them."""
         self.pipeline = pipeline
         self.down = ""
         self.results: dict[str, Result] = {}
         self.groups: list[Group] = []
-        self._probes = list(probes)
-        self._profile = selection.profile
+        self._probes = plan.probes_of(pipeline.target)
+        self._profile = plan.selection.profile
         workers = getattr(self.config, "workerinput", {})
         self.share = Share(workers.get("onnxspec_shared"), workers.get("workerid", ""), pipeline.target.name)
-        self.filler = Filler(pipeline, selection, probes)
-        self._fills = fills and self.filler.counts
+        self.filler = Filler(pipeline, plan)
+        self._fills = plan.fills and plan.counts_coverage
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item for each operator version, type and group, and one for what is expected to fail."""

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 import time
 from collections import Counter
@@ -29,9 +28,8 @@ from ..diagnosis.explainer import explained
 from ..diagnosis.findings import findings_of
 from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import Judgement
-from ..probes.naming import expanded
 from ..probes.probe import Probe
-from ..probes.selection import Selection, UnknownName, select_probes, version_numbers
+from ..probes.selection import Selection, selection_of
 from ..probes.stream import NOTHING, Tried, judged, made_ready
 from ..probes.wrapped import named_target
 from ..results.answer import Answer
@@ -41,11 +39,12 @@ from ..results.records import Finding
 from ..results.result import Result
 from ..targets.target import ACCURACY, Target
 from ..workers.in_process import Runner, is_runner, outcome_of_job
-from ..workers.process import TargetProcess, TargetUnavailable
+from ..workers.process import TargetUnavailable
 from ..workers.worker import one_line
 from .engine import execute, run_events
 from .events import CaseJudged
 from .loop import judged_result
+from .planning import planned
 from .run import Plan, Run, TargetRun
 from .screen import screen_html, screen_of, screen_text, told_answer
 
@@ -181,15 +180,14 @@ def run(
     Raises UnknownName and TargetError, both ValueErrors, for what there is not; OccupiedFolder for a folder that holds
     a run; ClusterError where there is no such cluster; and TargetUnavailable where the target does not start.
     """
-    cases, origins = expanded(str(c) if isinstance(c, (str, int)) else case_text(c) for c in _several(case))
-    versions = version_numbers(map(str, _several(since_version)))
-    ops, types = tuple(map(str, _several(op))), tuple(map(str, _several(type)))
-    selection = Selection(profile, ops, versions, types, cases, origins=origins)
+    cases = (str(c) if isinstance(c, (str, int)) else case_text(c) for c in _several(case))
+    ops, versions, types = (map(str, _several(given)) for given in (op, since_version, type))
+    selection = selection_of(profile, ops, versions, types, cases)
     if isinstance(target, str):
         file = Path(targets_file) if targets_file is not None else None
-        return _on_target(named_target(target, file), selection, expected, file, out, each, fill, scheduler)
+        return _on_target(named_target(target, file), selection, out, each, scheduler, expected, fill, file)
     if isinstance(target, Target):
-        return _on_target(target, selection, expected, None, out, each, fill, scheduler)
+        return _on_target(target, selection, out, each, scheduler, expected, fill)
     if not is_runner(target):
         raise TypeError(f"target is a name, a Target, a function or an ONNX backend, not {target!r}")
     if scheduler is not None:
@@ -208,45 +206,26 @@ def _several(given: Named | Iterable[Named]) -> tuple[Named, ...]:
 def _on_target(
     target: Target,
     selection: Selection,
-    expected: bool,
-    targets_file: Path | None,
     out: str | Path | None,
     each: Callable[[Result], None],
-    fill: bool,
     scheduler: str | None,
-) -> RunOutcome:
-    with contextlib.ExitStack() as stack:
-        process: Callable[..., TargetProcess] = TargetProcess
-        if scheduler is not None:
-            from .cluster import cluster_at  # which only clusters need
-
-            process = stack.enter_context(cluster_at(scheduler)).process
-        return _with_process(process, target, selection, expected, targets_file, out, each, fill)
-
-
-def _with_process(
-    process: Callable[..., TargetProcess],
-    target: Target,
-    selection: Selection,
     expected: bool,
-    targets_file: Path | None,
-    out: str | Path | None,
-    each: Callable[[Result], None],
     fill: bool,
+    targets_file: Path | None = None,
 ) -> RunOutcome:
-    probes = tuple(select_probes(selection, target.operators))
-    plan = Plan(
-        selection,
-        probes,
-        (target,),
-        ("onnxspec.run",),
-        expected=expected,
-        targets_file=targets_file,
-        fills=fill,
-    )
-    plan = replace(plan, process=process)
-    if not plan.probes_of(target):
-        raise UnknownName("combination", selection.narrowed or selection.profile, (), f" of cases for {target.name}")
+    command = ("onnxspec.run",)
+    plan = planned(selection, [target], command=command, expected=expected, targets_file=targets_file, fills=fill)
+    if scheduler is None:
+        return _carried_out(plan, out, each)
+    from .cluster import cluster_at  # which only clusters need
+
+    with cluster_at(scheduler) as cluster:
+        return _carried_out(replace(plan, process=cluster.process), out, each)
+
+
+def _carried_out(plan: Plan, out: str | Path | None, each: Callable[[Result], None]) -> RunOutcome:
+    """The outcome of a plan with one target."""
+    (target,) = plan.targets
 
     def observe(event: object) -> None:
         if isinstance(event, CaseJudged):
@@ -265,7 +244,9 @@ def _with_process(
     (one,) = finished.targets
     if one.unavailable and not one.description:
         raise TargetUnavailable(f"{target.name} cannot start: {one.unavailable}")
-    answer = told_answer(one.results, one.findings, stale=len(one.stale), lists_used=expected, coverage=one.coverage)
+    answer = told_answer(
+        one.results, one.findings, stale=len(one.stale), lists_used=plan.expected, coverage=one.coverage
+    )
     return RunOutcome(
         target.name,
         one.description,
@@ -281,7 +262,8 @@ def _on_function(runner: Runner, selection: Selection, accuracy: str, each: Call
     clock = time.monotonic()
     name = getattr(runner, "__name__", runner.__class__.__name__)
     target = Target(name, "backend", accuracy=accuracy)
-    probes = {probe.id: probe for probe in select_probes(selection, target.operators)}
+    plan = planned(selection, [target], command=("onnxspec.run",), expected=False)
+    probes = {probe.id: probe for probe in plan.probes}
     kept, results = Kept(), []
 
     def repeat(probe: Probe) -> str:

@@ -17,8 +17,7 @@ from ..diagnosis.disagreements import disagreements_of, write_reproducers
 from ..diagnosis.findings import findings_of
 from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import UNTRIED, Verdict
-from ..probes.directory import digest_of_directories, probe_directories
-from ..probes.selection import Selection, UnknownName, narrow, select_probes
+from ..probes.selection import Selection, UnknownName
 from ..results import lines
 from ..results.evidence import FOLDER, Evidence, forget_evidence
 from ..results.expected.entries import applying, expectations_of
@@ -31,6 +30,7 @@ from ..targets.target import Target
 from .description import description_of
 from .engine import looked_up, no_longer_needed
 from .filling import SHARDS, Filling, with_filled
+from .planning import chosen_probes
 from .run import Plan, Run, TargetRun, stranger_among
 
 __all__ = ["MergeError", "merge", "plan_of"]
@@ -189,21 +189,15 @@ def _plan(parts: Sequence[_Part], command: Sequence[str]) -> Plan:
     whole = Selection(
         info["profile"], ops, versions, types, cases, chosen[0].directories, chosen[0].lacks, legal=chosen[0].legal
     )
-    digest = ""
     try:
-        if whole.directories:
-            there = probe_directories([Path(root) for root in whole.directories], lambda line: None)
-            digest = digest_of_directories(there)
-            probes = narrow(whole, there)
-        else:
-            operators = tuple(dict.fromkeys(op for target in targets for op in target.operators))
-            several = (select_probes(each, operators) for each in dict.fromkeys(chosen))
-            probes = list({probe.id: probe for some in several for probe in some}.values())
+        several = [chosen_probes(each, targets) for each in ([whole] if whole.directories else dict.fromkeys(chosen))]
     except (UnknownName, OSError, ValueError) as error:
         raise MergeError(f"{parts[0].folder}: its cases cannot be had again: {error}") from None
+    probes = {probe.id: probe for some, _ in several for probe in some}
+    digest = next((digest for _, digest in several if digest), "")
     if whole.directories and digest != info["digests"].get("directories"):
         raise MergeError(f"the directories of {parts[0].folder} are not there any more as they were run")
-    plan = Plan(whole, tuple(probes), targets, tuple(command), frozenset(), bool(info["expected_failures"]))
+    plan = Plan(whole, tuple(probes.values()), targets, tuple(command), frozenset(), bool(info["expected_failures"]))
     record = all(part.info.get("keeps_outputs", False) for part in parts)
     try:
         for part in parts:

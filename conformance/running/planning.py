@@ -1,0 +1,139 @@
+"""Options become a plan, whoever gives them: the command line, Python, pytest, a certificate, shards.
+
+What was asked for is looked up here, and each complaint is an exception with one line for the person who asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+from ...cases.directories.directory import DirectoryError
+from ...cases.directories.room import CASE_BYTES
+from ..probes.directory import DirectoryProbe, digest_of_directories, probe_directories
+from ..probes.drawn import fresh_profile
+from ..probes.naming import CaseError
+from ..probes.probe import Probe
+from ..probes.selection import Selection, UnknownName, narrow, operator_types, select_probes
+from ..probes.shard import ShardError, parse_shard
+from ..targets.target import Target
+from ..workers.process import TargetProcess
+from .filling import lacks_of
+from .run import Plan
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["SPECIAL_VALUES", "Conduct", "chosen_probes", "planned"]
+
+SPECIAL_VALUES = "special-values"
+"""The requirement that NaN, and values beyond a formula's range, come out as the equations give them."""
+
+
+class Conduct(TypedDict, total=False):
+    """How a plan is carried out, by the names that :class:`.run.Plan` explains."""
+
+    command: tuple[str, ...]
+    expected: bool
+    targets_file: Path | None
+    record: bool
+    hang_budget: int
+    shrinks: bool
+    fail_fast: bool
+    fills: bool
+    process: Callable[..., TargetProcess]
+
+
+def planned(
+    selection: Selection,
+    targets: Sequence[Target],
+    *,
+    within: Path | None = None,
+    most: int = CASE_BYTES,
+    skipped: Callable[[str], None] = lambda line: None,
+    shard: str | None = None,
+    require: Sequence[str] = (),
+    **conduct: Unpack[Conduct],
+) -> Plan:
+    """The plan of what was asked for.
+
+    within
+        The folder of a run: fresh cases have nothing that its targets lack.
+    most, skipped
+        Of directories: the bytes that one of them may have, and what is called with a line for each that cannot be run.
+    shard
+        Which part of it is run, as ``K/N``.
+    require
+        What must be supported: operator versions with types, like ``LSTM-14:float32``, and `SPECIAL_VALUES`.
+
+    Raises UnknownName for what there is not or leaves a target without cases, DirectoryError, ShardError, and NoRun for
+    a folder that holds no run.
+    """
+    if fresh_profile(selection.profile) is not None:
+        selection = replace(selection, lacks=lacks_of(targets, within))
+    lines: list[str] = []
+
+    def skip(line: str) -> None:
+        lines.append(line)
+        skipped(line)
+
+    probes, digest = chosen_probes(selection, targets, most, skip)
+    plan = Plan(selection, probes, tuple(targets), digest=digest, skipped=tuple(lines), **conduct)
+    _require_cases(plan)
+    if shard is not None:
+        plan = replace(plan, shard=parse_shard(shard))
+        if not plan.probes:
+            raise ShardError(f"shard {plan.shard} is empty: there are fewer cases than shards")
+    versions = _required([text for text in require if text != SPECIAL_VALUES], plan.probes)
+    return replace(plan, require=versions, require_special=SPECIAL_VALUES in require)
+
+
+def chosen_probes(
+    selection: Selection,
+    targets: Iterable[Target],
+    most: int = CASE_BYTES,
+    skipped: Callable[[str], None] = lambda line: None,
+) -> tuple[tuple[Probe, ...], str]:
+    """All that a selection chooses, and the digest of what of it lies in directories, empty where nothing does.
+
+    Raises UnknownName and DirectoryError.
+    """
+    if not selection.directories:
+        operators = tuple(dict.fromkeys(op for target in targets for op in target.operators))
+        probes = tuple(select_probes(selection, operators))
+        lie = any(isinstance(probe, DirectoryProbe) for probe in probes)
+        return probes, digest_of_directories(probes) if lie else ""
+    there = probe_directories([Path(root) for root in selection.directories], skipped, most)
+    if not there:
+        raise DirectoryError(f"no test case that can be run in {', '.join(selection.directories)}")
+    return tuple(narrow(selection, there)), digest_of_directories(there)
+
+
+def _require_cases(plan: Plan) -> None:
+    """Make sure that every target gets something to run: a run of nothing would pass in silence."""
+    for target in plan.targets:
+        if plan.probes_of(target):
+            continue
+        if target.wrap:
+            raise CaseError(
+                f"none of the chosen cases can be put in the wrap {target.wrap!r}: choose others, or leave it out"
+            )
+        about = f"none of the chosen cases is about {' or '.join(target.operators)}"
+        raise CaseError(f"{about}, which {target.name} is for: choose some, or leave it out")
+
+
+def _required(texts: Sequence[str], probes: Iterable[Probe]) -> frozenset[tuple[str, str]]:
+    """Operator versions with types. Raises UnknownName for one that does not exist or that no case is about: what is
+    required and never tried would pass in silence."""
+    there = {f"{probe.op}-{probe.version}:{probe.type}" for probe in probes}
+    required = set()
+    for text in texts:
+        if text not in operator_types():
+            raise UnknownName("requirement", text, operator_types())
+        if text not in there:
+            raise UnknownName("requirement", text, sorted(there), " among the selected cases")
+        operator, _, kind = text.partition(":")
+        required.add((operator, kind))
+    return frozenset(required)
