@@ -22,12 +22,12 @@ from pathlib import Path
 
 from benchmarks.sentences import false_sentences
 from benchmarks.truths import TRUTHS, Truth
-from onnxspec.conformance.cli import answer_on, targets_of
+from onnxspec.conformance.cli import targets_of
 from onnxspec.conformance.diagnosis import DIAGNOSED
 from onnxspec.conformance.judging import Verdict
 from onnxspec.conformance.probes import Selection, select_probes
 from onnxspec.conformance.results import Journal, Result
-from onnxspec.conformance.running import CaseJudged, Event, Plan, ResultsAmended, Run, TargetRun, execute
+from onnxspec.conformance.running import CaseJudged, Event, Plan, ResultsAmended, Run, TargetRun, answer_on, execute
 from onnxspec.conformance.targets import Target
 
 KERNELS = Path(__file__).parent / "kernels" / "targets.toml"

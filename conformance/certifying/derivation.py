@@ -17,9 +17,7 @@ from pathlib import Path
 from msgspec import structs
 
 from ...cases import PROFILES
-from ..diagnosis.disagreements import disagreements_of
 from ..diagnosis.explainer import explained
-from ..diagnosis.findings import findings_of
 from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import UNTRIED, Judgement, Verdict
 from ..probes.drawn import split_nonce
@@ -31,6 +29,7 @@ from ..results.lines import Recorded
 from ..results.recorded import CASE, FRESH, MissingBits, bits_of, outcome_of
 from ..results.records import RunRecord, TargetRecord
 from ..results.result import Result, result_of
+from ..running.conclusion import conclude
 from ..running.description import description_of
 from ..running.filling import NOT_ASKED, Filling
 from ..running.fresh import FEWEST, amended_by_fresh, answered, differs, sample_of
@@ -245,7 +244,7 @@ def _derived(
     final = tuple(structs.replace(r, diagnosis=causes.get(r.case, ())) for r in results.values())
     if strange := _filled_otherwise(folder, plan, target, first_results, entry):
         flaws.append(strange)
-    record = _described(folder, plan, target, final, probes, info, entry)
+    record = _described(folder, plan, target, final, info, entry)
     used = (*by_purpose[CASE].values(), *by_purpose[FRESH].values())
     return Derivation(
         folder, plan, target, probes, claimed, final, outcomes, again, tuple(flaws), info, entry, record, used
@@ -298,19 +297,15 @@ def _described(
     plan: Plan,
     target: Target,
     results: Sequence[Result],
-    probes: Mapping[str, Probe],
     info: RunRecord,
     entry: TargetRecord,
 ) -> RunRecord:
     """run.json as it must be: all that rests on results anew, the rest as the run says it."""
     one = TargetRun(target, dict(entry["description"]), entry["unavailable"], list(results))
-    one.findings = findings_of(results, probes)
-    one.disagreements = disagreements_of(results, probes)
     one.seconds = entry["seconds"]
     run = Run(plan, folder, datetime.fromisoformat(info["started"]), [one], seconds=info["seconds"])
     run.complete = not run.lacking
-    if plan.counts_coverage and results:
-        one.coverage = Filling(run, one).record(_left_out(entry))
+    conclude(run, one, left_out=_left_out(entry))
     record = description_of(run)
     record["environment"] = info["environment"]
     record["onnxspec"] = info["onnxspec"]

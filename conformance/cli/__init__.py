@@ -12,7 +12,6 @@ __getattr__, __dir__ = face(
         "command": ("targets_of",),
         "display": (
             "RunDisplay",
-            "answer_on",
             "could_not_start",
             "summarize",
         ),

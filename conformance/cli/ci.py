@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ..border.strict_json import encode
+from ..running.conclusion import answer_on
 from ..running.run import Run
-from .display import answer_on, could_not_start
+from .display import could_not_start
 
 __all__ = ["Wanted", "as_json", "github_marks", "on_github", "write_files"]
 

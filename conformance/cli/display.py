@@ -20,15 +20,16 @@ from ..judging.vocabulary import word
 from ..results.answer import Answer
 from ..results.coverage import falls_short
 from ..results.support import DECLINED
+from ..running.conclusion import answer_on
 from ..running.events import CaseJudged, CasesFilled, Event, TargetBegun
 from ..running.run import Plan, Run, TargetRun
-from ..running.screen import VALIDATION, Remark, Shelf, cases_counted, hits_of, screen_of, told_answer
+from ..running.screen import VALIDATION, Remark, Shelf, cases_counted, hits_of, screen_of
 from ..targets.target import Target
 from ..workers.survey import is_command
 from ..workers.worker import one_line
 from .terminal import single
 
-__all__ = ["RunDisplay", "answer_on", "could_not_start", "summarize"]
+__all__ = ["RunDisplay", "could_not_start", "summarize"]
 
 _MARGIN = 15
 _PAUSE = 10.0  # seconds without a line, at least
@@ -165,17 +166,6 @@ def _is_news(target: TargetRun, run: Run) -> bool:
     missing = target.missing(run.plan.require)
     missing = missing or target.special(run.plan.require_special)
     return bool(target.unavailable or target.unexpected or target.stale or missing or target.unknown or target.mishaps)
-
-
-def answer_on(target: TargetRun, run: Run) -> Answer:
-    """The first lines on a target."""
-    return told_answer(
-        target.results,
-        target.findings,
-        stale=len(target.stale),
-        lists_used=run.plan.expected,
-        coverage=target.coverage,
-    )
 
 
 def _show(target: TargetRun, answer: Answer, console: Console, *, only_new: bool) -> None:

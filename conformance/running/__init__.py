@@ -13,11 +13,13 @@ __getattr__, __dir__ = face(
             "ClusterProcess",
             "cluster_at",
         ),
-        "description": ("description_of",),
-        "engine": (
-            "execute",
+        "conclusion": (
+            "answer_on",
+            "conclude",
             "no_longer_needed",
         ),
+        "description": ("description_of",),
+        "engine": ("execute",),
         "events": (
             "CaseJudged",
             "Event",
@@ -35,6 +37,10 @@ __getattr__, __dir__ = face(
             "sample_of",
         ),
         "loop": ("judged_result",),
+        "planning": (
+            "Conduct",
+            "planned",
+        ),
         "quantized": (
             "Form",
             "NotQuantizable",

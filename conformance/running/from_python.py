@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
@@ -25,7 +26,6 @@ from msgspec import structs
 from ...cases import Spec
 from ...cases.portable import case_text
 from ..diagnosis.explainer import explained
-from ..diagnosis.findings import findings_of
 from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import Judgement
 from ..probes.probe import Probe
@@ -41,12 +41,14 @@ from ..targets.target import ACCURACY, Target
 from ..workers.in_process import Runner, is_runner, outcome_of_job
 from ..workers.process import TargetUnavailable
 from ..workers.worker import one_line
+from .conclusion import answer_on, conclude
 from .engine import execute, run_events
 from .events import CaseJudged
+from .filling import NOT_ASKED
 from .loop import judged_result
 from .planning import planned
 from .run import Plan, Run, TargetRun
-from .screen import screen_html, screen_of, screen_text, told_answer
+from .screen import screen_html, screen_of, screen_text
 
 __all__ = ["RunOutcome", "run"]
 
@@ -244,18 +246,14 @@ def _carried_out(plan: Plan, out: str | Path | None, each: Callable[[Result], No
     (one,) = finished.targets
     if one.unavailable and not one.description:
         raise TargetUnavailable(f"{target.name} cannot start: {one.unavailable}")
-    answer = told_answer(
-        one.results, one.findings, stale=len(one.stale), lists_used=plan.expected, coverage=one.coverage
-    )
-    return RunOutcome(
-        target.name,
-        one.description,
-        tuple(one.results),
-        tuple(one.findings),
-        one.seconds,
-        answer,
-        Path(out) if out is not None else None,
-    )
+    return _outcome(finished, one, Path(out) if out is not None else None)
+
+
+def _outcome(run: Run, one: TargetRun, folder: Path | None = None) -> RunOutcome:
+    for mishap in one.mishaps:
+        warnings.warn(f"{mishap}; that is onnxspec's fault or the operator's", RuntimeWarning, stacklevel=4)
+    results, findings = tuple(one.results), tuple(one.findings)
+    return RunOutcome(one.target.name, one.description, results, findings, one.seconds, answer_on(one, run), folder)
 
 
 def _on_function(runner: Runner, selection: Selection, accuracy: str, each: Callable[[Result], None]) -> RunOutcome:
@@ -264,7 +262,8 @@ def _on_function(runner: Runner, selection: Selection, accuracy: str, each: Call
     target = Target(name, "backend", accuracy=accuracy)
     plan = planned(selection, [target], command=("onnxspec.run",), expected=False)
     probes = {probe.id: probe for probe in plan.probes}
-    kept, results = Kept(), []
+    run = Run(plan, Path(), datetime.now(timezone.utc), [one := TargetRun(target)])
+    kept, results = Kept(), one.results
 
     def repeat(probe: Probe) -> str:
         return f"assert_conforms({probe.text!r}, {name})"
@@ -272,17 +271,17 @@ def _on_function(runner: Runner, selection: Selection, accuracy: str, each: Call
     for probe in probes.values():
         prepared = made_ready(probe)
         if isinstance(prepared, Judgement):
-            one = Tried(probe, NOTHING, (), prepared)
+            tried = Tried(probe, NOTHING, (), prepared)
         else:
             outcomes = tuple(outcome_of_job(runner, job) for job in prepared.jobs)
-            one = Tried(probe, prepared, outcomes, judged(prepared, outcomes, accuracy))
-        kept.offer(one)
-        results.append(judged_result(probe, target, one.judgement, (), repeat, one.seconds))
+            tried = Tried(probe, prepared, outcomes, judged(prepared, outcomes, accuracy))
+        kept.offer(tried)
+        results.append(judged_result(probe, target, tried.judgement, (), repeat, tried.seconds))
         each(results[-1])
     needed = {amended.case: amended for amended in with_needed_classes(results)}
-    results = [needed.get(result.case, result) for result in results]
+    results[:] = [needed.get(result.case, result) for result in results]
     causes = explained(results, probes, kept, accuracy)
-    results = [structs.replace(result, diagnosis=causes.get(result.case, ())) for result in results]
-    findings = findings_of(results, probes)
-    answer = told_answer(results, findings, lists_used=False)  # of a function nothing is known
-    return RunOutcome(name, {}, tuple(results), tuple(findings), time.monotonic() - clock, answer)
+    results[:] = [structs.replace(result, diagnosis=causes.get(result.case, ())) for result in results]
+    conclude(run, one, left_out=NOT_ASKED)
+    one.seconds = time.monotonic() - clock
+    return _outcome(run, one)

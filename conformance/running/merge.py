@@ -13,8 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..diagnosis.disagreements import disagreements_of, write_reproducers
-from ..diagnosis.findings import findings_of
+from ..diagnosis.disagreements import write_reproducers
 from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import UNTRIED, Verdict
 from ..probes.selection import Selection, UnknownName
@@ -27,9 +26,9 @@ from ..results.recorded import MissingBits, Recorder, bits_of
 from ..results.records import EvidenceRecord, MergedRecord, RunRecord, TargetRecord
 from ..results.result import Result
 from ..targets.target import Target
+from .conclusion import conclude, looked_up
 from .description import description_of
-from .engine import looked_up, no_longer_needed
-from .filling import SHARDS, Filling, with_filled
+from .filling import SHARDS, with_filled
 from .planning import chosen_probes
 from .run import Plan, Run, TargetRun, stranger_among
 
@@ -248,23 +247,19 @@ def _target(entry: TargetRecord) -> Target:
 
 
 def _finish(run: Run, target_run: TargetRun, parts: Sequence[_Part]) -> None:
-    """What can be said of a target only now that all its results are together."""
+    """Put down what can be said of a target only now that all its results are together."""
     probes = {probe.id: probe for probe in run.plan.probes_of(target_run.target)}
-    entries = applying(_listed(target_run.target), target_run.description) if run.plan.expected else ()
+    listed = _listed(target_run.target) if run.plan.expected else ()
+    entries = applying(listed, target_run.description)
     amended = with_needed_classes(target_run.results)
     better = {r.case: looked_up(r, probes, entries) if entries else r for r in amended}
     target_run.results[:] = [better.get(r.case, r) for r in target_run.results]
-    if run.plan.expected:
-        target_run.stale = no_longer_needed(run.plan, _listed(target_run.target), target_run)
     target_run.unavailable = target_run.unavailable and next(
         (r.message for r in target_run.results if r.verdict is Verdict.UNAVAILABLE), ""
     )
-    if run.plan.counts_coverage and target_run.results:
-        sharded = any(part.info["shard"] for part in parts)
-        target_run.coverage = Filling(run, target_run).record(SHARDS if sharded else "")
-    target_run.disagreements = disagreements_of(target_run.results, probes)
+    sharded = any(part.info["shard"] for part in parts)
+    conclude(run, target_run, listed, left_out=SHARDS if sharded else "")
     write_reproducers(run.folder, target_run.target, target_run.disagreements, probes)
-    target_run.findings = findings_of(target_run.results, probes)
     wanted = {finding["smallest"] for finding in target_run.findings}
     target_run.evidence = _evidence(run.folder, target_run.target.name, wanted, parts)
 

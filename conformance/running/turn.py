@@ -1,0 +1,268 @@
+"""A target's turn in a run: its cases, what follows them, and what becomes known of its failures."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import time
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from msgspec import structs
+
+from ..diagnosis.causes import Subject, experiments_of
+from ..diagnosis.disagreements import write_reproducers
+from ..diagnosis.explainer import arithmetics_of, explained
+from ..diagnosis.failing_case import DIAGNOSED
+from ..diagnosis.findings import findings_of
+from ..diagnosis.needed_classes import with_needed_classes
+from ..diagnosis.own_functions import function_classes
+from ..diagnosis.telling import with_causes
+from ..judging.judgement import Judgement, Verdict
+from ..probes.probe import Probe, SpecProbe
+from ..probes.stream import Tried, tried
+from ..results import lines
+from ..results.evidence import Kept, write_evidence
+from ..results.expected.entries import Entry, applying, expectations_of, matching, suspects
+from ..results.journal import SAME_RUNTIME, RunMismatch
+from ..results.result import Result, place_of
+from ..workers.process import TargetProcess, TargetUnavailable
+from .conclusion import conclude, looked_up
+from .events import (
+    CaseJudged,
+    CasesFilled,
+    Event,
+    ExperimentsMade,
+    ResultsAmended,
+    SampleTried,
+    TargetBegun,
+    TargetFinished,
+    TargetStarted,
+)
+from .filling import NOT_ASKED, Filling
+from .fresh import FreshSample
+from .loop import cases_judged, judged_result
+from .run import Run, TargetRun
+
+__all__ = ["Events", "Turn"]
+
+Events = Generator[Event, None, None]
+
+
+class Turn:
+    """One target's turn: `run` is what becomes of it, in the run `whole`."""
+
+    def __init__(self, whole: Run, run: TargetRun) -> None:
+        plan, target = whole.plan, run.target
+        self._whole, self._run, self._plan, self._target = whole, run, plan, target
+        self._clock = time.monotonic()
+        self._probes = {probe.id: probe for probe in plan.probes_of(target)}
+        done = {r.case for r in run.results}
+        self._left = [probe for probe in self._probes.values() if probe.id not in done]
+        self._kept = Kept()
+        self._sample = FreshSample(plan.selection.profile, len(replace(plan, shard=None).probes_of(target)))
+        if plan.record:
+            self._sample.recall(whole.folder, target.name, self._probes, done)
+        self._listed = expectations_of(target) if plan.expected else ()
+        self._entries: Sequence[Entry] = ()
+        self._filling = Filling(whole, run) if plan.counts_coverage else None
+
+    def events(self) -> Events:
+        """Carry the turn out; the run is up to date with every event that is taken."""
+        run = self._run
+        yield TargetBegun(self._whole, run)
+        try:
+            yield from self._run_cases()
+        except TargetUnavailable as error:
+            yield from self._unavailable(str(error))
+        self._entries = applying(self._listed, run.description)
+        own: dict[str, tuple[str, ...]] = {}
+        if not run.unavailable:
+            yield from self._repeated()
+            if self._plan.shard is None:  # a shard's share decides nothing; what is merged of shards does
+                needed: Sequence[Result] = ()
+                with run.guarded("needed classes"):
+                    needed = list(with_needed_classes(run.results))
+                yield from self._amend("needed-classes", needed)
+            with run.guarded("the target's own functions"):
+                own = self._own_functions()
+            named: Sequence[Result] = ()
+            with run.guarded("diagnosis"):
+                named = self._diagnosed(own)
+            yield from self._amend("diagnosis", named)
+        with run.guarded("findings"):
+            run.findings = findings_of(run.results, self._probes)
+        if self._plan.shrinks and not run.unavailable:
+            yield from self._experiments(own)
+        left_out = "" if self._plan.fills else NOT_ASKED
+        conclude(self._whole, run, self._listed, told=run.findings, filling=self._filling, left_out=left_out)
+        if not run.unavailable:
+            self._write_evidence()
+        took = time.monotonic() - self._clock
+        run.seconds += took
+        yield TargetFinished(self._whole, run, took)
+
+    def _process(self, **settings: Any) -> TargetProcess:
+        """The target, to be put to work. Entering it raises TargetUnavailable where it cannot start."""
+        return self._plan.process(self._target, hangs=self._run.hangs, **settings)
+
+    def _batches(self) -> Iterator[Sequence[Probe]]:
+        """What is run, one after the other: what is left of the plan, and what is to follow after that."""
+        more: Sequence[Probe] = self._left
+        while True:
+            yield more
+            more = ()
+            if self._filling is not None and self._plan.fills:
+                with self._run.guarded("choosing what follows"):
+                    more = self._filling.next()
+            if not more:
+                return
+
+    def _run_cases(self) -> Events:
+        """Every case that has no result yet. Raises TargetUnavailable."""
+        with contextlib.ExitStack() as stack:
+            process: TargetProcess | None = None
+            for number, batch in enumerate(self._batches()):
+                if number:
+                    self._probes |= {probe.id: probe for probe in batch}
+                    yield CasesFilled(self._whole, self._run, batch)
+                if not batch:
+                    continue
+                if process is None:
+                    process = stack.enter_context(self._process(measure=self._plan.record))
+                    self._run.description = self._same_runtime(process.start())
+                    yield TargetStarted(self._whole, self._run)
+                    self._entries = applying(self._listed, self._run.description)
+                for judged in cases_judged(process, batch, self._target, self._entries, self._repeat):
+                    if judged.one is not None:
+                        self._kept.offer(judged.one)
+                        self._sample.offer(judged.one)
+                    yield self._taken(judged)
+                    if self._plan.fail_fast and self._is_news(judged.result):
+                        return
+
+    def _unavailable(self, why: str) -> Events:
+        """Every case that is left, of a target that is gone."""
+        finished = {r.case for r in self._run.results}
+        gone = Judgement(Verdict.UNAVAILABLE, "unavailable", message=why)
+        for probe in self._probes.values():
+            if probe.id not in finished:
+                yield self._taken(CaseJudged(judged_result(probe, self._target, gone, (), self._repeat)))
+
+    def _taken(self, event: CaseJudged) -> CaseJudged:
+        """A verdict, put down with the target that it is on."""
+        result = event.result
+        if result.verdict is Verdict.UNAVAILABLE:
+            self._run.unavailable = self._run.unavailable or result.message
+        self._run.results.append(result)
+        return event
+
+    def _is_news(self, result: Result) -> bool:
+        """Whether no list can name a result any more: what names a diagnosis may, until there is one."""
+        anyhow = [replace(entry, faults=()) for entry in self._entries]
+        return result.failing and matching(anyhow, self._probes[result.case], result) is None
+
+    def _same_runtime(self, description: dict[str, Any]) -> dict[str, Any]:
+        """The description of a runtime that has started. Raises RunMismatch where earlier results are of another
+        one."""
+        run = self._run
+        for key in SAME_RUNTIME:
+            was, now = run.description.get(key), description.get(key)
+            if run.results and was != now:
+                raise RunMismatch(f"the results there are of {run.target.name} with {key} {was}, which now has {now}")
+        return description
+
+    def _repeated(self) -> Events:
+        """Some cases once more, in a fresh process."""
+        run, again = self._run, list[Tried]()
+        results = {r.case: r for r in run.results}
+        differing = self._sample.differing(self._target, results, run.hangs, again.append, self._plan.process)
+        yield from (SampleTried(run, one) for one in again)
+        yield from self._amend("fresh-sample", differing)
+
+    def _amend(self, by: str, better: Iterable[Result]) -> Events:
+        """Put results in the place of those of the same cases, now that more is known of them."""
+        run = self._run
+        amended = {result.case: looked_up(result, self._probes, self._entries) for result in better}
+        changes = [
+            line
+            for r in run.results
+            if r.case in amended and (line := lines.amendment(r, amended[r.case], by)) is not None
+        ]
+        run.results[:] = [amended.get(result.case, result) for result in run.results]
+        if changes:
+            yield ResultsAmended(run, by, changes)
+
+    def _own_functions(self) -> dict[str, tuple[str, ...]]:
+        """Type to the accuracy classes that the target's functions need, where results fail."""
+        if not any(r.verdict in DIAGNOSED and not r.expected for r in self._run.results):
+            return {}
+        with contextlib.suppress(TargetUnavailable), self._process() as process:
+            return function_classes(process.run, self._run.results, self._target.accuracy)
+        return {}
+
+    def _diagnosed(self, own: dict[str, tuple[str, ...]]) -> list[Result]:
+        """The failing results with what explains them, all of them together."""
+        results, kept, accuracy = self._run.results, self._kept, self._target.accuracy
+        # What an earlier run of this folder obtained must be run again to be explained.
+        unseen = [r.case for r in results if r.verdict in DIAGNOSED and not r.diagnosis and r.case not in kept.fresh]
+        if unseen:
+            with contextlib.suppress(TargetUnavailable), self._process() as process:
+                for one in tried(process, [self._probes[case] for case in unseen], accuracy):
+                    kept.offer(one)
+        causes = explained(results, self._probes, kept, accuracy, suspects(self._entries), own, self._run.mishap)
+        return [structs.replace(r, diagnosis=causes[r.case]) for r in results if r.case in causes]
+
+    def _experiments(self, own: dict[str, tuple[str, ...]]) -> Events:
+        """Ask the target under which conditions its failures show, and what they foretell."""
+        run, accuracy = self._run, self._target.accuracy
+        budget = experiments_of(run.results)
+        made: list[lines.Experiment] = []
+        better: list[Result] = []
+
+        def observe(smallest: str, one: Tried, changed: str) -> None:
+            made.append(_experiment(run.target.name, smallest, one, changed))
+
+        with contextlib.suppress(TargetUnavailable), self._process() as process:
+            arithmetics = arithmetics_of(run.results, accuracy, own)
+            subject = Subject(
+                process, accuracy, self._repeat, run.results, self._probes, self._kept, observe, arithmetics, run.mishap
+            )
+            with run.guarded("experiments"):
+                run.findings, better = with_causes(run.findings, subject, budget)
+        if made:
+            yield ExperimentsMade(run, made)
+        yield from self._amend("experiments", better)
+
+    def _write_evidence(self) -> None:
+        """Leave what shows the findings and the disagreements in the folder of the run."""
+        run, folder = self._run, self._whole.folder
+        with run.guarded("disagreements"):
+            write_reproducers(folder, self._target, run.disagreements, self._probes)
+        run.evidence = write_evidence(
+            folder, self._target, run.findings, self._probes, run.results, self._kept, run.hangs, self._plan.process
+        )
+
+    def _repeat(self, probe: Probe) -> str:
+        """The command that shows a case on the target."""
+        file = self._plan.targets_file
+        where = ["--targets-file", str(file)] if file is not None else []
+        return shlex.join([*probe.repeat(self._target.name), *where])
+
+
+def _experiment(target: str, smallest: str, one: Tried, changed: str) -> lines.Experiment:
+    """An experiment as the journal has it."""
+    assert isinstance(one.probe, SpecProbe)
+    judgement = one.judgement
+    return lines.Experiment(
+        target=target,
+        smallest=smallest,
+        changed=changed,
+        case=one.probe.text,
+        verdict=judgement.verdict,
+        reason=judgement.reason,
+        where=place_of(judgement.where),
+        message=judgement.message,
+        seconds=round(one.seconds, 6),
+    )
