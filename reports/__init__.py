@@ -20,7 +20,7 @@ __getattr__, __dir__ = face(
             "compare",
         ),
         "disagreements": ("PAGE",),
-        "fields": ("printable",),
+        "legible": ("printable",),
         "findings": ("in_words",),
         "junit": ("junit_xml",),
         "markdown": (

@@ -11,7 +11,6 @@ from ..conformance.results.answer import Answer, Hit, answer_of
 from ..conformance.results.coverage import coverage_line
 from ..conformance.results.interpreted import followed_line, shown_line
 from ..conformance.results.support import Problem, Tried, listed
-from . import fields
 from .findings import Finding, Member
 from .subject import Subject
 
@@ -84,8 +83,8 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
         )
         for kind, count in subject.counts
     ]
-    stale = len(fields.items(subject.info.get("stale")))
-    lists_used = subject.run.info.get("expected_failures") is not False
+    stale = len(subject.info["stale"])
+    lists_used = subject.run.info["expected_failures"]
     coverage = subject.info.get("coverage")
     reach = coverage_line(coverage) if coverage else ""
     answer = answer_of(
@@ -94,8 +93,8 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
         stale=stale,
         lists_used=lists_used,
         coverage=reach,
-        follows=followed_line(subject.info.get("interpretations") or ()),
-        shown=shown_line(subject.info.get("shown") or {}),
+        follows=followed_line(subject.info.get("interpretations", [])),
+        shown=shown_line(subject.info.get("shown", {})),
     )
     return Told(answer, tuple(finding for finding, _ in own), tuple(_undecided(tried)))
 

@@ -14,8 +14,8 @@ from ..conformance.judging.judgement import UNTRIED, Verdict
 from ..conformance.judging.vocabulary import word
 from ..conformance.results.support import DECLINED
 from ..reference import ACCURACY_CLASSES
-from . import fields
 from .findings import Finding, findings_of
+from .legible import flattened
 from .results import Kind
 from .run import Run
 from .subject import Subject, TypeRow, subjects_of
@@ -189,26 +189,26 @@ def compare_subjects(
 def _warnings(old: Run, new: Run, pairs: Iterable[tuple[Subject, Subject]]) -> Iterator[str]:
     """In what the runs differ beside their targets' answers."""
     for key, words in (("profile", "profile"), ("onnxspec", "release of onnxspec")):
-        values = [fields.text(run.info.get(key), "unknown", 100) for run in (old, new)]
+        values = [_said(run, key) for run in (old, new)]
         if values[0] != values[1]:
             yield f"They differ in {words}: {values[0]}, then {values[1]}."
-    if not (old.info and new.info):  # that has been said
+    if not (old.described and new.described):  # that has been said
         return
-    selections = [dict(fields.flattened(fields.mapping(run.info.get("selection")))) for run in (old, new)]
+    selections = [dict(flattened(run.info["selection"])) for run in (old, new)]
     if selections[0] != selections[1]:
         chosen = ["; ".join(f"{k} {v}" for k, v in each.items() if v) or "everything" for each in selections]
         yield f"They differ in what was selected: {chosen[0]}, then {chosen[1]}."
-    digests = [fields.mapping(run.info.get("digests")) for run in (old, new)]
+    digests = [run.info["digests"] for run in (old, new)]
     changed = sorted(key for key in digests[0] if key in digests[1] and digests[0][key] != digests[1][key])
     if changed:
-        names = ", ".join(fields.text(key, limit=60) for key in changed[:8])
+        names = ", ".join(changed[:8])
         yield f"The cases themselves differ for {names}: those of the same id are compared, the others stand apart."
     for before, after in pairs:
         if before.name != after.name:
             yield f"The targets have different names: {before.name}, then {after.name}."
         for key, words in (("class", "accuracy class"), ("options", "options"), ("wrap", "wrap")):
             texts = [
-                ", ".join(f"{name} {value}".strip() for name, value in fields.flattened(subject.info.get(key)))
+                ", ".join(f"{name} {value}".strip() for name, value in flattened(dict(subject.info)[key]))
                 for subject in (before, after)
             ]
             if texts[0] != texts[1]:
@@ -315,6 +315,10 @@ def _moves(old: Subject, new: Subject) -> Iterator[Moved]:
             yield Moved(row.type, *grades, was.worst, row.worst, wider)
 
 
+def _said(run: Run, key: str) -> str:
+    return str(dict(run.info)[key]) if run.described else "unknown"
+
+
 def _apart(was: float | None, now: float | None) -> bool:
     return was is not None and now is not None and abs(was - now) > _MOVED * max(was, now)
 
@@ -325,8 +329,8 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
     def end(run: Run) -> dict[str, Any]:
         return {
             "folder": str(run.path),
-            "started": fields.text(run.info.get("started"), limit=60),
-            "onnxspec": fields.text(run.info.get("onnxspec"), limit=60),
+            "started": run.info["started"],
+            "onnxspec": run.info["onnxspec"],
         }
 
     return {

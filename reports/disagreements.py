@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from . import fields
+from ..conformance.results.records import DisagreementRecord
+from .legible import shortened
 from .run import Run
 from .subject import Subject
 
@@ -92,8 +92,8 @@ def disagreements_of(subjects: Sequence[Subject]) -> list[Page]:
     """Return the list of each subject whose run holds one."""
     pages = []
     for subject in subjects:
-        entries = fields.items(subject.info.get("disagreements"))
-        members = [(fields.text(entry.get("kind"), limit=40), _one(entry, subject.run)) for entry in entries[:200]]
+        entries = subject.info.get("disagreements", [])
+        members = [(entry["kind"], _one(entry, subject.run)) for entry in entries[:200]]
         kinds = list(dict.fromkeys([*KINDS, *(kind for kind, _ in members)]))
         parts = [Part(kind, KINDS.get(kind, kind), tuple(m for k, m in members if k == kind)) for kind in kinds]
         if members:
@@ -101,23 +101,27 @@ def disagreements_of(subjects: Sequence[Subject]) -> list[Page]:
     return pages
 
 
-def _one(entry: Mapping[str, Any], run: Run) -> Disagreement:
-    texts = {
-        name: fields.text(entry.get(name))
-        for name in ("id", "clause", "status", "document", "where", "kernel", "when", "size", "foundation", "seen")
-    }
-    units, error = fields.number(entry.get("units")), fields.number(entry.get("error"))
-    script = fields.text(entry.get("script"), limit=300)
+def _one(entry: DisagreementRecord, run: Run) -> Disagreement:
+    units, error, script = entry["units"], entry["error"], entry["script"]
     return Disagreement(
-        **texts,
-        source=fields.texts(entry.get("source"), 20),
-        verdicts=fields.texts(entry.get("verdicts"), 20),
-        cases=fields.integer(entry.get("cases")) or 0,
-        smallest=fields.text(entry.get("smallest"), limit=300),
-        message=fields.text(entry.get("message"), limit=400),
+        id=entry["id"],
+        clause=entry["clause"],
+        status=entry["status"],
+        document=entry["document"],
+        where=entry["where"],
+        kernel=entry["kernel"],
+        when=entry["when"],
+        size=entry["size"],
+        foundation=entry["foundation"],
+        seen=entry["seen"],
+        source=tuple(entry["source"]),
+        verdicts=tuple(entry["verdicts"]),
+        cases=entry["cases"],
+        smallest=entry["smallest"],
+        message=shortened(entry["message"], 400),
         units="" if units is None else _number(units),
         error="" if error is None else f"{error:.3g}",
-        repeat=fields.text(entry.get("repeat"), limit=400),
+        repeat=entry["repeat"],
         script=f"{FOLDER}/{Path(script).name}" if _script(run.path, script) is not None else "",
         place=_script(run.path, script) or run.path,
     )

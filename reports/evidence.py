@@ -5,17 +5,26 @@ What the harness wrote is taken as it stands: nothing here computes a ratio, a r
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from . import fields
+from ..conformance.border.strict_json import parse, typed
+from ..conformance.showing.records import (
+    SCHEMA,
+    CheckedRecord,
+    ExhibitRecord,
+    InputRecord,
+    LineRecord,
+    NumbersRecord,
+    PlaneRecord,
+    Real,
+    RowsRecord,
+)
+from .legible import legible
 
-SCHEMA = 1
 LARGEST_EXHIBIT = 8 << 20
 LARGEST_FILE = 64 << 20
 MOST_FILES = 64
@@ -119,10 +128,9 @@ class Exhibit:
     files: tuple[str, ...]
 
 
-def read_exhibit(run: Path, entry: object) -> Exhibit | None:
-    """Return the exhibit in the folder that ``entry`` names inside the run directory; None where there is none that can
-    be read. Nothing outside the run directory is looked at."""
-    name = fields.text(entry, limit=1000)
+def read_exhibit(run: Path, name: str) -> Exhibit | None:
+    """The exhibit in the folder of that name inside the run directory; None where there is none that can be read.
+    Nothing outside the run directory is looked at."""
     if not name:
         return None
     try:
@@ -132,36 +140,31 @@ def read_exhibit(run: Path, entry: object) -> Exhibit | None:
         path = folder / "evidence.json"
         if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_EXHIBIT:
             return None
-        content = fields.mapping(json.loads(path.read_bytes()))
-        if content.get("schema") != SCHEMA:
-            return None
-        return _exhibit(folder, content)
-    except (OSError, ValueError, RecursionError):
+        record = typed(legible(parse(path.read_bytes())), ExhibitRecord)
+        return _exhibit(folder, record) if record["schema"] == SCHEMA else None
+    except (OSError, ValueError):
         return None
 
 
-def _exhibit(folder: Path, content: Mapping[str, Any]) -> Exhibit:
-    process = fields.mapping(content.get("process"))
+def _exhibit(folder: Path, record: ExhibitRecord) -> Exhibit:
+    process = record["process"]
     return Exhibit(
         folder,
-        fields.text(content.get("case"), limit=300),
-        fields.text(content.get("message")),
-        fields.text(content.get("node")),
-        fields.text(content.get("operator"), limit=200),
-        fields.integer(content.get("opset")),
-        fields.texts(content.get("asked"), 40),
-        fields.text(content.get("class"), limit=60),
-        tuple(fields.flattened(fields.mapping(content.get("interpretations")))),
-        tuple(
-            (fields.text(item.get("id"), limit=200), fields.text(item.get("text"), limit=1000))
-            for item in fields.items(content.get("diagnosis"))[:20]
-        ),
-        fields.text(process.get("status"), limit=60),
-        fields.text(process.get("signal"), limit=60),
-        fields.text(process.get("captured")).strip(),
-        tuple(_input(item) for item in fields.items(content.get("inputs"))[:60]),
-        tuple(_shape(shape) for shape in _list(content.get("runs_before"))[:8]),
-        _numbers(fields.mapping(content.get("numbers"))),
+        record["case"],
+        record["message"],
+        record["node"],
+        record["operator"],
+        record["opset"],
+        tuple(record["asked"][:40]),
+        record["class"],
+        tuple(record["interpretations"].items()),
+        tuple((fault["id"], fault["text"]) for fault in record["diagnosis"][:20]),
+        process["status"],
+        process["signal"] or "",
+        process["captured"].strip(),
+        tuple(map(_input, record["inputs"][:60])),
+        tuple(map(_shape, record["runs_before"][:8])),
+        _numbers(record["numbers"]) if "numbers" in record else None,
         tuple(_files(folder)),
     )
 
@@ -178,117 +181,87 @@ def _files(folder: Path) -> Iterator[str]:
             yield name
 
 
-def real(value: object) -> float | None:
-    """Return ``value`` as a float, which may be NaN or infinite, else None."""
-    return _NUMBERS[value] if isinstance(value, str) and value in _NUMBERS else fields.number(value)
+def real(value: Real) -> float | None:
+    """A number as a float, which may be NaN or infinite; None where there is none."""
+    return _NUMBERS[value] if isinstance(value, str) else value
 
 
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _shape(value: object) -> str:
+def _shape(sizes: Sequence[int]) -> str:
     """A shape as the table shows it, e.g. ``4 x 3 x 2``."""
-    parts = [fields.text(part, limit=20) for part in _list(value)[:8]]
-    return " \u00d7 ".join(parts) if parts else "scalar"
+    return " \u00d7 ".join(map(str, sizes[:8])) if sizes else "scalar"
 
 
-def _input(item: Mapping[str, Any]) -> Input:
-    values = [real(value) for value in _list(item.get("values"))[:MOST_VALUES]]
+def _input(record: InputRecord) -> Input:
+    shape = record.get("shape")
+    values = [real(value) for value in record.get("values", [])[:MOST_VALUES]]
     shown = [short(value) for value in values if value is not None]
-    size = math.prod(n for part in _list(item.get("shape"))[:8] if (n := fields.integer(part)) is not None)
-    more = ", ..." if shown and size > len(shown) else ""
-    low, high = real(item.get("low")), real(item.get("high"))
-    odd = fields.integer(item.get("nonfinite"))
+    more = ", ..." if shown and math.prod(shape or ()) > len(shown) else ""
+    low, high, odd = real(record.get("low")), real(record.get("high")), record.get("nonfinite")
     span = "" if low is None or high is None else f"{short(low)} to {short(high)}"
     return Input(
-        fields.text(item.get("name"), limit=100),
-        fields.text(item.get("given"), limit=40),
-        fields.text(item.get("type"), limit=40),
-        _shape(item.get("shape")) if "shape" in item else "",
+        record["name"],
+        record["given"],
+        record.get("type", ""),
+        "" if shape is None else _shape(shape),
         ", ".join(shown) + more,
         span + (f"{', ' if span else ''}{odd} not finite" if odd else ""),
     )
 
 
 def short(value: float | None, digits: int = 6) -> str:
-    """Return a number as a table shows it; nothing for None."""
+    """A number as a table shows it; nothing for None."""
     return "" if value is None else f"{value:.{digits}g}"
 
 
-def _checked(item: Mapping[str, Any], name: str = "") -> Checked:
-    must, within, got, ratio = (real(item.get(key)) for key in ("must", "within", "got", "ratio"))
-    return Checked(name or fields.text(item.get("place"), limit=100), must, within, got, ratio)
+def _checked(record: CheckedRecord, name: str) -> Checked:
+    return Checked(name, real(record["must"]), real(record["within"]), real(record["got"]), real(record["ratio"]))
 
 
-def _numbers(item: Mapping[str, Any]) -> Numbers | None:
-    if not item:
-        return None
-    gates = fields.mapping(item.get("gates"))
-    names = fields.texts(gates.get("names"), 16)
-    parting = fields.mapping(item.get("parting"))
+def _numbers(record: NumbersRecord) -> Numbers:
+    gates, parting = record.get("gates"), record["parting"]
+    names = tuple(gates["names"][:16]) if gates is not None else ()
     return Numbers(
-        fields.text(item.get("title"), limit=300),
-        item.get("from_reported") is True,
-        fields.text(item.get("direction"), limit=40),
-        fields.integer(item.get("row")) or 0,
-        fields.integer(item.get("unit")) or 0,
-        _checked(parting) if parting else None,
-        fields.integer(parting.get("step")),
-        tuple(_checked(state) for state in fields.items(item.get("states"))[:8]),
+        record["title"],
+        record["from_reported"],
+        record["direction"],
+        record["row"],
+        record["unit"],
+        _checked(parting, parting["place"]) if parting is not None else None,
+        parting["step"] if parting is not None else None,
+        tuple(_checked(state, state["place"]) for state in record.get("states", [])[:8]),
         names,
-        tuple(_line(line, names) for line in fields.items(gates.get("lines"))[:MOST_CELLS]),
-        _plane(fields.mapping(item.get("plane"))),
-        _across(fields.mapping(item.get("rows"))),
+        tuple(_line(line, names) for line in gates["lines"][:MOST_CELLS]) if gates is not None else (),
+        _plane(record["plane"]) if "plane" in record else None,
+        _across(record["rows"]) if "rows" in record else None,
     )
 
 
-def _line(item: Mapping[str, Any], names: tuple[str, ...]) -> GateLine:
-    values = fields.mapping(item.get("values"))
-    step = fields.integer(item.get("step")) or 0
-    position = fields.integer(item.get("position"))
-    return GateLine(
-        step,
-        step if position is None else position,
-        item.get("padding") is True,
-        tuple(real(values.get(name)) for name in names),
-        _checked(item, "Y"),
-    )
+def _line(record: LineRecord, names: tuple[str, ...]) -> GateLine:
+    values = tuple(real(record["values"].get(name)) for name in names)
+    return GateLine(record["step"], record["position"], record["padding"], values, _checked(record, "Y"))
 
 
-def _values(value: object) -> tuple[tuple[float | None, ...], ...]:
-    lines = [tuple(real(cell) for cell in _list(line)[:MOST_CELLS]) for line in _list(value)[:MOST_CELLS]]
-    return tuple(lines) if lines and lines[0] and len({len(line) for line in lines}) == 1 else ()
+def _values(lines: Sequence[Sequence[Real]]) -> tuple[tuple[float | None, ...], ...]:
+    values = tuple(tuple(map(real, line[:MOST_CELLS])) for line in lines[:MOST_CELLS])
+    return values if values and values[0] and len({len(line) for line in values}) == 1 else ()
 
 
-def _plane(item: Mapping[str, Any]) -> Grid | None:
+def _plane(record: PlaneRecord) -> Grid | None:
     """Units down, steps across."""
-    by_step = _values(item.get("ratio"))
+    by_step = _values(record["ratio"])
     values = tuple(zip(*by_step, strict=True))
-    steps, units = _integers(item.get("steps")), _integers(item.get("units"))
+    steps, units = tuple(record["steps"]), tuple(record["units"])
     if not values or len(steps) != len(by_step) or len(units) != len(values):
         return None
-    length = fields.integer(item.get("length"))
-    end = len(steps) if length is None else sum(step < length for step in steps)
-    totals = [fields.integer(item.get(name)) or 0 for name in ("of_units", "of_steps")]
-    return Grid(tuple(map(str, units)), steps, values, totals[0], totals[1], -1, (end,) * len(units))
+    end = sum(step < record["length"] for step in steps)
+    return Grid(tuple(map(str, units)), steps, values, record["of_units"], record["of_steps"], -1, (end,) * len(units))
 
 
-def _across(item: Mapping[str, Any]) -> Grid | None:
+def _across(record: RowsRecord) -> Grid | None:
     """Rows of the batch down, steps across."""
-    values, names = _values(item.get("ratio")), fields.texts(item.get("names"), MOST_CELLS)
-    steps = _integers(item.get("steps"))
-    if len(values) < 2 or len(names) != len(values) or len(steps) != len(values[0]):
+    values, names, steps = _values(record["ratio"]), tuple(record["names"]), tuple(record["steps"])
+    lengths = record["lengths"]
+    if len(values) < 2 or not len(names) == len(values) == len(lengths) or len(steps) != len(values[0]):
         return None
-    here = fields.integer(item.get("here"))
-    totals = [fields.integer(item.get(name)) or 0 for name in ("of_rows", "of_steps")]
-    lengths = _integers(item.get("lengths"))
-    if len(lengths) != len(names):
-        lengths = (2**31,) * len(names)
     ends = tuple(sum(step < length for step in steps) for length in lengths)
-    return Grid(names, steps, values, totals[0], totals[1], -1 if here is None else here, ends)
-
-
-def _integers(value: object) -> tuple[int, ...]:
-    numbers = [fields.integer(part) for part in _list(value)[:MOST_CELLS]]
-    return tuple(number for number in numbers if number is not None)
+    return Grid(names, steps, values, record["of_rows"], record["of_steps"], record["here"], ends)

@@ -12,8 +12,9 @@ from typing import Any
 from ..conformance.judging.judgement import Verdict
 from ..conformance.judging.vocabulary import NO_FAILURE, Word, word
 from ..conformance.results.answer import in_words
+from ..conformance.results.records import ClauseRecord, EvidenceRecord
+from ..conformance.results.records import Finding as Record
 from ..conformance.results.support import DECLINED
-from . import fields
 from .evidence import Exhibit, read_exhibit
 from .results import Kind
 from .subject import Subject
@@ -68,13 +69,13 @@ class Member:
 
     @cached_property
     def larger(self) -> Exhibit | None:
-        other = fields.text(fields.mapping(self._evidence.get("larger")).get(self.smallest), limit=300)
+        other = self._evidence["larger"].get(self.smallest)
         return self._read(other) if other else None
 
     @property
     def missing(self) -> str:
         """Why there is no evidence, where the run says so."""
-        return fields.text(fields.mapping(self._evidence.get("missing")).get(self.smallest), limit=400)
+        return self._evidence["missing"].get(self.smallest, "")
 
     def alone(self, fault: str) -> int:
         """How many of its results a fault explains by itself."""
@@ -93,11 +94,11 @@ class Member:
         return sum(count for ids, count in self.diagnoses if not ids)
 
     @property
-    def _evidence(self) -> Mapping[str, Any]:
-        return fields.mapping(self.subject.info.get("evidence"))
+    def _evidence(self) -> EvidenceRecord:
+        return self.subject.info["evidence"]
 
     def _read(self, case: str) -> Exhibit | None:
-        return read_exhibit(self.subject.run.path, fields.mapping(self._evidence.get("folders")).get(case))
+        return read_exhibit(self.subject.run.path, self._evidence["folders"].get(case, ""))
 
 
 @dataclass(frozen=True)
@@ -180,11 +181,8 @@ def findings_of(subjects: Sequence[Subject]) -> list[Finding]:
 
 def _findings(subject: Subject) -> list[tuple[tuple[Any, ...], Member]]:
     results = subject.run.results
-    entries = fields.items(subject.info.get("findings"))
-    named = [
-        dict.fromkeys(fields.texts(entry.get("cases"), 1_000_000) or fields.texts(entry.get("smallest")))
-        for entry in entries
-    ]
+    entries = subject.info["findings"]
+    named = [dict.fromkeys(filter(None, entry["cases"] or [entry["smallest"]])) for entry in entries]
     wanted = set().union(*named)
     row_of = {
         case: row for row, case in enumerate(results.case) if case in wanted and results.kind_of[row] in subject.kinds
@@ -199,50 +197,48 @@ def _findings(subject: Subject) -> list[tuple[tuple[Any, ...], Member]]:
 
 
 def _finding(
-    subject: Subject, entry: Mapping[str, Any], rows: tuple[int, ...], cases: tuple[str, ...], row_of: Mapping[str, int]
+    subject: Subject, entry: Record, rows: tuple[int, ...], cases: tuple[str, ...], row_of: Mapping[str, int]
 ) -> tuple[tuple[Any, ...], Member]:
     """(what a finding is, as a key; the target's part in it)."""
     results = subject.run.results
     kinds = [results.kinds[results.kind_of[row]] for row in rows]
-    kind, verdict = fields.text(entry.get("kind"), limit=60), fields.text(entry.get("verdict"), limit=60)
-    smallest = fields.text(entry.get("smallest"), limit=300) or (results.case[rows[0]] if rows else "")
+    kind, verdict = entry["kind"], entry["verdict"]
+    smallest = entry["smallest"] or (results.case[rows[0]] if rows else "")
     row = row_of.get(smallest)
     note = results.notes.get(row) if row is not None else None
-    known = fields.mapping(subject.run.info.get("clauses"))
+    known = subject.run.info["clauses"]
     reason = results.kinds[results.kind_of[row]].reason if row is not None else ""
-    title = fields.text(entry.get("title"), limit=400) or f"Finding without a title: {kind or verdict}"
-    clauses = tuple(_clause(name, known) for name in fields.texts(entry.get("clauses"), 40))
-    fault = fields.text(entry.get("fault"), limit=200)
-    conditions = fields.text(entry.get("conditions"), limit=400)
-    expected = entry.get("expected") is True
+    title = entry["title"] or f"Finding without a title: {kind or verdict}"
+    clauses = tuple(_clause(name, known) for name in entry["clauses"])
+    expected = entry["expected"]
     section = _section(kind, expected)
-    passing = fields.number(entry.get("passing")) or 0
-    when = "Seen with" if passing else "Only with" if entry.get("tried") is True else "Seen only with"
+    only = "Only with" if entry["tried"] else "Seen only with"
+    when = "Seen with" if entry.get("passing") else only
     key = (
         section,
         in_words(title, verdict, reason),
         kind,
         verdict,
         clauses,
-        fault,
-        conditions,
+        entry["fault"],
+        entry["conditions"],
         when,
         expected and section in (KNOWN, VALIDATION),
     )
     return key, Member(
         subject,
-        fields.texts(entry.get("types")) or tuple(sorted({kind.type for kind in kinds})),
-        tuple(dict.fromkeys(kind.op for kind in kinds)) or fields.texts(entry.get("operators")),
-        _operators(kinds) or fields.texts(entry.get("versions")),
+        tuple(entry["types"]) or tuple(sorted({kind.type for kind in kinds})),
+        tuple(dict.fromkeys(kind.op for kind in kinds)) or tuple(entry["operators"]),
+        _operators(kinds) or tuple(map(str, entry["versions"])),
         rows,
         cases,
         smallest,
         note.where if note else "",
-        fields.text(entry.get("message")) or (note.message if note else ""),
-        fields.text(entry.get("why")),
-        results.repeat(row) if row is not None else fields.text(entry.get("repeat")),
+        entry["message"] or (note.message if note else ""),
+        entry["why"],
+        results.repeat(row) if row is not None else entry["repeat"],
         tuple(Counter(kind.diagnosis for kind in kinds if _asks_for_a_fault(kind)).most_common()),
-        entry.get("searched") is not False,  # runs of 0.3 do not say
+        entry.get("searched", True),  # runs of 0.3 do not say
     )
 
 
@@ -263,14 +259,41 @@ def _unnamed(subject: Subject, covered: set[int]) -> list[tuple[tuple[Any, ...],
     return [
         _finding(
             subject,
-            {"title": f"Results that are {verdict} and that no finding names", "kind": verdict, "verdict": verdict}
-            | {"expected": expected},
+            _nameless(verdict, expected),
             tuple(rows),
             tuple(results.case[row] for row in rows),
             {results.case[rows[0]]: rows[0]},
         )
         for (verdict, expected), rows in left.items()
     ]
+
+
+def _nameless(verdict: str, expected: bool) -> Record:
+    """A finding of which nothing is known but the verdict."""
+    return {
+        "title": f"Results that are {verdict} and that no finding names",
+        "what": "",
+        "kind": verdict,
+        "clauses": [],
+        "statuses": [],
+        "verdict": verdict,
+        "fault": "",
+        "foretold": 0,
+        "conditions": "",
+        "tried": False,
+        "tries": 0,
+        "needs": [],
+        "types": [],
+        "versions": [],
+        "operators": [],
+        "cases": [],
+        "smallest": "",
+        "expected": expected,
+        "new": 0,
+        "why": "",
+        "message": "",
+        "repeat": "",
+    }
 
 
 def _section(kind: str, expected: bool) -> str:
@@ -285,11 +308,6 @@ def _operators(kinds: Sequence[Kind]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind.operator for kind in sorted(kinds, key=lambda k: (k.domain, k.op, k.version or 0))))
 
 
-def _clause(name: str, known: Mapping[str, Any]) -> Clause:
-    entry = fields.mapping(known.get(name))
-    return Clause(
-        name,
-        fields.text(entry.get("status"), limit=40),
-        fields.text(entry.get("text")),
-        fields.text(entry.get("source"), limit=300),
-    )
+def _clause(name: str, known: Mapping[str, ClauseRecord]) -> Clause:
+    entry = known.get(name)
+    return Clause(name, "", "", "") if entry is None else Clause(name, **entry)

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import fields
 from .answers import told_of
 from .findings import ASIDE, KNOWN, NEW, VALIDATION, Finding, Member, findings_of
+from .legible import flattened
 from .markdown import code, plain
 from .run import Run
 from .subject import Subject, subjects_of
@@ -113,13 +113,13 @@ def _name(subject: Subject) -> str:
 
 def _release(subject: Subject) -> str:
     info = subject.run.info
-    release = fields.text(info.get("onnxspec"), limit=60)
-    selection = fields.mapping(info.get("selection"))
-    chosen = [value for name, value in fields.flattened(selection) if name in _CHOSEN and value]
-    single = fields.texts(selection.get("case"))
+    release = info["onnxspec"]
+    selection = info["selection"]
+    chosen = [value for name, value in flattened(selection) if name in _CHOSEN and value]
+    single = selection["case"]
     counted = f"{len(single)} chosen case{'s' * (len(single) != 1)}"
-    what = counted if single else " of ".join([fields.text(info.get("profile"), limit=60), *chosen])
-    return f"onnxspec {release}, {what}, {fields.text(info.get('started'))[:10]}"
+    what = counted if single else " of ".join([info["profile"], *chosen])
+    return f"onnxspec {release}, {what}, {info['started'][:10]}"
 
 
 def _target(

@@ -9,7 +9,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from ..conformance.judging.judgement import UNTRIED, WITHOUT_RUN, Verdict
 from ..conformance.results.result import Result
-from . import fields
+from .legible import printable
 
 __all__ = ["junit_xml"]
 
@@ -33,7 +33,7 @@ def junit_xml(targets: Mapping[str, Sequence[Result]], required: Iterable[Result
 
 def _clean(text: str) -> str:
     """A text without what XML cannot hold."""
-    return fields.printable(text)
+    return printable(text)
 
 
 def _case(result: Result, required: bool) -> TestCase:

@@ -18,7 +18,6 @@ from markupsafe import Markup
 
 from ..conformance.judging.vocabulary import VERDICTS, word
 from ..reference import document_saying
-from . import fields
 from .answers import LACKS, SHOWN, told_of
 from .bytecode import kept_bytecode
 from .comparison import HEADINGS, Comparison, compare_subjects, tone
@@ -37,6 +36,7 @@ from .finding_page import (
     write_pages,
 )
 from .findings import ASIDE, KNOWN, NEW, REFUSED, VALIDATION, Clause, Finding, findings_of
+from .legible import flattened
 from .markdown import versions_of
 from .matrix import matrix
 from .payload import payload
@@ -281,30 +281,28 @@ class _AboutRun:
 
 def _about_run(run: Run) -> _AboutRun:
     info = run.info
-    seconds = fields.number(info.get("seconds"))
-    selection = ", ".join(f"{name}: {value}" for name, value in fields.flattened(info.get("selection")) if value)
+    selection = ", ".join(f"{name}: {value}" for name, value in flattened(info["selection"]) if value)
     facts = (
         ("Run", run.name),
-        ("Profile", fields.text(info.get("profile"), limit=100)),
-        ("Selection", "" if selection == "none" else selection),
-        ("Started", fields.text(info.get("started"), limit=60)),
-        ("Took", "" if seconds is None else _duration(seconds)),
-        ("onnxspec", fields.text(info.get("onnxspec"), limit=60)),
-        ("Command", " ".join(fields.texts(info.get("command")))),
+        ("Profile", info["profile"]),
+        ("Selection", selection),
+        ("Started", info["started"]),
+        ("Took", _duration(info["seconds"]) if run.described else ""),
+        ("onnxspec", info["onnxspec"]),
+        ("Command", " ".join(info["command"])),
     )
     targets = tuple(
-        (f"{fields.text(target.get('name'), 'target', 100)}: {name}", value)
-        for target in fields.items(info.get("targets"))
+        (f"{target['name']}: {name}", value)
+        for target in info["targets"]
         for key in ("adapter", "class", "description", "options")
-        for name, value in fields.flattened(target.get(key), key)
+        for name, value in flattened(dict(target)[key], key)
         if value
     )
-    digests = fields.mapping(info.get("digests"))
     return _AboutRun(
         run.name,
         tuple(fact for fact in facts if fact[1]),
-        tuple(fields.flattened(fields.mapping(info.get("environment")))) + targets,
-        tuple((fields.text(name, limit=200), fields.text(value, limit=200)) for name, value in digests.items()),
+        tuple(flattened(info["environment"] if run.described else {})) + targets,
+        tuple(info["digests"].items()),
     )
 
 

@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterable, Sequence
 
 from ..conformance.judging.vocabulary import VERDICTS, rank, word
-from . import fields
 from .findings import Finding
+from .legible import LONGEST_TEXT, shortened
 from .results import Kind, Results, default_repeat
 from .run import Run
 from .subject import Subject
@@ -28,12 +28,9 @@ def payload(runs: Sequence[Run], subjects: Sequence[Subject], findings: Sequence
     number_of = {(id(subject.run), subject.name): subject.number for subject in subjects}
     verdicts = {kind.verdict for run in runs for kind in run.results.kinds} | set(VERDICTS)
     clauses = {
-        fields.text(name, limit=200): [
-            fields.text(fields.mapping(entry).get("status"), limit=40),
-            fields.text(fields.mapping(entry).get("text"), limit=1000),
-        ]
+        name: [entry["status"], shortened(entry["text"], 1000)]
         for run in runs
-        for name, entry in fields.mapping(run.info.get("clauses")).items()
+        for name, entry in run.info["clauses"].items()
     }
     parts = {
         "subjects": _json([subject.label for subject in subjects]),
@@ -54,7 +51,7 @@ def _run(run: Run, number_of: dict[tuple[int, str], int], findings: Sequence[Fin
     rows = list(results.notes)
     cut = NOTE_BUDGET // max(1, len(rows))
     if sum(len(note.message) for note in results.notes.values()) <= NOTE_BUDGET:
-        cut = fields.LONGEST_TEXT + 8
+        cut = LONGEST_TEXT + 8
     messages = [m if len(m) <= cut else m[:cut] + " ..." for m in (note.message for note in results.notes.values())]
     parts = {
         "name": _json(run.name),

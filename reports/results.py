@@ -20,7 +20,7 @@ import numpy as np
 
 from ..conformance.judging.judgement import Verdict
 from ..conformance.results.result import Place, Result
-from . import fields
+from .legible import LONGEST_TEXT, shortened
 
 NO_NUMBER = -1.0
 """Stands for a missing ratio or duration; both are never negative."""
@@ -165,7 +165,7 @@ def columns_of(results: Sequence[Result]) -> Results:
         [NO_NUMBER if result.worst is None else result.worst for result in results],
         [result.seconds for result in results],
         {
-            row: Note(fields.text(result.message), _words(result.where))
+            row: Note(shortened(result.message), _words(result.where))
             for row, result in enumerate(results)
             if result.message or result.where is not None
         },
@@ -202,9 +202,9 @@ def _templates(commands: Sequence[str], case: Sequence[str]) -> tuple[Sequence[i
 def _plain(texts: list[str]) -> list[str]:
     """Texts that can be printed and are not too long."""
     # One look at all of them is far cheaper than one at each, and finds nothing in a conforming run.
-    if "".join(texts).isprintable() and max(map(len, texts), default=0) <= fields.LONGEST_TEXT:
+    if "".join(texts).isprintable() and max(map(len, texts), default=0) <= LONGEST_TEXT:
         return texts
-    return [fields.text(text) for text in texts]
+    return [shortened(text) for text in texts]
 
 
 def _words(where: Place | None) -> str:
@@ -212,7 +212,7 @@ def _words(where: Place | None) -> str:
     if where is None:
         return ""
     index, step = where.get("index") or (), where.get("step")
-    name = fields.text(where.get("output"), limit=200)
+    name = shortened(where.get("output", ""), 200)
     inside = ", ".join(map(str, index[:16]))
     parts = [f"{name}[{inside}]" if inside else name, "" if step is None else f"step {step}"]
     return ", ".join(filter(None, parts))
@@ -235,18 +235,25 @@ def _kind(
     diagnosis: tuple[str, ...],
 ) -> Kind:
     return Kind(
-        op=fields.text(op, limit=200),
-        domain=fields.text(domain, limit=200),
+        op=shortened(op, 200),
+        domain=shortened(domain, 200),
         version=version,
-        type=fields.text(type, limit=200),
-        target=fields.text(target, "unnamed target", limit=200),
+        type=shortened(type, 200),
+        target=shortened(target, 200),
         verdict=verdict.value,
         expected=expected,
-        reason=fields.text(reason, limit=200),
-        flags=fields.texts(flags, 20),
-        diagnosis=fields.texts(diagnosis, 20),
+        reason=shortened(reason or "", 200),
+        flags=_texts(flags, 20),
+        diagnosis=_texts(diagnosis, 20),
     )
 
 
 def _about(clauses: tuple[str, ...], features: tuple[str, ...]) -> About:
-    return About(fields.texts(clauses), fields.texts(features))
+    return About(_texts(clauses), _texts(features))
+
+
+def _texts(texts: tuple[str, ...], limit: int = 1000) -> tuple[str, ...]:
+    # Nothing to mend in nearly all that there are, which is cheapest to see of all of their texts at once.
+    if all(texts) and len(texts) <= limit and max(map(len, texts), default=0) <= 200 and "".join(texts).isprintable():
+        return texts
+    return tuple(filter(None, (shortened(text) for text in texts[:limit])))

@@ -2,36 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ..conformance.judging.judgement import Verdict
 from ..conformance.results.folder import NoRun, RunFolder, read_folder
-from . import fields
+from ..conformance.results.records import SCHEMA, RunRecord, TargetRecord
+from .legible import legible, shortened
 from .results import NOTHING, Results, columns_of
+
+NO_TARGET: TargetRecord = {
+    "name": "",
+    "adapter": "",
+    "options": {},
+    "class": "",
+    "wrap": "",
+    "expected_file": "",
+    "description": {},
+    "unavailable": "",
+    "grade": {},
+    "counts": {},
+    "unexpected": 0,
+    "seconds": 0.0,
+    "bias": {},
+    "findings": [],
+    "evidence": {"folders": {}, "larger": {}, "missing": {}},
+    "stale": [],
+}
+"""The entry of a target of which ``run.json`` says nothing."""
+
+NO_RUN: RunRecord = {
+    "schema": SCHEMA,
+    "onnxspec": "",
+    "started": "",
+    "seconds": 0.0,
+    "complete": False,
+    "command": [],
+    "profile": "",
+    "selection": {"op": [], "since_version": [], "type": [], "case": []},
+    "shard": None,
+    "expected_failures": True,
+    "cases": 0,
+    "digests": {},
+    "environment": {"python": "", "platform": "", "machine": "", "processors": None, "packages": {}},
+    "counts": {},
+    "targets": [],
+    "clauses": {},
+}
+"""A ``run.json`` that is not there, or cannot be read."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run directory. ``info`` is its ``run.json``; ``problems`` are one line each, for the reader."""
+    """One run directory. ``info`` is its ``run.json``, in which all texts are legible, `NO_RUN` where there is none;
+    ``problems`` are one line each, for the reader."""
 
     name: str
     path: Path
-    info: Mapping[str, Any]
+    info: RunRecord
     results: Results
     problems: tuple[str, ...]
     readable: bool
 
+    @property
+    def described(self) -> bool:
+        """Whether there is a ``run.json``."""
+        return self.info is not NO_RUN
+
 
 def read_run(path: Path) -> Run:
     """Read ``path``. Never raises for what the directory holds or lacks: that is said in ``problems``."""
-    name = fields.text(path.resolve().name or str(path), limit=200)
+    name = shortened(path.resolve().name or str(path), 200)
     try:
         folder = read_folder(path)
     except NoRun as error:
-        return Run(name, path, {}, NOTHING, (f"{fields.text(str(error), limit=1000)}; left out.",), False)
+        return Run(name, path, NO_RUN, NOTHING, (f"{shortened(str(error), 1000)}; left out.",), False)
     problems = [f"{path}: {problem}." for problem in folder.problems]
     count = len(folder.results)
     if folder.info is not None and not folder.info["complete"]:
@@ -40,8 +86,9 @@ def read_run(path: Path) -> Run:
     elif not count:
         problems.append(f"{path}: there is no result in it.")
     problems += [f"{path}: {line}" for line in _broken_off(folder)]
-    messages = tuple(fields.text(problem, limit=1000) for problem in problems)
-    return Run(name, path, folder.info or {}, columns_of(folder.results), messages, True)
+    messages = tuple(shortened(problem, 1000) for problem in problems)
+    info = NO_RUN if folder.info is None else legible(folder.info)
+    return Run(name, path, info, columns_of(folder.results), messages, True)
 
 
 def _broken_off(folder: RunFolder) -> Iterator[str]:
@@ -74,12 +121,12 @@ def read_runs(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
 
 def _apart(first: Run, other: Run) -> str:
     """Say how the cases of two runs differ, since their columns then do not compare case for case."""
-    profiles = [fields.text(run.info.get("profile"), "unnamed", 100) for run in (first, other)]
+    profiles = [run.info["profile"] if run.described else "unnamed" for run in (first, other)]
     if profiles[0] != profiles[1]:
         return f"{other.name}: profile {profiles[1]}, but {first.name} has {profiles[0]}; their counts do not compare."
-    digests = [fields.mapping(run.info.get("digests")) for run in (first, other)]
+    digests = [run.info["digests"] for run in (first, other)]
     changed = [key for key in digests[0] if key in digests[1] and digests[0][key] != digests[1][key]]
     if changed:
-        names = ", ".join(fields.text(key, limit=60) for key in changed[:8])
+        names = ", ".join(changed[:8])
         return f"{other.name}: its cases for {names} are not those of {first.name}; their counts do not compare."
     return ""

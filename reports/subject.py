@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from ..conformance.judging.judgement import Verdict
 from ..conformance.judging.vocabulary import word
+from ..conformance.results.records import Bias, TargetRecord
 from ..reference import FORMATS, SPECIAL
-from . import fields
 from .results import Kind
-from .run import Run
+from .run import NO_TARGET, Run
 from .tally import Tally
 
 
@@ -44,7 +43,7 @@ class Subject:
     name: str
     label: str
     run: Run
-    info: Mapping[str, Any]
+    info: TargetRecord
 
     @cached_property
     def kinds(self) -> frozenset[int]:
@@ -82,20 +81,19 @@ class Subject:
             kind, worst = results.kinds[number], results.worst_of_kind[number]
             if kind.verdict == "pass" and worst >= 0:
                 ratios[kind.type] = max(ratios.get(kind.type, 0.0), worst)
-        passing = fields.mapping(self.info.get("passing_grade"))
-        grades, bias = fields.mapping(self.info.get("grade")), fields.mapping(self.info.get("bias"))
+        grades, passing, bias = self.info["grade"], self.info.get("passing_grade", {}), self.info["bias"]
         rows = []
         for name in sorted(tallies):
-            drift = fields.mapping(bias.get(name))
+            drift = bias.get(name)
             rows.append(
                 TypeRow(
                     name or "unnamed",
                     tallies[name],
-                    fields.text(grades.get(name), limit=60),
-                    fields.text(passing.get(name), limit=60) or fields.text(grades.get(name), limit=60),
+                    grades.get(name, ""),
+                    passing.get(name) or grades.get(name, ""),
                     ratios.get(name),
-                    fields.number(drift.get("shift")),
-                    fields.number(drift.get("scale")),
+                    drift["shift"] if drift is not None else None,
+                    drift["scale"] if drift is not None else None,
                     _digits(name, drift),
                 )
             )
@@ -110,8 +108,8 @@ class Subject:
     @property
     def version(self) -> str:
         """The runtime's version, where the description gives one, and that of a provider that is a plug-in."""
-        description = fields.mapping(self.info.get("description"))
-        version, provider = (fields.text(description.get(key), limit=60) for key in ("version", "provider_version"))
+        description = self.info["description"]
+        version, provider = (_text(description.get(key, "")) for key in ("version", "provider_version"))
         return f"{version}, provider {provider}" if version and provider else version
 
     @property
@@ -175,11 +173,11 @@ def _without_fault(kind: Kind) -> str:
 
 def subjects_of(runs: Sequence[Run]) -> list[Subject]:
     """Return every target of every run; its label names the run where two runs have a target of that name."""
-    targets: list[tuple[Run, str, Mapping[str, Any]]] = []
+    targets: list[tuple[Run, str, TargetRecord]] = []
     for run in runs:
-        described = {fields.text(info.get("name"), "unnamed target", 200): info for info in _targets(run)}
+        described = {info["name"]: info for info in run.info["targets"]}
         names = dict.fromkeys([*described, *(kind.target for kind in run.results.kinds)])
-        targets += [(run, name, described.get(name, {})) for name in names]
+        targets += [(run, name, described.get(name, NO_TARGET)) for name in names]
     twice = {name for name, n in Counter(name for _, name, _ in targets).items() if n > 1}
     return [
         Subject(number, name, f"{name} in {run.name}" if name in twice else name, run, info)
@@ -187,11 +185,12 @@ def subjects_of(runs: Sequence[Run]) -> list[Subject]:
     ]
 
 
-def _targets(run: Run) -> list[Mapping[str, Any]]:
-    return fields.items(run.info.get("targets"))
+def _text(value: object) -> str:
+    """A value of a description, which may be anything, as text."""
+    return str(value) if isinstance(value, str | bool | int | float) else ""
 
 
-def _digits(kind: str, drift: Mapping[str, Any]) -> str:
+def _digits(kind: str, drift: Bias | None) -> str:
     """What a bias leaves of a type, in words."""
-    left = fields.number(drift.get("digits"))
+    left = drift.get("digits") if drift is not None else None
     return "" if left is None or kind not in FORMATS else f"{left:g} of {FORMATS[kind].precision} digits"

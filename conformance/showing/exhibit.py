@@ -20,11 +20,10 @@ from ...reference.recurrent.agreement import ratios
 from ..judging.judgement import Judgement
 from ..judging.view import View, view_of
 from ..workers.process import Outcome
+from .records import SCHEMA
 from .stepwise import Checked, Comparison, check, comparison_of, focus_of, parting_of, place_of, step_of
 
 __all__ = ["SCHEMA", "exhibit_of", "plain", "window"]
-
-SCHEMA = 1
 
 Array = NDArray[Any]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...conformance.judging.judgement import DECLINED, Verdict
-from .. import fields
 from ..evidence import Checked
 from ..finding_page import times_words
 from ..findings import Clause
+from ..legible import flattened
 from ..markdown import code, plain
 from .chosen import Chosen
 
@@ -82,14 +82,15 @@ def _paragraph(chosen: Chosen) -> Iterator[str]:
 
 def _environment(chosen: Chosen) -> Iterator[str]:
     info = chosen.member.subject
-    described = dict(fields.flattened(fields.mapping(info.info.get("description"))))
+    described = dict(flattened(info.info["description"]))
     for name in _DESCRIBED:
         if described.get(name):
             yield f"- {name}: {plain(described[name])}"
-    options = [f"{name} = {value}" for name, value in fields.flattened(fields.mapping(info.info.get("options")))]
+    options = [f"{name} = {value}" for name, value in flattened(info.info["options"])]
     if options:
         yield f"- options: {plain(', '.join(options))}"
-    yield f"- checked with onnxspec {plain(fields.text(info.run.info.get('onnxspec'), 'of an unknown version', 60))}"
+    version = info.run.info["onnxspec"] if info.run.described else "of an unknown version"
+    yield f"- checked with onnxspec {plain(version)}"
 
 
 def _expected_and_got(chosen: Chosen) -> Iterator[str]:

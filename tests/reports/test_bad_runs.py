@@ -143,7 +143,7 @@ def test_a_value_of_any_type_in_any_field_costs_its_line_or_its_file(tmp_path: P
         write_run(run, [whole], each)
         read = read_run(run)
         amiss = [line for line in read.problems if "run.json" in line or "in form" in line]
-        assert (not read.info) == bool(amiss)  # as it was meant, or not used at all
+        assert read.described == (not amiss)  # as it was meant, or not used at all
         assert len(amiss) < 2
         assert not any("\n" in line for line in read.problems)
     write_run(run, [whole], changed[len(info)])

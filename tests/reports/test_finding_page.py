@@ -146,10 +146,12 @@ def test_findings_of_an_earlier_report_go_but_nothing_else(shown: Path, tmp_path
 def test_what_evidence_says_is_text_and_nothing_else(sample: Path, tmp_path: Path) -> None:
     def spoiled(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: spoiled(inner) for key, inner in value.items()} | {HOSTILE: HOSTILE}
+            more = {} if "i" in value else {HOSTILE: HOSTILE}  # a gate's number is no text
+            return {key: spoiled(inner) for key, inner in value.items()} | more
         if isinstance(value, list):
-            return [spoiled(inner) for inner in value] + [HOSTILE]
-        return HOSTILE if isinstance(value, str) else value
+            texts = all(isinstance(inner, str) for inner in value)
+            return [spoiled(inner) for inner in value] + [HOSTILE] * texts
+        return HOSTILE if isinstance(value, str) and value != "inf" else value
 
     case = NEW_CASE
     add_evidence(sample, {case: spoiled(exhibit(case)) | {"schema": 1}, "other": exhibit("other")})
