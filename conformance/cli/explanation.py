@@ -109,6 +109,8 @@ def _verdict(outcome: Outcome | None, judgement: Judgement | None) -> Iterator[T
             yield Text("flags: " + ", ".join(judgement.flags))
     else:
         yield Text(f"{outcome.status}: {one_line(outcome.message)}" if outcome.message else outcome.status)
+    if outcome.proof:
+        yield Text(f"where it ran: {outcome.proof}")
     if outcome.signal:
         yield Text(f"the worker ended by {outcome.signal}")
     printed = [one_line(line, 200) for line in outcome.captured.splitlines() if line.strip()]

@@ -53,7 +53,8 @@ class WrapProbe:
 
     @cached_property
     def features(self) -> frozenset[str]:
-        return self.probe.features | {"wrapped", f"wrapped-{self.wrap}"}
+        lane = {"wrapped", f"wrapped-{self.wrap}", *(["quantized"] if self.wrap in QUANTIZED else [])}
+        return self.probe.features | lane
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ Options:
 ``config`` (table)
     Further properties to compile with, as OpenVINO names them.
 
+Of a quantized model ``session.proof`` has the operators that the device executes, each with the type that it computes in.
+
 A node that OpenVINO cannot convert is refused in phase load, one that its plug-in cannot run mostly in phase run.
 
 Tested: openvino 2025.4.1 and 2026.4.1, on CPU.
@@ -17,6 +19,7 @@ Tested: openvino 2025.4.1 and 2026.4.1, on CPU.
 
 from __future__ import annotations
 
+import collections
 import importlib
 import platform
 import re
@@ -80,15 +83,17 @@ class Adapter:
     def prepare(self, model: bytes) -> Session:
         """Convert `model` and compile it."""
         try:
-            return Session(self.core.compile_model(self.core.read_model(model, b""), self.device, self.config))
+            compiled = self.core.compile_model(self.core.read_model(model, b""), self.device, self.config)
         except RuntimeError as error:
             raise RuntimeError(_reason(str(error))) from None
+        return Session(compiled, _executed(compiled) if b"QuantizeLinear" in model else "")
 
 
 class Session:
     """A compiled model."""
 
-    def __init__(self, compiled: Any) -> None:
+    def __init__(self, compiled: Any, proof: str = "") -> None:
+        self.proof = proof
         # Inputs are found by their names in the ONNX graph; one that the conversion dropped has no port.
         self._ports = {name: port for port in compiled.inputs for name in port.get_names()}
         self._outputs = list(compiled.outputs)
@@ -123,6 +128,18 @@ def _reason(text: str) -> str:
     message = re.sub(r"END: node: .*? CALLBACK HAS THROWN:\s*", "", text, flags=re.DOTALL)
     lines = [line.strip() for line in message.splitlines()]
     return " ".join(line for line in lines if line and not line.startswith("Exception from ")) or text
+
+
+def _executed(compiled: Any) -> str:
+    """What a device executes, with the type that each operator computes in; empty where it does not say."""
+    try:
+        nodes = [node.get_rt_info() for node in compiled.get_runtime_model().get_ops()]
+    except RuntimeError:
+        return ""
+    kinds = [tuple(node[key].astype(str) for key in ("layerType", "runtimePrecision")) for node in nodes]
+    counts = collections.Counter(kind for kind in kinds if kind[0] not in ("Const", "Input", "Output"))
+    shown = ", ".join(f"{count} {operator} in {kind}" for (operator, kind), count in sorted(counts.items()))
+    return f"execution graph: {shown}"
 
 
 def _tensor(array: np.ndarray) -> Any:

@@ -18,6 +18,7 @@ def ran(proof: str, status: str = "ran") -> tuple[Outcome, ...]:
     ("proof", "kind"),
     [
         (f"assignment record: {EP}: LSTM lstm", "record"),
+        (f"assignment record: {EP}: GRU gru; [graph of QNN: 2 Gru in float32]", "record"),
         (f"profile: {EP}: OpenVINO-subgraph_1 x", "profile"),
         (f"assignment record: {EP}: LSTM a; CPUExecutionProvider: LSTM b", "none"),
         ("assignment record: CPUExecutionProvider: LSTM lstm", "none"),

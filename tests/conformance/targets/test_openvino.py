@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance.judging import Verdict
-from onnxspec.conformance.probes import SpecProbe, tried
+from onnxspec.conformance.probes import SpecProbe, WrapProbe, tried
 from onnxspec.conformance.targets import parse_target
 from onnxspec.conformance.workers import Job, TargetProcess, TargetUnavailable
 
@@ -96,6 +96,19 @@ def test_what_becomes_of_an_lstm(change: dict[str, Any], verdict: Verdict) -> No
 def test_a_wrong_option_is_told(option: dict[str, str], complaint: str) -> None:
     with TargetProcess(runtime("openvino", **option)) as process, pytest.raises(TargetUnavailable, match=complaint):
         process.start()
+
+
+def test_in_what_a_quantized_node_computes_is_told() -> None:
+    """With constants it becomes one operator in float32 and loses B; fed, it is taken apart, and right."""
+    held = CaseSpec("RNN", 14, bias=True, weights="initializer", T=1, N=1, I=2, H=2)
+    probes = [WrapProbe(SpecProbe(case), "qdq-u8") for case in (held, replace(held, weights="input"))]
+    with TargetProcess(runtime("openvino")) as process:
+        process.start()
+        wrong, right = [(one.judgement, one.outcomes[0]) for one in tried(process, probes, "standard")]
+    assert (wrong[0].verdict, right[0].verdict) == (Verdict.WRONG, Verdict.PASS)
+    assert "1 RNNSeq in f32" in wrong[1].proof
+    assert right[1].proof.startswith("execution graph: ")
+    assert "RNNSeq" not in right[1].proof
 
 
 def test_it_is_known_by_name() -> None:

@@ -1,0 +1,105 @@
+"""What real targets make of quantized nodes: a table by target, bits and operator, as docs/quantized.md has it.
+
+    python -m benchmarks.quantized FOLDER [--profile core] [--lane TARGET+qdq-u8 ...]
+
+Lanes of which FOLDER holds no run yet are run first: as a user would, with the targets of examples/targets/runtimes.toml.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from onnxspec.conformance.judging import Verdict
+from onnxspec.conformance.results import Result, read_folder
+
+LANES = (
+    "onnxruntime+qdq-u8",
+    "onnxruntime+qdq-u16",
+    "onnxruntime+optimized+qdq-u8",
+    "onnxruntime+optimized+qdq-u16",
+    "onnxruntime-qnn-8bit+qdq-u8",
+    "onnxruntime-qnn-16bit+qdq-u16",
+    "openvino+qdq-u8",
+    "openvino+qdq-s8",
+    "openvino+qdq-u16",
+    "onnxruntime-openvino+qdq-u8",
+    "onnxruntime-openvino+qdq-s8",
+    "onnxruntime-openvino+qdq-u16",
+)
+TARGETS = Path(__file__).parent.parent / "examples" / "targets" / "runtimes.toml"
+OFF = (Verdict.INACCURATE, Verdict.WRONG)
+DECLINED = (Verdict.UNSUPPORTED, Verdict.FALLBACK)
+
+
+def run(lane: str, profile: str, folder: Path) -> None:
+    """Put a lane to the test. What the runtime gets wrong makes no exit code here."""
+    words = ["run", "--profile", profile, "--targets-file", str(TARGETS), "--target", lane, "--no-shrink", "--no-fill"]
+    done = subprocess.run(
+        [Path(sys.executable).with_name("onnxspec"), *words, "--out", folder, "--overwrite"], stdout=subprocess.DEVNULL
+    )
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{lane}: onnxspec run ended with {done.returncode}")
+
+
+def rows(lane: str, results: Sequence[Result]) -> Iterator[tuple[str, ...]]:
+    """A row for each operator."""
+    for op in sorted({result.op for result in results}):
+        own = [result for result in results if result.op == op]
+        verdicts = Counter(result.verdict for result in own)
+        declined = sum(verdicts[verdict] for verdict in DECLINED)
+        failing = [result for result in own if result.failing]
+        yield (
+            f"`{lane}`",
+            op,
+            str(len(own) - declined - verdicts[Verdict.INCONCLUSIVE]),
+            str(verdicts[Verdict.PASS]),
+            off_by([result for result in own if result.verdict in OFF]),
+            str(declined),
+            smallest(failing),
+        )
+
+
+def off_by(results: Sequence[Result]) -> str:
+    """By how many levels results are off: how many by so many, the tail of them together."""
+    units = Counter(int(place["units"]) for r in results if (place := r.where) and place.get("units") is not None)
+    few = sorted(units)[:3]
+    shown = [f"{count} ({units[count]})" for count in few]
+    if len(units) > len(few):
+        shown.append(f"up to {max(units)} ({sum(units.values()) - sum(units[count] for count in few)})")
+    return ", ".join(shown)
+
+
+def smallest(failing: Sequence[Result]) -> str:
+    """The case with the fewest numbers of those that fail, what comes out without finite ones too, and what explains it."""
+    if not failing:
+        return ""
+    least = min(failing, key=lambda result: (result.elements or sys.maxsize, len(result.features), result.case))
+    explained = f"; explained by {', '.join(least.diagnosis)}" if least.diagnosis else ""
+    return f"`{least.case}` ({least.verdict.value}{explained})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--profile", default="core")
+    parser.add_argument("--lane", action="append", default=[])
+    given = parser.parse_args()
+    print(
+        "| target and lane | operator | judged | right | off by so many levels (cases) | declined | smallest failing case |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for lane in given.lane or LANES:
+        folder = given.folder / lane
+        if not (folder / "run.json").exists():
+            run(lane, given.profile, folder)
+        for row in rows(lane, list(read_folder(folder).results)):
+            print(f"| {' | '.join(row)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
