@@ -2,7 +2,7 @@
 
     python -m benchmarks.quantized FOLDER [--profile core] [--lane TARGET+qdq-u8 ...]
 
-Lanes of which FOLDER holds no run yet are run first: as a user would, with the targets of examples/targets/runtimes.toml.
+Lanes of which FOLDER holds no run yet are run first, as users run them, with examples/targets/runtimes.toml.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def off_by(results: Sequence[Result]) -> str:
 
 
 def smallest(failing: Sequence[Result]) -> str:
-    """The case with the fewest numbers of those that fail, what comes out without finite ones too, and what explains it."""
+    """Of the cases that fail the one with the fewest numbers, and what explains it."""
     if not failing:
         return ""
     least = min(failing, key=lambda result: (result.elements or sys.maxsize, len(result.features), result.case))
@@ -89,9 +89,7 @@ def main() -> None:
     parser.add_argument("--profile", default="core")
     parser.add_argument("--lane", action="append", default=[])
     given = parser.parse_args()
-    print(
-        "| target and lane | operator | judged | right | off by so many levels (cases) | declined | smallest failing case |"
-    )
+    print("| target and lane | operator | judged | right | off by levels (cases) | declined | smallest failing case |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for lane in given.lane or LANES:
         folder = given.folder / lane

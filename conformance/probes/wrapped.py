@@ -53,7 +53,7 @@ class WrapProbe:
 
     @cached_property
     def features(self) -> frozenset[str]:
-        lane = {"wrapped", f"wrapped-{self.wrap}", *(["quantized"] if self.wrap in QUANTIZED else [])}
+        lane = {"wrapped", f"wrapped-{self.wrap}", *_quantized(self.wrap)}
         return self.probe.features | lane
 
     @property
@@ -79,6 +79,12 @@ class WrapProbe:
     def repeat(self, target: str) -> list[str]:
         """``onnxspec explain``; the target's name has its lane."""
         return self.probe.repeat(target)
+
+
+def _quantized(name: str) -> tuple[str, ...]:
+    """What a lane has in common with cases that are quantized themselves."""
+    bits = name.removeprefix("qdq-")[1:]
+    return ("quantized", f"quantized-{bits}-bits") if name in QUANTIZED else ()
 
 
 def wrapped_probes(probes: Iterable[Probe], name: str) -> tuple[Probe, ...]:

@@ -226,7 +226,7 @@ def _require_names(row: Mapping[str, Any]) -> None:
 @cache
 def _features(op: str) -> tuple[str, ...]:
     """All that a case of an operator can have: of a profile, wrapped, or a directory."""
-    wrapped = {"wrapped", "quantized", *(f"wrapped-{name}" for name in WRAPS)}
+    wrapped = {"wrapped", *(f"wrapped-{name}" for name in WRAPS)}
     features = frozenset(wrapped).union(*(family_of(op).all_features(op, version) for version in versions_of(op)))
     return tuple(sorted(features))
 

@@ -351,8 +351,7 @@ def _judge_placement(provider: str, nodes: list[tuple[str, str, str]], source: s
 
 
 def _graph_of_qnn(folder: str) -> str:
-    """What QNN's provider has made of a model, from the graphs that it left in a folder: its operators, with the type of
-    what each gives."""
+    """What QNN's provider has made of a model, by what it left in a folder: operators with the types they give."""
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
     for file in os.scandir(folder):
         with open(file.path, encoding="utf-8") as lines:

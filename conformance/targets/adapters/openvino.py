@@ -10,7 +10,7 @@ Options:
 ``config`` (table)
     Further properties to compile with, as OpenVINO names them.
 
-Of a quantized model ``session.proof`` has the operators that the device executes, each with the type that it computes in.
+Of a quantized model ``session.proof`` has the operators that the device executes, with the types that they compute in.
 
 A node that OpenVINO cannot convert is refused in phase load, one that its plug-in cannot run mostly in phase run.
 

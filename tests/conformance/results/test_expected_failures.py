@@ -15,7 +15,7 @@ from onnxspec.cases.directories import DataSet, write_directory
 from onnxspec.cases.profiles import pool_of
 from onnxspec.conformance.cli.main import main
 from onnxspec.conformance.judging import FAILING, Judgement, Verdict
-from onnxspec.conformance.probes import Probe, SpecProbe, probe_directories, probes_of_profile
+from onnxspec.conformance.probes import Probe, SpecProbe, probe_directories, probes_of_profile, wrapped_probes
 from onnxspec.conformance.results import Result, result_of
 from onnxspec.conformance.results.expected import (
     Entry,
@@ -276,6 +276,8 @@ def test_every_shipped_entry_is_about_some_cases_of_core_and_not_about_all(name:
         core += map(SpecProbe, profile("core", "ExtendedLSTM", 1))
         if "wrapped" in entry.features:  # of the lane of a wrap, whose cases are no profile's
             continue
+        if "quantized" in entry.features:
+            core = [probe for lane in ("qdq-u8", "qdq-u16") for probe in wrapped_probes(core, lane)]
         if entry.cases and not any(entry.covers(probe) for probe in core):  # of those that follow where features lack
             core += [SpecProbe(case.spec) for case in pool_of(entry.op).cases]
         assert any(entry.covers(spec) for spec in core), entry
