@@ -24,6 +24,7 @@ import typer.main
 from onnxspec.conformance.cli import app
 from onnxspec.conformance.judging import FAILING, Verdict
 from onnxspec.conformance.results import OperatorCoverage, Result
+from onnxspec.reference import operator_names
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -72,6 +73,19 @@ UPWARD = {
         "conformance/cli/report.py",
         "reports",
     ): "the commands that put runs side by side, or compare them",
+}
+# Modules outside folders of operators that name one, and why.
+NAMING = {
+    "reference/documents/errata.py": "what is wrong with documents, each by its name",
+    "reference/faults/tables/activation.py": "a fault says of which operators it is",
+    "reference/faults/tables/clip.py": "as above",
+    "reference/faults/tables/weight.py": "as above",
+    "cases/profiles/fair.py": "pinned numbers of draws",
+    "cases/profiles/pool.py": "pinned sizes of pools",
+    "cases/specs/graphs.py": "what stands second in a pinned graph of two operators",
+    "conformance/cli/quantize.py": "the command that makes an ExtendedLSTM of an LSTM",
+    "conformance/running/quantized.py": "as above",
+    "conformance/running/adapter_kit.py": "what an author's adapter runs where nothing else is said",
 }
 STANDARD = {*sys.stdlib_module_names, "tomllib"}  # Python 3.10 does not know tomllib yet
 # What a dependency brings along and is its own business to depend on.
@@ -211,6 +225,19 @@ def test_no_folder_is_crowded_and_no_imports_go_in_circles() -> None:
         if path.name != "__init__.py"
     }
     graphlib.TopologicalSorter(imported).prepare()  # raises CycleError, which names the circle
+
+
+def test_shared_code_asks_an_operator_and_never_which_it_is() -> None:
+    """No module outside folders of operators names one; texts that people read have it among other words."""
+    names = {name.rpartition("::")[2] for name in operator_names(None)}
+    naming = {
+        str(path)
+        for path in shipped()
+        if path.suffix == ".py" and "operators" not in path.parts[:-1]
+        for node in ast.walk(ast.parse(text_of(str(path))))
+        if isinstance(node, ast.Constant) and node.value in names
+    }
+    assert naming == set(NAMING)
 
 
 def test_tests_import_from_the_faces_of_packages() -> None:

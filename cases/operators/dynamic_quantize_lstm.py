@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...reference import IllegalNode, Node, OperatorVersion, operator_version, resolve
+from ...reference import OperatorVersion, operator_version
 from ..axes.axis import Axis, Domain, Field, Rule
 from ..axes.generator import integers, uniform
 from ..axes.observed import Observed
 from ..axes.recurrent import RECURRENT_AXES
 from ..axes.tensors.draft import TensorDraft, gain
 from ..profiles.covering import cover
-from ..profiles.recurrent import RecurrentFamily
-from ..specs.family import Family
-from ..specs.features import all_features, node_features
-from ..specs.illegal import break_case, violations_of
+from ..profiles.recurrent import CellFamily
+from ..specs.illegal import illegal_cases, inherited_violations
 from ..specs.space import axes_of, settle, spec_from
 from ..specs.spec import RecurrentSpec, spec_class
 from ..specs.violations import Violation
@@ -30,7 +27,6 @@ __all__ = ["DYNAMIC_QUANTIZE_FAMILY", "QuantizedSpec"]
 
 OP = "DynamicQuantizeLSTM"
 _WITHOUT = ("layout", "linear_before_reset", "output_sequence", "opset")
-_HELD = {"weights": "initializer", "outputs": "all"}
 _SPECIAL = ("small", "large", "huge", "heavy", "one-sign", "nan-row", "inf-row", "nan-padding")
 
 
@@ -115,82 +111,53 @@ class _Spec(RecurrentSpec):
 QuantizedSpec: Any = spec_class("QuantizedSpec", _AXES, _Spec, __name__)
 
 
-class _Dynamic(RecurrentFamily):
-    """See :class:`..specs.family.Family`. It has neither a pool nor fresh cases: its profiles are covering designs."""
+class _Dynamic(CellFamily):
+    """See :class:`..specs.family.Family`. Its profiles are covering designs, with no pool behind them."""
 
     operators = (OP,)
     spec = QuantizedSpec
 
     def profile(self, name: str, op: str, version: int) -> Sequence[Any]:
-        cases = dict.fromkeys(_design(name))
-        return (*list(cases)[:20], *list(cases)[-4:]) if name == "smoke" else tuple(cases)
-
-    def all_features(self, op: str, version: int) -> frozenset[str]:
-        return all_features(op, version, QuantizedSpec)
-
-    def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
-        return node_features(node, inputs, _AXES)
+        cases = list(dict.fromkeys(_design(name)))
+        if name == "smoke":
+            return (*cases[:20], *cases[-4:])
+        return (*cases, *illegal_cases(OP, version, kind=QuantizedSpec))
 
     def violations(self, op: str, version: int) -> Sequence[Violation]:
-        return tuple(_violations())
-
-    # What LSTM, GRU and RNN have of pinned dice, and this operator has not: as other families.
-    context_space, pool_design = Family.context_space, Family.pool_design
-    pooled, fresh = Family.pooled, Family.fresh
-    anything, crossed, levels, challenge = Family.anything, Family.crossed, Family.levels, Family.challenge
-    cases = Family.cases
+        return inherited_violations(op, version, QuantizedSpec)
 
 
 def _design(name: str) -> Iterator[Any]:
-    """Every two values of axes together, special numbers and lengths, each function, and what must be refused."""
+    """Every two values of axes together, special numbers and lengths, and each function."""
     axes = {n: v for n, v in axes_of(operator_version(OP, 1), _AXES).items() if n != "type"}
     axes |= {"weights": ("initializer",), "hidden_size": (True,)}  # what most runtimes ask for
-    plain: dict[str, Any] = {**_HELD, "bias": True, "initial": "all", "hidden_size": True}
+    plain: dict[str, Any] = {"weights": "initializer", "outputs": "all", "bias": True, "initial": "all"}
     rich = {**plain, "T": 6, "N": 5, "I": 3, "H": 9, "direction": "bidirectional", "lengths": "ragged"}
-    rich["peepholes"] = True
+    rich |= {"peepholes": True, "hidden_size": True}
+    times = 4 if name == "full" else 1
 
     def case(row: Mapping[str, Any], **extra: Any) -> Any:
         return spec_from(OP, 1, row, QuantizedSpec, **extra)
 
-    for seed in range(2 if name == "smoke" else 4):
+    for seed in range(times):
         strength = 3 if name == "full" and seed == 0 else 2
-        for number, row in enumerate(cover(axes, settle, strength=strength, seed=seed)):
+        for number, row in enumerate(cover(axes, partial(settle, axes=_AXES), strength=strength, seed=seed)):
             yield case(row, seed=number, weights_seed=seed)
     shapes = ("direction", "channel")
     for levels, scales, points in itertools.product(("int8", "uint8"), shapes, ("zero", *shapes)):
-        for seed in range(3):
+        for seed in range(times):
             yield case({**rich, "levels": levels, "scales": scales, "zero_points": points}, seed=seed)
-    for number, data in enumerate(_SPECIAL * 2):
+    for number, data in enumerate(_SPECIAL * times):
         yield case({**rich, "data": data, "levels": ("int8", "uint8")[number % 2]}, seed=number)
     for seed in range(4):
         yield case({**rich, "ties": True, "lengths": "full"}, seed=seed)
         yield case({**rich, "lengths": ("empty", "short", "full", "absent")[seed], "reruns": "data"}, seed=seed)
-        yield case({**plain, "N": (2, 4, 7, 16)[seed], "T": 5, "I": 5, "H": 17}, seed=seed)
-        yield case({**rich, "hidden_size": False}, seed=seed)
-        yield case({**rich, "weights": "input", "scales": "channel"}, seed=seed)
-    for seed, functions in enumerate(("each", "usual", "soft", "mixed", "negative", "alpha-alone") * 2):
+        yield case({**rich, "N": (2, 4, 7, 16)[seed], "T": 5, "I": 5, "H": 17}, seed=seed)
+        yield case({**rich, "outputs": "states", "N": 3 + seed}, seed=seed)
+    yield case({**rich, "hidden_size": False})
+    yield case({**rich, "weights": "input", "scales": "channel"})
+    for seed, functions in enumerate(("each", "usual", "soft", "mixed", "negative", "alpha-alone") * times):
         yield case({**rich, "activations": functions, "data": "large" if seed > 5 else "dense"}, seed=seed)
-    if name != "smoke":
-        for violation in _violations():
-            yield case({**_HELD, **violation.base}, illegal=violation.id)
-
-
-@cache
-def _violations() -> tuple[Violation, ...]:
-    """Those of LSTM that break this document by the clause of the same topic."""
-    return tuple(violation for violation in violations_of(OP, 1) if _breaks(violation))
-
-
-def _breaks(violation: Violation) -> bool:
-    row = {**_HELD, **violation.base}
-    try:
-        node, inputs = break_case(spec_from(OP, 1, row, QuantizedSpec, illegal=violation.id))
-        resolve(Node(node.op_type, 1, node.attributes, node.outputs, node.domain), inputs)
-    except IllegalNode as error:
-        return error.clause == violation.clause(OP)
-    except (ValueError, KeyError, IndexError, TypeError):
-        pass
-    return False
 
 
 DYNAMIC_QUANTIZE_FAMILY = _Dynamic()

@@ -1,4 +1,4 @@
-"""Any configuration of ONNX's recurrent operators, for searches beyond the profiles: drawn at random, the same ones
+"""Any configuration of operators that have a cell, for searches beyond the profiles: drawn at random, the same ones
 from the same source of chance."""
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from random import Random
 from typing import Any
 
-from ...reference import CELLS, operator_version
+from ...reference import cell_named, operator_version
 from ..specs.space import functions_of, output_subsets, settle, space_of
 from ..specs.spec import CaseSpec
 
@@ -22,9 +22,12 @@ _NOTHING = 0.02  # the share of cases without steps, and of those without rows
 _SEEDS = 1_000_000
 
 
-def any_recurrent(op: str, version: int, types: Sequence[str], random: Random) -> CaseSpec | None:
-    """A case of an operator version, in one of these types; None where what was drawn cannot be together."""
-    space = space_of(operator_version(op, version))
+def any_recurrent(
+    op: str, version: int, types: Sequence[str], random: Random, kind: type[CaseSpec] = CaseSpec
+) -> CaseSpec | None:
+    """A case of an operator version, in one of these types; `kind` is the class of its cases. None where what was drawn
+    cannot be together."""
+    space = space_of(operator_version(op, version), kind.axes)
     row = {name: _value(random, axis) for name, axis in space.items() if name not in ("size", "activations")}
     row["type"] = random.choice([t for t in space["type"].values if t in types])
     row["T"] = 0 if random.random() < _NOTHING else random.choice(_STEPS)
@@ -35,7 +38,7 @@ def any_recurrent(op: str, version: int, types: Sequence[str], random: Random) -
     if random.random() < 0.5:
         row |= _functions(random, op, version, row["direction"] == "bidirectional")
     row["seed"] = row["weights_seed"] = random.randrange(_SEEDS)
-    return _settled(op, version, row)
+    return _settled(op, version, row, kind)
 
 
 def crossed_recurrent(spec: CaseSpec, other: CaseSpec, names: Collection[str]) -> CaseSpec | None:
@@ -46,13 +49,13 @@ def crossed_recurrent(spec: CaseSpec, other: CaseSpec, names: Collection[str]) -
     row |= {name: getattr(other, name) for name in names}
     if "activations" in names:
         row |= {"alpha": other.alpha, "beta": other.beta}
-    return _settled(spec.op, spec.version, row)
+    return _settled(spec.op, spec.version, row, type(spec))
 
 
-def _settled(op: str, version: int, row: dict[str, Any]) -> CaseSpec | None:
-    settled: dict[str, Any] = settle(row, search=True)
+def _settled(op: str, version: int, row: dict[str, Any], kind: type[CaseSpec]) -> CaseSpec | None:
+    settled: dict[str, Any] = settle(row, search=True, axes=kind.axes)
     try:
-        return CaseSpec(op, version, **settled)
+        return kind(op, version, **settled)
     except (ValueError, TypeError):
         return None
 
@@ -68,7 +71,7 @@ def _value(random: Random, axis: Any) -> Any:
 
 
 def _functions(random: Random, op: str, version: int, both: bool) -> dict[str, Any]:
-    count = len(CELLS[op].activations) * (2 if both else 1)
+    count = len(cell_named(op).activations) * (2 if both else 1)
     known = functions_of(operator_version(op, version))
     row: dict[str, Any] = {"activations": tuple(random.choice(known) for _ in range(count))}
     for name in ("alpha", "beta"):

@@ -18,7 +18,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from ...reference import ACTIVATIONS, CELLS, interpretations_touched, operator_version, versions_of
+from ...reference import ACTIVATIONS, cell_named, interpretations_touched, operator_version, versions_of
 from ..axes.axis import Domain
 from ..axes.recurrent import RECURRENT_AXES
 from ..specs.data import inputs_of
@@ -148,8 +148,8 @@ def _begun(
 
 def _pairs(op: str, version: int | None, type: str | None, types: Collection[str] | None) -> list[tuple[int, str]]:
     """Versions and types that a case may have, as often as is their weight: newer versions are in wider use."""
-    if op not in CELLS:
-        raise ValueError(f"op is one of {', '.join(CELLS)}, not {op!r}")
+    if op not in CaseSpec.operators:
+        raise ValueError(f"op is one of {', '.join(CaseSpec.operators)}, not {op!r}")
     pairs = [
         (v, str(t))
         for v in versions_of(op)
@@ -269,7 +269,7 @@ def _activations(
     functions = [f for f in functions_of(operator_version(op, version)) if allowed is None or f in allowed]
     if not functions or choose.below(8) < 3:
         return {}
-    each = len(CELLS[op].activations)
+    each = len(cell_named(op).activations)
     directions = 2 if row["direction"] == "bidirectional" else 1
     functions += [f for f in functions if f in _COEFFICIENTED]
     bounded = [f for f in functions if f in _BOUNDED] or functions

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...reference import CELLS, operator_version
+from ...reference import cell_named, operator_version
 from ..specs.space import axes_of, spec_from
 from ..specs.spec import CaseSpec
 
@@ -49,7 +49,7 @@ def block(op: str, version: int, kind: str, *, first: bool = True) -> Iterator[C
         Whether it is the first type of its operator. In the others dense cases stand in for much of it.
     """
     axes = axes_of(operator_version(op, version))
-    each, inner = len(CELLS[op].activations), CELLS[op].inner
+    each, inner = len(cell_named(op).activations), cell_named(op).inner
     # Fewer digits leave wider radii: half types need more numbers for one of them to show a fault clearly.
     half = kind in ("float16", "bfloat16")
     sizes: Row = {"T": 10, "N": 9, "I": 5, "H": 33} if half else {"T": 4, "N": 3, "I": 2, "H": 5}
@@ -223,7 +223,7 @@ def together(op: str, version: int, kind: str, *, first: bool) -> Iterator[CaseS
             {**rich, "activations": "mixed", "clip": 0.25},
             {**base, "outputs": "states", "lengths": "ragged", "initial": "all"},
         ]
-        if version in CELLS[op].without_defaults:
+        if version in cell_named(op).without_defaults:
             rows.append({**base, "activations": "usual"})
         more: Row = {n: 1 for n in ("input_forget", "linear_before_reset", "layout") if n in axes}
         rows.append({**rich, **more, "direction": "reverse", "dimensions": "symbolic", "reruns": "sizes"})

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from ...reference import CELLS, operator_version, versions_of
+from ...reference import operator_names, operator_version, versions_of
 from ..specs.family import context_space, family_of, pooled_operators
 from ..specs.space import space_of
 from ..specs.spec import CaseSpec
@@ -47,7 +47,7 @@ def fresh_stream(
     Other pinned cases have other seeds, and dense ones that are pinned are left out: what is here is in no profile.
     Raises ValueError where nothing is left to draw from.
     """
-    chosen = [op for op in pooled_operators() if op in (ops or CELLS)]
+    chosen = [op for op in pooled_operators() if op in (ops or operator_names(""))]
     drawn = [cases for op in chosen if (cases := family_of(op).fresh(op, seed, versions, types, lacks)) is not None]
     if not drawn:
         raise ValueError("no operator has a version and a type of those that were asked for")

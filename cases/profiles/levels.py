@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import count
 from types import MappingProxyType
+from typing import Any
 
 from ...reference import operator_version
-from ..axes.recurrent import RECURRENT_AXES
 from ..specs.features import all_features, recurrent_features
 from ..specs.level import Level
 from ..specs.spec import CaseSpec
@@ -34,9 +34,11 @@ _ABOUT = {
 
 
 @cache
-def recurrent_levels(op: str, version: int) -> tuple[Level, ...]:
-    """The levels of an operator version, narrowest first."""
-    return tuple(Level(name, _ABOUT[name], partial(_holds, name), _required(op, version, name)) for name in LEVELS)
+def recurrent_levels(op: str, version: int, kind: Any = CaseSpec) -> tuple[Level, ...]:
+    """The levels of an operator version, narrowest first; `kind` is the class of its cases."""
+    return tuple(
+        Level(name, _ABOUT[name], partial(_holds, name), _required(op, version, name, kind)) for name in LEVELS
+    )
 
 
 def _holds(name: str, spec: CaseSpec) -> bool:
@@ -44,14 +46,14 @@ def _holds(name: str, spec: CaseSpec) -> bool:
     return not spec.illegal and supports(spec, LEVELS[name]) and (name == "complete" or (spec.T > 0 and spec.N > 0))
 
 
-def _required(op: str, version: int, name: str) -> tuple[str, ...]:
+def _required(op: str, version: int, name: str, kind: Any) -> tuple[str, ...]:
     """The features that axes ask for, of this level and those before, where the version has them."""
-    known, narrower = all_features(op, version), list(LEVELS)[: list(LEVELS).index(name) + 1]
-    lacks = {axis.name for axis in RECURRENT_AXES if not axis.domains(operator_version(op, version))}
+    known, narrower = all_features(op, version, kind), list(LEVELS)[: list(LEVELS).index(name) + 1]
+    lacks = {axis.name for axis in kind.axes if not axis.domains(operator_version(op, version))}
     wanted = (
         feature
         for level in narrower
-        for axis in RECURRENT_AXES
+        for axis in kind.axes
         if axis.name not in lacks
         for feature in axis.required.get(level, ())
     )

@@ -1,4 +1,4 @@
-"""The cases of ONNX's recurrent operators, as one family."""
+"""The cases of operators that have a cell, and those of ONNX's recurrent operators as one family."""
 
 from __future__ import annotations
 
@@ -31,18 +31,13 @@ from .levels import recurrent_challenge, recurrent_levels
 from .pool import recurrent_design, recurrent_pooled
 from .profiles import recurrent_profile
 
-__all__ = ["RECURRENT", "RecurrentFamily"]
+__all__ = ["RECURRENT", "CellFamily", "RecurrentFamily"]
 
 
-class RecurrentFamily(Family):
-    """LSTM, GRU and RNN; see :class:`..specs.family.Family`."""
+class CellFamily(Family):
+    """The cases of operators that have a cell: all that follows from the axes of their specs."""
 
-    operators = tuple(CELLS)
     spec = CaseSpec
-
-    def profile(self, name: str, op: str, version: int) -> Sequence[CaseSpec]:
-        """By the rules of :mod:`.profiles`."""
-        return tuple(recurrent_profile(name, op, version))
 
     def build(self, spec: CaseSpec) -> Case:
         """See :func:`..specs.recurrent.recurrent_case`."""
@@ -54,36 +49,13 @@ class RecurrentFamily(Family):
 
     def all_features(self, op: str, version: int) -> frozenset[str]:
         """See :func:`..specs.features.all_features`."""
-        return all_features(op, version)
+        return all_features(op, version, self.spec)
 
     def content(self, spec: CaseSpec) -> Iterator[bytes]:
         """Every input by name."""
         for name, array in sorted(break_case(spec)[1].items()):
             yield name.encode()
             yield array.tobytes()
-
-    def context_space(self, op: str) -> ContextSpace | None:
-        """See :mod:`..specs.recurrent_contexts`."""
-        return _space(op)
-
-    def pooled(self, op: str, level: str, index: int, sibling: int) -> CaseSpec | None:
-        """See :func:`.pool.recurrent_pooled`."""
-        return recurrent_pooled(op, level, index, sibling)
-
-    def pool_design(self, op: str) -> PoolDesign | None:
-        """See :func:`.pool.recurrent_design`."""
-        return recurrent_design(op)
-
-    def fresh(
-        self,
-        op: str,
-        seed: int | str,
-        versions: Collection[int] = (),
-        types: Collection[str] = (),
-        lacks: Collection[str] = (),
-    ) -> Iterator[CaseSpec] | None:
-        """See :mod:`.fresh`."""
-        return recurrent_fresh(op, seed, versions, types, lacks)
 
     def richer(self, spec: CaseSpec) -> Sequence[Mapping[str, Any]]:
         """Larger with all outputs, then with each optional thing beside that, then with most of them together: what is
@@ -112,7 +84,7 @@ class RecurrentFamily(Family):
 
     def anything(self, op: str, version: int, types: Collection[str], random: Random) -> CaseSpec | None:
         """See :mod:`.anything`."""
-        return any_recurrent(op, version, tuple(types), random)
+        return any_recurrent(op, version, tuple(types), random, self.spec)
 
     def crossed(self, spec: CaseSpec, other: CaseSpec, names: Collection[str]) -> CaseSpec | None:
         """See :func:`.anything.crossed_recurrent`."""
@@ -122,11 +94,11 @@ class RecurrentFamily(Family):
         """See :func:`..specs.drawing.recurrent_cases`."""
         from ..specs.drawing import recurrent_cases  # Hypothesis is imported where something is drawn
 
-        return recurrent_cases(op, version, bounds)
+        return recurrent_cases(op, version, bounds, self.spec)
 
     def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
         """See :func:`..specs.features.node_features`."""
-        return node_features(node, inputs)
+        return node_features(node, inputs, self.spec.axes)
 
     def formula(self, spec: CaseSpec, name: str, array: NDArray[Any]) -> str | None:
         """The generator that a tensor came from."""
@@ -146,7 +118,40 @@ class RecurrentFamily(Family):
 
     def levels(self, op: str, version: int) -> Sequence[Level]:
         """See :mod:`.levels`."""
-        return recurrent_levels(op, version)
+        return recurrent_levels(op, version, self.spec)
+
+
+class RecurrentFamily(CellFamily):
+    """LSTM, GRU and RNN; see :class:`..specs.family.Family`. What their profiles have is pinned, with a pool behind."""
+
+    operators = tuple(CELLS)
+
+    def profile(self, name: str, op: str, version: int) -> Sequence[CaseSpec]:
+        """By the rules of :mod:`.profiles`."""
+        return tuple(recurrent_profile(name, op, version))
+
+    def context_space(self, op: str) -> ContextSpace | None:
+        """See :mod:`..specs.recurrent_contexts`."""
+        return _space(op)
+
+    def pooled(self, op: str, level: str, index: int, sibling: int) -> CaseSpec | None:
+        """See :func:`.pool.recurrent_pooled`."""
+        return recurrent_pooled(op, level, index, sibling)
+
+    def pool_design(self, op: str) -> PoolDesign | None:
+        """See :func:`.pool.recurrent_design`."""
+        return recurrent_design(op)
+
+    def fresh(
+        self,
+        op: str,
+        seed: int | str,
+        versions: Collection[int] = (),
+        types: Collection[str] = (),
+        lacks: Collection[str] = (),
+    ) -> Iterator[CaseSpec] | None:
+        """See :mod:`.fresh`."""
+        return recurrent_fresh(op, seed, versions, types, lacks)
 
     def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[CaseSpec]:
         """See :func:`.levels.recurrent_challenge`."""

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from ...reference import CELLS, operator_version, versions_of
+from ...reference import cell_named, operator_version, versions_of
 from ..axes.recurrent import RECURRENT_AXES
 from ..specs.space import PINNED_AXES, spec_from
 from ..specs.spec import CaseSpec
@@ -43,7 +43,7 @@ def varied(op: str, version: int) -> Iterator[CaseSpec]:
 def _rich(op: str, version: int) -> dict[str, Any]:
     row = plain_row(op, version) | {"T": 5, "N": 4, "I": 4, "H": 5, "bias": True, "initial": "all"}
     row |= {"lengths": "ragged", "direction": "bidirectional", "weights": "input"}
-    return row | ({"peepholes": True} if CELLS[op].peepholes else {})
+    return row | ({"peepholes": True} if cell_named(op).peepholes else {})
 
 
 def _rare(op: str, version: int) -> Iterator[CaseSpec]:
@@ -79,7 +79,7 @@ def _rare(op: str, version: int) -> Iterator[CaseSpec]:
 
 def _coefficients(op: str) -> list[dict[str, Any]]:
     """Coefficients of 0 and beyond the usual, in functions that use them."""
-    each = len(CELLS[op].activations)
+    each = len(cell_named(op).activations)
     gates = ("HardSigmoid",) * (each - 1)
     rows = []
     for name, alpha, beta in (

@@ -17,10 +17,10 @@ from hypothesis import reject
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from ...reference import CELLS, OperatorVersion, operator_version
+from ...reference import OperatorVersion, cell_named, operator_version
 from ..axes.axis import Rule
 from .bounds import Bounds, known_among, listed, not_among
-from .space import RULES, functions_of, output_subsets, settle, space_of
+from .space import functions_of, in_order, output_subsets, settle, space_of
 from .spec import CaseSpec
 
 __all__ = ["recurrent_cases", "sizes"]
@@ -28,7 +28,6 @@ __all__ = ["recurrent_cases", "sizes"]
 # Usual values stand for so many draws of an axis, where rare ones stand for one.
 _USUAL = 3
 _SEEDS = 1000
-_DEFAULTS: dict[str, Any] = {f.name: f.default for f in fields(CaseSpec)}
 # Axes that `only` does not take, and what to use instead.
 _ELSEWHERE = {
     "type": "types",
@@ -39,9 +38,10 @@ _ELSEWHERE = {
 }
 
 
-def recurrent_cases(op: str, version: int, bounds: Bounds) -> SearchStrategy[CaseSpec]:
-    """Legal configurations of LSTM, GRU or RNN. Raises ValueError for bounds that leave none."""
-    return _strategy(_plan(operator_version(op, version), bounds))
+def recurrent_cases(op: str, version: int, bounds: Bounds, kind: type[CaseSpec] = CaseSpec) -> SearchStrategy[CaseSpec]:
+    """Legal configurations of an operator that has a cell; `kind` is the class of its cases. Raises ValueError for
+    bounds that leave none."""
+    return _strategy(_plan(operator_version(op, version), bounds, kind))
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ class _Plan:
     """
 
     operator: OperatorVersion
+    kind: type[CaseSpec]
     bounds: Bounds
     choices: Mapping[str, Sequence[Any]]
     between: Mapping[str, tuple[float, float]]
@@ -64,13 +65,14 @@ class _Plan:
     allowed: Mapping[str, Collection[Any]]
 
 
-def _plan(operator: OperatorVersion, bounds: Bounds) -> _Plan:
-    space = space_of(operator)
+def _plan(operator: OperatorVersion, bounds: Bounds, kind: type[CaseSpec]) -> _Plan:
+    space = space_of(operator, kind.axes)
+    defaults: dict[str, Any] = {f.name: f.default for f in fields(kind)}
     choices: dict[str, Sequence[Any]] = {}
     between: dict[str, tuple[float, float]] = {}
     for name, axis in space.items():
         if name not in ("size", "activations", "outputs"):
-            usual = sorted(axis.values, key=lambda value, name=name: value != _DEFAULTS.get(name))  # type: ignore[misc]
+            usual = sorted(axis.values, key=lambda value, name=name: value != defaults.get(name))  # type: ignore[misc]
             weight = _USUAL if axis.share is None else round(1 / axis.share)
             often = -(-weight * len(axis.rare) // len(usual)) if axis.rare else 1
             choices[name] = [*usual, *usual * (often - 1), *axis.rare]
@@ -105,7 +107,7 @@ def _plan(operator: OperatorVersion, bounds: Bounds) -> _Plan:
         choices[name] = [v for v in first if v in values] + [v for v in values if v not in first]
         allowed[name] = choices[name]
         between.pop(name, None)
-    plan = _Plan(operator, bounds, choices, between, functions, allowed)
+    plan = _Plan(operator, kind, bounds, choices, between, functions, allowed)
     return _narrowed(plan) if allowed else plan
 
 
@@ -116,7 +118,9 @@ def _narrowed(plan: _Plan) -> _Plan:
     rows = [N for N in (0, 1, 2, bounds.max_rows) if bounds.min_rows <= N <= bounds.max_rows]
     left: dict[str, list[Any]] = {name: list(dict.fromkeys(values)) for name, values in plan.choices.items()}
     left |= {"T": list(dict.fromkeys(steps)), "N": list(dict.fromkeys(rows)), "I": [bounds.max_inputs]}
-    rules = [rule for rule in RULES if rule.kind != "open" and {rule.field, *rule.reads} <= left.keys()]
+    rules = [
+        rule for rule in in_order(plan.kind.axes) if rule.kind != "open" and {rule.field, *rule.reads} <= left.keys()
+    ]
     while sum(_without_support(left, rule) for rule in rules):
         pass
     if not all(left.values()):
@@ -167,7 +171,7 @@ def _numbers(low: float, high: float) -> SearchStrategy[float]:
 def _strategy(plan: _Plan) -> SearchStrategy[CaseSpec]:
     """Rows of the space, settled, as cases."""
     operator, bounds, op = plan.operator, plan.bounds, plan.operator.op_type
-    each = len(CELLS[op].activations)
+    each = len(cell_named(op).activations)
     steps, rows = sizes(bounds.min_steps, bounds.max_steps), sizes(bounds.min_rows, bounds.max_rows)
     inputs, units = st.integers(1, bounds.max_inputs), st.integers(1, bounds.max_size)
     listed = {n: st.sampled_from(v) for n, v in plan.choices.items() if n not in ("alpha", "beta", "clip")}
@@ -197,9 +201,9 @@ def _strategy(plan: _Plan) -> SearchStrategy[CaseSpec]:
             for name in ("alpha", "beta"):
                 row[name] = draw(coefficients[name, each * directions])
         row["seed"] = row["weights_seed"] = draw(seeds)
-        legal: dict[str, Any] = settle(row, search=True)
+        legal: dict[str, Any] = settle(row, search=True, axes=plan.kind.axes)
         if any(legal[name] not in values for name, values in plan.allowed.items()):
             reject()
-        return CaseSpec(op, operator.since_version, **legal)
+        return plan.kind(op, operator.since_version, **legal)
 
     return configurations()

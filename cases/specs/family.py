@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import islice
 from random import Random
 from types import MappingProxyType
 from typing import Any, TypeGuard
@@ -20,7 +21,7 @@ from .bounds import Bounds
 from .case import Case, Spec
 from .changes import simpler_by_field
 from .contexts import ContextSpace
-from .features import groups_with
+from .features import groups_with, tell_words
 from .level import Level
 from .violations import Violation
 
@@ -188,11 +189,16 @@ class Family(ABC):
 
     def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[Any]:
         """Legal cases that no profile holds, of every level, the same ones for everyone from the nonce: what a
-        certificate's auditor asks for beside the profile. None where the family cannot draw any."""
-        return ()
+        certificate's auditor asks for beside the profile. Without more being known of the operator: some of
+        :meth:`anything`."""
+        random = Random(f"{op}/{version}/{type}/{nonce}")
+        drawn = (self.anything(op, version, (type,), random) for _ in range(_DRAWS))
+        return tuple(islice(dict.fromkeys(spec for spec in drawn if spec is not None and not spec.illegal), _ASKED))
 
 
 _FAMILIES: dict[str, Family] = {}
+_ASKED, _DRAWS = 8, 64
+"""Cases that a nonce asks for where nothing else is said, and draws in which they are looked for."""
 
 
 def register(family: Family) -> Family:
@@ -200,6 +206,7 @@ def register(family: Family) -> Family:
     for op in family.operators:
         versions_of(op)
         _FAMILIES[op] = family
+    tell_words(getattr(family.spec, "axes", ()))
     return family
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "model_features",
     "node_features",
     "recurrent_features",
+    "tell_words",
     "words_of",
 ]
 
@@ -105,7 +106,7 @@ def words_of(axes: Iterable[Axis]) -> dict[str, str]:
     return {feature: words for axis in axes for feature, words in axis.words.items()}
 
 
-WORDS: Mapping[str, str] = {**words_of(RECURRENT_AXES), **DERIVED, "illegal": "forbidden models"}
+WORDS: dict[str, str] = {**words_of(RECURRENT_AXES), **DERIVED, "illegal": "forbidden models"}
 """The noun phrase of each feature, as every reader is told of it."""
 
 
@@ -120,6 +121,15 @@ GROUPS: dict[str, str] = {
     for feature in (*_FIRST, *(c for axis in RECURRENT_AXES for c in axis.columns if c not in _FIRST), "illegal")
 }
 """Columns of reports: a feature, and what it is called there. A case belongs to each of its features' groups."""
+
+
+def tell_words(axes: Iterable[Axis]) -> None:
+    """Take up what the axes of a further operator say: the words of their features, and their columns."""
+    for axis in axes:
+        for feature, words in axis.words.items():
+            WORDS.setdefault(feature, words)
+        for feature in axis.columns:
+            GROUPS.setdefault(feature, WORDS[feature])
 
 
 def groups_with(features: Set[str]) -> list[str]:

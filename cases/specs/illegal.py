@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
 
-from ...reference import Node, operator_version
+from ...reference import IllegalNode, Node, operator_version, resolve
 from .data import inputs_of
 from .space import spec_from
 from .spec import CaseSpec
 from .violations import VIOLATIONS, Draft, Violation
 
-__all__ = ["break_case", "illegal_cases", "violation_of", "violations_of"]
+__all__ = ["break_case", "illegal_cases", "inherited_violations", "violation_of", "violations_of"]
 
 Array = NDArray[Any]
 
@@ -33,23 +34,43 @@ def violation_of(spec: CaseSpec) -> Violation | None:
     return own[spec.illegal] if spec.illegal else None
 
 
-def illegal_cases(op: str, version: int, main_version: int | None = None) -> Iterator[CaseSpec]:
+@cache
+def inherited_violations(op: str, version: int, kind: Any) -> tuple[Violation, ...]:
+    """Those of the table that break the document of an operator with cases of its own, by the clause of their topic."""
+    return tuple(violation for violation in violations_of(op, version) if _breaks(op, version, violation, kind))
+
+
+def _breaks(op: str, version: int, violation: Violation, kind: type[CaseSpec]) -> bool:
+    try:
+        node, inputs = break_case(_case(op, version, violation, kind))
+        resolve(Node(op, version, node.attributes, node.outputs, node.domain), inputs)
+    except IllegalNode as error:
+        return error.clause == violation.clause(op)
+    except (ValueError, KeyError, IndexError, TypeError):
+        pass
+    return violation.open
+
+
+def illegal_cases(op: str, version: int, main_version: int | None = None, kind: Any = CaseSpec) -> Iterator[CaseSpec]:
     """The forbidden models of an operator version: all that there can be.
 
     main_version
         With it, other versions have only what that one cannot have.
+    kind
+        The class of the operator's cases.
     """
     covered = set()
     if main_version is not None and main_version != version:
         covered = {violation.id for violation in violations_of(op, main_version)}
-    return (_case(op, version, violation) for violation in violations_of(op, version) if violation.id not in covered)
+    there = violations_of(op, version) if kind is CaseSpec else inherited_violations(op, version, kind)
+    return (_case(op, version, violation, kind) for violation in there if violation.id not in covered)
 
 
-def _case(op: str, version: int, violation: Violation) -> CaseSpec:
+def _case(op: str, version: int, violation: Violation, kind: type[CaseSpec]) -> CaseSpec:
     plain: dict[str, Any] = {"weights": "initializer", "outputs": "all"}
     if "output_sequence" in operator_version(op, version).attributes:
         plain["output_sequence"] = 1
-    return spec_from(op, version, {**plain, **violation.base}, illegal=violation.id)
+    return spec_from(op, version, {**plain, **violation.base}, kind, illegal=violation.id)
 
 
 def break_case(spec: CaseSpec) -> tuple[Node, Mapping[str, Array]]:

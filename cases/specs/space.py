@@ -6,7 +6,7 @@ said here once holds for both: which axes a version has, which values, simplest 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from functools import cache
 from graphlib import TopologicalSorter
 from typing import Any
@@ -21,7 +21,6 @@ from .spec import CaseSpec
 
 __all__ = [
     "PINNED_AXES",
-    "RULES",
     "axes_of",
     "functions_of",
     "in_order",
@@ -59,22 +58,14 @@ def axes_of(operator: OperatorVersion, axes: tuple[Axis, ...] = RECURRENT_AXES) 
     return {name: domain.values for name, domain in space_of(operator, axes).items() if len(domain.values) > 1}
 
 
-def in_order(axes: Iterable[Axis]) -> tuple[Rule, ...]:
+@cache
+def in_order(axes: tuple[Axis, ...]) -> tuple[Rule, ...]:
     """The rules of some axes, each behind those that may change what it reads."""
     rules = [rule for axis in axes for rule in axis.rules]
     own = dict.fromkeys(rule.field for rule in rules)
     reads = {name: {read for rule in rules if rule.field == name for read in rule.reads if read in own} for name in own}
     order = list(TopologicalSorter(reads).static_order())
     return tuple(sorted(rules, key=lambda rule: order.index(rule.field)))
-
-
-@cache
-def _rules_of(axes: tuple[Axis, ...]) -> tuple[Rule, ...]:
-    return in_order(axes)
-
-
-RULES = _rules_of(RECURRENT_AXES)
-"""What does not go together, each rule behind those that may change what it reads."""
 
 
 def settle(row: Mapping[str, Hashable], *, search: bool = False, axes: tuple[Axis, ...] = RECURRENT_AXES) -> Row:
@@ -85,12 +76,12 @@ def settle(row: Mapping[str, Hashable], *, search: bool = False, axes: tuple[Axi
     search
         Whether what is legal but opens a question may stay.
     axes
-        Those of the operator.
+        Of the operator's cases, whose rules hold.
     """
     settled = dict(row)
     if "T" not in settled and "size" in settled:
         settled |= dict(zip("TN", SIZES[str(settled["size"])], strict=False))
-    for rule in _rules_of(axes):
+    for rule in in_order(axes):
         if not (search and rule.kind == "open") and rule.hit(settled):
             settled[rule.field] = rule.instead
     return {name: settled[name] for name in row}

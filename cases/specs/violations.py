@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...reference import OperatorVersion, cell_named
+from ...reference import OperatorVersion, cell_named, operator_version, versions_of
+from ...reference.documents.tensors import Levels
 
 __all__ = ["DUE", "VIOLATIONS", "Draft", "Violation"]
 
@@ -131,6 +132,31 @@ def _all_integers(draft: Draft) -> None:
     draft.inputs |= {name: np.rint(array).astype(np.int32) for name, array in draft.inputs.items()}
 
 
+def _levels(change: Callable[[Draft, Levels], None]) -> Callable[[Draft], None]:
+    """A change beside each tensor that holds levels."""
+
+    def changed(draft: Draft) -> None:
+        for form in draft.operator.tensors.values():
+            if isinstance(form.codec, Levels) and form.name in draft.inputs:
+                change(draft, form.codec)
+
+    return changed
+
+
+def _one_scale_more(draft: Draft, codec: Levels) -> None:
+    scale = draft.inputs[codec.scale]
+    draft.inputs[codec.scale] = np.concatenate((scale, scale[:1]))
+
+
+def _other_sign(draft: Draft, codec: Levels) -> None:
+    zero = draft.inputs[codec.zero_point]
+    draft.inputs[codec.zero_point] = zero.astype(np.uint8 if zero.dtype == np.int8 else np.int8)
+
+
+def _holds_levels(operator: OperatorVersion) -> bool:
+    return any(isinstance(form.codec, Levels) for form in operator.tensors.values())
+
+
 def _without(name: str) -> Callable[[Draft], None]:
     def change(draft: Draft) -> None:
         draft.inputs.pop(name)
@@ -174,6 +200,12 @@ def _has(name: str) -> Callable[[OperatorVersion], bool]:
 
 def _lacks(name: str) -> Callable[[OperatorVersion], bool]:
     return lambda operator: name not in operator.attributes
+
+
+def _knows(operator: OperatorVersion, name: str) -> bool:
+    """Whether some version of an operator has an attribute."""
+    versions = versions_of(operator.op_type)
+    return any(name in operator_version(operator.op_type, version).attributes for version in versions)
 
 
 def _several(operator: OperatorVersion) -> bool:
@@ -298,6 +330,20 @@ VIOLATIONS: tuple[Violation, ...] = (
         {"lengths": "full"},
     ),
     Violation(
+        "shapes.scales",
+        "load",
+        "the scales of what holds levels are one more than there are directions",
+        _levels(_one_scale_more),
+        applies=_holds_levels,
+    ),
+    Violation(
+        "types.zero-points",
+        "check",
+        "zero points have not the type of their levels",
+        _levels(_other_sign),
+        applies=_holds_levels,
+    ),
+    Violation(
         "lengths.above-T",
         "run",
         "sequence_lens holds a length above seq_length",
@@ -353,7 +399,7 @@ VIOLATIONS: tuple[Violation, ...] = (
         "check",
         "there is an attribute linear_before_reset, which the version does not define",
         _attribute("linear_before_reset", 1),
-        applies=lambda operator: operator.op_type == "GRU" and _lacks("linear_before_reset")(operator),
+        applies=lambda operator: _lacks("linear_before_reset")(operator) and _knows(operator, "linear_before_reset"),
     ),
     Violation(
         "attributes.input-forget",

@@ -25,7 +25,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from ...reference import CELLS, FORMATS
+from ...reference import FORMATS, cell_named
 from .case import Case, Feed, Spec, Trial
 from .family import features_of
 from .graphs import GRAPHS, can_join, join
@@ -209,7 +209,7 @@ def _quantized(graph: _Graph, formal: str, constant: Array | None, scale: float,
 
 def _layer(graph: _Graph, spec: CaseSpec, dtype: np.dtype[Any]) -> str:
     """X plus what a layer returns for it: zero, since each cell makes zero states out of zero weights."""
-    gates, units = len(CELLS[spec.op].gates), spec.I
+    gates, units = len(cell_named(spec.op).gates), spec.I
     attributes: dict[str, Any] = {"hidden_size": units, "direction": "forward"}
     if spec.layout:
         attributes["layout"] = spec.layout

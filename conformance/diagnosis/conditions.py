@@ -19,13 +19,16 @@ Traits = frozenset[str]
 _ENOUGH = 3
 """Failing cases from which two traits together are told: of fewer, some two are true by chance."""
 
-_WORDS = {feature.replace("-", " "): words for feature, words in WORDS.items()}
-"""Traits as readers are told of them: a trait is a feature without hyphens."""
+
+@cache
+def _words() -> dict[str, str]:
+    """Traits as readers are told of them: a trait is a feature without hyphens."""
+    return {feature.replace("-", " "): words for feature, words in WORDS.items()}
 
 
 def worded(trait: str) -> str:
     """A trait as a reader is told of it."""
-    return _WORDS.get(trait) or trait.removeprefix("uses ").removeprefix("about ")
+    return _words().get(trait) or trait.removeprefix("uses ").removeprefix("about ")
 
 
 @lru_cache(maxsize=4096)

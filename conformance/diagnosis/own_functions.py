@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...cases import CaseSpec
 from ...cases.specs.model import build_model
-from ...reference import CELLS, FORMATS, evaluate, operator_version
+from ...reference import FORMATS, cell_named, evaluate, operator_version
 from ...reference.numbers.accuracy import budget, with_functions_off
 from ..results.result import Result
 from ..workers.process import Job, Outcome
@@ -48,7 +48,9 @@ def function_classes(
 ) -> dict[str, tuple[str, ...]]:
     """Type to the accuracy class that the functions of a target need there, of those types in which results fail and
     functions are off by more than the class allows by which it is judged."""
-    failing = Counter((r.op, r.version, r.type) for r in results if r.verdict in DIAGNOSED and r.op in CELLS)
+    failing = Counter(
+        (r.op, r.version, r.type) for r in results if r.verdict in DIAGNOSED and r.op in CaseSpec.operators
+    )
     places: dict[tuple[str, str], int] = {}
     for (op, version, type), _ in failing.most_common():
         places.setdefault((op, type), version)
@@ -74,7 +76,7 @@ def function_classes(
 
 def _nodes(spec: CaseSpec) -> Iterator[Inputs]:
     """For each gate the inputs that show most of its function."""
-    gates = len(CELLS[spec.op].gates)
+    gates = len(cell_named(spec.op).gates)
     dtype = FORMATS[spec.type].dtype
     for gate in range(gates):
         best: tuple[float, Inputs] | None = None

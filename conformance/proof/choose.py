@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cases import Spec, family_of, operator_versions, profile
+from ...cases import CaseSpec, Spec, family_of, operator_versions, profile
 from ...cases.profiles.dense import supports
 from ...cases.profiles.partial import SELDOM_LACKED, VARIED
 from ...cases.profiles.pool import Pooled, pool_of
 from ...cases.profiles.turns import FIRST_TURN, TURNS
 from ...cases.specs.family import PoolDesign, pooled_operators
-from ...reference import CELLS, operator_of
+from ...reference import operator_of
 from .chooser import Candidate, Chooser
 from .exposure import Shown, measure, parts_shown
 from .interactions import Tally, faults_of, measurable, pool_tally, shown_by, space_of, tally
@@ -299,7 +299,7 @@ def main() -> None:
     before = json.loads(_PATH.read_text(encoding="utf-8"))
 
     def anew(op: str) -> dict[str, Any]:
-        if (asked.op and op not in asked.op) or ((asked.turn or asked.wait) and op not in CELLS):
+        if (asked.op and op not in asked.op) or ((asked.turn or asked.wait) and op not in CaseSpec.operators):
             own: dict[str, Any] = before[op]
             return own
         if asked.wait:

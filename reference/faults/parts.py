@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from ..documents.operators import OperatorVersion, operator_version, versions_of
 from ..numbers.activations import ACTIVATIONS, Activation, Coefficient
 from ..numbers.formats import FORMATS
-from ..recurrent.cell import CELLS
-from ..recurrent.node import Node
+from ..recurrent.node import Node, cell_named
 from ..recurrent.recurrence import Computation
 from .alterations import (
     configured,
@@ -102,7 +101,7 @@ def _end(axis: int) -> Change:
 
 
 def _inputs(op_type: str) -> Made:
-    operator, cell = _newest(op_type), CELLS[op_type]
+    operator, cell = _newest(op_type), cell_named(op_type)
     for name in operator.inputs:
         if name not in operator.required and name != "sequence_lens":
             yield f"{name}.dropped", f"leaves {name} out", (name,), _dropping(name)
@@ -173,7 +172,7 @@ def _first(array: Array) -> Array:
 
 
 def _gates(op_type: str) -> Made:
-    cell = CELLS[op_type]
+    cell = cell_named(op_type)
 
     def swapped(names: str, letters: str, first: str, second: str) -> Wrong:
         order = letters.translate(str.maketrans(first + second, second + first))
@@ -223,8 +222,8 @@ def _attributes(op_type: str) -> Made:
 
     yield "clip.dropped", "does not clip", ("clip",), no_clip
     yield "activations.dropped", "computes with the default functions", ("activations",), no_activations
-    for position, name in enumerate("fgh"[: len(CELLS[op_type].activations)]):
-        if len(CELLS[op_type].activations) > 1:
+    for position, name in enumerate("fgh"[: len(cell_named(op_type).activations)]):
+        if len(cell_named(op_type).activations) > 1:
             yield f"activations.{name}", f"computes {name} by its default", ("activations",), default_at(position)
     for letter in ("alpha", "beta"):
         given = f"activation_{letter}"
@@ -286,7 +285,7 @@ def _directions(op_type: str) -> Made:
 
 
 def _states(op_type: str) -> Made:
-    cell = CELLS[op_type]
+    cell = cell_named(op_type)
 
     def forgotten(compute: Compute, c: Computation) -> Outputs:
         return compute(with_recurrent_state(c, lambda state: state * 0.0))
@@ -353,7 +352,7 @@ def _last(word: str) -> tuple[str, ...]:
 def _last_state(op_type: str) -> tuple[str, ...]:
     """As :func:`_last` for a row of a state. The document leaves open with which state a row without a step ends, so
     the loss of a last row that has none is excused; not of one state of several, since the answer is one for all."""
-    return () if CELLS[op_type].inner else _last("row")
+    return () if cell_named(op_type).inner else _last("row")
 
 
 def _at_end(compute: Compute, c: Computation) -> Outputs:

@@ -158,6 +158,8 @@ class Predicted:
                     self._node, run.inputs, run.outputs, accuracy or self._accuracy, interpretations, faults
                 )
                 for must, predicted in zip(right, wrong, strict=True):
+                    if must.conventional:
+                        continue  # nothing is judged by it, so it speaks for no fault and against none
                     evidence = _bits(must, predicted, run.outputs[predicted.output])
                     if evidence is None:
                         return None
@@ -188,6 +190,8 @@ def _bits(must: Expectation, predicted: Expectation, got: Array) -> float | None
     off = np.abs(got.astype(np.float64) - number.value)
     near = off <= number.radius * RADIUS_SLACK
     doubt = np.zeros(got.shape, bool) if number.doubt is None else number.doubt
+    if must.about is not None:
+        doubt = doubt | ~must.about  # another expectation speaks of those
     if not (near | doubt).all():
         return None
     away = np.abs(got.astype(np.float64) - must.number.value)

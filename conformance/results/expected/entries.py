@@ -150,7 +150,7 @@ def read_expected(path: Path) -> tuple[Entry, ...]:
     return parse_expected(text, str(path))
 
 
-def _parse(text: str, place: str, *, own: bool = False) -> tuple[dict[str, str], tuple[Entry, ...]]:
+def _parse(text: str, place: str, *, own: bool = False) -> tuple[dict[str, Any], tuple[Entry, ...]]:
     """The target that a file is about, and its entries. The names in a file of our `own` have been looked up by our
     tests: every run reads them, and what there is to look them up in takes longer to load than the files."""
     try:
@@ -161,6 +161,9 @@ def _parse(text: str, place: str, *, own: bool = False) -> tuple[dict[str, str],
     if content or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ExpectedFailureError(f"{place}: holds tables [[expected]], perhaps one [target], and nothing else")
     known = ("adapter", "provider", "program", "runtime")
+    options = header.pop("options", {}) if isinstance(header, dict) else {}
+    if not isinstance(options, dict):
+        raise ExpectedFailureError(f"{place}: [target] options is a table, as in targets.toml")
     if not isinstance(header, dict) or not all(key in known and isinstance(v, str) for key, v in header.items()):
         raise ExpectedFailureError(f"{place}: [target] holds texts: {', '.join(known)}")
     if "runtime" in header and not is_range(header["runtime"]):
@@ -183,7 +186,7 @@ def _parse(text: str, place: str, *, own: bool = False) -> tuple[dict[str, str],
         entries.append(replace(entry, **software))
     if former:
         warnings.warn(f"{place} has words of onnxspec 0.2, read: {'; '.join(former)}", FormerWords, stacklevel=2)
-    return header, tuple(entries)
+    return {**header, "options": options}, tuple(entries)
 
 
 def _entry(row: Mapping[str, Any], own: bool) -> Entry:
@@ -258,19 +261,21 @@ def _fits(key: str, value: object) -> bool:
 
 
 @cache
-def _shipped() -> tuple[tuple[dict[str, str], tuple[Entry, ...]], ...]:
+def _shipped() -> tuple[tuple[dict[str, Any], tuple[Entry, ...]], ...]:
     folder = resources.files(__package__ or "onnxspec.conformance.results.expected")
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
     return tuple(_parse(file.read_text(encoding="utf-8"), file.name, own=True) for file in files)
 
 
 def shipped_for(target: Target) -> tuple[Entry, ...]:
-    """The entries that come with this release: from files whose [target] has the adapter and provider of this one."""
+    """The entries that come with this release: from files whose [target] has the adapter, the provider and, where it
+    names some, the options of this one."""
     provider = str(target.options.get("provider", _CPU))
     return tuple(
         entry
         for header, entries in _shipped()
         if header.get("adapter") == target.adapter and header.get("provider", provider) == provider
+        if header["options"].items() <= target.options.items()
         for entry in entries
     )
 
