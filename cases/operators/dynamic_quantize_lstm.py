@@ -105,7 +105,7 @@ class _Spec(RecurrentSpec):
 
     operators = (OP,)
     layout = 0
-    opset = "first"
+    opset, quantization = "first", "none"
 
 
 QuantizedSpec: Any = spec_class("QuantizedSpec", _AXES, _Spec, __name__)
