@@ -25,12 +25,13 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from ...reference import FORMATS, cell_named
+from ...reference import FORMATS, OperatorVersion, cell_named
+from ...reference.documents.tensors import LENGTHS, Levels
 from .case import Case, Feed, Spec, Trial
 from .family import features_of
 from .graphs import GRAPHS, can_join, join
 from .quantizing import QUANTIZED, can_quantize, quantize
-from .spec import CaseSpec
+from .spec import CaseSpec, RecurrentSpec
 from .tensor import tensor_proto
 
 __all__ = ["EXACT", "WRAPS", "can_wrap", "wrap"]
@@ -51,6 +52,9 @@ _HALF = FORMATS["float16"]
 # from 6 on), Neg and Add.
 _QUANTIZES = {"float32": 10, "float16": 19, "bfloat16": 19}
 _TAKES = {"float32": 6, "float64": 6, "float16": 6, "bfloat16": 13}
+_BESIDE = 17
+"""The opset of ONNX's own operators beside one of another domain, where its model names none."""
+
 _AXES_ARE_INPUTS = 13  # of Squeeze
 
 
@@ -59,19 +63,23 @@ def can_wrap(spec: Spec, name: str) -> bool:
 
     Raises KeyError for a name that is none of `WRAPS`.
     """
-    if isinstance(spec, CaseSpec) and spec.course.needs:
+    if isinstance(spec, RecurrentSpec) and spec.course.needs:
         return False  # what its sessions do is said of its own model alone
     if name in GRAPHS:
         return can_join(spec, name)
     if name in QUANTIZED:
         return can_quantize(spec, name)
     needed = {"neg": _TAKES, "cast": _TAKES, "qdq": _QUANTIZES, "layers": _TAKES}[name].get(spec.type)
-    last = spec.node.operator.last_opset
-    # Wraps are nodes of ONNX's own opset, of which an operator of another domain says nothing.
-    if spec.illegal or spec.node.domain or needed is None or needed > last:
+    if spec.illegal or needed is None:
         return False
-    features = features_of(spec)
-    return name in ("neg", "cast") or not features & {"nonfinite", "size-zero"}
+    if name in ("neg", "cast"):
+        return bool(spec.node.domain) or needed <= spec.node.operator.last_opset
+    # The others know what the operator's tensors stand for: they are of ONNX's own.
+    return (
+        isinstance(spec, CaseSpec)
+        and needed <= spec.node.operator.last_opset
+        and not features_of(spec) & {"nonfinite", "size-zero"}
+    )
 
 
 def wrap(case: Case, name: str) -> Case:
@@ -81,9 +89,10 @@ def wrap(case: Case, name: str) -> Case:
     if name in QUANTIZED:
         return quantize(case, name)
     spec, runs = case.spec, case.trial.feeds
-    assert isinstance(spec, CaseSpec)
+    through = _numbers(spec.node.operator)
     passing = {
-        formal: _passing(name, formal, [feed.inputs[formal] for feed in runs], spec.type) for formal in runs[-1].inputs
+        formal: _passing(name, formal in through, [feed.inputs[formal] for feed in runs], spec.type)
+        for formal in runs[-1].inputs
     }
     feeds = []
     for number, feed in enumerate(runs):
@@ -96,9 +105,18 @@ def wrap(case: Case, name: str) -> Case:
     return Case(case.spec, wrapped[0], wrapped[1])
 
 
-def _passing(name: str, formal: str, arrays: Sequence[Array], kind: str) -> list[Array]:
-    """What an input is in every run, made of numbers that the wrap does not change."""
-    if formal == "sequence_lens" or name in ("neg", "layers"):
+def _numbers(operator: OperatorVersion) -> frozenset[str]:
+    """The inputs that stand for themselves: neither lengths, nor levels and what says what they stand for."""
+    forms = operator.tensors.values()
+    levels = [(form.name, form.codec) for form in forms if isinstance(form.codec, Levels)]
+    beside = {name for form, codec in levels for name in (form, codec.scale, codec.zero_point)}
+    lengths = {form.name for form in forms if form.kind == LENGTHS}
+    return frozenset(operator.inputs) - beside - lengths
+
+
+def _passing(name: str, through: bool, arrays: Sequence[Array], kind: str) -> list[Array]:
+    """What an input is in every run, made of numbers that the wrap does not change, where it goes through it."""
+    if not through or name in ("neg", "layers"):
         return list(arrays)
     if name == "cast":
         return list(arrays) if kind in ("float16", "bfloat16") else [_halved(array) for array in arrays]
@@ -148,17 +166,19 @@ class _Graph:
         return name
 
 
-def _wrapped(trial: Trial, name: str, spec: CaseSpec, feeds: tuple[Feed, ...]) -> Trial:
+def _wrapped(trial: Trial, name: str, spec: Any, feeds: tuple[Feed, ...]) -> Trial:
     """A trial with its model rebuilt around the node."""
     model = onnx.load_model_from_string(trial.model)
     operator = spec.node.operator
     needed = (_QUANTIZES if name == "qdq" else _TAKES)[spec.type]
-    graph = _Graph(max(needed, model.opset_import[0].version), FORMATS[spec.type].onnx_type, [], [])
+    own = max((opset.version for opset in model.opset_import if not opset.domain), default=_BESIDE)
+    graph = _Graph(max(needed, own), FORMATS[spec.type].onnx_type, [], [])
     node = model.graph.node[0]
+    through = _numbers(operator)
     held = {constant.name for constant in model.graph.initializer}
     numbers = feeds[-1].inputs
     for place, formal in enumerate(node.input):
-        if not formal or formal == "sequence_lens" or (name == "layers" and formal != "X"):
+        if formal not in through or (name == "layers" and formal != "X"):
             continue
         array = numbers[formal]
         if name == "layers":
