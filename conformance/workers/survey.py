@@ -39,8 +39,8 @@ _AMD = {"ROCM": "rocm.toml", "MIGraphX": "migraphx.toml", "VitisAI": "vitisai.to
 
 @dataclass(frozen=True)
 class Facts:
-    """What an adapter's docstring says: the package that pip installs for it, and the versions that it was tested with;
-    empty where it does not say."""
+    """What an adapter's docstring says: the packages that pip installs for it, and the versions that it was tested
+    with; empty where it does not say."""
 
     package: str = ""
     tested: str = ""
@@ -73,9 +73,11 @@ def facts_of(source: str) -> Facts:
         docstring = ast.get_docstring(ast.parse(source)) or ""
     except SyntaxError:
         return Facts()
-    package = re.search(r"\bPackage:\s+([\w-]+)", docstring)
+    package = re.search(r"\bPackage:\s+([\w-]+(?:\s+[\w-]+)*)", docstring)
     tested = re.search(r"^Tested:\s+(.+?)(?=\n\n|\Z)", docstring, re.MULTILINE | re.DOTALL)
-    return Facts(package[1] if package else "", " ".join(tested[1].split()).rstrip(".") if tested else "")
+    return Facts(
+        " ".join(package[1].split()) if package else "", " ".join(tested[1].split()).rstrip(".") if tested else ""
+    )
 
 
 def survey(targets_file: Path | None = None, *, commands: bool = False) -> list[Finding]:

@@ -40,6 +40,10 @@ ADAPTERS = {
     "onnx-reference": "onnx_reference.py",
     "openvino": "openvino.py",
     "tract": "tract.py",
+    "iree": "iree.py",
+    "emx-onnx-cgen": "emx.py",
+    "opencv": "opencv.py",
+    "mnn": "mnn.py",
     "quark": "quark.py",
     "backend": "backend.py",
 }

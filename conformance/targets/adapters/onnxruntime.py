@@ -11,8 +11,9 @@ Options:
 ``optimize`` (default false: graph optimizations off; true: all of them)
 ``provider_library``, ``provider_library_name``, ``device``
     A provider that is a plug-in (onnxruntime 1.23 and later): path of its library, or name of the Python package that
-    brings one (it has ``get_library_path``); the name to register it under (default: the provider's; one that ends in
-    ``.virtual`` lets it offer devices that are not there); "CPU", "GPU" or "NPU" where not its first device is meant.
+    brings one (it has ``get_library_path`` or ``library_path``); the name to register it under (default: the
+    provider's; one that ends in ``.virtual`` lets it offer devices that are not there); "CPU", "GPU" or
+    "NPU" where not its first device is meant.
 ``surroundings`` (default false)
     The model has other nodes around the one under test (a *wrap* lane), and the provider need not take those.
 
@@ -23,7 +24,7 @@ QNN's provider is asked for the graph that it has made, which says whether a nod
 
 Tested: onnxruntime 1.19.0, 1.24.4 and 1.32.0; onnxruntime-openvino 1.22.0 (profile) and 1.24.1 (record);
 onnxruntime-ep-openvino 1.8.1 (plug-in; registered, no device of Intel's at hand); onnxruntime-qnn 2.7.0 (plug-in;
-record); onnxruntime-webgpu 1.27.0 (profile).
+record); onnxruntime-ggml 0.2.0 (plug-in; record); onnxruntime-webgpu 1.27.0 (profile).
 """
 
 from __future__ import annotations
@@ -231,7 +232,8 @@ def _plug_in(provider: str, settings: dict[str, Any]) -> list[Any]:
         raise RuntimeError(f"this onnxruntime {ort.__version__} has no plug-in providers; 1.23 and later have")
     library = settings["provider_library"]
     if not any(mark in library for mark in ("/", "\\", ".")):
-        library = importlib.import_module(library).get_library_path()
+        package = importlib.import_module(library)
+        library = (getattr(package, "get_library_path", None) or package.library_path)()
     ort.register_execution_provider_library(settings["provider_library_name"] or provider, library)
     every = ort.get_ep_devices()
     own = [device for device in every if device.ep_name == provider]

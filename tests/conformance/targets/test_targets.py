@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
+from unittest.mock import MagicMock
 
 import ml_dtypes
 import numpy as np
@@ -22,6 +22,14 @@ from onnxspec.conformance.workers import PLACEHOLDERS, Job, Outcome, TargetProce
 from ..miniatures import needs_cell_output
 
 STEPS, BATCH, WIDTH, HIDDEN = 3, 2, 4, 5
+IMPORTED = {
+    "openvino": ("openvino",),
+    "tract": ("tract",),
+    "iree": ("iree.compiler.api", "iree.compiler.ir", "iree.compiler.extras.onnx_importer", "iree.runtime"),
+    "emx-onnx-cgen": ("emx_onnx_cgen", "emx_onnx_cgen.compiler"),
+    "opencv": ("cv2",),
+    "mnn": ("MNN", "_tools"),
+}
 SIZES = {"X": (STEPS, BATCH, WIDTH), "W": (1, 4 * HIDDEN, WIDTH), "R": (1, 4 * HIDDEN, HIDDEN)}
 
 
@@ -158,6 +166,10 @@ def test_onnxruntime_takes_its_options() -> None:
         ("openvino", {"precision": True}, "option 'precision' must be a text, is True"),
         ("openvino", {"config": ["x"]}, r"option 'config' must be a table, is \['x'\]"),
         ("tract", {"runtime": 1}, "option 'runtime' must be a text, is 1"),
+        ("iree", {"flags": "x"}, "option 'flags' must be a list, is 'x'"),
+        ("emx-onnx-cgen", {"compiler": 3}, "option 'compiler' must be a text, is 3"),
+        ("mnn", {"precision": "all"}, "precision 'all'; one of high, normal, low"),
+        ("opencv", {"threads": 1}, "unknown option 'threads'; opencv has none"),
         ("backend", {"module": "onnxruntime.backend", "device": 0}, "option 'device' must be a text, is 0"),
     ],
 )
@@ -165,8 +177,8 @@ def test_an_option_of_another_kind_is_refused_with_what_it_must_be(
     adapter: str, options: dict[str, Any], complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RUST_BACKTRACE", "")  # which tract's adapter sets
-    if adapter in ("openvino", "tract"):  # options are looked at before the runtime is asked for anything
-        monkeypatch.setitem(sys.modules, adapter, ModuleType(adapter))
+    for name in IMPORTED.get(adapter, ()):  # options are looked at before the runtime is asked for anything
+        monkeypatch.setitem(sys.modules, name, MagicMock())
     with pytest.raises(ValueError, match=f"^{complaint}$"):
         worker.load_adapter(adapter_source(adapter), options)
 
@@ -289,7 +301,7 @@ def test_names_that_are_always_there() -> None:
     assert parse_target("onnx-reference").adapter == "onnx-reference"
     assert parse_target("onnxruntime:MIGraphXExecutionProvider").options == {"provider": "MIGraphXExecutionProvider"}
     assert parse_target("backend:a.b_c").options == {"module": "a.b_c"}
-    assert set(ADAPTERS) == {"onnxruntime", "onnx-reference", "openvino", "tract", "quark", "backend"}
+    assert set(ADAPTERS) == {"onnxruntime", "onnx-reference", "quark", "backend", *IMPORTED}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,173 @@
+"""Adapter for IREE, which compiles each model for this machine and runs what it has compiled. Package:
+iree-base-compiler iree-base-runtime onnx.
+
+Options:
+
+``backend`` (default "llvm-cpu"), ``driver`` (default "local-sync")
+    What IREE compiles for and what runs it, as IREE names them.
+``flags`` (list)
+    Further flags of the compiler.
+
+The model goes to the compiler in this process, as IREE's own importer writes it; to compile takes seconds a model.
+bfloat16 is handed over as bits under IREE's name for them.
+
+Tested: iree-base-compiler and iree-base-runtime 3.13.0, on CPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import platform
+import re
+import tempfile
+from collections.abc import Iterator
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import onnx
+
+api: Any = importlib.import_module("iree.compiler.api")
+ir: Any = importlib.import_module("iree.compiler.ir")
+importer: Any = importlib.import_module("iree.compiler.extras.onnx_importer")
+rt: Any = importlib.import_module("iree.runtime")
+
+DEFAULTS: dict[str, Any] = {"backend": "llvm-cpu", "driver": "local-sync", "flags": []}
+KINDS: dict[type, str] = {str: "a text", list: "a list"}
+
+SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")
+
+
+class Bits(np.ndarray):
+    """bfloat16 results as uint16 bits."""
+
+    element = "bfloat16"
+
+
+class Adapter:
+    """IREE with one backend of its compiler and one driver of its runtime."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        settings = _settled(options)
+        self.driver: str = settings["driver"]
+        self.flags = [
+            "--iree-input-type=onnx",
+            "--iree-hal-target-backends={}".format(settings["backend"]),
+            *(["--iree-llvmcpu-target-cpu=host"] if settings["backend"] == "llvm-cpu" else []),
+            *map(str, settings["flags"]),
+        ]
+        if self.driver not in rt.query_available_drivers():
+            there = ", ".join(rt.query_available_drivers())
+            raise RuntimeError(f"IREE has no driver {self.driver}; it has {there}")
+        self.config = rt.Config(self.driver)
+
+    def describe(self) -> dict[str, Any]:
+        """What runs here; JSON values only."""
+        return {
+            "runtime": "iree",
+            "version": metadata.version("iree-base-compiler"),
+            "runtime_version": metadata.version("iree-base-runtime"),
+            "provider": "",
+            "device": self.driver,
+            "flags": self.flags,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "machine": platform.machine(),
+        }
+
+    def prepare(self, model: bytes) -> Session:
+        """Import `model` and compile it."""
+        proto = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(model))
+        info = importer.ModelInfo(proto)
+        module = info.create_module(context=ir.Context()).operation
+        try:
+            importer.NodeImporter.define_function(info.main_graph, module).import_all()
+        except importer.OnnxImportError as error:
+            raise RuntimeError(f"importer: {error}") from None
+        code = self._compiled(module.get_asm().encode())
+        loaded = rt.load_vm_module(rt.VmModule.copy_buffer(self.config.vm_instance, code), self.config)
+        names = [value.name for value in proto.graph.input if value.name in info.main_graph.input_map]
+        return Session(self.config, loaded[proto.graph.name], names)
+
+    def _compiled(self, text: bytes) -> bytes:
+        """The program that the compiler makes of a module. What it says is printed, so it is caught on the way."""
+        session = api.Session()
+        session.set_flags(*self.flags)
+        invocation = session.invocation()
+        invocation.enable_console_diagnostics()
+        with _caught() as said:
+            done = invocation.parse_source(api.Source.wrap_buffer(session, text)) and invocation.execute()
+        if not done:
+            raise RuntimeError(_reason("".join(said)))
+        output = api.Output.open_membuffer()
+        invocation.output_vm_bytecode(output)
+        return bytes(output.map_memory())
+
+
+class Session:
+    """A compiled model."""
+
+    def __init__(self, config: Any, function: Any, names: list[str]) -> None:
+        self._config = config
+        self._function = function
+        self._names = names
+
+    def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
+        """Outputs in the graph's order."""
+        results = self._function(*[self._tensor(feeds[name]) for name in self._names])
+        return [_array(value) for value in (results if isinstance(results, (tuple, list)) else [results])]
+
+    def _tensor(self, array: np.ndarray) -> Any:
+        if getattr(array, "element", None) != "bfloat16":
+            return array
+        bits = np.asarray(array, order="C").view(np.ndarray)
+        view = self._config.device.allocator.allocate_buffer_copy(
+            memory_type=rt.MemoryType.DEVICE_LOCAL,
+            allowed_usage=rt.BufferUsage.DEFAULT | rt.BufferUsage.MAPPING,
+            device=self._config.device,
+            buffer=bits,
+            element_type=rt.HalElementType.BFLOAT_16,
+        )
+        return rt.DeviceArray(self._config.device, view)
+
+
+@contextlib.contextmanager
+def _caught() -> Iterator[list[str]]:
+    """What native code prints on standard error meanwhile, put into the list at the end."""
+    said: list[str] = []
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield said
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            file.seek(0)
+            said.append(file.read().decode(errors="replace"))
+
+
+def _array(value: Any) -> Any:
+    """A result as an array of its own; bfloat16, which NumPy does not have, as bits."""
+    array = np.array(value.to_host())
+    return array.view(np.uint16).view(Bits) if array.dtype.name == "bfloat16" else array
+
+
+def _reason(text: str) -> str:
+    """The first error that the compiler tells, without the types of this model, which differ from case to case."""
+    errors = re.findall(r"error: (.*)", text)
+    return str(errors[0]).split(": %")[0] if errors else text.strip() or "the compiler gave up without a word"
+
+
+def _settled(options: dict[str, Any]) -> dict[str, Any]:
+    """All options, those that are not given at their defaults. Raises ValueError for one that there is not, and for one
+    of another kind than its default."""
+    for name, value in options.items():
+        if name not in DEFAULTS:
+            raise ValueError("unknown option {!r}; known: {}".format(name, ", ".join(sorted(DEFAULTS))))
+        if type(value) is not type(DEFAULTS[name]):
+            raise ValueError(f"option {name!r} must be {KINDS[type(DEFAULTS[name])]}, is {value!r}")
+    return dict(DEFAULTS, **options)

@@ -1,0 +1,78 @@
+"""Adapter for the module dnn of OpenCV, which imports ONNX models and runs them. Package: opencv-python-headless
+onnx. No options.
+
+It has neither bfloat16 nor float64: what it is handed of these it refuses.
+
+Tested: opencv-python-headless 5.0.0, on CPU.
+"""
+
+from __future__ import annotations
+
+import importlib
+import platform
+import re
+from typing import Any
+
+import numpy as np
+import onnx
+
+cv2: Any = importlib.import_module("cv2")
+cv2.setNumThreads(1)
+
+SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")
+
+
+class Adapter:
+    """OpenCV's own engine on the CPU."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        if options:
+            raise ValueError(f"unknown option {sorted(options)[0]!r}; opencv has none")
+
+    def describe(self) -> dict[str, Any]:
+        """What runs here; JSON values only."""
+        return {
+            "runtime": "opencv",
+            "version": cv2.__version__,
+            "provider": "",
+            "device": "CPU",
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "machine": platform.machine(),
+        }
+
+    def prepare(self, model: bytes) -> Session:
+        """Import `model`."""
+        proto = onnx.load_model_from_string(model)  # OpenCV tells outputs in an order of its own
+        try:
+            net = cv2.dnn.readNetFromONNX(np.frombuffer(model, np.uint8))
+        except cv2.error as error:
+            raise RuntimeError(_reason(str(error))) from None
+        return Session(net, [value.name for value in proto.graph.output])
+
+
+class Session:
+    """An imported model."""
+
+    def __init__(self, net: Any, outputs: list[str]) -> None:
+        self._net = net
+        self._outputs = outputs
+
+    def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
+        """Outputs in the graph's order."""
+        try:
+            for name, array in feeds.items():
+                if getattr(array, "element", None) == "bfloat16":
+                    raise TypeError("OpenCV takes no bfloat16 from Python")
+                self._net.setInput(np.asarray(array, order="C"), name)
+            results = self._net.forward(self._outputs)
+        except cv2.error as error:
+            raise RuntimeError(_reason(str(error))) from None
+        return [np.array(result) for result in results]
+
+
+def _reason(text: str) -> str:
+    """What OpenCV says without places in its sources and names of this model."""
+    lines = [line.strip("> ").strip() for line in text.splitlines() if line.strip("> ")]
+    return re.sub(r"OpenCV\([\d.a-z-]+\) \S+: error: ", "", " ".join(lines))

@@ -1,0 +1,56 @@
+"""IREE, emx-onnx-cgen, OpenCV and MNN, for real: what they compute, and what they leave out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from onnxspec.cases import CaseSpec
+from onnxspec.conformance.judging import Verdict
+from onnxspec.conformance.probes import SpecProbe, tried
+from onnxspec.conformance.targets import parse_target
+from onnxspec.conformance.workers import TargetProcess
+
+from ..runtimes import runtime
+
+REVERSE = {"direction": "reverse"}
+BOTH: dict[str, Any] = {"outputs": ("Y", "Y_h")}
+RAGGED = {"lengths": "ragged", "initial": "all"}
+
+
+@pytest.mark.parametrize(
+    ("name", "op", "change", "verdict"),
+    [
+        *[(name, op, {}, Verdict.PASS) for name in ("iree", "emx-onnx-cgen") for op in ("LSTM", "GRU", "RNN")],
+        ("mnn", "LSTM", {}, Verdict.PASS),
+        ("mnn", "GRU", {}, Verdict.WRONG),  # the reset gate is applied behind the product
+        ("opencv", "LSTM", {}, Verdict.PASS),
+        ("opencv", "RNN", {}, Verdict.UNSUPPORTED),
+        ("emx-onnx-cgen", "LSTM", {"dimensions": "symbolic"}, Verdict.PASS),
+        ("emx-onnx-cgen", "LSTM", {"type": "float64"}, Verdict.PASS),
+        ("emx-onnx-cgen", "LSTM", REVERSE, Verdict.WRONG),
+        ("emx-onnx-cgen", "GRU", {"explicit": True}, Verdict.UNSUPPORTED),
+        ("iree", "LSTM", {"weights": "initializer"}, Verdict.PASS),
+        ("iree", "LSTM", REVERSE, Verdict.UNSUPPORTED),
+        ("opencv", "LSTM", {**REVERSE, **BOTH}, Verdict.WRONG),
+        ("opencv", "GRU", {}, Verdict.MALFORMED),  # asked for Y alone it gives Y_h
+        ("opencv", "GRU", {**RAGGED, **BOTH}, Verdict.WRONG),
+        ("mnn", "RNN", {"activations": ("Relu",)}, Verdict.WRONG),
+        ("mnn", "LSTM", {"type": "float16"}, Verdict.UNSUPPORTED),
+    ],
+    ids=str,
+)
+def test_what_becomes_of_a_node(name: str, op: str, change: dict[str, Any], verdict: Verdict) -> None:
+    target = runtime(name)
+    spec = replace(CaseSpec(op, 14, T=4, N=3, I=2, H=5, bias=True), **change)
+    with TargetProcess(target) as process:
+        process.start()
+        (one,) = tried(process, [SpecProbe(spec)], target.accuracy)
+    assert one.judgement.verdict is verdict, one.judgement.message
+
+
+def test_they_are_known_by_name() -> None:
+    for name in ("iree", "emx-onnx-cgen", "opencv", "mnn"):
+        assert parse_target(name).adapter == name
