@@ -56,7 +56,8 @@ _ALL = (
     _truth(
         "whole-flip",
         flip_padding="lengths.reverse-flips-tensor",
-        last_of_reverse="outputs.last-row-of-tensor@reverse",
+        # A row that is flipped with its padding ends where the tensor ends.
+        last_of_reverse="outputs.last-row-of-tensor@reverse outputs.last-position",
     ),
     _truth(
         "fast-math",

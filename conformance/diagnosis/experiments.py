@@ -312,6 +312,15 @@ def _joined(spec: Any, changes: Sequence[Simpler]) -> list[Simpler]:
     return joined
 
 
+def _features(spec: Any, simpler: Any, field: str) -> tuple[tuple[str, str], ...]:
+    """What a case uses by one of its fields and a simpler one does not, each with words for it."""
+    axis = next((axis for axis in spec.axes if field in {own.name for own in axis.fields}), None)
+    if axis is None:
+        return ()
+    used, still = axis.used(spec), axis.used(simpler)
+    return tuple((name, words) for name, words in axis.words.items() if used.get(name) and not still.get(name))
+
+
 def _needs(spec: Any, results: Iterable[tuple[Simpler, Tried]], left: Container[str]) -> Iterator[Need]:
     """What cannot be left out of a case, from what became of it without."""
     needs: dict[str, Need] = {}
@@ -322,7 +331,11 @@ def _needs(spec: Any, results: Iterable[tuple[Simpler, Tried]], left: Container[
             other = getattr(change.spec, name)
             instead = (*before.instead, other) if before else (other,)
             passed = before.passed if before else ()
+            features = _features(spec, change.spec, name)
+            if before:
+                features = tuple(feature for feature in before.features if feature in features)
             if name in SIZES and one.judgement.verdict is Verdict.PASS:
                 passed = (*passed, other)
-            needs[name] = Need(name, getattr(spec, name), instead, one.judgement.verdict, passed)
+            verdict = one.judgement.verdict
+            needs[name] = Need(name, getattr(spec, name), instead, verdict, passed, features=features)
     yield from needs.values()

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...cases import family_of
-from ...reference import Fault, faults_of
+from ...reference import Fault, faults_of, operator_version
 from ...reference.faults.scope import scoped_of
 from ..judging.judgement import FAILING, Verdict
 from ..probes.probe import SpecProbe
@@ -181,11 +181,23 @@ def foretold(
             # Of several, those that say what is right to be wrong are not the cause.
             if answer.judgement.verdict is Verdict.PASS and len(right) > 1:
                 right = [d for d in right if not refutes(d, answer)] or right
+        # Where nothing but an output is asked for nobody sees that the others are right.
+        several = [answer for answer in (one, *failing, *richer) if len(_outputs(answer)) > 1]
+        right = [d for d in right if not _of_output(d, spec) or any(explains(d, answer) for answer in several)]
         if right:
             chosen = right[0]
             others = {d.id.partition("@")[0] for d in right} - {chosen.id.partition("@")[0]}
             return Foretold(chosen, len(others), len(failing))
     return None
+
+
+def _of_output(fault: Fault, spec: Any) -> bool:
+    """Whether a fault is made in one output only."""
+    return fault.id.partition("@")[2] in operator_version(spec.op, spec.version).outputs
+
+
+def _outputs(answer: Tried) -> tuple[str, ...]:
+    return answer.prepared.trials[0].node.outputs if answer.prepared.trials else ()
 
 
 def is_constant(fault: Fault, answers: Iterable[Tried], left_open: LeftOpen) -> bool:

@@ -34,6 +34,8 @@ class Need:
         On the last of that; it is another failure or none.
     passed, failed
         Of a size: which others pass, and which fail in the same way.
+    features
+        What the case uses by that field and did not without, the broadest first, each with words for it.
     """
 
     field: str
@@ -42,6 +44,7 @@ class Need:
     verdict: Verdict
     passed: tuple[int, ...] = ()
     failed: tuple[int, ...] = ()
+    features: tuple[tuple[str, str], ...] = ()
 
     def met(self, spec: Any) -> bool:
         """Whether another case has that thing."""
@@ -178,6 +181,8 @@ def conditions_of(need: Need, passed: Iterable[int] = (), failed: Iterable[int] 
         return (Condition(_WORDS[name][value], _is(name, value)),)
     if name in SIZES:
         return tuple(_of_size(name, value, {*need.passed, *passed}, {value, *need.failed, *failed}))
+    if need.features:
+        return tuple(Condition(words, _has(feature)) for feature, words in reversed(need.features))
     return tuple(_of_value(need))
 
 

@@ -26,6 +26,9 @@ reason that anybody sees, six in a row are so once in 729 times, and an operator
 _TOLD = 3
 """Things that were only refused together, of which so many are named."""
 
+_SHORT = 3
+"""Letters that a part of a shortened name has at least."""
+
 _LISTING = 2
 """A message that names more things than that of one case lists what it was given, and not what is wrong with it."""
 
@@ -107,7 +110,17 @@ def _names(message: str, trait: str, op: str, version: int) -> bool:
     names = {*known.attributes, *known.inputs} & set(re.findall(r"\w{2,}", worded(trait)))
     if trait.startswith("uses "):
         names = {worded(trait)}
-    return any(re.search(rf"(?<![A-Za-z]){re.escape(name)}(?![A-Za-z])", message, re.IGNORECASE) for name in names)
+    if any(re.search(rf"(?<![A-Za-z]){re.escape(name)}(?![A-Za-z])", message, re.IGNORECASE) for name in names):
+        return True
+    words = re.findall(r"[a-z]+(?:_[a-z]+)+", message.lower())
+    return any(_shortens(word, name.lower()) for word in words for name in names)
+
+
+def _shortens(word: str, name: str) -> bool:
+    """Whether a word is a name with shorter parts: ``seq_len`` of ``sequence_lens``."""
+    parts, whole = word.split("_"), name.split("_")
+    pairs = zip(parts, whole, strict=False)
+    return len(parts) == len(whole) and all(len(part) >= _SHORT and own.startswith(part) for part, own in pairs)
 
 
 def _apart(refused: Sequence[_Refusal]) -> dict[tuple[str, str], list[_Refusal]]:

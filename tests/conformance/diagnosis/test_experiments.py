@@ -400,3 +400,11 @@ def test_a_case_that_is_none_of_another_operator_is_not_asked_there() -> None:
 def test_two_coefficients_are_no_scale_and_zero_point() -> None:
     assert needs_in_words([Need("alpha", (0.5, 0.25), (None,), Verdict.PASS)]) == ["activation_alpha"]
     assert needs_in_words([Need("x", (0.5, 128), (None,), Verdict.PASS)]) == ["x_scale"]
+
+
+def test_conditions_have_the_words_of_their_axis_the_narrowest_first() -> None:
+    spec = CaseSpec("GRU", 14, weights="initializer", held="overridden")
+    features = experiments._features(spec, replace(spec, held="fixed"), "held")
+    need = Need("held", "overridden", ("fixed",), Verdict.PASS, features=features)
+    assert needs_in_words([need]) == ["constants that are overridden"]
+    assert [need.met(replace(spec, held=held)) for held in ("fixed", "listed", "overridden")] == [False, False, True]

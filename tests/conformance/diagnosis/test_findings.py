@@ -178,6 +178,10 @@ def test_types_and_versions_that_a_target_speaks_of_are_the_reason_in_every_oper
         *right, *(refused(s, "only float16 and float32") for s in (alone, both)), refused(old, "opset below 7")
     )
     assert told == {"float64": [alone.id, both.id], "version 1": [old.id]}
+    long = [CaseSpec(op, 14, type="float64", lengths="full") for op in ("LSTM", "RNN")]
+    assert of_these(*right, *(refused(s, "Non constant seq_len is not supported") for s in long)) == {
+        "sequence_lens": [s.id for s in long]
+    }
 
 
 def test_what_was_only_refused_together_is_named_together() -> None:

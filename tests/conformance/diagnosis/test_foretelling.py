@@ -98,6 +98,21 @@ def test_a_fault_that_only_looks_the_same_in_small_cases_is_told_apart() -> None
     assert (name.fault.id, name.others, name.cases) == (fault.id, 0, 10)
 
 
+def test_a_fault_in_one_output_is_known_only_where_others_are_seen() -> None:
+    alone = fault_named("bias.ignored@Y_h")
+    assert isinstance(alone, Fault)
+
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        if node.outputs == ("Y_h",):
+            return run_recurrent_fault(alone, node, inputs)
+        return {name: 2 * array for name, array in evaluate(node, inputs).items()}
+
+    spec = CaseSpec("RNN", 14, bias=True, outputs=("", "Y_h"))
+    one, fresh = _one(SpecProbe(spec), target), Fresh(spec, lambda probes: (_one(p, target) for p in probes))
+    holds = explaining("standard")
+    assert foretold(one, fresh, lambda fault, answer: fault is alone and holds(fault, answer), first=alone) is None
+
+
 def test_a_fault_that_changes_nothing_explains_nothing_beside_another() -> None:
     fault = fault_named("bias.ignored")
     other = fault_named("clip.ignored")
