@@ -45,6 +45,7 @@ ADAPTERS = {
     "opencv": "opencv.py",
     "mnn": "mnn.py",
     "quark": "quark.py",
+    "rknn": "rknn.py",
     "backend": "backend.py",
 }
 """Names of the adapters shipped here and the files that hold them."""

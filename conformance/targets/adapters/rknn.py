@@ -1,0 +1,143 @@
+"""Adapter for Rockchip's rknn-toolkit2, whose simulator runs on x86 what its NPUs would run. Package: rknn-toolkit2.
+
+Options:
+
+``platform`` (default rk3588)
+    Which NPU, by the toolkit's name for it. Tensors of numbers are float16 there, so a target declares
+    ``accuracy = "f16-storage"``.
+``calibrated`` (default false)
+    Weights and what flows are held in int8, by a calibration of the toolkit's own on the first inputs that come. What
+    is compared then is a model of the toolkit's making: such results are grades, not verdicts on the node.
+
+The toolkit takes a model from a file, and compiles it anew for each. Shapes that a model leaves open it refuses.
+
+Tested: rknn-toolkit2 2.5.0 (Python 3.11, NumPy 1.26, onnx 1.18, protobuf 4.25, PyTorch 2.4).
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import tempfile
+from typing import Any
+
+import numpy as np
+import onnx
+
+api: Any = importlib.import_module("rknn.api")
+
+DEFAULTS: dict[str, Any] = {"platform": "rk3588", "calibrated": False}
+KINDS: dict[type, str] = {str: "a text", bool: "true or false"}
+
+
+class Adapter:
+    """The simulator of one NPU."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        settings = _settled(options)
+        self.platform: str = settings["platform"]
+        self.calibrated: bool = settings["calibrated"]
+
+    def describe(self) -> dict[str, Any]:
+        """What runs here; JSON values only."""
+        return {
+            "runtime": "rknn-toolkit2",
+            "version": importlib.metadata.version("rknn-toolkit2"),
+            "provider": "",
+            "device": f"simulator of {self.platform}",
+            "calibrated": self.calibrated,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "machine": platform.machine(),
+        }
+
+    def prepare(self, model: bytes) -> Session:
+        """Compile `model`, or keep it until there is something to calibrate on."""
+        session = Session(model, self.platform)
+        if not self.calibrated:
+            session.build()
+        return session
+
+
+class Session:
+    """A model in a folder of its own, compiled once."""
+
+    def __init__(self, model: bytes, platform: str) -> None:
+        graph = onnx.load_model_from_string(model).graph
+        held = {tensor.name for tensor in graph.initializer}
+        self._names = [value.name for value in graph.input if value.name not in held]
+        self._kinds = [onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type) for value in graph.output]
+        self._platform = platform
+        self._folder = tempfile.mkdtemp(prefix="onnxspec-")
+        self._compiled: Any = None
+        with open(os.path.join(self._folder, "model.onnx"), "wb") as file:
+            file.write(model)
+
+    def build(self, calibrating: dict[str, np.ndarray] | None = None) -> None:
+        """Compile, by a calibration on some inputs where there are any."""
+        compiled = api.RKNN(verbose=False)
+        data = None if calibrating is None else self._written(calibrating)
+        try:
+            _require(compiled.config(target_platform=self._platform), "config")
+            _require(compiled.load_onnx(os.path.join(self._folder, "model.onnx")), "load_onnx")
+            _require(compiled.build(do_quantization=data is not None, dataset=data), "build")
+            _require(compiled.init_runtime(), "init_runtime")
+        except Exception as error:
+            compiled.release()
+            self.finish()
+            raise RuntimeError(_reason(str(error))) from None
+        self._compiled = compiled
+
+    def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
+        """Outputs in the graph's order, in the types that the model declares: the simulator gives float32."""
+        if self._compiled is None:
+            self.build(feeds)
+        inputs = [np.ascontiguousarray(feeds[name]) for name in self._names]
+        outputs = self._compiled.inference(inputs=inputs, data_format=["nchw"] * len(inputs))
+        if outputs is None:
+            raise RuntimeError("the simulator gives no outputs")
+        return [array.astype(kind) for array, kind in zip(outputs, self._kinds, strict=True)]
+
+    def finish(self) -> None:
+        """Let go of it."""
+        if self._compiled is not None:
+            self._compiled.release()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _written(self, feeds: dict[str, np.ndarray]) -> str:
+        """The toolkit's list of what to calibrate on: one line of files for each set of inputs."""
+        files = []
+        for number, name in enumerate(self._names):
+            files.append(os.path.join(self._folder, f"{number}.npy"))
+            np.save(files[-1], feeds[name])
+        path = os.path.join(self._folder, "dataset.txt")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(" ".join(files) + "\n")
+        return path
+
+
+def _settled(options: dict[str, Any]) -> dict[str, Any]:
+    """All options, those that are not given at their defaults. Raises ValueError for one that there is not, and for one
+    of another kind than its default."""
+    for name, value in options.items():
+        if name not in DEFAULTS:
+            raise ValueError("unknown option {!r}; known: {}".format(name, ", ".join(sorted(DEFAULTS))))
+        if type(value) is not type(DEFAULTS[name]):
+            raise ValueError(f"option {name!r} must be {KINDS[type(DEFAULTS[name])]}, is {value!r}")
+    return dict(DEFAULTS, **options)
+
+
+def _require(code: Any, step: str) -> None:
+    if code != 0:
+        raise RuntimeError(f"{step} returned {code}")
+
+
+def _reason(text: str) -> str:
+    """What the toolkit says without colours and places in its sources: of a traceback the last line."""
+    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() if line.strip()]
+    return lines[-1] if lines else "the toolkit gives no reason"

@@ -1,0 +1,43 @@
+"""Rockchip's toolkit, for real: its simulator computes in float16, in int8 by a calibration of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from onnxspec.cases import CaseSpec
+from onnxspec.conformance.judging import Judgement, Verdict
+from onnxspec.conformance.probes import SpecProbe, tried
+from onnxspec.conformance.workers import TargetProcess, TargetUnavailable
+
+from ..runtimes import runtime
+
+GRU = SpecProbe(CaseSpec("GRU", 14, weights="initializer", T=4, N=3, I=2, H=5))
+
+
+def judged(accuracy: str, **options: Any) -> Judgement:
+    with TargetProcess(runtime("rknn", **options)) as process:
+        assert process.start()["device"] == "simulator of rk3588"
+        (one,) = tried(process, [GRU], accuracy)
+    return one.judgement
+
+
+def test_it_computes_in_float16() -> None:
+    assert judged("f16-storage").verdict is Verdict.PASS
+    assert judged("standard").verdict is Verdict.INACCURATE
+
+
+def test_a_model_that_it_calibrates_itself_is_farther_off() -> None:
+    plain, calibrated = judged("f16-storage").worst, judged("f16-storage", calibrated=True).worst
+    assert plain is not None
+    assert calibrated is not None
+    assert calibrated > 4 * plain
+
+
+def test_a_wrong_option_is_told() -> None:
+    with (
+        TargetProcess(runtime("rknn", device="rk1")) as process,
+        pytest.raises(TargetUnavailable, match="unknown option"),
+    ):
+        process.start()
