@@ -90,11 +90,8 @@ def _evaluated(call: Call, opset: int) -> list[Array]:
         call.refuse("broadcast", "axis")  # before version 7 shapes were broadcast otherwise
     if op in ("Div", "Mod") and call.needed(1).dtype.kind in "iu" and not call.needed(1).all():
         raise NotFolded("divides whole numbers by zero")
-    if (
-        op == "Split"
-        and sum(sizes := call.numbers("split", 1)) != call.first.shape[call.attribute("axis", 0)]
-        and sizes
-    ):
+    sizes = call.numbers("split", 1) if op == "Split" else []
+    if sizes and sum(sizes) != call.first.shape[call.attribute("axis", 0)]:
         raise NotFolded("splits into parts that do not add up")
     names = [name for name in call.node.input if name]
     evaluator = ReferenceEvaluator(call.node, opsets={"": opset})
