@@ -1,4 +1,4 @@
-"""What people read: pages made from run directories. Nothing here decides a verdict."""
+"""Pages for people, made from run directories. Nothing here decides a verdict."""
 
 from .._face import face
 from .page import prepare, report_on, write_report

@@ -48,14 +48,14 @@ class Told:
 
     @property
     def lacks(self) -> list[tuple[str, Finding | None]]:
-        """What is not supported, with the finding that says more."""
+        """Features that are not supported, each with the finding that says more."""
         return [
             (lack.what, None if lack.problem is None else self.findings[lack.problem]) for lack in self.answer.lacks
         ]
 
     @property
     def hits(self) -> list[tuple[Hit, Finding]]:
-        """Whom it hits, with the finding, the first of several, that says more."""
+        """Groups of users that failures hit, each with the first finding that says more."""
         return self._with_findings(self.answer.relied_on)
 
     @property

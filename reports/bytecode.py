@@ -30,7 +30,7 @@ class _Cache(FileSystemBytecodeCache):
 
 
 def kept_bytecode(settings: Mapping[str, Any]) -> FileSystemBytecodeCache | None:
-    """Where Jinja keeps what it has compiled by these settings of an environment: the user's folder for caches, since
+    """The cache of what Jinja has compiled by these settings of an environment: in the user's folder for caches, since
     nothing may stay among temporary files; None where there can be none."""
     root = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
     # Jinja tells what it keeps apart by Python's version and a template's name and text only.

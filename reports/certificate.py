@@ -50,7 +50,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Repeating:
-    """How somebody does the same on a device of their own: the target's table, where its name alone says too little,
+    """Commands that do the same on a device of one's own: the target's table, where its name alone says too little,
     and the commands."""
 
     table: str
@@ -59,7 +59,7 @@ class Repeating:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What the page shows."""
+    """The page's content."""
 
     statement: StatementRecord
     title: str
@@ -95,7 +95,7 @@ def pages_of(
 
 
 def certificate_of(statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord) -> Certificate:
-    """What the page of a statement shows."""
+    """The content of a statement's page."""
     rows = statement.rows
     certified = [row for row in rows if row.status == "certified"]
     excepted = [row for row in rows if row.status == "exceptions"]
@@ -151,7 +151,7 @@ def _lead(statement: StatementRecord, trial: bool) -> str:
 
 
 def _levels_of(rows: Iterable[RowRecord]) -> dict[str, str]:
-    """What each level that is reached comes to, narrowest first."""
+    """The levels that are reached, each with what it comes to, narrowest first."""
     told: dict[str, str] = {}
     for row in rows:
         # The narrower ones too, since a level is told in terms of those.
@@ -197,7 +197,7 @@ def _named(rows: Iterable[RowRecord]) -> Iterator[str]:
 
 
 def _beyond(row: RowRecord) -> str:
-    """What a row does not have of what levels beyond its own require."""
+    """Requirements of higher levels that a row does not meet."""
     return "; ".join(_missing(row))
 
 
@@ -209,7 +209,7 @@ def _why(row: RowRecord) -> str:
 
 
 def _missing(row: RowRecord) -> Iterator[str]:
-    """What levels require and a row does not have: declined for itself, or in no case that passes."""
+    """Features that levels require and a row lacks: declined for themselves, or in no case that passes."""
     if row.lacks:
         yield f"does not support {_words(row.lacks)}"
     if row.unshown:

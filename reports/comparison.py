@@ -61,7 +61,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Moved:
-    """How accuracy moved in one element type. ``wider`` is whether the grade is one that allows more."""
+    """The move of accuracy in one element type. ``wider`` is whether the grade is one that allows more."""
 
     type: str
     grade_was: str
@@ -73,7 +73,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Changes:
-    """What is different on one target. ``same`` counts the cases whose verdict is the same in both runs."""
+    """The differences on one target. ``same`` counts the cases whose verdict is the same in both runs."""
 
     name: str
     old: Subject
@@ -85,7 +85,7 @@ class Changes:
     accuracy: tuple[Moved, ...]
 
     def count(self, kind: str) -> int:
-        """How many cases changed in that way."""
+        """The number of cases that changed in that way."""
         return sum(len(group.changes) for group in self.groups[kind])
 
     @property
@@ -187,7 +187,7 @@ def compare_subjects(
 
 
 def _warnings(old: Run, new: Run, pairs: Iterable[tuple[Subject, Subject]]) -> Iterator[str]:
-    """In what the runs differ beside their targets' answers."""
+    """Differences between the runs beside their targets' answers."""
     for key, words in (("profile", "profile"), ("onnxspec", "release of onnxspec")):
         values = [_said(run, key) for run in (old, new)]
         if values[0] != values[1]:
@@ -265,7 +265,7 @@ def _kind(subject: Subject, row: int) -> Kind:
 
 
 def _difference(before: Kind, after: Kind) -> str | None:
-    """In which way a case changed; None where it did not, or where nobody can tell."""
+    """The way in which a case changed; None where it did not, or where nobody can tell."""
     was, now = before.verdict, after.verdict
     if was in _NOT_THERE or now in _NOT_THERE:
         return None

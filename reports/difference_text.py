@@ -1,4 +1,4 @@
-"""What is different between two runs, as lines for a terminal."""
+"""Differences between two runs, as lines for a terminal."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Page:
-    """What one target's run shows of them."""
+    """Disagreements that one target's run shows."""
 
     subject: Subject
     parts: tuple[Part, ...]

@@ -89,7 +89,7 @@ class GateLine:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Where target and expectation part, and what is around it."""
+    """The place where target and expectation part, with its surroundings."""
 
     title: str
     from_reported: bool

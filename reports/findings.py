@@ -1,4 +1,4 @@
-"""What a run found, in the words of its ``run.json``, each tied to the results it rests on."""
+"""Findings of a run, in the words of its ``run.json``, each tied to the results it rests on."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Member:
         return self._evidence["missing"].get(self.smallest, "")
 
     def alone(self, fault: str) -> int:
-        """How many of its results a fault explains by itself."""
+        """The number of its results that a fault explains by itself."""
         return sum(count for ids, count in self.diagnoses if ids == (fault,))
 
     def beside(self, fault: str) -> list[tuple[str, int]]:
@@ -90,7 +90,7 @@ class Member:
 
     @property
     def unexplained(self) -> int:
-        """How many of its results nothing explains, though there is something to explain."""
+        """The number of its results that nothing explains, though there is something to explain."""
         return sum(count for ids, count in self.diagnoses if not ids)
 
     @property
@@ -103,7 +103,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Finding:
-    """What is said once of all targets that show it; their ``members`` are in the order of the page. ``fault`` is
+    """A finding, said once of all targets that show it; their ``members`` are in the order of the page. ``fault`` is
     the id of the fault that it is, ``conditions`` under which it shows; both may be empty. ``when`` says what the
     conditions are worth: whether they were tried, by experiments on the target, or only seen, and whether anything
     passes that meets them; ``known`` whether a list of known failures names it."""

@@ -41,7 +41,7 @@ class Entry:
 
     @property
     def case(self) -> str:
-        """What names its smallest case on a command line: its id, or for one that is in no profile its text."""
+        """The name of its smallest case on a command line: its id, or for one that is in no profile its text."""
         words = shlex.split(self.member.repeat)
         return words[2] if words[:2] == ["onnxspec", "explain"] and len(words) > 2 else self.member.smallest
 

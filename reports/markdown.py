@@ -1,4 +1,4 @@
-"""What a run or a difference says, as Markdown: for a job's page, a pull request, a document.
+"""Runs and differences as Markdown: for a job's page, a pull request, a document.
 
 Text that comes from elsewhere (names, messages of runtimes) is escaped: it can neither format nor link.
 """
@@ -114,7 +114,7 @@ def _hits(title: str, hits: Sequence[Hit]) -> Iterator[str]:
 
 
 def difference_markdown(comparison: Comparison) -> str:
-    """What is different between two runs."""
+    """The differences between two runs."""
     lines = ["# Difference", "", f"{plain(comparison.old.name)}, then {plain(comparison.new.name)}.", ""]
     lines += [f"> {plain(warning)}  " for warning in comparison.warnings] + [""] * bool(comparison.warnings)
     for changes in comparison.targets:

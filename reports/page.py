@@ -120,7 +120,7 @@ def render(
 
 
 def _comparison(runs: Sequence[Run], subjects: Sequence[Subject], findings: Sequence[Finding]) -> Comparison | None:
-    """What is different between two runs of one target; None where the runs are others."""
+    """The differences between two runs of one target; None where the runs are others."""
     if len(runs) != 2:
         return None
     old, new = ([subject for subject in subjects if subject.run is run] for run in runs)
@@ -271,7 +271,7 @@ FEATURES = {
 
 @dataclass(frozen=True)
 class _AboutRun:
-    """What a run says about itself, ready to print."""
+    """A run's own account, ready to print."""
 
     name: str
     facts: tuple[tuple[str, str], ...]
@@ -343,7 +343,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(style: str, *scripts: str) -> str:
-    """What a page allows itself: this style and these scripts by their hashes, and so none that slipped in."""
+    """The policy of a page: it allows this style and these scripts by their hashes, and so none that slipped in."""
     allowed = " ".join(map(_digest, scripts))
     sources = f"style-src {_digest(style)}; script-src {allowed}; img-src data:"
     return f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"

@@ -30,7 +30,7 @@ T = TypeVar("T", bound=Hashable)
 
 @dataclass(frozen=True)
 class Kind:
-    """What was run and what became of it; every result with the same ten values shares one."""
+    """A kind of result: what was run and what became of it. Results with the same ten values share one."""
 
     op: str
     domain: str
@@ -52,7 +52,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class About:
-    """What a case exercises: clause ids and feature groups."""
+    """The subjects of a case: clause ids and feature groups."""
 
     clauses: tuple[str, ...]
     features: tuple[str, ...]
@@ -65,7 +65,7 @@ class About:
 
 @dataclass(frozen=True)
 class Note:
-    """What a result says in words: the message, and where the first difference is."""
+    """The words of a result: the message, and where the first difference is."""
 
     message: str
     where: str
@@ -95,7 +95,7 @@ class Results:
 
     @cached_property
     def counts(self) -> Mapping[int, int]:
-        """How many results there are of each kind."""
+        """The number of results of each kind."""
         return Counter(self.kind_of)
 
     @cached_property

@@ -92,7 +92,7 @@ def read_run(path: Path) -> Run:
 
 
 def _broken_off(folder: RunFolder) -> Iterator[str]:
-    """Where the suite's own code broke off, or an operator's: no word on a target."""
+    """Lines on the suite's own code, or an operator's, that broke off: no word on a target."""
     for target in folder.info["targets"] if folder.info is not None else ():
         yield from (f"{target['name']}: {mishap}" for mishap in target.get("mishaps", ()))
     unjudged = [result for result in folder.results if result.verdict is Verdict.NOT_JUDGED]

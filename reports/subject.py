@@ -18,7 +18,7 @@ from .tally import Tally
 
 @dataclass(frozen=True)
 class TypeRow:
-    """How one element type fared.
+    """The results of one element type.
 
     ``passing_grade`` is the class that all but its wrong results meet, ``worst`` the largest |error| / radius of a
     pass, ``shift`` the mean signed error and ``scale`` its spread, both in units of the type's rounding; None where
@@ -114,7 +114,7 @@ class Subject:
 
     @property
     def diagnosed(self) -> str:
-        """How much of what failed with numbers to show for it known faults explain."""
+        """The share of failures with numbers that known faults explain, in a sentence."""
         told = [(kind, count) for kind, count in self.counts if word(kind.verdict).told]
         explained = sum(count for kind, count in told if kind.diagnosis)
         without = Counter[str]()
@@ -165,7 +165,7 @@ _WITHOUT_FAULT = (_BY_CLASS, _LISTED, _UNEXPLAINED)
 
 
 def _without_fault(kind: Kind) -> str:
-    """What is to be said of failing results that no fault explains."""
+    """The words for failing results that no fault explains."""
     if kind.verdict == Verdict.INACCURATE.value:
         return _BY_CLASS
     return _LISTED if kind.expected else _UNEXPLAINED
@@ -191,6 +191,6 @@ def _text(value: object) -> str:
 
 
 def _digits(kind: str, drift: Bias | None) -> str:
-    """What a bias leaves of a type, in words."""
+    """The digits that a bias leaves of a type, in words."""
     left = drift.get("digits") if drift is not None else None
     return "" if left is None or kind not in FORMATS else f"{left:g} of {FORMATS[kind].precision} digits"

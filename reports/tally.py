@@ -13,7 +13,7 @@ from .results import Kind
 
 @dataclass
 class Tally:
-    """How many results there are of each verdict.
+    """The number of results of each verdict.
 
     ``new`` and ``known`` count the failing ones again, by whether the expected-failure file names them;
     ``unconventional`` counts the passes that break no more than a convention, ``special`` those that lose NaN or a

@@ -1,4 +1,4 @@
-"""Where text that others wrote comes in: it is checked once, here, and typed behind it."""
+"""The border where text that others wrote comes in: it is checked once, here, and typed behind it."""
 
 from ..._face import face
 

@@ -97,7 +97,7 @@ def _written(text: bytes, again: bytes) -> bool:
 
 @cache
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any] | None:
-    """What decodes those members of `kind`, a type or a union of types, whose types leave no room for what `parse`
+    """A decoder of those members of `kind`, a type or a union of types, whose types leave no room for what `parse`
     refuses beyond keys that stand twice: deep nesting and integers of more than 64 bits. None where there are none."""
     some = tuple(each for each in get_args(kind) or (kind,) if _bounded(inspect.type_info(each)))
     return msgspec.json.Decoder(Union[some]) if some else None  # noqa: UP007 - as many as there are

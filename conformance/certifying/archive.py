@@ -47,7 +47,7 @@ class Package:
         self.size = size
 
     def content(self, name: str) -> bytes:
-        """What a file holds. Raises NoPackage where it is not there."""
+        """The content of a file. Raises NoPackage where it is not there."""
         if name not in self.names:
             raise NoPackage(f"{self.path}: {name} is missing")
         return (self.folder / name).read_bytes()

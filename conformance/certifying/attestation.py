@@ -46,7 +46,7 @@ def as_json(record: msgspec.Struct) -> bytes:
 
 
 def attestation_of(package: Package) -> AttestationRecord:
-    """What a package states. Raises NoPackage where it states nothing, or in another form."""
+    """The statement of a package. Raises NoPackage where there is none, or one in another form."""
     if _FIRST_FORM in package.names:
         raise NoPackage(
             f"{package.path}: a package of onnxspec 0.3, which does not hold how often each case was run, and whose "
@@ -67,7 +67,7 @@ def record_in(package: Package, name: str, kind: type[T]) -> T:
 
 
 def subject_differences(package: Package, attestation: AttestationRecord) -> Iterator[tuple[str, str, str]]:
-    """Where the files of a package are not those that it is about: (path, what is stated, what is there)."""
+    """Files of a package that are not those that it is about: (path, what is stated, what is there)."""
     stated: dict[str, Any] = {subject.name: subject.digest.sha256 for subject in attestation.subject}
     there = {
         name: hashlib.sha256(package.content(name)).hexdigest()

@@ -36,7 +36,7 @@ Tolerances: TypeAlias = Mapping[str, "Same | Tolerances"]
 def unlike(
     claimed: object, again: object, tolerances: Tolerances | None = None, place: str = ""
 ) -> Iterator[tuple[str, str, str]]:
-    """Where two values of JSON, or records, differ: (place, claimed, again), both in short."""
+    """Places in which two values of JSON, or records, differ: (place, claimed, again), both in short."""
     yield from _unlike(msgspec.to_builtins(claimed), msgspec.to_builtins(again), tolerances or {}, place)
 
 

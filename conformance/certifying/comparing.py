@@ -1,4 +1,4 @@
-"""What has changed between two packages of a product."""
+"""Changes between two packages of a product."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["changes_since"]
 
 
 def changes_since(old: Package, new: Package) -> Iterator[str]:
-    """What a package states otherwise than an earlier one, a line each. Raises NoPackage."""
+    """Statements of a package that differ from an earlier one's, a line each. Raises NoPackage."""
     before, now = (attestation_of(package).predicate for package in (old, new))
     yield f"since {before.date} ({before.product}, SHA-256 {old.sha256[:16]}):"
     for key in (

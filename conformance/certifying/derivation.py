@@ -1,4 +1,4 @@
-"""What a run shows, derived anew from the record of what its target did, and from nothing else that the run says.
+"""A run's results, derived anew from the record of what its target did, and from nothing else that the run says.
 
 Packing writes what is derived here, and verifying derives it again and compares: lists of known failures, and what an
 earlier process made of the same outputs, count for neither.
@@ -252,7 +252,7 @@ def _derived(
 
 
 def _tried(probe: Probe, line: Recorded, bits: memoryview | bytes, accuracy: str) -> Tried:
-    """What a target did with a case, and the verdict on that. Raises MissingBits."""
+    """A target's answer to a case, with the verdict on it. Raises MissingBits."""
     prepared = made_ready(probe)
     if isinstance(prepared, Judgement):
         return Tried(probe, NOTHING, (), prepared)
@@ -317,7 +317,7 @@ def _described(
 def _filled_otherwise(
     folder: Path, plan: Plan, target: Target, results: Mapping[str, Result], entry: TargetRecord
 ) -> str:
-    """What is wrong with the cases that followed the pinned ones, empty where they are those which the results ask for.
+    """A complaint about the cases that followed the pinned ones, empty where they are those which the results ask for.
     Shards do not fill up, and neither does a run that was told not to."""
     given = [probe.id for probe in plan.filled.get(target.name, ())]
     if not plan.counts_coverage or _left_out(entry):

@@ -45,7 +45,7 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Claim:
-    """What nobody can derive: who claims what when, and what they answer for.
+    """A claim, which nobody can derive: who claims what when, and what they answer for.
 
     waivers
         The file of waivers; empty for none.
@@ -225,7 +225,7 @@ def statement_of(derivation: Derivation, claim: Claim, waivers: Sequence[WaiverR
 
 
 def _coverage_told(coverage: CoverageRecord | None) -> Iterator[str]:
-    """How much of what the target has was tried together, a line for each operator."""
+    """The share of what the target has that was tried together, a line for each operator."""
     if coverage is None:
         yield "not counted: whole operators were not run"
         return

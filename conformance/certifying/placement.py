@@ -1,4 +1,4 @@
-"""Where models ran: read case by case from what the runtime itself put down."""
+"""The device that models ran on: read case by case from what the runtime itself put down."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SURROUNDINGS = ("Cast", "QuantizeLinear", "DequantizeLinear", "Neg", "Add", "Sq
 
 
 def placement_of(provider: str, wrapped: bool, outcomes: Mapping[str, tuple[Outcome, ...]]) -> PlacementRecord:
-    """How it is shown that models ran on a provider; a target without one, or on the CPU's, needs no proof."""
+    """The proof that models ran on a provider; a target without one, or on the CPU's, needs none."""
     if not provider or provider == _CPU:
         return PlacementRecord(proof="not needed", provider=provider, cases=0)
     ran = [[outcome for outcome in some if outcome.status == "ran"] for some in outcomes.values()]
@@ -37,7 +37,7 @@ def unproved(provider: str, wrapped: bool, outcomes: Mapping[str, tuple[Outcome,
 
 
 def _source(proof: str, provider: str, wrapped: bool) -> str:
-    """What kind of proof that is; empty where it proves nothing. A long one ends in the mark of what was cut off."""
+    """The kind of proof that it is; empty where it proves nothing. A long one ends in the mark of what was cut off."""
     kind, _, nodes = proof.partition(": ")
     if kind not in _SOURCES:
         return ""

@@ -1,4 +1,4 @@
-"""What a certification package says, as types: checked wherever it is read, and published as JSON Schema."""
+"""A certification package as types: checked wherever it is read, and published as JSON Schema."""
 
 from __future__ import annotations
 

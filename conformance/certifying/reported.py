@@ -1,4 +1,4 @@
-"""What a package reports and nobody can prove from it: a vendor's own machine could have invented it. Statement, page
+"""Reports in a package that nobody can prove from it: a vendor's own machine could have invented them. Statement, page
 and documents say so in these words."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TOLD = DECLINED | {Verdict.CRASHED, Verdict.TIMED_OUT}
 
 
 def reported_in(derivation: Derivation) -> Iterator[ReportedRecord]:
-    """What rests on the vendor's word in a run, and how many cases rest on it."""
+    """Things in a run that rest on the vendor's word, with the number of cases that do."""
     ran = [outcomes for outcomes in derivation.outcomes.values() if any(o.status == "ran" for o in outcomes)]
     counts = {
         "that the device made the outputs, in the environment that is named": len(ran),

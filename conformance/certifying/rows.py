@@ -1,4 +1,4 @@
-"""What results certify: for every operator version and type the level that is reached, and what stands against others.
+"""Rows of a certificate: for every operator version and type the level that is reached, and what stands against others.
 
 docs/certification.md defines the levels in words; this is the definition.
 """

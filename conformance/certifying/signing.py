@@ -1,4 +1,4 @@
-"""Who answers for a package: its statement in a DSSE envelope (Dead Simple Signing Envelope, as in-toto and Sigstore
+"""Signatures of packages: the statement in a DSSE envelope (Dead Simple Signing Envelope, as in-toto and Sigstore
 have it), signed with an ed25519 key. The libraries that do so are an extra, ``onnxspec[sign]``."""
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def public_key_in(path: Path) -> PublicKey:
 
 
 def signature_differences(package: Package, signer: str, key: PublicKey | None) -> Iterator[str]:
-    """What is wrong with the signature of a package, a line each.
+    """Complaints about the signature of a package, a line each.
 
     signer
         SHA-256 of the key that its statement names; empty where it says that it is unsigned.
@@ -127,7 +127,7 @@ def _loaded(path: Path, kind: str, load: Callable[[bytes], Any]) -> Any:
 
 @dataclass(frozen=True)
 class _Libraries:
-    """What signatures need."""
+    """The library that signatures need."""
 
     dsse: Any
     keys: Any

@@ -1,4 +1,4 @@
-"""What makes a package a trial, which grants nothing: its record lacks something of what the nonce and the plan ask
+"""Reasons that make a package a trial, which grants nothing: its record lacks something that the nonce and the plan ask
 for, or says two things of one."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _cases(cases: Sequence[str]) -> str:
 
 
 def _unfilled(derivation: Derivation) -> Iterator[str]:
-    """What was not counted, or not run though the results ask for it: no level rests on too few cases."""
+    """Cases that were not counted, or not run though the results ask for them: no level rests on too few."""
     if not derivation.plan.counts_coverage:
         yield "it was not counted what its cases show together: run whole operators, without --since-version and --type"
         return
@@ -64,7 +64,7 @@ def _unfilled(derivation: Derivation) -> Iterator[str]:
 
 
 def _overdeclared(derivation: Derivation) -> Iterator[str]:
-    """What a target's table says that it lacks, though it runs: nobody may declare away what is to be shown."""
+    """Features that a target's table says it lacks, though they run: nobody may declare away what is to be shown."""
     coverage = derivation.record["targets"][0].get("coverage")
     ran = {result.case for result in derivation.results if result.verdict not in DECLINED | UNTRIED}
     for each in coverage["operators"] if coverage is not None else ():
@@ -78,7 +78,7 @@ def _overdeclared(derivation: Derivation) -> Iterator[str]:
 
 
 def _contradictions(derivation: Derivation) -> Iterator[str]:
-    """Where the record says two things of one."""
+    """Contradictions in the record."""
     asked = str(derivation.target.options.get("provider") or "")
     named = str(derivation.entry["description"].get("provider") or "")
     if asked and named and asked != named:

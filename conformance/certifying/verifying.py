@@ -66,7 +66,7 @@ class Check:
 
 @dataclass
 class Verification:
-    """What verifying a package has shown. ``attestation`` is what it claims; ``remarks`` decide nothing."""
+    """The outcome of verifying a package. ``attestation`` is what it claims; ``remarks`` decide nothing."""
 
     package: Package
     attestation: AttestationRecord
@@ -78,7 +78,7 @@ class Verification:
 
     @property
     def statement(self) -> StatementRecord:
-        """What is claimed of the product."""
+        """The claims on the product."""
         return self.attestation.predicate
 
     @property
@@ -283,7 +283,7 @@ def _pages(found: Verification, pages: Pages) -> None:
 
 
 def _told(found: Verification) -> None:
-    """What the checks of files are about, in a few words."""
+    """The subjects of the checks of files, in a few words."""
     statement, measured, derivation = found.statement, found.measured, found.derivation
     assert derivation is not None
     claims = {
@@ -304,7 +304,7 @@ def _rows(statement: StatementRecord) -> str:
 
 
 def _differences(path: str, claimed: bytes, again: bytes) -> Iterator[str]:
-    """In what a record differs from the one that is made again; nothing where it is in last digits of numbers."""
+    """Differences of a record from the one that is made again; none where it is in last digits of numbers."""
     tolerances = _TOLERANT.get(path)
     try:
         if path.endswith(".jsonl"):

@@ -1,4 +1,4 @@
-"""What a service of continuous integration takes from a run: files in forms that it reads, and lines that it marks."""
+"""Files and lines for services of continuous integration, in forms that they read and mark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JSON_SCHEMA = 1
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a run is to leave behind beside its folder, and what it is to print: ``as_json`` in place of its text, or
+    """Files that a run leaves behind beside its folder, and what it prints: ``as_json`` in place of its text, or
     ``quiet``, what is new and nothing else."""
 
     junit: Path | None = None

@@ -1,4 +1,4 @@
-"""What the commands have in common: the application, and the options that several take."""
+"""Things that commands have in common: the application, and the options that several take."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def targets_of(names: Iterable[str], file: Path | None, optimize: bool = False, 
 
 @contextlib.contextmanager
 def process_at(scheduler: str | None) -> Iterator[Callable[..., TargetProcess]]:
-    """What a target is put to work with: a process of its own here, or the machines of a cluster. Ends the command with
+    """The maker of a target's process: a process of its own here, or the machines of a cluster. Ends the command with
     a line where there is no such cluster."""
     if scheduler is None:
         yield TargetProcess

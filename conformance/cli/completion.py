@@ -1,4 +1,4 @@
-"""What a shell offers behind TAB, for the options of several commands."""
+"""Words that a shell offers behind TAB, for the options of several commands."""
 
 from __future__ import annotations
 

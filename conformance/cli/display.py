@@ -1,4 +1,4 @@
-"""What a person sees of a run on a terminal: progress while it lasts, and a summary in words.
+"""A run on a terminal: progress while it lasts, and a summary in words.
 
 All text that comes from elsewhere (names, messages of runtimes) is never read as markup, and passes :mod:`.terminal`.
 """
@@ -200,14 +200,14 @@ def _shelf(shelf: Shelf, console: Console) -> None:
 
 
 def could_not_start(target: Target, reason: str) -> str:
-    """That a target could not start and why, with a hint where its runtime is not installed here."""
+    """Words for a target that could not start, with the reason, and a hint where its runtime is not installed here."""
     hint = "; 'onnxspec targets' says what installs it"
     missing = "No module named" in reason and target.adapter != "backend" and not is_command(target)
     return f"could not start: {reason}{hint if missing else ''}"
 
 
 def _refusal(remark: Remark, console: Console) -> Text:
-    """What is refused, and in a dim voice the words of the first refusal, so far as the line has room for them."""
+    """A refused feature, and in a dim voice the words of the first refusal, so far as the line has room for them."""
     cut = console.file.isatty()
     if not remark.message:
         words = Text(remark.text)

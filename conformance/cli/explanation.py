@@ -53,7 +53,7 @@ def explanation(
     accuracy: str = "standard",
     diagnosis: Sequence[str] = (),
 ) -> Iterator[RenderableType]:
-    """What there is to say about a case, from the verdict down to single numbers.
+    """An explanation of a case, from the verdict down to single numbers.
 
     outcomes
         What a target did with the case's jobs, in their order; none: no target, so only what is expected is shown.

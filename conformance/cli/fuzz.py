@@ -115,7 +115,7 @@ def fuzz(
 
 
 def _joined(hunt: Hunt) -> Any:
-    """What was known and what was found until then: a search that was cut short has not tried all that was known."""
+    """Failures that were known or found until then: a search that was cut short has not tried all that were known."""
     from msgspec.structs import replace
 
     now = hunt.knowledge()

@@ -82,7 +82,7 @@ class MostUsed:
 
 @dataclass(frozen=True)
 class OtherCases:
-    """Which cases, beyond what `MostUsed` says."""
+    """Choices of cases beyond those in `MostUsed`."""
 
     panel: ClassVar[str] = "Which cases"
 
@@ -142,7 +142,7 @@ class ModelOptions:
 
 @dataclass(frozen=True)
 class Lanes:
-    """Where cases run: lanes of targets, and machines."""
+    """Places where cases run: lanes of targets, and machines."""
 
     panel: ClassVar[str] = "Where they run"
 
@@ -197,7 +197,7 @@ class KnownFailures:
 
 @dataclass(frozen=True)
 class Conduct:
-    """How a run is carried out."""
+    """The conduct of a run."""
 
     panel: ClassVar[str] = "How the run goes"
 
@@ -223,7 +223,7 @@ class Conduct:
 
 @dataclass(frozen=True)
 class Told:
-    """What a run leaves beside its folder, and what it prints."""
+    """Files that a run leaves beside its folder, and the form of what it prints."""
 
     panel: ClassVar[str] = "What it writes and prints"
 

@@ -63,7 +63,7 @@ def merge(
 
 
 def _missing(run: Run) -> Iterator[str]:
-    """What targets lack, and how to have it."""
+    """Cases that targets lack, and how to have them."""
     if not run.targets:
         yield "no run has a target, so there is no result at all"
     for of in run.targets:

@@ -64,7 +64,7 @@ def _arrays(file: Path) -> Mapping[str, NDArray[Any]]:
 
 
 def say_nodes(nodes: Sequence[NodeCase], finished: Run, console: Console) -> None:
-    """What became of each node on each target, in the order of the model."""
+    """Tell what became of each node on each target, in the order of the model."""
 
     def line(text: str, style: str = "") -> None:
         console.print(text, style=style, markup=False, emoji=False, soft_wrap=True)

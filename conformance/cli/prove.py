@@ -119,7 +119,7 @@ def _print_power(console: Console, specs: Sequence[Spec]) -> None:
 
 
 def _extent(id: str) -> str:
-    """Where a fault can be made and show."""
+    """Places in which a fault can be made and show."""
     one = FAULTS[id]
     forbidden = " that takes forbidden models" if one.accepts else ""
     return f"a fault in {', '.join(one.operators)}{forbidden} of {', '.join(one.types)}"
@@ -154,7 +154,7 @@ def _require_place(path: Path) -> None:
 
 
 def _complaints(proof: Proof, *, whole: bool) -> list[str]:
-    """What does not hold, in a line each."""
+    """Statements that do not hold, in a line each."""
     complaints = [
         f"{row.fault} survives in {row.op} {row.type}: {row.well} cases catch it with {ENOUGH:g} or more"
         for row in proof.survivors
@@ -238,7 +238,7 @@ def _interaction_table(measured: Measured) -> Table:
 
 
 def interaction_complaints(measured: Measured) -> list[str]:
-    """What falls short of what must be shown, and what is shown though it is held to be impossible, in a line each."""
+    """Shares that fall short of what must be shown, and things shown though held to be impossible, in a line each."""
     complaints = []
     for op, cases in _by_operator(measured).items():
         tallied, faults = tally(op, cases), faults_of(op)

@@ -132,7 +132,7 @@ def _table(forms: Sequence[Form], unit: float) -> Table:
 
 
 def _figures(form: Form, unit: float) -> dict[str, str]:
-    """What there is to say of a form, by name."""
+    """The facts about a form, by name."""
     numbers = {
         "largest error": form.largest,
         "in units": form.largest / unit,

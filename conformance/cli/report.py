@@ -167,7 +167,7 @@ def gallery(
 
 
 def _verdicts(name: str, ids: Sequence[str], targets_file: Path | None) -> dict[str, Verdict]:
-    """What becomes of cases on the target of that name now; where that cannot be tried, nothing, and a word."""
+    """The outcomes of cases on the target of that name now; where that cannot be tried, none, and a word."""
     try:
         (target,) = targets_of([name], targets_file)
         return verdicts_now(target, ids)
@@ -179,7 +179,7 @@ def _verdicts(name: str, ids: Sequence[str], targets_file: Path | None) -> dict[
 
 
 class Form(str, enum.Enum):
-    """In what form a difference is written."""
+    """The form in which a difference is written."""
 
     TEXT = "text"
     MARKDOWN = "markdown"

@@ -1,4 +1,4 @@
-"""Where the command ``onnxspec`` begins: with nothing loaded yet, so that Ctrl-C ends it without a trace of Python."""
+"""The start of the command ``onnxspec``: with nothing loaded yet, so that Ctrl-C ends it without a trace of Python."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def put(text: str) -> None:
 
 
 def why(error: OSError) -> str:
-    """What could not be written, in words."""
+    """The reason why something could not be written, in words."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disk is full"
     place = f" ({error.filename})" if error.filename else ""

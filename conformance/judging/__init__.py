@@ -1,4 +1,4 @@
-"""From what a target did to a verdict."""
+"""Verdicts on what a target did."""
 
 from ..._face import face
 

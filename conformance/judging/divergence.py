@@ -1,4 +1,4 @@
-"""Where a target first returns something else than it must, in the order in which the numbers are computed.
+"""The first place where a target returns something else than it must, in the order in which numbers are computed.
 
 A recurrent node hands every error on: what is worst lies mostly far behind what is wrong. So a failure is told by the
 first element that is outside of its bound: Y before the states that are left after it, the first step of the

@@ -15,7 +15,7 @@ __all__ += ["judge_forbidden", "not_judged", "not_run"]
 
 
 class Verdict(str, enum.Enum):
-    """What became of a case, in order of precedence."""
+    """Verdicts on a case, in order of precedence."""
 
     UNAVAILABLE = "unavailable"
     NOT_RUN = "not-run"

@@ -1,4 +1,4 @@
-"""What a target returned in a case: the runs whose numbers are to be judged, or the verdict where there are none."""
+"""The outputs of a target in a case: the runs whose numbers are to be judged, or the verdict where there are none."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Session:
 
     @property
     def place(self) -> str:
-        """Which run of its session it is, in words; empty where there is one."""
+        """The number of the run in its session, in words; empty where there is one."""
         feeds = self.trial.feeds
         number = next((k for k, feed in enumerate(feeds, 1) if feed.inputs is self.inputs), 0)
         return f"run {number} of {len(feeds)}" if number and len(feeds) > 1 else ""
@@ -58,7 +58,7 @@ class Returned:
 
 
 def read(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> Returned | Judgement:
-    """What a target returned, node by node, or the verdict where there are no numbers to be judged."""
+    """The outputs of a target, node by node, or the verdict where there are no numbers to be judged."""
     subject, outcome = trials[0].subject, outcomes[0]
     if not subject.is_lone and outcome.status == "ran":
         if outcome.malformed:
@@ -86,7 +86,7 @@ def of_node(judgement: Judgement, name: str) -> Judgement:
 
 
 def _read(view: View) -> Returned | Judgement:
-    """What a target returned of one node, or the verdict where there are no numbers to be judged."""
+    """The outputs of one node on a target, or the verdict where there are no numbers to be judged."""
     trials, outcomes = view.trials, view.outcomes
     trial, outcome = trials[0], outcomes[0]
     companion_trial, companion = (trials[1], outcomes[1]) if len(trials) > 1 and len(outcomes) > 1 else (None, None)
@@ -149,7 +149,7 @@ def _named(node: Node, lists: Sequence[Sequence[NDArray[Any] | None]]) -> Iterat
 def _malformed(
     node: Node, inputs: Mapping[str, NDArray[Any]], outputs: Mapping[str, Any], touched: frozenset[str]
 ) -> Judgement | None:
-    """What is wrong with the count, the types or the shapes of outputs, if anything."""
+    """A complaint about the count, the types or the shapes of outputs, if there is one."""
     c = resolve(node, inputs)
     if len(outputs) != len(node.outputs):
         count = f"{len(outputs)} outputs came back, {len(node.outputs)} were asked for"

@@ -158,7 +158,7 @@ def _elements(narrow: Expectation, wide: Expectation, outputs: Mapping[str, NDAr
 
 
 def _off_grid(value: NDArray[np.float64], form: str) -> NDArray[np.float64]:
-    """How far numbers are from the nearest one that a format holds, subnormals aside."""
+    """The distance of numbers from the nearest one that a format holds, subnormals aside."""
     spacing = 2 * FORMATS[form].unit * np.exp2(np.floor(np.log2(np.maximum(np.abs(value), FORMATS[form].least_normal))))
     off: NDArray[np.float64] = np.abs(value - np.round(value / spacing) * spacing)
     return off

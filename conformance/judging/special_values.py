@@ -1,4 +1,4 @@
-"""What a result says of NaN and of overflow, beside its verdict: no document speaks of either."""
+"""Flags of a result for NaN and for overflow, beside its verdict: no document speaks of either."""
 
 from __future__ import annotations
 

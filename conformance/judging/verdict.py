@@ -240,7 +240,7 @@ class _Unmet:
 
     @property
     def first(self) -> Divergence:
-        """Where the run departs from them first."""
+        """The first place where the run departs from them."""
         configuration = resolve(self.session.node, self.session.inputs, self.interpretations)
         divergence = first_divergence(configuration, self.expectations, self.session.outputs)
         assert divergence is not None

@@ -133,5 +133,5 @@ def _present(names: Sequence[str], arrays: Arrays) -> dict[str, NDArray[Any]]:
 
 
 def _bits(arrays: Iterable[NDArray[Any] | None]) -> object:
-    """What tells arrays from others."""
+    """The key that tells arrays from others."""
     return tuple(None if a is None else (a.dtype.name, a.shape, a.tobytes()) for a in arrays)

@@ -16,7 +16,7 @@ __all__ = ["FLAGS", "NO_FAILURE", "VERDICTS", "Word", "happening", "rank", "shor
 
 @dataclass(frozen=True)
 class Word:
-    """How one verdict is shown.
+    """The words and colours of one verdict.
 
     icon, tone
         The drawing's name and the colour's: the colour never stands alone.
@@ -198,13 +198,13 @@ def rank(verdict: str) -> int:
 
 
 def happening(verdict: str, reason: str) -> str:
-    """What happens, by verdict and reason; empty where the table has no words for it."""
+    """The words for what happens, by verdict and reason; empty where the table has none."""
     happens = word(verdict).happens
     return happens.get(reason) or happens.get("", "")
 
 
 def short_title(verdict: str, reason: str) -> str:
-    """How the title begins that a finding of a run has, which programs read."""
+    """The beginning of a finding's title, which programs read."""
     if verdict == Verdict.PASS.value:
         return f"breaks a convention ({reason})"
     return f"{verdict} ({reason})" if reason else verdict

@@ -1,4 +1,4 @@
-"""Whatever can be run and judged, and how it is chosen and sent."""
+"""Probes: things that can be run and judged, and how they are chosen and sent."""
 
 from ..._face import face
 

@@ -25,7 +25,7 @@ _WITH_NONCE = re.compile(r"(.+)-nonce-([A-Za-z0-9_.-]{1,64})")
 
 
 def nonce_profile_name(profile: str, nonce: str) -> str:
-    """What a run of a profile and of the fresh cases of a nonce has in place of the profile's name. Raises UnknownName
+    """The name that a run of a profile and of a nonce's fresh cases has in place of the profile's. Raises UnknownName
     for a nonce that no file or command can bear."""
     name = f"{profile}-nonce-{nonce}"
     if split_nonce(name) != (profile, nonce):
@@ -58,7 +58,7 @@ def challenge_probes(
 
 
 def fresh_profile_name(count: int, seed: str) -> str:
-    """What a run of so many fresh cases has in place of a profile's name: it says how to draw them again. Raises
+    """The name that a run of fresh cases has in place of a profile's: it says how to draw them again. Raises
     UnknownName for a seed that no file or command can bear."""
     name = f"random-{count}-seed-{seed}"
     if fresh_profile(name) is None:

@@ -1,4 +1,4 @@
-"""What names a case: its id, or a pattern of ids; the JSON of its spec; a test-case directory; a file of such lines."""
+"""Names of cases: an id, or a pattern of ids; the JSON of its spec; a test-case directory; a file of such lines."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _nearest(given: str, known: Sequence[object]) -> list[str]:
 
 
 class CaseError(UnknownName):
-    """What was given as a case is none; the text says why, in one line."""
+    """Something that was given as a case is none; the text says why, in one line."""
 
     def __init__(self, text: str, given: str = "") -> None:
         ValueError.__init__(self, text)

@@ -103,7 +103,7 @@ class Probe(Protocol):
 
 
 def traits_of(node: Node, features: frozenset[str], type: str) -> frozenset[str]:
-    """What can be said of a node with its inputs: its features in words, its type and its version."""
+    """The description of a node with its inputs: its features in words, its type and its version."""
     words = {f.replace("-", " ") for f in features} | {type, f"version {node.since_version}"}
     names = node.attributes.get("activations")
     words |= {f"activations {'/'.join(names)}"} if names else set()

@@ -1,4 +1,4 @@
-"""Which cases a command is about: a profile, narrowed by operator, version, type and case."""
+"""Selections of cases: a profile, narrowed by operator, version, type and case."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Subject = TypeVar("Subject", Spec, Probe)
 
 @dataclass(frozen=True)
 class Selection:
-    """What was asked for; empty tuples mean all.
+    """A selection as it was asked for; empty tuples mean all.
 
     cases
         Case ids, or patterns of them with ``*`` and ``?``. They may name cases of any profile. Or cases themselves: the
@@ -60,7 +60,7 @@ class Selection:
 
     @property
     def narrowed(self) -> str:
-        """What operators, versions and types leave, like ``LSTM-14:float16|float32``; empty where that is all."""
+        """The operators, versions and types asked for, like ``LSTM-14:float16|float32``; empty where that is all."""
         if not (self.ops or self.versions or self.types):
             return ""
         versions, types = "|".join(map(str, self.versions)), "|".join(self.types)
@@ -135,7 +135,7 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
 
 
 def _legal(probes: Sequence[Probe]) -> list[Probe]:
-    """Those that the document does not forbid. Raises CaseError where there are none: a run of nothing would pass."""
+    """The cases that no document forbids. Raises CaseError where there are none: a run of nothing would pass."""
     kept = [probe for probe in probes if "illegal" not in probe.features]
     if not kept:
         raise CaseError("the document forbids every case that was chosen, and forbidden models were to be left out")
@@ -154,7 +154,7 @@ def _each_once(probes: Sequence[Probe]) -> list[Probe]:
 
 @contextmanager
 def _told_where(selection: Selection) -> Iterator[None]:
-    """What is said of a name that came from a file begins with its line."""
+    """Complaints about a name that came from a file begin with its line."""
     try:
         yield
     except UnknownName as error:
@@ -163,7 +163,7 @@ def _told_where(selection: Selection) -> Iterator[None]:
 
 
 def meant_for(operators: Sequence[str], selection: Selection, probes: Iterable[Probe]) -> Iterator[Probe]:
-    """What of some probes is run on a target that is about these operators: everything, where it was asked for by name,
+    """The probes that are run on a target that is about these operators: all, where they were asked for by name,
     else what is about them."""
     asked = selection.ops or selection.cases or selection.directories
     return (probe for probe in probes if asked or probe.op in operators)
@@ -239,14 +239,14 @@ def _selected(selection: Selection, about: Sequence[str]) -> list[Spec]:
 
 
 def _of_opset(opset: int, ops: Sequence[str]) -> str:
-    """Which versions the nodes of a model of that opset have."""
+    """The versions that nodes have in a model of that opset."""
     of = {op: max((v for v in versions_of(op) if v <= opset), default=0) for op in (ops or operator_names(""))}
     named = ", ".join(f"{op}-{version}" for op, version in of.items() if version)
     return f"a model of opset {opset} holds {named}" if named else ""
 
 
 def narrow(selection: Selection, probes: Sequence[Probe], among: str = " among the directories") -> list[Probe]:
-    """Those of some probes that operators, versions, types and case patterns leave. Raises UnknownName for a name that
+    """The probes that operators, versions, types and case patterns leave. Raises UnknownName for a name that
     none of them has; `among` says in words what they are."""
     if selection.legal:
         return _legal(narrow(replace(selection, legal=False), probes, among))

@@ -15,7 +15,7 @@ _MOST = 100_000
 
 
 class ShardError(ValueError):
-    """What was asked for is no shard; the text says so in one line."""
+    """Something that was asked for is no shard; the text says so in one line."""
 
 
 @dataclass(frozen=True)

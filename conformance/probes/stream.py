@@ -26,7 +26,7 @@ class Tried:
 
     @property
     def seconds(self) -> float:
-        """How long the target took."""
+        """The time that the target took."""
         return sum(outcome.seconds for outcome in self.outcomes)
 
 
@@ -55,7 +55,7 @@ def tried(process: TargetProcess, probes: Iterable[Probe], accuracy: str) -> Gen
 
 
 class Runs(Protocol):
-    """What runs jobs as a TargetProcess does."""
+    """A runner of jobs, as a TargetProcess is one."""
 
     def run(self, jobs: Iterable[Job]) -> Generator[Outcome, None, None]:
         """Outcomes of jobs, in order."""

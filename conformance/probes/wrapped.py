@@ -88,7 +88,7 @@ def _quantized(name: str) -> tuple[str, ...]:
 
 
 def wrapped_probes(probes: Iterable[Probe], name: str) -> tuple[Probe, ...]:
-    """Those of the probes that can be wrapped, wrapped."""
+    """The probes that can be wrapped, wrapped."""
     return tuple(
         WrapProbe(probe, name) for probe in probes if isinstance(probe, SpecProbe) and can_wrap(probe.spec, name)
     )

@@ -127,7 +127,7 @@ class RunningTarget:
 
     @property
     def name(self) -> str:
-        """What the user calls it."""
+        """The name that the user has for it."""
         return self.target.name
 
     def assert_conforms(self, subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None = None) -> None:
@@ -190,7 +190,7 @@ def _is_case(subject: Any) -> bool:
 
 
 def _trials_of(subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None) -> tuple[Trial, ...]:
-    """What is to be run and judged, and its companion where Y is not among its outputs."""
+    """The model that is run and judged, and its companion where Y is not among its outputs."""
     if _is_case(subject):
         if inputs is not None:
             raise ValueError("a case has its own inputs")

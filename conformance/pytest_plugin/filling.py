@@ -24,7 +24,7 @@ __all__ = ["Filler", "Share"]
 
 
 class Share:
-    """What the workers of pytest-xdist leave for each other of one target, in a folder; nothing without one."""
+    """A folder in which workers of pytest-xdist leave results of one target for each other; nothing without one."""
 
     def __init__(self, folder: str | None, worker: str, target: str) -> None:
         name = target.encode().hex()[-150:]
@@ -45,7 +45,7 @@ class Share:
                 file.write("".join(f"{result.to_line()}\n" for result in results))
 
     def left(self) -> Iterator[Result]:
-        """What all workers have left so far; a line that another one is writing is left out."""
+        """The results that all workers have left so far; a line that another one is writing is left out."""
         for path in sorted(self._folder.glob(self._pattern)) if self._folder is not None else ():
             for line in path.read_bytes().splitlines():
                 with contextlib.suppress(MalformedJson):
@@ -63,7 +63,7 @@ class Share:
 
 
 class Filler:
-    """What follows on one target of a session."""
+    """The cases that follow on one target of a session."""
 
     def __init__(self, pipeline: Pipeline, plan: Plan) -> None:
         self._pipeline = pipeline

@@ -178,7 +178,7 @@ class TargetSuite(pytest.Collector):
 
 
 def _with_subtests(subtests: Any) -> None:
-    """What pytest takes a group for: a function whose argument is pytest's own fixture for subtests."""
+    """Stand in for a group: to pytest it is a function whose argument is the fixture for subtests."""
 
 
 def _alone() -> None:
@@ -199,7 +199,7 @@ class _TargetItem(pytest.Item):
         self.suite.start()
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """How the item is called in headings."""
+        """The name of the item in headings."""
         return self.path, None, f"{self.suite.name}: {self.name}"
 
 
@@ -255,7 +255,7 @@ class Group(_TargetItem, pytest.Function):
         return True
 
     def _failure(self, judged: Judged) -> str:
-        """What there is to say about a case that fails as nobody expected; empty for any other."""
+        """Words about a case that fails as nobody expected; empty for any other."""
         result = judged.result
         if result.verdict in UNTRIED:
             words = result.verdict.value.replace("-", " ")
@@ -326,14 +326,14 @@ class Expectations(_TargetItem):
 
 
 def _properties(result: Result) -> list[tuple[str, str]]:
-    """What JUnit files hold of a case, in this order: case, verdict, clause, ratio."""
+    """The properties of a case in JUnit files, in this order: case, verdict, clause, ratio."""
     ratio = "" if result.worst is None else f"{result.worst:.6g}"
     clause = result.clause or ""
     return [("case", result.case), ("verdict", result.verdict.value), ("clause", clause), ("ratio", ratio)]
 
 
 def _error(result: Result, failure: str) -> BaseException | None:
-    """What a subtest of the case raises."""
+    """The exception that a subtest of the case raises."""
     if failure:
         return pytest.fail.Exception(failure, pytrace=False)
     if result.failing:

@@ -1,4 +1,4 @@
-"""What pytest is asked to do here: options, and ini values of the same names. Loads nothing of the suite itself."""
+"""The options of the plugin for pytest, and ini values of the same names. Loads nothing of the suite itself."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OPTIONS: tuple[tuple[str, str, bool, str], ...] = (
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked for. Empty tuples mean all, as in a Selection.
+    """A request as options and ini values give it. Empty tuples mean all, as in a Selection.
 
     models
         Models whose recurrent nodes are run in place of a profile.
@@ -89,7 +89,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def asked_for(config: pytest.Config) -> Asked | None:
-    """What is asked for: an option, else the ini value of that name. None where nothing at all is given."""
+    """The request: an option, else the ini value of that name. None where nothing at all is given."""
     given = {name: _value(config, name, repeatable) for name, _, repeatable, _ in _OPTIONS}
     if not any(given.values()):
         return None

@@ -1,4 +1,4 @@
-"""What whoever must decide reads first of a target: does it conform, did it change, what does it support, whom does it
+"""The answer on a target, for whoever must decide: does it conform, did it change, what does it support, whom does it
 hit. The terminal and the report say it in the same words, which are made here."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ badge, and the counts stand in it."""
 
 @dataclass(frozen=True)
 class Hit:
-    """Whom a finding hits, and how: who relies on ``on``, which is empty where nobody knows.
+    """Users whom a finding hits, and how: those who rely on ``on``, which is empty where nobody knows.
 
     ``why`` explains it where only its list of known failures does; ``where`` has the operators and types that show it,
     ``problems`` the places of its findings among those given. ``forbidden`` is whether it is about models that the
@@ -71,22 +71,22 @@ class Answer:
 
     @property
     def relied_on(self) -> tuple[Hit, ...]:
-        """Those who are hit with models that are legal."""
+        """The hits by models that are legal."""
         return tuple(hit for hit in self.hits if not hit.forbidden)
 
     @property
     def validation(self) -> tuple[Hit, ...]:
-        """What runs though it must be rejected, which stands apart: nothing is computed wrongly there."""
+        """The hits by models that run though they must be rejected: nothing is computed wrongly there."""
         return tuple(hit for hit in self.hits if hit.forbidden)
 
     @property
     def supported(self) -> str:
-        """What is supported, in a line."""
+        """The supported operators and types, in a line."""
         return "; ".join(self.supports) or "nothing that was tried"
 
     @property
     def lacking(self) -> str:
-        """What is not supported, in a line; empty where nothing is lacking."""
+        """The features that are not supported, in a line; empty where nothing is lacking."""
         return ", ".join(lack.what for lack in self.lacks)
 
 
@@ -162,7 +162,7 @@ def _since(new: int, known: int, stale: int) -> str:
 
 
 def _hits(problems: Sequence[Problem], tried: Sequence[Tried]) -> Iterator[Hit]:
-    """Whom the failures hit: what is new before what is known, what has many cases before what has few. What is
+    """The hits of the failures: what is new before what is known, what has many cases before what has few. What is
     known to be accepted though it is forbidden is one, as it hits only those who count on a refusal."""
     failing = [k for k, p in enumerate(problems) if p.verdict not in DECLINED and p.kind not in NO_FAILURE]
     taken = [k for k in failing if problems[k].kind == _FORBIDDEN and problems[k].expected]
@@ -252,7 +252,7 @@ _INCIDENTAL = re.compile(r"\d+ .* or more( \(.*\))?|outputs? .*")
 
 
 def _relied_on(problem: Problem, tried: Sequence[Tried]) -> str:
-    """On what somebody relies whom a finding hits. What a known fault is about says it best, with those conditions that
+    """Features whose users a finding affects. What a known fault is about says it best, with those conditions that
     tell more; empty where nothing tells."""
     topic = _topic(problem.clauses)
     if not topic or topic == _ANY:
@@ -281,7 +281,7 @@ def _without_conditions(problem: Problem, tried: Sequence[Tried]) -> str:
 
 
 def _topic(clauses: Sequence[str]) -> str:
-    """What the clauses that a fault breaks are about; empty where they are about several things, or nothing tells."""
+    """The subject of the clauses that a fault breaks; empty where they are about several things, or nothing tells."""
     topics = set()
     for clause in clauses:
         first, _, rest = clause.partition(".")[2].partition(".")
@@ -298,7 +298,7 @@ def _where(*problems: Problem) -> str:
 
 
 def _bare(problem: Problem) -> str:
-    """What happens, without the condition, which a title ends with."""
+    """The event in a title, without the condition that the title ends with."""
     title = in_words(problem.title, problem.verdict, problem.reason)
     if problem.conditions:
         for known in ("with", "seen with", "seen only with"):

@@ -1,4 +1,4 @@
-"""How far the cases of a run reach on a target, in words: the terminal and the report say it alike."""
+"""The reach of a run's cases on a target, in words: the terminal and the report say it alike."""
 
 from __future__ import annotations
 

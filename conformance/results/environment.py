@@ -1,4 +1,4 @@
-"""What the parent process runs on: for the record that a reader of results needs."""
+"""The environment of the parent process: for the record that a reader of results needs."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _BY_NUMBERS = frozenset(v.value for v in (Verdict.WRONG, Verdict.INACCURATE, Ver
 
 @dataclass
 class Kept:
-    """What targets returned in cases that a finding may rest on, as long as there is room; others are run again."""
+    """Outputs of targets in cases that a finding may rest on, as long as there is room; others are run again."""
 
     room: int = KEPT_BYTES
     fresh: set[str] = field(default_factory=set)

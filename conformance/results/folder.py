@@ -42,7 +42,7 @@ class NoRun(ValueError):
 
 @dataclass
 class Held:
-    """What a journal holds.
+    """The content of a journal.
 
     begun
         Its first lines, one for each time that the run began or went on.
@@ -129,13 +129,13 @@ class Held:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What is amiss, a line each."""
+        """Complaints, a line each."""
         more = self.amiss - len(self.problems)
         return (*self.problems, *([f"and {more} more like these"] if more else []))
 
 
 def gist(result: Result) -> tuple[object, ...]:
-    """What two results of the same case must agree in."""
+    """The fields in which two results of the same case must agree."""
     return result.verdict, result.reason, result.clause, result.accuracy
 
 
@@ -185,7 +185,7 @@ def read_folder(path: Path) -> RunFolder:
 
 
 def other_schema(path: Path, schema: object, by: object) -> str:
-    """That a folder was written by a version with another form."""
+    """Words for a folder that a version with another form has written."""
     writer = f" of onnxspec {by[:40]!a}" if isinstance(by, str) and by else ""
     form = schema if isinstance(schema, int) else "unknown"
     return f"{path}: holds a run{writer} in form {form}, this version reads and writes form {SCHEMA}"
@@ -212,7 +212,7 @@ def _described(path: Path, problems: list[str]) -> RunRecord | None:
 
 
 def recorded_in(folder: Path) -> Iterator[Recorded]:
-    """What the targets of a run did, in the order in which it was kept; lines that cannot be read are passed over.
+    """The records of what targets did, in the order in which they were kept; lines that cannot be read are passed over.
     Raises OSError."""
     for line in _lines(folder / JOURNAL, Held(), last=False):
         if line is not None and line.startswith(_RECORDED):
@@ -221,7 +221,7 @@ def recorded_in(folder: Path) -> Iterator[Recorded]:
 
 
 def held_in(path: Path) -> Held:
-    """What a journal, or a results.jsonl, holds. Raises OSError, and NoRun where it is of another version's form."""
+    """The content of a journal or a results.jsonl. Raises OSError, and NoRun where it is of another version's form."""
     held = Held()
     name = path.name
     kind: Any = Result if name == RESULTS else Line

@@ -43,7 +43,7 @@ def line_of_today(line: L) -> L:
 
 
 def run_of_today(run: RunRecord) -> RunRecord:
-    """What run.json holds, with titles of findings in today's words."""
+    """The content of run.json, with titles of findings in today's words."""
     for finding in (finding for target in run["targets"] for finding in target["findings"]):
         for old, new in _REASONS.items():
             finding["title"] = finding["title"].replace(f"({old})", f"({new})", 1)

@@ -1,4 +1,4 @@
-"""What a target's results as a whole say beside verdicts: which open questions it answers how, and how much is shown.
+"""Facts that a target's results show as a whole: which open questions it answers how, and how much is shown.
 
 A share of elements that lie within bounds too wide to show anything is said for each type, so that it cannot grow
 unseen where a target declares a wider class.
@@ -43,7 +43,7 @@ def shown_line(shown: Mapping[str, ShownRecord]) -> str:
 
 
 def followed_interpretations(results: Iterable[Result]) -> list[FollowedRecord]:
-    """Which option of each open question passing results rest on, operator by operator, the commonest first."""
+    """The options of open questions that passing results rest on, operator by operator, the commonest first."""
     votes: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for result in results:
         if result.verdict is Verdict.PASS:

@@ -1,4 +1,4 @@
-"""What a line of journal.jsonl may be: what was observed, and what became known of it later.
+"""The lines of journal.jsonl: what was observed, and what became known of it later.
 
 Each line is a JSON object whose ``record`` says which of these it is. A line is written once and never changed: what is
 learned of a result afterwards (a diagnosis, another outcome in a fresh process) is a line of its own, an amendment,

@@ -1,5 +1,5 @@
-"""What a target did, kept beside its results: every job's outcome as a line of the journal, the bits of its outputs in
-a file beside it. With them a verdict can be reached again where the target is not at hand.
+"""The record of what a target did, beside its results: every job's outcome as a line of the journal, the bits of its
+outputs in a file. With them a verdict can be reached again where the target is not at hand.
 
 The bits of a target are one file, ``recorded/TARGET.bits``, to which tensors are appended; a line says where each of
 its tensors lies, and what their SHA-256 is. Equal tensors are stored once. Bits are written before the line that speaks
@@ -66,7 +66,7 @@ class TensorRecord(Struct, frozen=True, kw_only=True):
 
 
 class JobRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a job. The keys are those of :class:`~..workers.job.Outcome`; ``log`` is what was printed."""
+    """The outcome of a job. The keys are those of :class:`~..workers.job.Outcome`; ``log`` is what was printed."""
 
     key: str
     status: str
@@ -85,7 +85,7 @@ class JobRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def bits_path(folder: Path, target: str) -> Path:
-    """Where the bits of a target are kept in a run folder."""
+    """The file in a run folder that keeps the bits of a target."""
     return folder / FOLDER / f"{slug(target)}.bits"
 
 

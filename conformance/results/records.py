@@ -1,4 +1,4 @@
-"""What run.json holds, as types: they are checked wherever it is read, and published as JSON Schema.
+"""The content of run.json, as types: they are checked wherever it is read, and published as JSON Schema.
 
 Dictionaries with declared keys, so that what is in memory is what is on disk; docs/results.md says what the keys mean.
 A reader passes over keys that it does not know.

@@ -95,7 +95,7 @@ def place_of(where: Mapping[str, Any] | None) -> Place | None:
 
 
 def not_of(result: Result, probe: Probe) -> str:
-    """In what a result that was read is not one of the case that it names; empty where it is."""
+    """The field in which a result that was read does not fit the case that it names; empty where it fits."""
     own = {
         "op": probe.op,
         "domain": probe.domain,

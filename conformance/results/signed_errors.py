@@ -65,7 +65,7 @@ def biases(results: Iterable[Result]) -> dict[str, Bias]:
 
 
 def digits_left(bias: float, kind: str) -> float:
-    """How many binary digits results with a mean error of so many u are as good as: one that is cut off after its d-th
+    """The binary digits that results with a mean error of so many u are as good as: one that is cut off after its d-th
     digit, instead of rounded, is off as much on average. Each digit that is cut off more doubles the mean."""
     precision = FORMATS[kind].precision
     return round(precision - max(0.0, math.log2(bias / _MEAN_OF_A_CUT)), 1)
@@ -77,7 +77,7 @@ def biased_types(results: Iterable[Result]) -> dict[str, str]:
 
 
 def digits_text(bias: Bias, kind: str) -> str:
-    """What a bias leaves of a type, as ``22 of 24 digits``."""
+    """The digits that a bias leaves of a type, as ``22 of 24 digits``."""
     return f"{bias['digits']:g} of {FORMATS[kind].precision} digits"
 
 

@@ -1,4 +1,4 @@
-"""What a target supports, and what it does not, as its results show: operators, types and versions, and whatever else
+"""Support of a target, and what it lacks, as its results show: operators, types and versions, and whatever else
 the findings on refusals name."""
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True)
 class Lack:
-    """What is not supported; ``problem`` is the place of the finding that says so, None where there is none."""
+    """A feature that is not supported; ``problem`` is the place of the finding that says so, None without one."""
 
     what: str
     problem: int | None
@@ -114,7 +114,7 @@ def support_of(tried: Iterable[Tried], problems: Sequence[Problem]) -> tuple[tup
 
 
 def _told(conditions: str, operators: Sequence[str], problems: Sequence[Problem]) -> list[str]:
-    """Those of the operators of which a finding says that they decline this."""
+    """The operators that decline this, as findings say."""
     named = {op for problem in problems if problem.conditions == conditions for op in problem.operators}
     return [op for op in operators if op in named]
 
@@ -139,7 +139,7 @@ def _by_width(types: Iterable[str]) -> list[str]:
 
 
 def _narrowed(words: str, running: Sequence[str], missing: Sequence[str]) -> str:
-    """What is lacking, with the operators that lack it where others have it."""
+    """Lacking features, with the operators that lack them where others have them."""
     return f"{words} in {listed(missing)}" if running else words
 
 
@@ -162,7 +162,7 @@ def _problem_about(name: str, problems: Sequence[Problem]) -> int | None:
 
 
 def _others(problems: Sequence[Problem], named: set[str], running: set[str], alive: Sequence[str]) -> Iterable[Lack]:
-    """What else is not supported, in the words of the findings that say under which condition; the rest as a number.
+    """Further conditions that are not supported, in the words of the findings; the rest as a number.
 
     ``named`` has what is said to be lacking already, ``running`` the types and versions that do run.
     """

@@ -42,8 +42,8 @@ def failure_text(
     diagnosis: Sequence[str] = (),
     repeat: str = "",
 ) -> str:
-    """What went wrong, line by line: verdict, where it shows first, how far beyond its radius, clause, diagnosis, node,
-    and the command that repeats it.
+    """An account of what went wrong, line by line: verdict, where it shows first, how far beyond its radius, clause,
+    diagnosis, node, and the command that repeats it.
 
     outcomes
         What became of the jobs that were prepared.

@@ -69,7 +69,7 @@ class AdapterContract:
         return parse_target(self.target, Path(self.targets_file) if self.targets_file is not None else None)
 
     def trial(self, type: str = "float32") -> Trial:
-        """What is run: a small node with all outputs, weights beside X as inputs, two feeds of different data."""
+        """The node that is run: small, with all outputs, weights beside X as inputs, two feeds of different data."""
         version = max(self.version, _NEWEST.get(type, 0))
         outputs = tuple(operator_version(self.op, version).outputs)
         spec = CaseSpec(self.op, version, type=type, T=4, N=3, I=2, H=5, outputs=outputs, reruns="data")
@@ -83,7 +83,7 @@ class AdapterContract:
             yield process
 
     def run(self, process: TargetProcess, *jobs: Job) -> list[Outcome]:
-        """What becomes of jobs; skips the test where the first one is refused."""
+        """The outcomes of jobs; skips the test where the first one is refused."""
         outcomes = list(process.run(jobs))
         if outcomes[0].status == "refused":
             pytest.skip(f"refused in phase {outcomes[0].phase}: {outcomes[0].message}")

@@ -65,7 +65,7 @@ Done = TypeVar("Done")
 
 @dataclass(frozen=True)
 class Batch:
-    """What one task does: run probes and judge them, or run jobs that are judged where the run is.
+    """A batch for one task: probes to be run and judged, or jobs that are judged where the run is.
 
     session
         Batches of one run share the processes of its target.
@@ -85,7 +85,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a batch: the outcomes of each of its probes with the verdict on them, or those of each job.
+    """The outcome of a batch: those of each of its probes with the verdict on them, or those of each job.
 
     unavailable
         Why the target does not start on that machine; empty where it does.
@@ -172,7 +172,7 @@ _PROCESSES = _Processes()
 
 
 def carry_out(batch: Batch) -> Answer:
-    """What a task does, in a worker of the cluster."""
+    """Carry out a task, in a worker of the cluster."""
     own = version_of("onnxspec") or "unknown"
     if own != batch.release:
         raise ClusterError(f"a worker has onnxspec {own}, and the run was started with {batch.release}")
@@ -308,7 +308,7 @@ class ClusterProcess(TargetProcess):
         taken: Callable[[Batch, Answer], Iterator[Done]],
         left_out: Callable[[Item, str], Done],
     ) -> Iterator[Done]:
-        """What became of probes or jobs, in order; what the budget for hangs does not allow is not sent."""
+        """The outcomes of probes or jobs, in order; what the budget for hangs does not allow is not sent."""
         source = iter(items)
 
         def batches() -> Iterator[Batch | list[Done]]:
@@ -431,7 +431,7 @@ class Cluster:
 
     @property
     def ahead(self) -> int:
-        """How many batches may be under way, now."""
+        """The number of batches that may be under way, now."""
         self._look()
         return self._ahead
 
@@ -449,7 +449,7 @@ class Cluster:
         return self._client.submit(function, argument, pure=False, resources=needed)
 
     def result(self, future: Any) -> Any:
-        """What a task has returned. Raises ClusterError, and _WorkersDied where it ended its workers."""
+        """The result of a task. Raises ClusterError, and _WorkersDied where it ended its workers."""
         try:
             return future.result()
         except self._distributed.scheduler.KilledWorker as error:
@@ -515,7 +515,7 @@ def cluster_at(address: str) -> Iterator[Cluster]:
 
 
 def _local(address: str) -> int:
-    """How many workers a cluster on this machine is to have; 0 for an address."""
+    """The number of workers that a cluster on this machine is to have; 0 for an address."""
     name, _, count = address.partition(":")
     if name != LOCAL or not (count.isdecimal() or address == LOCAL):
         return 0

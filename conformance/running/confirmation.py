@@ -16,7 +16,7 @@ __all__ = ["verdicts_now"]
 
 
 def verdicts_now(target: Target, ids: Sequence[str]) -> dict[str, Verdict]:
-    """What becomes of cases on a target now, by id.
+    """The outcomes of cases on a target now, by id.
 
     Raises UnknownName for an id that no case has, and TargetUnavailable where the target does not start.
     """

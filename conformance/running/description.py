@@ -1,4 +1,4 @@
-"""What run.json holds of a run."""
+"""The content of run.json."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def description_of(run: Run) -> RunRecord:
 
 
 def _digests(plan: Plan) -> dict[str, str]:
-    """What was run, so that the same names can be known to mean the same cases."""
+    """Digests of what was run, so that the same names can be known to mean the same cases."""
     directories = {"directories": plan.digest} if plan.digest else {}
     if plan.selection.directories:
         return directories
@@ -85,7 +85,7 @@ def _digest_of_texts(probes: Iterable[Probe]) -> str:
 
 
 def _filled(plan: Plan) -> dict[str, str]:
-    """What followed on each target, where something did."""
+    """Digests of what followed on each target, where something did."""
     return {
         f"{FILLED}{name}": digest_of_cases(probe.text for probe in probes)
         for name, probes in plan.filled.items()

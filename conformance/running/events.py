@@ -1,4 +1,4 @@
-"""What happens in a run, as values: who starts a run consumes them, and decides what is written, shown or reported."""
+"""Events of a run, as values: who starts a run consumes them, and decides what is written, shown or reported."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _HEADER = "# Failures that are known. Each entry gives its reason; docs/targets.
 
 @dataclass(frozen=True)
 class Update:
-    """What became of a file: how many entries stayed, the reasons of those that went, the titles of those that came."""
+    """The changes to a file: how many entries stayed, the reasons of those that went, the titles of those that came."""
 
     kept: int
     removed: tuple[str, ...]
@@ -127,7 +127,7 @@ def updated_text(
 
 
 def _blocks(text: str, count: int) -> tuple[str, list[str]]:
-    """What stands before the first entry, and each entry with the comments directly above it."""
+    """The text before the first entry, and each entry with the comments directly above it."""
     lines = text.split("\n")
     begins = []
     for number in range(count):

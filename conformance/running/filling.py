@@ -62,7 +62,7 @@ _Observed: TypeAlias = tuple[Evidence, Sequence[Verdict], Mapping[str, tuple[Poo
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of one operator on a target.
+    """The knowledge of one operator on a target.
 
     doubtful
         (contexts,): with which nothing ran, though that may be for what stood beside them.
@@ -83,7 +83,7 @@ class _Known:
 
 
 class Filling:
-    """What a target's results show so far, operator by operator, and what would show the rest."""
+    """A target's results so far, operator by operator, and the cases that would show the rest."""
 
     def __init__(self, run: Run, target: TargetRun) -> None:
         self._run, self._target = run, target
@@ -106,7 +106,7 @@ class Filling:
         return tuple(planned[probe.id] for probe in probes)
 
     def record(self, left_out: str = "") -> CoverageRecord:
-        """How far the cases reach; `left_out` says why none were added, where none were to be."""
+        """The reach of the cases; `left_out` says why none were added, where none were to be."""
         self._turn.clear()
         texts = [probe.text for probe in self._run.plan.filled.get(self._target.target.name, ())]
         return {
@@ -169,7 +169,7 @@ class Filling:
         }
 
     def _cover(self, op: str, known: _Known, among: Collection[str] | None = None) -> Cover:
-        """What the cases that passed show; those of some places alone, where they are given. It is kept, and goes on
+        """The cover of the cases that passed; those of some places alone, where they are given. It is kept, and goes on
         with what passed since: it is not to be changed."""
         passed = {
             place: case
@@ -188,7 +188,7 @@ class Filling:
         return _derived(space_of(op), evidence, verdicts, tried, self._target.target.lacks, final)
 
     def _observed(self, op: str) -> _Observed:
-        """What the cases of an operator have, what became of them, and those of them that are pooled."""
+        """The contexts and verdicts of an operator's cases, and those of them that are pooled."""
         if op in self._turn:
             return self._turn[op]
         space = space_of(op)
@@ -217,7 +217,7 @@ class Filling:
         return self._turn[op]
 
     def _results(self) -> Iterator[tuple[Probe, Verdict]]:
-        """What was run so far, in the order of the plan, with its verdicts."""
+        """The cases that were run so far, in the order of the plan, with their verdicts."""
         verdict_of = {result.case: result.verdict for result in self._target.results}
         planned = self._run.plan.probes_of(self._target.target)
         return ((probe, verdict_of[probe.id]) for probe in planned if probe.id in verdict_of)
@@ -242,7 +242,7 @@ def _derived(
     declared: Sequence[str],
     final: bool,
 ) -> _Known:
-    """What a target lacks and what is avoided, by the verdicts on legal cases of one operator."""
+    """The contexts that a target lacks and those that are avoided, by the verdicts on legal cases of one operator."""
     own = frozenset(space.position[id] for id in declared if id in space.position)
 
     def those(some: Iterable[Verdict]) -> Mask:

@@ -42,7 +42,7 @@ def answered(outcomes: Sequence[Outcome]) -> bool:
 
 
 def sample_of(profile: str, cases: Iterable[str]) -> frozenset[str]:
-    """Which of the cases that a target has answered are run again.
+    """Ids of those cases that are run again, among those that a target has answered.
 
     profile
         What is run, with the nonce: it decides, and nobody who runs the cases.
@@ -57,7 +57,7 @@ def sample_of(profile: str, cases: Iterable[str]) -> frozenset[str]:
 
 
 class FreshSample:
-    """Which cases are run again, and what they returned the first time."""
+    """The cases that are run again, and what they returned the first time."""
 
     def __init__(self, profile: str, planned: int) -> None:
         """`planned` is how many cases the whole run has, all its shards together."""

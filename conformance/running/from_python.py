@@ -58,7 +58,7 @@ Named = str | int | Spec
 
 @dataclass(frozen=True, repr=False)
 class RunOutcome:
-    """What became of a run on one target.
+    """The outcome of a run on one target.
 
     target
         Its name.

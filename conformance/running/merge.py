@@ -113,7 +113,7 @@ def merge(folders: Sequence[Path], to: Path, *, overwrite: bool = False, command
 
 
 def plan_of(folder: Path) -> Plan:
-    """What the run in a folder was to run: its cases are made again from what it says of itself. Raises MergeError."""
+    """The plan of the run in a folder: its cases are made again from what it says of itself. Raises MergeError."""
     part = _read(folder)
     return _plan([part], part.info["command"])
 
@@ -177,7 +177,7 @@ def _joined(parts: Sequence[_Part]) -> dict[tuple[str, str], Result]:
 
 
 def _plan(parts: Sequence[_Part], command: Sequence[str]) -> Plan:
-    """What all the runs together were to run."""
+    """The plan of all the runs together."""
     info = parts[0].info
     chosen = [_selection(part) for part in parts]
     ops, versions, types, cases = (
@@ -227,7 +227,7 @@ def _union(lists: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 
 def _entry(parts: Sequence[_Part], name: str) -> TargetRecord:
-    """What the runs say of a target, one that it started in before one that it did not."""
+    """The entry of a target in the runs, one that it started in before one that it did not."""
     entries = [part.targets[name] for part in parts if name in part.targets]
     return next((entry for entry in entries if entry["description"] and not entry["unavailable"]), entries[0])
 

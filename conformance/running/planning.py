@@ -33,7 +33,7 @@ SPECIAL_VALUES = "special-values"
 
 
 class Conduct(TypedDict, total=False):
-    """How a plan is carried out, by the names that :class:`.run.Plan` explains."""
+    """The conduct of a plan, by the names that :class:`.run.Plan` explains."""
 
     command: tuple[str, ...]
     expected: bool

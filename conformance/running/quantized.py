@@ -1,4 +1,4 @@
-"""What quantizing an LSTM costs: a case in float, quantized as AMD Quark's producer does it, and as a QDQ model.
+"""The cost of quantizing an LSTM: a case in float, quantized as AMD Quark's producer does it, and as a QDQ model.
 
 The producer calibrates each tensor's range on data (here the case's own), which gives scale = range/65535 and a uint16
 zero point; a QDQ model has the LSTM between QuantizeLinear and DequantizeLinear nodes with these; converting it gives
@@ -67,7 +67,7 @@ class Quantized:
 
 @dataclass(frozen=True)
 class Form:
-    """What one way of computing gives.
+    """The numbers of one way of computing.
 
     largest, mean, rms
         Of |Y - exact Y|.
@@ -191,7 +191,7 @@ def documented(q: Quantized) -> Array:
 
 
 def measure(q: Quantized, name: str, Y: Array) -> Form:
-    """How far Y is from the float LSTM's, also in radii of the class ``standard`` and the wider presets of float32."""
+    """The distance of Y from the float LSTM's, also in radii of class ``standard`` and of float32's wider presets."""
     error = np.abs(Y.astype(np.float64) - q.exact)
     node, radii = _lstm(int(q.attributes["hidden_size"])), {}
     for accuracy in ("standard", *WIDER_PRESETS["float32"]):

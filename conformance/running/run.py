@@ -41,7 +41,7 @@ _COUNTED = ("core", "full")  # smoke is a look, too
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run.
+    """The plan of a run.
 
     require
         (operator version, type) pairs, like ``("LSTM-14", "float32")``, for which a refusal counts as a failure.
@@ -97,18 +97,18 @@ class Plan:
 
     @property
     def counts_coverage(self) -> bool:
-        """Whether it is counted what the cases show together: of whole operators in a profile that is meant to show
+        """Whether coverage is counted: it is of whole operators in a profile that is meant to show
         enough. A run of some types, versions or cases is a look at those alone."""
         some = self.selection
         narrowed = some.versions or some.types or some.cases or some.directories
         return split_nonce(some.profile)[0] in _COUNTED and not narrowed and self.shard is None
 
     def pinned_of(self, target: Target) -> tuple[Probe, ...]:
-        """What is run on a target whatever it lacks: what is meant for it."""
+        """The cases that are run on a target whatever it lacks: those that are meant for it."""
         return tuple(meant_for(target.operators, self.selection, self.probes))
 
     def probes_of(self, target: Target) -> tuple[Probe, ...]:
-        """What is run on a target: what is meant for it and what follows; in the lane of a wrap what can be wrapped."""
+        """The cases that are run on a target: those meant for it and those that follow, in a wrap those that fit."""
         known = self.pinned_of(target)
         ids = {probe.id for probe in known} if self.filled else set()
         probes = (*known, *(probe for probe in self.filled.get(target.name, ()) if probe.id not in ids))
@@ -116,7 +116,7 @@ class Plan:
 
 
 def stranger_among(results: Iterable[Result], plan: Plan) -> str:
-    """What is wrong with the first of the results that cannot be one of a plan's, in words; empty where none is.
+    """A complaint about the first of the results that cannot be one of a plan's; empty where none is.
 
     Results that were read have the right types, and may still be of nothing that there is: somebody has edited them.
     """
@@ -133,7 +133,7 @@ def stranger_among(results: Iterable[Result], plan: Plan) -> str:
 
 @dataclass
 class TargetRun:
-    """What became of one target.
+    """The state of one target in a run.
 
     unavailable
         Why it could not start, or not again after a crash; empty where it could.
@@ -194,11 +194,11 @@ class TargetRun:
         return any(r.verdict is Verdict.PASS or r.verdict in FAILING - DECLINED for r in self.results)
 
     def special(self, required: bool = True) -> list[Result]:
-        """What does not keep NaN or overflows where the document's value is finite, if that is required."""
+        """The results that lose NaN, or overflow where the document's value is finite, if that is required."""
         return [r for r in self.results if required and not r.failing and {*SPECIAL} & {*r.flags}]
 
     def missing(self, require: frozenset[tuple[str, str]]) -> list[Result]:
-        """What is required, and refused or left to another provider."""
+        """The results that are required, and refused or left to another provider."""
         return [r for r in self.results if r.verdict in DECLINED and (f"{r.op}-{r.version}", r.type) in require]
 
 

@@ -99,7 +99,7 @@ def _problem(finding: Finding, reason: str) -> Problem:
 
 
 def screen_of(answer: Answer, findings: Sequence[Finding], results: Sequence[Result]) -> Iterator[Shelf]:
-    """What fails, what is not supported, what is left to know; in this order, and none that is empty."""
+    """Shelves of what fails, what is not supported, and what is left to know; in this order, and none that is empty."""
     shelves = [
         Shelf("It hits you if you rely on:", tuple(hits_of(answer.relied_on, findings))),
         Shelf(VALIDATION, tuple(hits_of(answer.validation, findings))),
@@ -128,7 +128,7 @@ def hits_of(hits: Iterable[Hit], findings: Sequence[Finding]) -> Iterator[Remark
 
 
 def _refusals(findings: Iterable[Finding]) -> Iterator[Remark]:
-    """What is declined. Where nothing is known of it but the runtime's words, they stand for it."""
+    """Remarks on what is declined. Where nothing is known of it but the runtime's words, they stand for it."""
     for finding in findings:
         if finding["verdict"] in DECLINED:
             text, message = finding["conditions"], finding["message"]
@@ -170,7 +170,7 @@ def _extent(findings: Sequence[Mapping[str, Any]]) -> str:
 
 
 def cases_counted(count: int) -> str:
-    """So many cases, in words."""
+    """A number of cases, in words."""
     return f"{count:,} case{'' if count == 1 else 's'}"
 
 

@@ -108,7 +108,7 @@ class Turn:
         return self._plan.process(self._target, hangs=self._run.hangs, **settings)
 
     def _batches(self) -> Iterator[Sequence[Probe]]:
-        """What is run, one after the other: what is left of the plan, and what is to follow after that."""
+        """Batches to be run one after the other: what is left of the plan, and what is to follow after that."""
         more: Sequence[Probe] = self._left
         while True:
             yield more

@@ -1,4 +1,4 @@
-"""What a reader must see of one case to believe its verdict: the node, what went in, what must come out, what came out.
+"""An exhibit of one case, so that readers can believe its verdict: node, inputs, what must come out, what came out.
 
 All of it is plain values that JSON can hold, of bounded size, and computed as the verdict is. Numbers that JSON lacks
 are the texts ``nan``, ``inf`` and ``-inf``; what is not judged, or was not reported, is null.
@@ -140,7 +140,7 @@ def _input(name: str, array: Array, given: str) -> dict[str, Any]:
 
 
 def _numbers(comparison: Comparison) -> dict[str, Any]:
-    """Where target and expectation part, the gates there, and error against radius all around."""
+    """The place where target and expectation part, the gates there, and error against radius all around."""
     c = comparison.configuration
     parting = parting_of(comparison)
     direction, row, unit = parting[1][-3:] if parting is not None else focus_of(comparison)
@@ -196,7 +196,7 @@ def window(size: int, most: int, centre: int) -> range:
 
 
 class _View:
-    """What surrounds one direction, row and unit of a comparison."""
+    """The surroundings of one direction, row and unit of a comparison."""
 
     def __init__(self, comparison: Comparison, place: tuple[int, int, int]) -> None:
         self.comparison = comparison
@@ -317,7 +317,7 @@ def _output(comparison: Comparison, name: str) -> dict[str, Any]:
 
 
 def _digits(type: str) -> int:
-    """So many that the number of the tensor can be read back."""
+    """The digits from which the number of the tensor can be read back."""
     return 17 if type == "float64" else 9
 
 

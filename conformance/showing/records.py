@@ -83,7 +83,7 @@ class _NumbersAlways(TypedDict):
 
 
 class NumbersRecord(_NumbersAlways, total=False):
-    """Where target and expectation part, and what is around it."""
+    """The place where target and expectation part, with its surroundings."""
 
     gates: GatesRecord
     plane: PlaneRecord
@@ -115,7 +115,7 @@ class DiagnosisRecord(TypedDict):
 
 
 class ProcessRecord(TypedDict):
-    """What became of the target's process."""
+    """The fate of the target's process."""
 
     status: str
     signal: str | None

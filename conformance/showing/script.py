@@ -279,7 +279,7 @@ def _plain(value: Any) -> str:
 
 
 def _expected(case: Case, accuracy: str) -> Iterator[str]:
-    """What the outputs of every run must be: for each interpretation that makes a difference (value, radius) by name.
+    """The expected outputs of every run: for each interpretation that makes a difference (value, radius) by name.
 
     The radius is infinite where nothing can be said, or nothing but what convention says.
     """

@@ -248,7 +248,7 @@ if answer["type"] != "ready":
 
 
 def runtime_of(case: Case, target: Target) -> Runtime:
-    """How a script runs the case's ``model`` on a target. An adapter of the user's own is run from its file, any other
+    """Code that runs the case's ``model`` on a target. An adapter of the user's own is run from its file, any other
     one goes into the script."""
     options: dict[str, Any] = dict(target.options)
     half = case.spec.type == "bfloat16"
@@ -342,7 +342,7 @@ def _settings(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _feed(native: str, half: bool) -> str:
-    """What a run is fed; `native` makes bfloat16 of a float32 tensor."""
+    """The feed of a run; `native` makes bfloat16 of a float32 tensor."""
     if not half:
         return "FEEDS[k]"
     return f"""{{

@@ -52,7 +52,7 @@ class Comparison:
     outputs: Mapping[str, NDArray[Any]]
 
     def agreements(self, conventions: bool) -> list[Agreement]:
-        """How the outputs agree with what is demanded, or with what is only convention."""
+        """The agreement of outputs with what is demanded, or with what is only convention."""
         return [
             compare(e, self.outputs[e.output])
             for e in self.expectations
@@ -221,7 +221,7 @@ def _first_outside(e: Expectation, got: NDArray[Any]) -> tuple[int, ...] | None:
 
 
 def parting_of(comparison: Comparison) -> tuple[Expectation, tuple[int, ...]] | None:
-    """Where target and expectation part first, in processing order: what is expected there, and the element.
+    """The first place, in processing order, where target and expectation part: what is expected there, and the element.
 
     What is demanded comes before convention, Y before the states that are left after it.
     """
@@ -312,7 +312,7 @@ def _steps_table(
 
 
 def _states_table(comparison: Comparison, place: tuple[int, int, int]) -> Table:
-    """What is left after the last step, at one place."""
+    """The states after the last step, at one place."""
     c = comparison.configuration
     title = f"After the last step, {c.directions[place[0]]}, row {place[1]}, unit {place[2]}"
     if "Y" in comparison.outputs:

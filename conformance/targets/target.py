@@ -405,6 +405,6 @@ class _Table:
 
 
 def _contexts() -> list[str]:
-    """What a target may lack: everything that may be there in a case of some operator."""
+    """The contexts that a target may lack: all that may be there in a case of some operator."""
     spaces = [space for op in operator_names() if (space := context_space(op)) is not None]
     return list(dict.fromkeys(c.id for space in spaces for c in space.contexts if not c.half))

@@ -36,7 +36,7 @@ class ThirdParty:
 
 
 def third_party() -> dict[str, tuple[ThirdParty, ...]]:
-    """What is promised, by name; more than one for a name that several distributions claim."""
+    """The promised adapters, by name; more than one for a name that several distributions claim."""
     by_name: dict[str, dict[ThirdParty, None]] = defaultdict(dict)
     for entry in metadata.entry_points(group=GROUP):
         owner = entry.dist
@@ -71,7 +71,7 @@ def source_of(name: str) -> str:
 
 
 def _found(module: str) -> ModuleSpec | None:
-    """Where a module is; what `importlib.util.find_spec` says, but without importing the packages around it."""
+    """The place of a module: what `importlib.util.find_spec` says, but without importing the packages around it."""
     place = None
     spec = None
     parts = module.split(".")

@@ -1,4 +1,4 @@
-"""Where in a TOML file something stands: the parser of the standard library tells what, but not where."""
+"""Lines of keys in a TOML file: the parser of the standard library tells what stands there, but not where."""
 
 from __future__ import annotations
 

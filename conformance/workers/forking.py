@@ -44,7 +44,7 @@ def _may_fork(target: Target) -> bool:
 
 
 class NotForked(Exception):
-    """That no worker can be had this way: another is started."""
+    """No worker can be had this way: another is started."""
 
 
 class Zygote:

@@ -21,7 +21,7 @@ Traits = frozenset[str]
 
 
 class HangBudget:
-    """What is left of it, and which cases are suspected to hang.
+    """The rest of the budget, and the cases that are suspected to hang.
 
     last
         Whether what was put off is being run now.
@@ -37,7 +37,7 @@ class HangBudget:
 
     @property
     def count(self) -> int:
-        """How many cases have hung."""
+        """The number of cases that have hung."""
         return len(self._hung)
 
     @property
@@ -67,7 +67,7 @@ class HangBudget:
         return f"not run: {count} cases have hung, those with: {shared}; the budget is {self.hangs} (--hang-budget)"
 
     def _shared(self, traits: Traits) -> str:
-        """What a case has in common with one that hung and with none that did not; a pair where nothing single is."""
+        """Features that a case shares with one that hung and with none that did not; a pair where nothing single is."""
         for hung in self._hung:
             never = hung - self._worked
             common = never & traits

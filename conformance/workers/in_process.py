@@ -1,4 +1,4 @@
-"""What runs in this process: a function, an ONNX backend. For tests in which a runtime's author tries their own.
+"""Runners in this process: a function, an ONNX backend. For tests in which a runtime's author tries their own.
 
 Nothing stands between the tests and what is tested: an exception of it is the test's own, traceback included, and a
 crash ends the whole process. :mod:`.process` is for everything else.
@@ -40,12 +40,12 @@ def _is_backend(value: Any) -> bool:
 
 
 def run_in_process(runner: Runner, trial: Trial) -> Outcome:
-    """What becomes of a trial; see :func:`run_job`."""
+    """The outcome of a trial; see :func:`run_job`."""
     return run_job(runner, Job(trial.key, trial.model, tuple(feed.fed for feed in trial.feeds), course=trial.course))
 
 
 def run_job(runner: Runner, job: Job) -> Outcome:
-    """What becomes of a job: its feeds are run in turn, or its course is followed, and all of that twice, as on any
+    """The outcome of a job: its feeds are run in turn, or its course is followed, and all of that twice, as on any
     target.
 
     Every run gets copies of its inputs that it may write to, which counts as a change of them. What the runner raises
@@ -115,7 +115,7 @@ class _Together:
                     self._altered.add(course.steps[step.number].number)
 
     def _run(self, step: Step) -> tuple[Any, Lists]:
-        """What a run returned, as it is and as it was at once."""
+        """The outputs of a run, as they are and as they were at once."""
         feed, distinct = self._job.feeds[step.number], self._seen[step.number]
         given = {name: array.copy() for name, array in feed.items()}
         kept = dict(given)
@@ -129,7 +129,7 @@ class _Together:
         return returned, outputs
 
     def outcome(self) -> Outcome:
-        """What has become of the job."""
+        """The outcome of the job."""
         everything = tuple(tuple(distinct) for distinct in self._seen)
         changed, altered = tuple(sorted(self._changed)), tuple(sorted(self._altered))
         return Outcome(self._job.key, "ran", "run", everything, changed, self._malformed, altered=altered)

@@ -41,13 +41,13 @@ class Job:
         return self.course.needs if self.course is not None else frozenset()
 
     def runs(self, feed: int) -> int:
-        """How often a feed is run before everything is repeated."""
+        """The number of times that a feed is run before everything is repeated."""
         return 1 if self.course is None else self.course.runs[feed]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one job.
+    """The outcome of one job.
 
     Attributes:
         key: that of the job.

@@ -1,4 +1,4 @@
-"""How a worker is started: the command, and what is told to an interpreter that has no file to run.
+"""The start of a worker: the command, and what is told to an interpreter that has no file to run.
 
 A command names where the worker file goes. ``{worker}`` is its path, for interpreters that see this machine's files.
 ``{source}`` is its text, for ``python3 -c`` in a container. ``{stdin}`` is for everything behind a shell, that is ssh,
@@ -42,7 +42,7 @@ class Launch:
 
 
 def launch_of(target: Target) -> Launch:
-    """How the worker of a target is started. Raises TargetUnavailable for a placeholder that stands for nothing."""
+    """The command that starts a target's worker. Raises TargetUnavailable for a placeholder that stands for nothing."""
     path = Path(worker.__file__)
     source = path.read_text(encoding="utf-8")
     words: list[str] = []

@@ -1,4 +1,4 @@
-"""What a worker may say: every header that comes from one becomes a typed message here, or costs the job under way.
+"""Messages of a worker: every header that comes from one becomes a typed message here, or costs the job under way.
 
 A worker is a target's process, and what it sends is as foreign as a file of unknown origin. What does not fit the
 types is refused; texts are shortened and made printable, so that nothing behind this border needs to ask.
@@ -123,7 +123,7 @@ def legible(value: Any) -> Any:
 
 
 def outcome_of(job: Job, repeats: int, report: Report, body: bytes) -> Outcome:
-    """What a report says of a job. Raises worker.ProtocolError where it cannot be about it."""
+    """The outcome of a job by a report. Raises worker.ProtocolError where it cannot be about it."""
     names = {name for feed in job.feeds for name in feed}
     if not names.issuperset(report.changed):
         raise worker.ProtocolError("a report of a change of inputs that there are none of")
@@ -171,8 +171,8 @@ def _require_returned(job: Job, report: Report, repeats: int) -> None:
 
 
 def abilities_of(hello: Any, ready: Any) -> frozenset[str]:
-    """What a target's sessions can do: what its worker says of itself, and of that what its adapter declares where the
-    worker has one. Words that nobody knows, and what is no list of words, say nothing."""
+    """The abilities of a target's sessions: what its worker says of itself, and of that what its adapter declares
+    where the worker has one. Words that nobody knows, and what is no list of words, say nothing."""
     each = [hello] if ready is None else [hello, ready]
     known = [{word for word in words if word in ABILITIES} if isinstance(words, list) else set() for words in each]
     return frozenset(set.intersection(*known))
@@ -192,7 +192,7 @@ def _outputs(indices: Sequence[int | None], arrays: Sequence[Array]) -> tuple[Ar
 
 
 def printed_lines(text: str) -> str:
-    """What a target printed, its beginning and its end where it is long, unprintable characters escaped."""
+    """A target's printed text, its beginning and its end where it is long, unprintable characters escaped."""
     if len(text) > _CAPTURED_LIMIT:
         half = _CAPTURED_LIMIT // 2
         text = f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"

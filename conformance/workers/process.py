@@ -231,7 +231,7 @@ class TargetProcess:
                 return
 
     def _left_out(self, job: Job) -> Outcome | None:
-        """What becomes of a job that is not run; None where it is."""
+        """The outcome of a job that is not run; None where it is."""
         refused = self.hangs.refuses(job.traits)
         if refused:
             return Outcome(job.key, "not-run", message=refused)
@@ -331,6 +331,6 @@ def _job_header(number: int, job: Job, payload: worker.Payload) -> dict[str, Any
 
 
 def not_tried(job: Job, lacking: frozenset[str]) -> Outcome:
-    """What becomes of a job that a target's sessions are not said to be able to do."""
+    """The outcome of a job that a target's sessions are not said to be able to do."""
     words = ", ".join(meaning for ability, meaning in ABILITIES.items() if ability in lacking)
     return Outcome(job.key, "not-tried", message=f"the target's worker does not say that its sessions take {words}")

@@ -1,4 +1,4 @@
-"""What targets there are, and whether each can be started: the adapters shipped here, those of other packages, and the
+"""A survey of targets, and whether each can be started: the adapters shipped here, those of other packages, and the
 tables of a targets.toml."""
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Finding:
 
 
 def facts_of(source: str) -> Facts:
-    """What the docstring of an adapter's source says behind ``Package:`` and ``Tested:``."""
+    """The words behind ``Package:`` and ``Tested:`` in the docstring of an adapter's source."""
     try:
         docstring = ast.get_docstring(ast.parse(source)) or ""
     except SyntaxError:
@@ -145,7 +145,7 @@ def is_command(target: Target) -> bool:
 
 
 def way_to_install(finding: Finding) -> str:
-    """What to do about a target whose runtime is not there; empty where nothing is known that would help."""
+    """Advice for a target whose runtime is not there; empty where nothing is known that would help."""
     target, package = finding.target, finding.facts.package
     if target is None or finding.adapter == EXTERNAL or is_command(target):
         return ""

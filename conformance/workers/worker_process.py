@@ -254,7 +254,7 @@ class WorkerProcess:
             self._frames.feed(data)
 
     def await_ready(self) -> dict[str, Any]:
-        """What the adapter says about itself; raises `TargetUnavailable`."""
+        """The adapter's description of itself; raises `TargetUnavailable`."""
         try:
             message, _ = self.receive(START_LIMIT)
             spoken: Any = None
@@ -302,11 +302,11 @@ class WorkerProcess:
         return WorkerLost("crashed", worker.one_line(message))
 
     def printed(self) -> str:
-        """What the runtime printed since the last report; for a worker that has ended, and on this machine only."""
+        """Text that the runtime printed since the last report; for a worker that has ended, on this machine only."""
         return worker.printed_text(self._capture.fileno())
 
     def last_words(self) -> str:
-        """What the runtime printed since the last report, from a worker that is to end, wherever it is.
+        """The text that the runtime printed since the last report, from a worker that is to end, wherever it is.
 
         Hanging up makes the watcher on the other side end it and tell; a worker on this machine is simply killed.
         """
@@ -365,7 +365,7 @@ class WorkerProcess:
 
 
 def _how_it_died(message: Died) -> WorkerLost:
-    """What a worker's watcher says of its end."""
+    """The words of a worker's watcher about its end."""
     captured = printed_lines(message.captured) if message.captured is not None else None
     if message.signal is None:
         ended = f"the process ended by itself with exit code {message.code}"

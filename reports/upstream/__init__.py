@@ -1,4 +1,4 @@
-"""What others are sent of a finding: an issue for a runtime's maintainers, a node test for onnx's working group."""
+"""Findings for others: an issue for a runtime's maintainers, a node test for onnx's working group."""
 
 from ..._face import face
 

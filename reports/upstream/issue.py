@@ -52,7 +52,7 @@ def _small(title: str) -> str:
 
 
 def _paragraph(chosen: Chosen) -> Iterator[str]:
-    """What happens, when, and what would explain it."""
+    """A paragraph on what happens, when, and what would explain it."""
     finding, member, exhibit = chosen.finding, chosen.member, chosen.exhibit
     runtime = plain(member.subject.label)
     parting = exhibit.numbers.parting if exhibit.numbers is not None else None
@@ -124,7 +124,7 @@ def _number(value: float | None, digits: int = 9) -> str:
 
 
 def _clauses(statements: Sequence[tuple[tuple[Clause, ...], Clause]]) -> Iterator[str]:
-    """What is broken, with where it stands."""
+    """The clause that is broken, with where it stands."""
     if not statements:
         yield "The node is legal by its document, and its outputs follow from the equations there."
     for alike, first in statements:

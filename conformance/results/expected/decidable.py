@@ -1,4 +1,4 @@
-"""Of which expected failures a run can tell whether they still happen."""
+"""Expected failures of which a run can tell whether they still happen."""
 
 from __future__ import annotations
 

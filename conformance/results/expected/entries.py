@@ -52,7 +52,7 @@ class ExpectedFailureError(ValueError):
 
 @dataclass(frozen=True)
 class Failure:
-    """What an entry may be about: the verdict on a case, the clause that is broken, and what explains it."""
+    """A failure that an entry may be about: the verdict on a case, the clause that is broken, and what explains it."""
 
     verdict: Verdict
     clause: str | None = None
@@ -60,7 +60,7 @@ class Failure:
 
     @staticmethod
     def of(said: Verdict | Judgement | Result | Failure) -> Failure:
-        """What a judgement or a result says."""
+        """The failure that a judgement or a result tells of."""
         if isinstance(said, Failure):
             return said
         if isinstance(said, Verdict):
