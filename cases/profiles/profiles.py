@@ -12,6 +12,7 @@ from typing import Any
 
 from ...reference import operator_version, versions_of
 from ...reference.operators.mishap import told_mishap
+from ..axes.quantized.quantization import BLOCK
 from ..specs.case import Spec
 from ..specs.family import family_of
 from ..specs.illegal import illegal_cases
@@ -20,11 +21,13 @@ from ..specs.spec import CaseSpec
 from .covering import cover, scatter
 from .designs import alone, block, together
 from .pool import pinned_dense, quick_dense
+from .quantized import quantized_cases
 from .varied import varied
 
 __all__ = ["PROFILES", "digest_of", "digests_for", "pinned_digests", "profile", "recurrent_profile"]
 
-PROFILES: tuple[str, ...] = ("smoke", "core", "full")
+PROFILES: tuple[str, ...] = ("smoke", "core", "full", BLOCK)
+"""Each of the first three holds the one before it; the last one stands beside them."""
 
 # Single features in smoke, for an operator; as many as leave place for its dense cases.
 _SINGLE = 5
@@ -37,11 +40,14 @@ def profile(name: str, op: str, version: int) -> tuple[Any, ...]:
     """The cases of a profile for one operator version, in a fixed order. Raises KeyError for an unknown profile."""
     if name not in PROFILES:
         raise KeyError(name)
-    return tuple(family_of(op).profile(name, op, version))
+    family = family_of(op)
+    return tuple(family.profile(name, op, version)) if name in family.profiles else ()
 
 
 def recurrent_profile(name: str, op: str, version: int) -> Iterator[CaseSpec]:
     """The cases of a profile of one of ONNX's recurrent operators."""
+    if name == BLOCK:
+        return quantized_cases(op, version)
     core = list(_unique(_core(op, version)))
     if name == "smoke":
         return _smoke(op, version, [spec for spec in core if not spec.illegal])

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ...reference import CELLS, FORMATS, Node, operator_version
 from ..axes.axis import Axis
 from ..axes.generator import uniform
+from ..axes.quantized.quantization import BLOCK
 from ..specs.bounds import Bounds
 from ..specs.case import Case
 from ..specs.contexts import ContextSpace
@@ -52,8 +53,14 @@ class CellFamily(Family):
         return all_features(op, version, self.spec)
 
     def content(self, spec: CaseSpec) -> Iterator[bytes]:
-        """Every input by name."""
-        for name, array in sorted(break_case(spec)[1].items()):
+        """Every input by name; of a quantized case its levels, and what they stand for."""
+        inputs = break_case(spec)[1]
+        if spec.quantized:
+            trial = recurrent_case(spec).trial
+            inputs = trial.feeds[-1].inputs
+            for name, codec in sorted(trial.node.codecs.items()):
+                yield f"{name} {codec.scales.tolist()} {codec.zero_points.tolist()} {codec.dtype.name}".encode()
+        for name, array in sorted(inputs.items()):
             yield name.encode()
             yield array.tobytes()
 

@@ -105,7 +105,7 @@ def can_quantize(spec: Spec, name: str) -> bool:
     """Whether there is such a case. Raises KeyError for a name that is none of `QUANTIZED`."""
     if name not in QUANTIZED:
         raise KeyError(name)
-    if not isinstance(spec, CaseSpec) or spec.illegal or spec.type != "float32" or spec.quantization != "none":
+    if not isinstance(spec, CaseSpec) or spec.illegal or spec.type != "float32" or spec.quantized:
         return False
     if spec.node.operator.last_opset < _FIRST_OPSET[_lane(name).type_of("X")[0]] or not _announced(spec):
         return False

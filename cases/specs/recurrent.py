@@ -26,7 +26,7 @@ def recurrent_case(spec: CaseSpec) -> Case:
     """The models and inputs of a case; the same bytes every time."""
     if spec.illegal:
         return _forbidden(spec)
-    if spec.quantization != "none":
+    if spec.quantized:
         return quantized_case(spec, recurrent_case)
     trial = _trial(spec, spec.id, spec.outputs)
     if "Y" in spec.outputs:

@@ -59,8 +59,8 @@ class RecurrentContexts(ContextSpace):
         """Neither large nor with special numbers."""
         small = 0 < spec.T * spec.N * spec.H <= _LARGEST and spec.I * spec.H <= _LARGEST
         plain = spec.data in _DATA and spec.zeros == "none" and spec.extremes == "none"
-        # A session that does more than run before has no contexts yet.
-        return not spec.illegal and small and plain and not spec.course.needs
+        # Levels, and a session that does more than run before, have no contexts yet.
+        return not spec.illegal and small and plain and not spec.course.needs and not spec.quantized
 
     def models(self, spec: CaseSpec) -> int:
         """Without Y there is a companion with all outputs."""

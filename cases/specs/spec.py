@@ -198,6 +198,11 @@ class RecurrentSpec(Specification):
         return False
 
     @property
+    def quantized(self) -> bool:
+        """Whether there are levels in the place of some of its numbers."""
+        return getattr(self, "quantization", "none") != "none"
+
+    @property
     def directions(self) -> int:
         """How many the node has."""
         return 2 if self.direction == "bidirectional" else 1

@@ -53,7 +53,7 @@ ProfileName = Annotated[
     typer.Option(
         "--profile",
         "-p",
-        metavar="smoke|core|full",
+        metavar="smoke|core|full|quantized",
         help="Which pinned list of cases.",
         autocompletion=completion.profiles,
     ),

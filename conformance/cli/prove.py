@@ -21,17 +21,20 @@ from rich.text import Text
 
 from ...cases import Spec
 from ...reference import FAULTS, FORMATS, fault_named
+from ...reference.numbers.accuracy import QDQ_STEPS
+from ...reference.operators.quantized import ceiling
 from ..probes.selection import UnknownName, select, selection_of
 from ..proof.exposure import NotMeasured, Run, measure
 from ..proof.interactions import GOAL, LEAST, Score, faults_in, faults_of, measurable, tally
 from ..proof.power import power_of
-from ..proof.proof import ENOUGH, FEWEST, Proof, Row, prove
+from ..proof.proof import ENOUGH, FEWEST, Proof, Reach, Row, prove
 from .command import CaseIds, Ops, ProfileName, Types, Versions, app
 from .terminal import console_on, fail, say, warn
 
 __all__ = ["interaction_complaints", "prove_command"]
 
 _LEGEND = "cases that catch it / best distance from right over two radii; both of the operator where they are least"
+_CEILINGS = "faults in quantized cases, operator by operator, that two cases catch by each class, up to the widest"
 _COLUMNS = ("fault", "clause", "operator", "type", "cases", "well", "best", "by")
 
 
@@ -100,6 +103,8 @@ def prove_command(
         complaints += _interactions(console, specs, processes, goal=whole and profile != "smoke")
     for line in complaints:
         warn(line, "red")
+    if proof.reaches:
+        console.print(_ceilings(proof.reaches))
     caught = {row.fault for row in proof.rows} - {row.fault for row in proof.survivors}
     total = len({row.fault for row in proof.rows})
     say(f"{len(specs)} cases catch {len(caught)} of {total} faults; table: {out}")
@@ -181,6 +186,22 @@ def _table(rows: Sequence[Row]) -> Table:
     for id, by_type in by_fault.items():
         one = fault_named(id)
         table.add_row(id, one.topic if one is not None else "", *(_cell(by_type.get(kind, ())) for kind in kinds))
+    return table
+
+
+def _ceilings(reaches: Sequence[Reach]) -> Table:
+    """A row for each class of quantized outputs and number of bits: what two cases do not catch any more."""
+    table = Table(box=SIMPLE, caption=_CEILINGS, caption_justify="left")
+    table.add_column("class", no_wrap=True)
+    table.add_column("bits", justify="right")
+    table.add_column("still caught", justify="right", no_wrap=True)
+    table.add_column("lost", overflow="fold")
+    for bits in sorted({reach.bits for reach in reaches}):
+        own = [reach for reach in reaches if reach.bits == bits]
+        for steps in (0, *(n for n in QDQ_STEPS if n <= ceiling(bits))):
+            lost = [f"{reach.op} {reach.fault}" for reach in own if reach.levels <= steps]
+            name = f"qdq-{steps}" if steps else "standard"
+            table.add_row(name, str(bits), f"{len(own) - len(lost)}/{len(own)}", ", ".join(lost))
     return table
 
 

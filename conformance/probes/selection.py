@@ -291,8 +291,7 @@ def _named(selection: Selection, ops: Sequence[str]) -> list[Spec]:
         specs = _narrowed(selection.profile, chosen, of)
         hits = _matching(pattern, specs)
         if not hits and (own or _WILD & set(pattern)):
-            # Each profile contains those before it.
-            specs = _narrowed(PROFILES[-1], chosen, of)
+            specs = list(dict.fromkeys(spec for name in PROFILES[-2:] for spec in _narrowed(name, chosen, of)))
             hits = _matching(pattern, specs)
         if not specs:
             return []

@@ -8,9 +8,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 
 from ...cases import Case, Spec, Trial, build_case, clauses_exercised, features_of
 from ...reference import FAULTS, LOSES_NAN, Clause, Fault, Node, clauses_of, faults_of, operator_for, operator_names
@@ -24,7 +25,7 @@ from ..workers.process import Outcome
 from .processes import spread
 from .staged import Arrays, staged_outcome
 
-__all__ = ["ENOUGH", "FEWEST", "Accusation", "Catch", "Proof", "Row", "prove"]
+__all__ = ["ENOUGH", "FEWEST", "Accusation", "Catch", "Proof", "Reach", "Row", "prove"]
 
 ENOUGH = 4.0
 """Discrimination from which on a case is said to catch a fault well: eight radii, where two conforming numbers are two
@@ -45,6 +46,10 @@ class Catch:
 
     discrimination
         max |fault - reference| / (2 radius); infinity where no number can be compared.
+    bits
+        Of the levels of a quantized case; 0 for another one.
+    levels
+        By how many of them it is off; infinity where that is no matter of levels.
     """
 
     fault: str
@@ -53,6 +58,8 @@ class Catch:
     version: int
     type: str
     discrimination: float
+    bits: int = 0
+    levels: float = inf
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,17 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Reach:
+    """How many levels a class may leave open so that FEWEST cases of levels of so many bits still catch a fault: one
+    less than this."""
+
+    fault: str
+    op: str
+    bits: int
+    levels: float
+
+
+@dataclass(frozen=True)
 class Proof:
     """All that was found out about a profile.
 
@@ -103,6 +121,8 @@ class Proof:
         Clauses that no case exercises.
     mishaps
         What broke off in the suite's own code or an operator's, a line each.
+    reaches
+        Of faults in quantized cases, where so many catch them.
     """
 
     rows: tuple[Row, ...]
@@ -110,6 +130,7 @@ class Proof:
     without_fault: tuple[Clause, ...]
     without_case: tuple[Clause, ...]
     mishaps: tuple[str, ...] = ()
+    reaches: tuple[Reach, ...] = ()
 
     @property
     def survivors(self) -> tuple[Row, ...]:
@@ -130,16 +151,17 @@ def prove(
     """Run cases against faults and conforming variants; gives the number of cases done so far, and at last the proof.
 
     faults, styles
-        Ids and names; all of them without.
+        Ids and names; without, all styles, and of faults those that cases are there for: in quantized ones the faults
+        of levels, in others all others.
     """
-    chosen = tuple(FAULTS if faults is None else faults)
+    named = None if faults is None else tuple(faults)
     conforming_styles = None if styles is None else tuple(styles)
     pieces = [specs[k : k + _PIECE] for k in range(0, len(specs), _PIECE)]
     catches: list[Catch] = []
     accusations: list[Accusation] = []
     drifts: list[Drift] = []
     mishaps: list[str] = []
-    work = partial(_try, faults=chosen, styles=conforming_styles)
+    work = partial(_try, faults=named, styles=conforming_styles)
     done = 0
     with contextlib.closing(spread(work, pieces, processes)) as results:
         for piece, tried in zip(pieces, results, strict=True):
@@ -149,7 +171,7 @@ def prove(
             mishaps += tried.mishaps
             done += len(piece)
             yield done
-    proof = _proof(specs, chosen, [*catches, *_biased(drifts)], accusations)
+    proof = _proof(specs, named, [*catches, *_biased(drifts)], accusations)
     yield replace(proof, mishaps=tuple(dict.fromkeys(mishaps)))
 
 
@@ -163,7 +185,7 @@ class _Shown:
     mishaps: list[str] = field(default_factory=list)
 
 
-def _try(specs: Sequence[Spec], faults: Sequence[str], styles: Sequence[str] | None) -> _Shown:
+def _try(specs: Sequence[Spec], faults: Sequence[str] | None, styles: Sequence[str] | None) -> _Shown:
     shown = _Shown()
     for spec in specs:
         try:
@@ -173,13 +195,14 @@ def _try(specs: Sequence[Spec], faults: Sequence[str], styles: Sequence[str] | N
     return shown
 
 
-def _try_one(spec: Spec, faults: Sequence[str], styles: Sequence[str] | None, shown: _Shown) -> None:
+def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | None, shown: _Shown) -> None:
     case = build_case(spec)
     trials = case.trials
     right = [staged_outcome(trial, _right) for trial in trials]
     tried = []
     for fault in faults_of(spec.op, spec.version):
-        if fault.id not in faults or not _can_show(fault, spec, case.trial):
+        wanted = _at_home(fault, spec) if faults is None else fault.id in faults
+        if not wanted or not _can_show(fault, spec, case.trial):
             continue
         try:
             outcomes = [staged_outcome(trial, fault) for trial in trials]
@@ -194,8 +217,8 @@ def _try_one(spec: Spec, faults: Sequence[str], styles: Sequence[str] | None, sh
         if fault.drifts:
             shown.drifts.append(Drift(fault.id, spec, judgement))
         elif judgement.verdict in FAILING or "unconventional" in judgement.flags:
-            strength = _strength(judgement, fault)
-            shown.catches.append(Catch(fault.id, spec.id, spec.op, spec.version, spec.type, strength))
+            strength, levels = _strength(judgement, fault), _levels_of(case.trial, judgement)
+            shown.catches.append(Catch(fault.id, spec.id, spec.op, spec.version, spec.type, strength, *levels))
     shown.accusations += _accused(case, spec.id, styles)
 
 
@@ -227,6 +250,22 @@ def _can_show(fault: Fault, spec: Spec, trial: Trial) -> bool:
     if fault.needs and fault.needs not in features_of(spec):
         return False
     return operator_for(trial.node).worthwhile(fault, trial.node, trial.feeds[-1].inputs)
+
+
+def _quantized(spec: Spec) -> bool:
+    return "quantized" in features_of(spec)
+
+
+def _at_home(fault: Fault, spec: Spec) -> bool:
+    """Whether a fault is one that cases of this kind are there for. What shows in numbers, roundings to levels may
+    hide."""
+    return (fault.layer == "levels") == _quantized(spec)
+
+
+def _levels_of(trial: Trial, judgement: Judgement) -> tuple[int, float]:
+    """Bits of a quantized case's outputs, and how many levels a result is off."""
+    bits = max((codec.bits for name, codec in trial.node.codecs.items() if name in trial.node.outputs), default=0)
+    return bits, float((judgement.where or {}).get("units") or inf)
 
 
 def _same(outcome: Outcome, other: Outcome) -> bool:
@@ -275,21 +314,27 @@ def _strength(judgement: Judgement, fault: Fault) -> float:
     return ENOUGH * judgement.worst / _FINE if fault.fine else judgement.worst / 2
 
 
-def _proof(specs: Sequence[Spec], chosen: Sequence[str], catches: list[Catch], accusations: list[Accusation]) -> Proof:
+def _proof(
+    specs: Sequence[Spec], faults: Sequence[str] | None, catches: list[Catch], accusations: list[Accusation]
+) -> Proof:
+    chosen = tuple(FAULTS) if faults is None else faults
     by_row: dict[tuple[str, str, str], list[Catch]] = defaultdict(list)
     for catch in catches:
         by_row[catch.fault, catch.op, catch.type].append(catch)
     order = operator_names()
-    present = sorted({(s.op, s.version, s.type) for s in specs}, key=lambda p: (order.index(p[0]), p[1:]))
+    present, of_levels = (_present(specs, order, quantized=quantized) for quantized in (False, True))
     forbidden = [p for p in present if p in {(s.op, s.version, s.type) for s in specs if s.illegal}]
     rows = []
     for id in chosen:
         fault = FAULTS[id]
         # What is accepted is not computed: forbidden models are all of one type.
-        kinds = forbidden if fault.accepts else present
+        of_all = of_levels if fault.layer == "levels" else present
+        if faults is not None:
+            of_all = [*present, *of_levels]
+        kinds = forbidden if fault.accepts else of_all
         for op, kind in dict.fromkeys((op, t) for op, version, t in kinds if fault.applies(op, version, t)):
             rows.append(_row_of(id, fault.clause(op), op, kind, by_row[id, op, kind]))
-    ops = {s.op for s in specs}
+    ops = {op for op, *_ in present}
     broken = {FAULTS[id].clause(op) for id in chosen for op in FAULTS[id].operators if op in ops}
     exercised = {clause.id for spec in specs for clause in clauses_exercised(spec)}
     clauses = [c for op in order if op in ops for c in clauses_of(op)]
@@ -299,7 +344,22 @@ def _proof(specs: Sequence[Spec], chosen: Sequence[str], catches: list[Catch], a
         tuple(accusations),
         tuple(c for c in breakable if c.id not in broken),
         tuple(c for c in clauses if c.id not in exercised),
+        reaches=tuple(_reaches(by_row)),
     )
+
+
+def _reaches(by_row: Mapping[tuple[str, str, str], Sequence[Catch]]) -> Iterator[Reach]:
+    for (fault, op, _), catches in by_row.items():
+        for bits in sorted({catch.bits for catch in catches} - {0}):
+            levels = sorted((catch.levels for catch in catches if catch.bits == bits), reverse=True)
+            if len(levels) >= FEWEST:
+                yield Reach(fault, op, bits, levels[FEWEST - 1])
+
+
+def _present(specs: Sequence[Spec], order: Sequence[str], *, quantized: bool) -> list[tuple[str, int, str]]:
+    """The operator versions and types of cases of numbers, or of quantized ones."""
+    some = {(s.op, s.version, s.type) for s in specs if _quantized(s) == quantized}
+    return sorted(some, key=lambda p: (order.index(p[0]), p[1:]))
 
 
 def _row_of(id: str, clause: str, op: str, kind: str, caught: list[Catch]) -> Row:

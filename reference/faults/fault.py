@@ -57,10 +57,10 @@ ALL_BUT_BFLOAT16 = (*WIDE, "float16")
 # What stands in memory that nobody has written to: a number like any other, the same on every machine, but no result's.
 UNINITIALIZED = 0.5 + 2.0**-40
 
-LAYERS = ("arithmetic", "operands", "computation", "form")
+LAYERS = ("arithmetic", "operands", "computation", "levels", "form")
 """Where a fault is made, innermost first: an arithmetic of its own, which asks nothing below; the operands of products,
-which needs numbers to alter; what is computed, from what, and what of it is given; and the form in which it is given,
-behind which nobody knows the outputs any more."""
+which needs numbers to alter; what is computed, from what, and what of it is given; between numbers and levels, of
+quantized nodes alone; and the form in which it is given, behind which nobody knows the outputs any more."""
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-([a-z0-9]+|[A-Z]))*)+")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ class Affine:
         The value of a float32, positive and finite.
     bits, signed
         Of the type.
+    ordered
+        Whether a greater number never has a lower level.
 
     Raises ValueError for a scale that is not, and for a zero point outside the type's range.
     """
@@ -37,6 +39,7 @@ class Affine:
     zero_point: int
     bits: int = 16
     signed: bool = False
+    ordered: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", float(np.float32(self.scale)))
@@ -88,7 +91,7 @@ class Affine:
         For float32 numbers the quotient decides ties as the exact one does: x/scale and a tie differ, if at all, by
         2^-41 of x/scale or more (24 bits over 24 bits against 17), which float64 tells apart.
         """
-        return self._saturated(np.rint(self._quotient(x)))
+        return self._saturated(self.nearest(self._quotient(x)))
 
     def dequantized(self, levels: NDArray[Any]) -> NDArray[np.float64]:
         """The numbers that levels stand for: exact in float64 where levels have 29 bits at most, since those times 24
@@ -109,8 +112,19 @@ class Affine:
             By how much the quotient may be off, beside the number: see :meth:`undecided`.
         """
         ends = (self._quotient(low), -1.0), (self._quotient(high), 1.0)
-        lowest, highest = (self._saturated(np.rint(end + side * relative * np.abs(end))) for end, side in ends)
+        lowest, highest = (self._saturated(self.nearest(end + side * relative * np.abs(end))) for end, side in ends)
+        if not self.ordered:
+            apart = lowest > highest
+            lowest, highest = np.where(apart, self.lowest, lowest), np.where(apart, self.highest, highest)
         return lowest, highest
+
+    def nearest(self, quotient: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Quotients as whole numbers."""
+        return np.rint(quotient)
+
+    def within(self, levels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Whole numbers as levels of the type."""
+        return np.clip(levels, self.lowest, self.highest)
 
     def undecided(self, x: NDArray[Any], relative: float = 2.0**-23) -> NDArray[np.bool_]:
         """Which numbers lie so near to a tie that a conforming implementation may choose the other level.
@@ -121,7 +135,7 @@ class Affine:
         """
         quotient = np.clip(self._quotient(x), -_FAR, _FAR)
         reach = np.abs(quotient) * relative
-        low, high = self._saturated(np.rint(quotient - reach)), self._saturated(np.rint(quotient + reach))
+        low, high = (self._saturated(self.nearest(quotient + side * reach)) for side in (-1, 1))
         undecided: NDArray[np.bool_] = (low != high) | (reach >= 0.5) & ~self._beyond(quotient)
         return undecided
 
@@ -135,5 +149,4 @@ class Affine:
 
     def _saturated(self, rounded: NDArray[np.float64]) -> NDArray[np.int64]:
         finite = np.clip(np.where(np.isnan(rounded), 0.0, rounded), -_FAR, _FAR)
-        levels: NDArray[np.int64] = np.clip(finite.astype(np.int64) + self.zero_point, self.lowest, self.highest)
-        return levels
+        return self.within(finite.astype(np.int64) + self.zero_point)

@@ -6,5 +6,6 @@ __getattr__, __dir__ = face(
     __name__,
     {
         "operator": ("Conforming",),
+        "quantized": ("ceiling",),
     },
 )

@@ -22,6 +22,7 @@ from ..documents.operators import Document, declare, document_of
 from ..faults.fault import Fault
 from ..faults.hypothesis import Run
 from ..faults.part import Part
+from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
 from ..numbers.formats import Format
 from ..recurrent.agreement import Expected
@@ -271,6 +272,11 @@ class Operator(ABC):
     def remarks(self, node: Node, runs: Sequence[Run], interpretations: Mapping[str, str]) -> tuple[str, ...]:
         """Flags of a result: what is worth knowing of what was returned, right or wrong."""
         return ()
+
+    def requantizing(self, codec: Affine, style: str) -> Callable[[Node, Arrays], Arrays] | None:
+        """A conforming implementation that hands its state on as levels; None for an operator of which there is
+        none."""
+        return None
 
     def parts(self) -> tuple[Part, ...]:
         """What of it can go wrong by itself, made from its description, over all of its versions. None for an operator

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ..documents.interpretations import USUAL, Interpretations, Question, ask
 from ..faults.fault import Fault
+from ..faults.levels import STATE_CODEC, AtLevels
 from ..numbers.accuracy import ACCURACY_CLASSES, QDQ_STEPS, accuracy_class, budget
 from ..numbers.affine import Affine
 from ..numbers.bounded import RADIUS_SLACK, Bounded
@@ -27,7 +28,7 @@ from ..numbers.channels import Codec
 from ..recurrent.expectation import WIDEST_SHARE, Expectation, Measure
 from ..recurrent.gates import Steps
 from ..recurrent.node import Node
-from .operator import Arrays, Classes, Operator, Outputs, Resolved
+from .operator import Arrays, Classes, Conforming, Operator, Outputs, Resolved
 
 __all__ = ["STATE", "Quantized", "as_numbers", "ceiling", "quantized"]
 
@@ -37,6 +38,10 @@ STATE = Question("quantized_state", ("float", "quantized"))
 """What goes from step to step where Y is quantized: the number, or the level that Y shows of it."""
 
 ask((STATE,))
+
+_STYLES = ("library", "lanes", "fused", "stored-sums-edge", "wide")
+"""Conforming variants that are tried with levels around them; the last one adds up as kernels do that multiply
+integers."""
 
 _NEAR = 0.45
 """Part of a level: what is beyond the levels that are right by less is none of them."""
@@ -94,6 +99,25 @@ class Quantized(Operator):
         self.operator = operator
         self.document = operator.document
         self.evidence = operator.evidence
+        styles = [style for style in _STYLES if style in operator.conforming]
+        self.conforming = {
+            f"{state}-state-{style}": Conforming(partial(self._as_kernel, style=style, state=state))
+            for style in styles
+            for state in STATE.options
+        }
+
+    def _as_kernel(self, node: Node, inputs: Arrays, *, style: str, state: str) -> Arrays:
+        """What a right kernel of a style returns: float32 numbers, multiplied by a reciprocal to become levels where
+        its state goes on as levels, and divided where it does not."""
+        plain, numbers = as_numbers(node, inputs)
+        codec, run = _state_codec(node), self.operator.conforming[style].run
+        by_levels = None if codec is None or state == "float" else self.operator.requantizing(codec, style)
+        returned = (by_levels or run)(plain, numbers)
+        shown = {}
+        for name, array in returned.items():
+            own = _of_output(node, name)
+            shown[name] = array if own is None else _rounded(array, own, reciprocal=by_levels is not None)
+        return shown
 
     def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Resolved:
         """See :class:`_Resolved`."""
@@ -125,6 +149,7 @@ class Quantized(Operator):
     ) -> list[Expectation]:
         """What the levels must be: from the start, and step by step from the reported ones, whichever is tighter."""
         choices = interpretations or USUAL
+        node, inputs, faults = _at_levels(node, inputs, faults)
         c = self._resolved(node, inputs, choices)
         with np.errstate(over="ignore", invalid="ignore"):
             numbers = self._bounds(node, inputs, observed.get("Y"), accuracy, choices, c)
@@ -151,21 +176,22 @@ class Quantized(Operator):
         self, node: Node, inputs: Arrays, Y: Array | None, accuracy: str, choices: Interpretations, c: Resolved
     ) -> dict[str, Bounded]:
         """Intervals in which the numbers lie before they are quantized."""
-        codec = _state_codec(node)
+        codec, by_level = _state_codec(node), STATE_CODEC in node.codecs
         allowed = budget(accuracy, c.format.name)
-        requantized = codec is not None and getattr(choices, STATE.name) == "quantized"
+        requantized = codec is not None and (by_level or getattr(choices, STATE.name) == "quantized")
         arithmetic = _Requantizing(allowed, codec) if requantized and codec is not None else _Known(allowed)
         plain, numbers = _plain(node), _numbers(node, inputs)
         free = self.operator.bounds(plain, numbers, arithmetic, choices)
-        if Y is None or Y.shape != c.shape_of("Y"):
+        own = _of_output(node, "Y")
+        if Y is None or Y.shape != c.shape_of("Y") or (own is not None and not own.ordered):
             return free
-        reported, own = _steps_first(Y, c), _of_output(node, "Y")
+        reported = _steps_first(Y, c)
         if own is None:
             states = arithmetic.shown(reported.astype(np.float64))
-        elif requantized:
+        elif requantized and not by_level:
             states = arithmetic.shown(own.dequantized(reported.astype(np.int64)))
         else:
-            states = _behind(reported, own, _steps_first(free["Y"], c))
+            states = arithmetic.fed_back(_behind(reported, own, _steps_first(free["Y"], c)))
         stepped = self.operator.bounds(plain, numbers, arithmetic, choices, states)
         return {name: _tighter(stepped[name], free[name]) for name in free}
 
@@ -192,8 +218,14 @@ class Quantized(Operator):
         memory: dict[str, Any] | None = None,
     ) -> Outputs:
         """What an implementation with these faults returns that computes node by node."""
+        node, inputs, faults = _at_levels(node, inputs, faults)
         numbers = _numbers(node, inputs)
-        answer = self.operator.answer(_plain(node), numbers, faults, interpretations, fed=numbers, memory=memory)
+        if STATE_CODEC in node.codecs and not faults:
+            c = self._resolved(node, inputs, interpretations)
+            known = self._bounds(node, inputs, None, "standard", interpretations or USUAL, c)
+            answer = {name: known[name].value for name in node.outputs}
+        else:
+            answer = self.operator.answer(_plain(node), numbers, faults, interpretations, fed=numbers, memory=memory)
         shown = _shown(node, answer)
         return {name: _typed(array, node.codecs.get(name)) for name, array in shown.items()}
 
@@ -234,9 +266,18 @@ def as_numbers(node: Node, inputs: Arrays) -> tuple[Node, Arrays]:
     return (_plain(node), _numbers(node, inputs)) if node.codecs else (node, inputs)
 
 
+def _at_levels(node: Node, inputs: Arrays, faults: Sequence[Fault]) -> tuple[Node, Arrays, Sequence[Fault]]:
+    """The node that is computed rightly by an implementation with faults between numbers and levels, its inputs, and
+    the other faults."""
+    for fault in faults:
+        if isinstance(fault.wrong, AtLevels):
+            node, inputs = fault.wrong.change(node, inputs)
+    return node, inputs, [fault for fault in faults if not isinstance(fault.wrong, AtLevels)]
+
+
 def _state_codec(node: Node) -> Affine | None:
     """Of what may go from step to step as levels."""
-    return _of_output(node, "Y") or _of_output(node, "Y_h")
+    return _of_output(node, STATE_CODEC) or _of_output(node, "Y") or _of_output(node, "Y_h")
 
 
 def _of_output(node: Node, name: str) -> Affine | None:
@@ -252,6 +293,14 @@ def _shown(node: Node, numbers: Outputs) -> Outputs:
         name: array if (codec := node.codecs.get(name)) is None else codec.levels(array)
         for name, array in numbers.items()
     }
+
+
+def _rounded(array: Array, codec: Affine, *, reciprocal: bool) -> Array:
+    """Numbers as levels, by float32 arithmetic."""
+    scale = np.float32(codec.scale)
+    quotient = array * (np.float32(1) / scale) if reciprocal else array / scale
+    whole: Array = np.clip(np.rint(quotient.astype(np.float64)) + codec.zero_point, codec.lowest, codec.highest)
+    return whole.astype(codec.dtype)
 
 
 def _typed(array: Array, codec: Codec | None) -> Array:

@@ -18,9 +18,10 @@ from ..faults.fault import Compute, Fault, run_recurrent_fault
 from ..faults.hypothesis import Observation, Run, layered
 from ..faults.part import Part
 from ..faults.parts import recurrent_parts
-from ..kernels.kernel import run_kernel
+from ..kernels.kernel import Kernel, run_kernel
 from ..kernels.style import STYLES, Style
 from ..numbers.accuracy import WIDER_PRESETS
+from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
 from ..recurrent.agreement import Expected
 from ..recurrent.cell import Cell, enter
@@ -144,6 +145,16 @@ class RecurrentOperator(Operator):
     ) -> dict[str, Bounded]:
         """See :func:`..recurrent.expectation.bounds`."""
         return bounds(node, inputs, arithmetic, interpretations, states)
+
+    def requantizing(self, codec: Affine, style: str) -> Callable[[Node, Arrays], Arrays]:
+        """A kernel of a style, with the levels of its hidden state in the place of that."""
+
+        class Requantizing(Kernel):
+            def fed_back(self, hidden: Array) -> Array:
+                levels = codec.levels(self.stored(hidden))
+                return codec.dequantized(levels).astype(hidden.dtype)
+
+        return partial(run_kernel, style=STYLES[style], arithmetic=Requantizing)
 
     def parts(self) -> tuple[Part, ...]:
         """See :mod:`..faults.parts`, for ONNX's own."""

@@ -27,6 +27,7 @@ def _load_faults() -> None:
         length,
         output,
         precision,
+        quantized,
         size,
         state,
         weight,

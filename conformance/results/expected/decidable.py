@@ -11,8 +11,8 @@ from .entries import Entry
 
 __all__ = ["decidable"]
 
-_WHOLE = "core"
-"""The profile in which every expected failure shows."""
+_WHOLE, _BESIDE = "core", "quantized"
+"""The profile in which every expected failure shows, but for what shows in the one beside it alone."""
 
 
 def decidable(entries: Sequence[Entry], done: Set[str], profile: str) -> list[Entry]:
@@ -22,5 +22,11 @@ def decidable(entries: Sequence[Entry], done: Set[str], profile: str) -> list[En
     if not entries or fresh_profile(profile) is not None:
         return []
     pinned, _ = split_nonce(profile)
-    telling = probes_of_profile(max(pinned, _WHOLE, key=PROFILES.index))
-    return [entry for entry in entries if all(probe.id in done for probe in telling if entry.covers(probe))]
+    telling = probes_of_profile(pinned if pinned == PROFILES[2] else _WHOLE)
+    decided = []
+    for entry in entries:
+        covered = [probe for probe in telling if entry.covers(probe)]
+        covered = covered or [probe for probe in probes_of_profile(_BESIDE) if entry.covers(probe)]
+        if all(probe.id in done for probe in covered):
+            decided.append(entry)
+    return decided

@@ -146,7 +146,7 @@ def test_a_shell_completes(shell: str, path_with_the_command: str, tmp_path: Pat
 
 
 def test_values_are_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert completion.profiles("") == ["smoke", "core", "full"]
+    assert completion.profiles("") == ["smoke", "core", "full", "quantized"]
     assert completion.operators("ls") == ["LSTM"]
     assert completion.versions("1") == ["1", "14"]
     assert completion.types("float") == ["float16", "float32", "float64"]
