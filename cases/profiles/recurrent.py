@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ...reference import CELLS, FORMATS, Node, operator_version
 from ..axes.axis import Axis
 from ..axes.generator import uniform
-from ..axes.quantized.quantization import BLOCK
 from ..specs.bounds import Bounds
 from ..specs.case import Case
 from ..specs.contexts import ContextSpace

@@ -66,14 +66,18 @@ def recoded(node: Node, codecs: Codecs) -> Node:
 
 
 def level_fault(
-    id: str, *, clause: str = "equations", operators: tuple[str, ...] = tuple(CELLS), fine: bool = False
+    id: str, *, clause: str = "equations", operators: tuple[str, ...] = tuple(CELLS), slight: bool = False
 ) -> Callable[[Levels], Levels]:
-    """Register a function as a fault of quantized nodes, see :func:`.fault.fault`."""
+    """Register a function as a fault of quantized nodes, see :func:`.fault.fault`.
+
+    slight
+        Whether it changes outputs by a level at most.
+    """
 
     def decorate(change: Levels) -> Levels:
         made = Fault(
-            id, clause, summary_of(change), operators, None, ("float32",), True, False, False, AtLevels(change),
-            fine=fine, needs="quantized", layer="levels",
+            id, clause, summary_of(change), operators, None, ("float32",), not slight, False, False, AtLevels(change),
+            fine=slight, needs="quantized", layer="levels",
         )  # fmt: skip
         enter(made)
         return change

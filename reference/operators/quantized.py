@@ -223,7 +223,7 @@ class Quantized(Operator):
         if STATE_CODEC in node.codecs and not faults:
             c = self._resolved(node, inputs, interpretations)
             known = self._bounds(node, inputs, None, "standard", interpretations or USUAL, c)
-            answer = {name: known[name].value for name in node.outputs}
+            answer = {name: known[name].value.astype(c.format.dtype) for name in node.outputs}
         else:
             answer = self.operator.answer(_plain(node), numbers, faults, interpretations, fed=numbers, memory=memory)
         shown = _shown(node, answer)

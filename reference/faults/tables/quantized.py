@@ -140,7 +140,7 @@ def wraps(node: Node, inputs: Arrays) -> Levelled:
     return _each(node, _OUTPUTS, _shown(Wrapping)), inputs
 
 
-@level_fault("quantized.truncated", fine=True)
+@level_fault("quantized.truncated", slight=True)
 def truncated(node: Node, inputs: Arrays) -> Levelled:
     """Cuts outputs off towards zero instead of rounding them to levels."""
     return _each(node, _OUTPUTS, _shown(Truncating)), inputs
