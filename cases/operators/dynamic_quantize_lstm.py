@@ -115,7 +115,6 @@ class _Dynamic(CellFamily):
     """See :class:`..specs.family.Family`. Its profiles are covering designs, with no pool behind them."""
 
     operators = (OP,)
-    profiles = Family.profiles
     spec = QuantizedSpec
 
     def profile(self, name: str, op: str, version: int) -> Sequence[Any]:

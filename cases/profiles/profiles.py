@@ -41,7 +41,9 @@ def profile(name: str, op: str, version: int) -> tuple[Any, ...]:
     if name not in PROFILES:
         raise KeyError(name)
     family = family_of(op)
-    return tuple(family.profile(name, op, version)) if name in family.profiles else ()
+    if name == BLOCK and not any(axis.block == BLOCK for axis in getattr(family.spec, "axes", ())):
+        return ()
+    return tuple(family.profile(name, op, version))
 
 
 def recurrent_profile(name: str, op: str, version: int) -> Iterator[CaseSpec]:

@@ -73,8 +73,6 @@ class Family(ABC):
 
     operators
         Their names.
-    profiles
-        Names of those that it has cases for.
     spec
         The class of their specs, a dataclass whose fields msgspec can convert to.
     larger
@@ -82,13 +80,12 @@ class Family(ABC):
     """
 
     operators: tuple[str, ...]
-    profiles: tuple[str, ...] = ("smoke", "core", "full")
     spec: type[Any]
     larger: Mapping[str, int] = MappingProxyType({"T": 3, "N": 2, "I": 3, "H": 5})
 
     @abstractmethod
     def profile(self, name: str, op: str, version: int) -> Sequence[Spec]:
-        """The cases of one of its profiles, in a fixed order, all of them distinct."""
+        """The cases of a profile (``smoke``, ``core``, ``full``; the block of axes that have one), in a fixed order, all of them distinct."""
 
     @abstractmethod
     def build(self, spec: Any) -> Case:

@@ -277,7 +277,9 @@ def _at_levels(node: Node, inputs: Arrays, faults: Sequence[Fault]) -> tuple[Nod
 
 def _state_codec(node: Node) -> Affine | None:
     """Of what may go from step to step as levels."""
-    return _of_output(node, STATE_CODEC) or _of_output(node, "Y") or _of_output(node, "Y_h")
+    # Where Y is shown as numbers, there are no levels of it that a state could go on with.
+    last = _of_output(node, "Y_h") if "Y" not in node.outputs else None
+    return _of_output(node, STATE_CODEC) or _of_output(node, "Y") or last
 
 
 def _of_output(node: Node, name: str) -> Affine | None:
