@@ -85,7 +85,8 @@ class Family(ABC):
 
     @abstractmethod
     def profile(self, name: str, op: str, version: int) -> Sequence[Spec]:
-        """The cases of a profile (``smoke``, ``core``, ``full``; the block of axes that have one), in a fixed order, all of them distinct."""
+        """The cases of a profile (``smoke``, ``core``, ``full``; the block of axes that have one), in a fixed order,
+        all of them distinct."""
 
     @abstractmethod
     def build(self, spec: Any) -> Case:
