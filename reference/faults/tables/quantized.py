@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ...numbers.affine import Affine
 from ...numbers.channels import Channels, Codec, product_codec
+from ...recurrent.cell import CELLS
 from ...recurrent.node import Node, cell_named
 from ..levels import STATE_CODEC, Truncating, Wrapping, each_channel, level_fault, recoded
 
@@ -23,6 +24,9 @@ Levelled = tuple[Node, Arrays]
 _WEIGHTS = ("W", "R", "B", "P")
 _STATES = ("initial_h", "initial_c")
 _OUTPUTS = ("Y", "Y_h", "Y_c")
+
+_OF_GATES = tuple(op for op, cell in CELLS.items() if len(cell.gates) > 1)
+_OF_PEEPHOLES = tuple(op for op, cell in CELLS.items() if cell.peepholes)
 
 
 def _each(node: Node, names: tuple[str, ...], change: Callable[[Affine], Affine]) -> Node:
@@ -155,7 +159,7 @@ def bias_of_product(node: Node, inputs: Arrays) -> Levelled:
     return recoded(node, {"B": product_codec(node.codecs)}), inputs
 
 
-@level_fault("quantized.gates-swapped", clause="gates.order", operators=("LSTM", "GRU"))
+@level_fault("quantized.gates-swapped", clause="gates.order", operators=_OF_GATES)
 def gates_swapped(node: Node, inputs: Arrays) -> Levelled:
     """Takes the first two gates of quantized W and R for each other."""
     swapped = {}
@@ -176,7 +180,7 @@ def clip_in_levels(node: Node, inputs: Arrays) -> Levelled:
     return replace(node, attributes={**node.attributes, "clip": float(np.float32(clip * codec.scale))}), inputs
 
 
-@level_fault("quantized.peepholes-left-out", clause="peepholes", operators=("LSTM",))
+@level_fault("quantized.peepholes-left-out", clause="peepholes", operators=_OF_PEEPHOLES)
 def peepholes_left_out(node: Node, inputs: Arrays) -> Levelled:
     """Leaves the peepholes out where P is quantized."""
     codec = node.codecs.get("P")
