@@ -26,7 +26,7 @@ class _Spec(RecurrentSpec):
     operators = (OP_TYPE,)
     violations: ClassVar[Mapping[str, Violation]] = MappingProxyType({v.id: v for v in EXTENDED_VIOLATIONS})
     type, direction, layout, outputs = "float32", "bidirectional", 0, ("Y",)
-    opset, held, weights_seed = "first", "fixed", 0
+    opset, held, weights_seed, quantization = "first", "fixed", 0, "none"
     shows_pattern = True
 
     @classmethod
