@@ -335,7 +335,7 @@ def _proof(
         for op, kind in dict.fromkeys((op, t) for op, version, t in kinds if fault.applies(op, version, t)):
             rows.append(_row_of(id, fault.clause(op), op, kind, by_row[id, op, kind]))
     ops = {op for op, *_ in present}
-    broken = {FAULTS[id].clause(op) for id in chosen for op in FAULTS[id].operators if op in ops}
+    broken = {FAULTS[id].clause(op) for id in chosen for op in ops if FAULTS[id].concerns(op)}
     exercised = {clause.id for spec in specs for clause in clauses_exercised(spec)}
     clauses = [c for op in order if op in ops for c in clauses_of(op)]
     breakable = [c for c in clauses if c.may_fail or c.status == "convention"]

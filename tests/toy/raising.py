@@ -1,23 +1,15 @@
-"""``python -m tests.toy.raising``: the toy with code that raises in places of the operator, by the steps T of a case.
-
-Standard input has a list of commands, each a list of words; standard output gets a list of what became of each: its
-exit code and what it printed.
-"""
+"""``python -m tests.toy.raising``: the toy with code that raises in places of it, by the steps T of a case."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
-import sys
 from typing import Any
 
 from onnxspec.cases import Case
-from onnxspec.conformance.cli import app
 from onnxspec.reference import FAULTS, Expectation, IllegalNode
 
 from .cases_leaky import LeakyFamily, LeakySpec
 from .reference_leaky import Leak, Leaky
+from .several import answer
 
 BUILT, JUDGED, DIAGNOSED = 1, 2, 4
 """Steps T of the cases in which the operator's own code raises."""
@@ -57,16 +49,7 @@ def main() -> None:
     LeakyFamily.build, Leaky.expect = build, expect  # type: ignore[method-assign]
     object.__setattr__(_fault, "wrong", wrong)
     Leaky.complaints = complaints  # type: ignore[method-assign]
-    became = []
-    for words in json.load(sys.stdin):
-        printed, code = io.StringIO(), 0
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            try:
-                app(words, prog_name="onnxspec")
-            except SystemExit as ended:
-                code = int(ended.code or 0)
-        became.append({"code": code, "printed": printed.getvalue()})
-    print(json.dumps(became))
+    answer()
 
 
 if __name__ == "__main__":

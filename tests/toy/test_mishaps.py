@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +10,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from .test_toy import ROOT, results, targets
+from .several import commands
+from .test_toy import results, targets
 
 __all__ = ["targets"]  # the fixture
 
 PLACE = "(tests/toy/raising.py, line "
-
-
-def commands(*several: tuple[str | Path, ...]) -> list[dict[str, Any]]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.toy.raising"], cwd=ROOT, capture_output=True, text=True, check=False,
-        input=json.dumps([[*map(str, words)] for words in several]),
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    answers: list[dict[str, Any]] = json.loads(done.stdout)
-    for answer in answers:
-        assert "Traceback" not in answer["printed"], answer["printed"]
-    return answers
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +40,7 @@ def became(targets: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
         "generate": ("generate", folder / "cases", "--op", "Leaky", "--all"),
         "explain": ("explain", "leaky-1.float32.T1.", "--target", "right", *of),
     }  # fmt: skip
-    return folder, dict(zip(several, commands(*several.values()), strict=True))
+    return folder, dict(zip(several, commands("tests.toy.raising", *several.values()), strict=True))
 
 
 def test_a_case_that_cannot_be_built_or_judged_is_not_judged(became: tuple[Path, dict[str, dict[str, Any]]]) -> None:

@@ -30,7 +30,7 @@ from onnxspec.reference.operators import Conforming
 from onnxspec.reference.recurrent import Steps
 
 DOMAIN = "toy.example"
-_UNIT = 2.0**-24
+UNIT = 2.0**-24
 _T, _N, _I = Extent("seq_length"), Extent("batch_size"), Extent("input_size")
 
 VERSION = OperatorVersion(
@@ -113,7 +113,7 @@ class Leaky(Operator):
         before = np.concatenate([np.full_like(free[:1], leak.start), reported[:-1]]) if leak.T else reported
         value = leak.decay * before + leak.X[:, np.newaxis]
         # A product and a sum, each rounded once, and a state that may be held wider than it is shown.
-        radius = 3 * _UNIT * (np.abs(leak.decay * before) + np.abs(leak.X[:, np.newaxis])) + 1e-38
+        radius = 3 * UNIT * (np.abs(leak.decay * before) + np.abs(leak.X[:, np.newaxis])) + 1e-38
         radius = radius if Y is not None else radius * max(leak.T, 1)
         return [Expectation("Y", Bounded(value, radius, budget("standard", "float32")), "leaky.equations")]
 

@@ -1,0 +1,226 @@
+"""MaskedLeaky, which extends Leaky: directions, a mask, a function, a second output, and an open question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxspec.reference import (
+    Expectation,
+    Fault,
+    IllegalNode,
+    Interpretations,
+    Node,
+    OperatorVersion,
+    budget,
+    register,
+)
+from onnxspec.reference.documents import Document, Extent, Question, TensorForm
+from onnxspec.reference.faults.fault import fault
+from onnxspec.reference.numbers import Bounded
+from onnxspec.reference.operators import Conforming
+from onnxspec.reference.recurrent import Steps
+
+from ..reference_leaky import DOMAIN, UNIT, Leak, Leaky
+
+OP = "MaskedLeaky"
+_T, _N, _I, _D = (Extent(name) for name in ("seq_length", "batch_size", "input_size", "num_directions"))
+_FORMS = (
+    TensorForm("X", ((_T, _N, _I),)),
+    TensorForm("mask", ((_T, _N),), kind="M"),
+    TensorForm("Y", ((_T, _D, _N, _I),)),
+    TensorForm("Y_last", ((_D, _N, _I),)),
+)
+VERSION = OperatorVersion(
+    DOMAIN,
+    OP,
+    1,
+    attributes={"decay": "FLOAT", "direction": "STRING", "function": "STRING"},
+    defaults={"direction": "forward", "function": "Identity"},
+    inputs=("X", "mask"),
+    required=frozenset({"X"}),
+    outputs=("Y", "Y_last"),
+    required_outputs=frozenset(),
+    types=("float32",),
+    kinds=MappingProxyType({"M": ("int32",)}),
+    tensors={form.name: form for form in _FORMS},
+)
+_DIRECTIONS = {"forward": ("forward",), "reverse": ("reverse",), "bidirectional": ("forward", "reverse")}
+_FUNCTIONS = {"Identity": lambda x: x, "Relu": lambda x: np.maximum(x, 0.0)}
+
+
+@dataclass(frozen=True)
+class MaskedLeak(Leak):
+    """A node with its inputs; and what else may go wrong: the way through X, and which step is last."""
+
+    mask: NDArray[Any] | None = None
+    directions: tuple[str, ...] = ("forward",)  # type: ignore[assignment]
+    function: str = "Identity"
+    masked_steps: str = "kept"
+    backwards: bool = True
+    last_in_time: bool = False
+    states = ("Y_last",)
+
+    def shape_of(self, output: str) -> tuple[int, ...]:
+        shape = (self.T, len(self.directions), self.N, self.H)
+        return shape if output == "Y" else shape[1:]
+
+    def way(self, direction: str) -> slice:
+        """From the positions of X to the steps of a direction, and back."""
+        return slice(None, None, -1 if direction == "reverse" and self.backwards else 1)
+
+    def step(self, before: NDArray[Any], X: NDArray[Any], mask: NDArray[Any]) -> NDArray[Any]:
+        """What comes of the Y before."""
+        after = _FUNCTIONS[self.function](self.decay * before + X)
+        return np.where(mask[..., np.newaxis] != 0, after, before if self.masked_steps == "kept" else 0.0)
+
+    def run(self) -> NDArray[np.float64]:
+        """Y (T, D, N, I), each direction by itself."""
+        Y = np.zeros(self.shape_of("Y"))
+        mask = np.ones(self.X.shape[:2]) if self.mask is None else self.mask
+        for d, direction in enumerate(self.directions):
+            way, y = self.way(direction), np.full(self.X.shape[1:], self.start)
+            for t in range(self.T):
+                y = Y[way, d][t] = self.step(y, self.X[way][t], mask[way][t])
+        return Y
+
+    def last(self, Y: NDArray[Any]) -> NDArray[Any]:
+        """Y_last of a Y."""
+        first = self.backwards and not self.last_in_time
+        ends = [0 if direction == "reverse" and first else -1 for direction in self.directions]
+        return np.stack([Y[end, d] for d, end in enumerate(ends)]) if self.T else np.full(Y.shape[1:], self.start)
+
+
+class MaskedLeaky(Leaky):
+    document = Document(
+        OP, DOMAIN, Path(__file__).with_name("clauses.toml"), {1: VERSION},
+        questions=(Question("masked_steps", ("kept", "reset")),),
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.conforming = {"float32": Conforming(lambda node, inputs: self.answer(node, inputs))}
+
+    def resolve(
+        self, node: Node, inputs: Mapping[str, Any], interpretations: Interpretations | None = None
+    ) -> MaskedLeak:
+        def illegal(topic: str, words: str) -> IllegalNode:
+            return IllegalNode(f"maskedleaky.{topic}", f"MaskedLeaky-1: {words}")
+
+        given = {**VERSION.defaults, **node.attributes}
+        if "decay" not in given:
+            raise illegal("attributes", "decay is missing")
+        if given["direction"] not in _DIRECTIONS or given["function"] not in _FUNCTIONS:
+            raise illegal("attributes", "there is no such direction, or function")
+        decay, directions = float(np.float32(given["decay"])), _DIRECTIONS[given["direction"]]
+        masked = (interpretations or Interpretations()).masked_steps
+        return MaskedLeak(inputs["X"], decay, 0.0, inputs.get("mask"), directions, given["function"], masked)
+
+    def touched(self, node: Node, inputs: Mapping[str, Any]) -> frozenset[str]:
+        mask = inputs.get("mask")
+        return frozenset({"masked_steps"} if mask is not None and not np.asarray(mask).all() else ())
+
+    def _wrong(
+        self,
+        node: Node,
+        inputs: Mapping[str, Any],
+        faults: Sequence[Fault],
+        interpretations: Interpretations | None = None,
+    ) -> MaskedLeak:
+        leak = self.resolve(node, inputs, interpretations)
+        for each in faults:
+            leak = each.wrong(leak)
+        return leak
+
+    def expect(
+        self,
+        node: Node,
+        inputs: Mapping[str, Any],
+        observed: Mapping[str, Any],
+        accuracy: str = "standard",
+        interpretations: Interpretations | None = None,
+        faults: Sequence[Fault] = (),
+    ) -> list[Expectation]:
+        leak, Y = self._wrong(node, inputs, faults, interpretations), observed.get("Y")
+        free = leak.run()
+        reported = free if Y is None else Y.astype(np.float64)
+        value, radius = np.zeros(free.shape), np.zeros(free.shape)
+        mask = np.ones(leak.X.shape[:2]) if leak.mask is None else leak.mask
+        for d, direction in enumerate(leak.directions):
+            way = leak.way(direction)
+            start = np.full((1, *leak.X.shape[1:]), leak.start)
+            before = np.concatenate([start, reported[way, d][:-1]]) if leak.T else reported[:, d]
+            value[way, d] = leak.step(before, leak.X[way], mask[way])
+            radius[way, d] = 3 * UNIT * (np.abs(leak.decay * before) + np.abs(leak.X[way])) + 1e-38
+        radius *= 1 if Y is not None else max(leak.T, 1)
+        numbers = {"Y": (value, radius), "Y_last": (leak.last(reported if Y is not None else value), leak.last(radius))}
+        topics = {"Y": "equations", "Y_last": "last"}
+        allowed = budget("standard", "float32")
+        return [
+            Expectation(name, Bounded(*numbers[name], allowed), f"maskedleaky.{topics[name]}") for name in node.outputs
+        ]
+
+    def evaluate(
+        self, node: Node, inputs: Mapping[str, Any], interpretations: Interpretations | None = None
+    ) -> dict[str, Any]:
+        return self._outputs(node, self.resolve(node, inputs, interpretations))
+
+    def answer(
+        self,
+        node: Node,
+        inputs: Mapping[str, Any],
+        faults: Sequence[Fault] = (),
+        interpretations: Interpretations | None = None,
+        *,
+        fed: Mapping[str, Any] | None = None,
+        memory: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        outputs = self._outputs(node, self._wrong(node, inputs, faults, interpretations))
+        return {name: array.astype(np.float32) for name, array in outputs.items()}
+
+    def _outputs(self, node: Node, leak: MaskedLeak) -> dict[str, Any]:
+        Y = leak.run()
+        return {name: array for name, array in (("Y", Y), ("Y_last", leak.last(Y))) if name in node.outputs}
+
+    def steps(
+        self,
+        node: Node,
+        inputs: Mapping[str, Any],
+        reported: Any = None,
+        interpretations: Interpretations | None = None,
+    ) -> tuple[Steps, ...]:
+        leak = self.resolve(node, inputs, interpretations)
+        Y, shown = leak.run(), []
+        for d, direction in enumerate(leak.directions):
+            way = leak.way(direction)
+            positions = np.broadcast_to(np.arange(leak.T)[way][:, np.newaxis], (leak.T, leak.N))
+            shown.append(Steps(direction, positions, leak.lengths, {"kept": leak.decay * Y[way, d]}))
+        return tuple(shown)
+
+
+register(MaskedLeaky())
+masked = partial(fault, operators=(OP,), types=("float32",))
+
+
+@masked("maskedleaky.mask.ignored", clause="mask")
+def ignores_mask(leak: MaskedLeak) -> MaskedLeak:
+    """Lets every row take part in every step."""
+    return replace(leak, mask=None)
+
+
+@masked("maskedleaky.reverse.forward", clause="direction")
+def goes_forward(leak: MaskedLeak) -> MaskedLeak:
+    """Goes forward in the reverse direction."""
+    return replace(leak, backwards=False)
+
+
+@masked("maskedleaky.last.in-time", clause="last")
+def last_in_time(leak: MaskedLeak) -> MaskedLeak:
+    """Returns Y of the last position of X for Y_last of the reverse direction."""
+    return replace(leak, last_in_time=True)

@@ -1,0 +1,52 @@
+"""``python -m tests.toy.several``: several commands in one process, with the operators of nobody's.
+
+Standard input has a list of commands, each a list of words; standard output gets a list of what became of each: its
+exit code and what it printed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from onnxspec.conformance.cli import app
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def commands(module: str, *several: tuple[str | Path, ...]) -> list[dict[str, Any]]:
+    """What becomes of commands in a process that runs a module like this one; none may end with a traceback."""
+    done = subprocess.run(
+        [sys.executable, "-m", module], cwd=ROOT, capture_output=True, text=True, check=False,
+        input=json.dumps([[*map(str, words)] for words in several]),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answers: list[dict[str, Any]] = json.loads(done.stdout)
+    for answer in answers:
+        assert "Traceback" not in answer["printed"], answer["printed"]
+    return answers
+
+
+def answer() -> None:
+    """Read commands, and say what became of them."""
+    became = []
+    for words in json.load(sys.stdin):
+        printed, code = io.StringIO(), 0
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            try:
+                app(words, prog_name="onnxspec")
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+        became.append({"code": code, "printed": printed.getvalue()})
+    print(json.dumps(became))
+
+
+if __name__ == "__main__":
+    from . import cases_leaky, cases_masked  # noqa: F401 - registers them
+
+    answer()
