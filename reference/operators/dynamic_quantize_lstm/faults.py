@@ -135,10 +135,11 @@ def range_of_first_step(compute: Compute, c: Computation) -> Outputs:
 @_of("dynamic.finished-rows-counted-without-y", clause="outputs.independent")
 def finished_rows(compute: Compute, c: Computation) -> Outputs:
     """Where Y is not asked for, counts rows that are through into the range of Ht-1."""
-    return compute(c if "Y" in c.configuration.outputs else _ranges(c, finished=Last()))
+    return compute(c if "Y" in c.configuration.outputs else _ranges(c, states="batch", finished=Last()))
 
 
 @_of("dynamic.state-range-of-2-parts", clause="dynamic-quantization")
 def in_parts(compute: Compute, c: Computation) -> Outputs:
     """Quantizes Ht-1 by two ranges, each of half the batch, as two threads divide it."""
-    return compute(_ranges(c, block=lambda rows: -(-rows // 2)))
+    # A batch of two rows looks as if each row had a range of its own: it has not.
+    return compute(_ranges(c, states="batch", block=lambda rows: -(-rows // 2)))

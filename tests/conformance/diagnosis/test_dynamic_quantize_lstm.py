@@ -1,0 +1,57 @@
+"""onnxruntime's three bugs in DynamicQuantizeLSTM, found and named on its CPU, with one thread and with two."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onnxspec.conformance.cli import app
+
+pytest.importorskip("onnxruntime")
+
+PLAIN: dict[str, Any] = {"op": "DynamicQuantizeLSTM", "version": 1, "type": "float32", "I": 3, "H": 4}
+PLAIN["weights"] = "initializer"
+
+
+def named(folder: Path, threads: int, *cases: dict[str, Any]) -> list[tuple[str, list[str], bool]]:
+    """(verdict, what explains it, whether the shipped lists expect it) of each case; all that fails is expected."""
+    table = f'[target]\nadapter = "onnxruntime"\noptions = {{ threads = {threads} }}\n'
+    (folder / "targets.toml").write_text(table)
+    chosen = [word for case in cases for word in ("--case", json.dumps({**PLAIN, **case}))]
+    words = [
+        "--target",
+        "target",
+        "--targets-file",
+        str(folder / "targets.toml"),
+        "--no-shrink",
+        "--no-fill",
+        "--quiet",
+    ]
+    with pytest.raises(SystemExit) as ended:
+        app(["run", *chosen, *words, "--out", str(folder / "run")])
+    assert not ended.value.code
+    rows = [json.loads(line) for line in (folder / "run" / "results.jsonl").read_text().splitlines()]
+    return [(row["verdict"], row["diagnosis"], row["expected"]) for row in rows if "case" in row]
+
+
+def test_zero_points_out_of_bounds_and_outputs_that_change_with_those_asked_for(tmp_path: Path) -> None:
+    mixed = {"direction": "bidirectional", "scales": "channel", "zero_points": "direction", "N": 2}
+    fewer = {"T": 5, "N": 3, "lengths": "ragged", "outputs": ["", "Y_h"], "initial": "all"}
+    right = {"T": 4, "N": 5, "levels": "uint8", "scales": "channel"}
+    cases = ({**mixed, "T": 2}, {**mixed, "T": 3, "levels": "uint8"}, fewer, {**fewer, "seed": 1}, right)
+    assert named(tmp_path, 1, *cases) == [
+        *[("wrong", ["weights.zero-points-out-of-bounds"], True)] * 2,
+        *[("wrong", ["dynamic.finished-rows-counted-without-y"], True)] * 2,
+        ("pass", [], False),
+    ]
+
+
+def test_a_range_for_each_thread(tmp_path: Path) -> None:
+    several = [{"T": 4, "N": 5, "seed": seed} for seed in range(2)]
+    assert named(tmp_path, 2, *several, {"T": 4, "N": 1}) == [
+        *[("wrong", ["dynamic.state-range-of-2-parts"], True)] * 2,
+        ("pass", [], False),
+    ]
