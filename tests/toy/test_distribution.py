@@ -11,12 +11,12 @@ ROOT = Path(__file__).parent.parent.parent
 COMMAND = "from onnxspec.conformance.cli.main import main; main()"
 
 
-def installed(folder: Path, module: str) -> Path:
+def installed(folder: Path, module: str, name: str = "leaky") -> Path:
     """A folder in which a distribution is installed that brings an operator."""
-    info = folder / "leaky-1.0.dist-info"
+    info = folder / f"{name}-1.0.dist-info"
     info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: leaky\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[onnxspec.operators]\nleaky = {module}\n")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[onnxspec.operators]\n{name} = {module}\n")
     return folder
 
 
@@ -41,3 +41,22 @@ def test_a_broken_one_is_left_out_and_named(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "operator 'leaky' of leaky 1.0 is left out: RuntimeError: no document at all" in done.stderr
     assert "rnn-14.float32" in done.stdout
+
+
+def test_of_two_that_claim_one_name_the_second_is_refused_in_a_line(tmp_path: Path) -> None:
+    site = installed(tmp_path / "site", "tests.toy.cases_leaky")
+    installed(site, "leaky_too", "waterlogged")
+    (site / "leaky_too.py").write_text(
+        "from dataclasses import replace\n"
+        "from onnxspec.reference import register\n"
+        "from tests.toy.reference_leaky import Leaky\n"
+        "class Another(Leaky):\n"
+        "    document = replace(Leaky.document, former=(('toy.example', 'Leaked'),))\n"
+        "register(Another())\n"
+    )
+    done = onnxspec(site, "list", "--op", "Leaky")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split()) == 5
+    refused = [line for line in done.stderr.splitlines() if "'waterlogged' of waterlogged 1.0 is left out: " in line]
+    assert len(refused) == 1
+    assert "toy.example::Leaky" in refused[0]
