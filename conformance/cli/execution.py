@@ -39,10 +39,32 @@ def carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes:
     nodes
         Where a model is run, its recurrent nodes.
     """
-    folder = journal.folder
-    finished: Run | None = None
-    console = console_on(sys.stdout)
     Thread(target=_load_report).start()  # while the target starts, which takes as long
+    finished, page = _finished(plan, journal, wanted)
+    if not wanted.as_json:
+        summarize(finished, console_on(sys.stdout), only_new=wanted.quiet)
+    if nodes and not wanted.silent:
+        from .nodes import say_nodes
+
+        say_nodes(nodes, finished, console_on(sys.stdout))
+    if update:
+        _update(finished, wanted)
+    if on_github():
+        for line in github_marks(finished):
+            (warn if wanted.as_json else say)(line)
+    if wanted.as_json:
+        put(as_json(finished, page))
+    elif not wanted.quiet:
+        say("", f"results: {journal.folder / 'results.jsonl'}", f"report:  {page}")
+    if plan.fail_fast and finished.lacking:
+        warn(f"ended with the first new failure; go on with: {_again(plan, journal.folder)}", "yellow")
+    raise typer.Exit(finished.exit_code)
+
+
+def _finished(plan: Plan, journal: Journal, wanted: Wanted) -> tuple[Run, Path]:
+    """The run once it is through, and its page. Ends the command where something cuts it off."""
+    folder, console = journal.folder, console_on(sys.stdout)
+    finished: Run | None = None
     try:
         with journal, _interrupted_by_signals():
             aside = console_on(sys.stderr)
@@ -53,6 +75,7 @@ def carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes:
 
             page = write_report([folder], folder / "report", warn=lambda line: warn(f"warning: {line}"))
             write_files(finished, wanted)
+            return finished, page
     except (RunMismatch, ExpectedFailureError, DirectoryError) as error:
         fail(str(error))
     except ClusterError as error:
@@ -63,28 +86,15 @@ def carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes:
         if finished is not None:
             summarize(finished, console)
         fail(f"{why(error)}; what was obtained is in {folder}; go on with: {_again(plan, folder)}")
-    if not wanted.as_json:
-        summarize(finished, console, only_new=wanted.quiet)
-    if nodes and not wanted.silent:
-        from .nodes import say_nodes
 
-        say_nodes(nodes, finished, console)
-    if update:
-        try:
-            for line in update_lists(finished):
-                (warn if wanted.silent else say)(line)
-        except (ExpectedFailureError, OSError) as error:
-            fail(str(error) if isinstance(error, ExpectedFailureError) else why(error))
-    if on_github():
-        for line in github_marks(finished):
-            (warn if wanted.as_json else say)(line)
-    if wanted.as_json:
-        put(as_json(finished, page))
-    elif not wanted.quiet:
-        say("", f"results: {folder / 'results.jsonl'}", f"report:  {page}")
-    if plan.fail_fast and finished.lacking:
-        warn(f"ended with the first new failure; go on with: {_again(plan, folder)}", "yellow")
-    raise typer.Exit(finished.exit_code)
+
+def _update(finished: Run, wanted: Wanted) -> None:
+    """Write the targets' lists of known failures anew, and say what has changed in them."""
+    try:
+        for line in update_lists(finished):
+            (warn if wanted.silent else say)(line)
+    except (ExpectedFailureError, OSError) as error:
+        fail(str(error) if isinstance(error, ExpectedFailureError) else why(error))
 
 
 def _load_report() -> None:

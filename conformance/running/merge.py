@@ -67,42 +67,15 @@ def merge(folders: Sequence[Path], to: Path, *, overwrite: bool = False, command
     parts = [_read(folder) for folder in folders]
     for part in parts[1:]:
         _compare(parts[0], part)
-    plan = _plan(parts, command)
-    results = _joined(parts)
     if any(to.resolve() == part.folder.resolve() for part in parts):
         raise MergeError(f"{to} is one of the runs that are to be merged: give a new folder")
-    for part in parts:
-        if strange := stranger_among(part.results, plan):
-            raise MergeError(f"{part.folder}: {strange}; was the folder edited?")
-    run = Run(plan, to, min(datetime.fromisoformat(part.info["started"]) for part in parts), [])
-    run.problems = [f"{part.folder}: {problem}" for part in parts for problem in part.problems]
-    if not plan.record and any(part.info.get("keeps_outputs") for part in parts):
-        run.problems.append("not all of the runs kept what the targets did, so the merged one does not keep it either")
-    for name in dict.fromkeys(name for part in parts for name in part.targets):
-        entry = _entry(parts, name)
-        target = next(target for target in plan.targets if target.name == name)
-        order = {probe.id: number for number, probe in enumerate(plan.probes_of(target))}
-        of_target = [result for (of, _), result in results.items() if of == name]
-        of_target.sort(key=lambda r: order[r.case])
-        run.targets.append(TargetRun(target, dict(entry["description"]), entry["unavailable"], of_target))
-        run.targets[-1].seconds = sum(part.targets[name]["seconds"] for part in parts if name in part.targets)
-    run.seconds = sum(part.info["seconds"] for part in parts)
-    run.complete = not run.lacking
+    run = _together(parts, _plan(parts, command), to)
     with Journal(to, overwrite=overwrite) as journal, Recorder(to) as recorder:
         forget_evidence(to)
         journal.begin(lines.begun_of(description_of(run)))
         for target_run in run.targets:
-            name = target_run.target.name
             _finish(run, target_run, parts)
-            if filled := [probe.text for probe in plan.filled.get(name, ())]:
-                journal.append(lines.Filled(target=name, cases=filled))
-            if plan.record:
-                _adopt(parts, name, journal, recorder)
-            journal.append(
-                lines.TargetStarted(target=name, description=target_run.description),
-                *(lines.Observed(result=result) for result in target_run.results),
-                lines.TargetFinished(target=name, seconds=target_run.seconds),
-            )
+            _write_down(run, target_run, parts, journal, recorder)
         journal.append(lines.Ended(complete=run.complete, seconds=run.seconds))
         journal.publish()
         record = description_of(run)
@@ -110,6 +83,43 @@ def merge(folders: Sequence[Path], to: Path, *, overwrite: bool = False, command
         record["merged"] = _origins(parts)
         journal.describe(record)
     return run
+
+
+def _together(parts: Sequence[_Part], plan: Plan, to: Path) -> Run:
+    """The results of all runs as one run, of which nothing is concluded yet. Raises MergeError for a result that is not
+    of the plan's."""
+    results = _joined(parts)
+    for part in parts:
+        if strange := stranger_among(part.results, plan):
+            raise MergeError(f"{part.folder}: {strange}; was the folder edited?")
+    run = Run(plan, to, min(datetime.fromisoformat(part.info["started"]) for part in parts), [])
+    run.problems = [f"{part.folder}: {problem}" for part in parts for problem in part.problems]
+    if not plan.record and any(part.info.get("keeps_outputs") for part in parts):
+        run.problems.append("not all of the runs kept what the targets did, so the merged one does not keep it either")
+    for target in plan.targets:
+        entry = _entry(parts, target.name)
+        order = {probe.id: number for number, probe in enumerate(plan.probes_of(target))}
+        of_target = [result for (name, _), result in results.items() if name == target.name]
+        of_target.sort(key=lambda r: order[r.case])
+        run.targets.append(TargetRun(target, dict(entry["description"]), entry["unavailable"], of_target))
+        run.targets[-1].seconds = sum(p.targets[target.name]["seconds"] for p in parts if target.name in p.targets)
+    run.seconds = sum(part.info["seconds"] for part in parts)
+    run.complete = not run.lacking
+    return run
+
+
+def _write_down(run: Run, target_run: TargetRun, parts: Sequence[_Part], journal: Journal, recorder: Recorder) -> None:
+    """Put the lines on one target into the journal, and what it did where that is kept."""
+    name = target_run.target.name
+    if filled := [probe.text for probe in run.plan.filled.get(name, ())]:
+        journal.append(lines.Filled(target=name, cases=filled))
+    if run.plan.record:
+        _adopt(parts, name, journal, recorder)
+    journal.append(
+        lines.TargetStarted(target=name, description=target_run.description),
+        *(lines.Observed(result=result) for result in target_run.results),
+        lines.TargetFinished(target=name, seconds=target_run.seconds),
+    )
 
 
 def plan_of(folder: Path) -> Plan:
