@@ -17,18 +17,7 @@ from ..results.recorded import CASE, FRESH, Recorder
 from ..results.result import Result
 from ..workers.hangs import HangBudget
 from .description import description_of
-from .events import (
-    CaseJudged,
-    CasesFilled,
-    Event,
-    ExperimentsMade,
-    ResultsAmended,
-    RunEnded,
-    RunStarted,
-    SampleTried,
-    TargetFinished,
-    TargetStarted,
-)
+from .events import CaseJudged, Event, RunBegun, SampleTried, TargetAtWork
 from .filling import with_filled
 from .run import Plan, Run, TargetRun, stranger_among
 from .turn import Events, Turn
@@ -67,24 +56,17 @@ def execute(plan: Plan, journal: Journal, observe: Callable[[Event], None] = lam
 
 
 def write_down(event: Event, journal: Journal, recorder: Recorder | None = None) -> None:
-    """Put down an event in the journal, with what the target did where there is a recorder. Raises OSError where the
-    disk has no room for it."""
+    """Put the lines of an event into the journal, behind what the target did where there is a recorder. Raises OSError
+    where the disk has no room for it."""
+    kept: list[lines.Recorded] = []
     if isinstance(event, CaseJudged):
-        journal.append(*_recorded(recorder, CASE, event.result.target, event.one), lines.Observed(result=event.result))
+        kept = _recorded(recorder, CASE, event.result.target, event.one)
     elif isinstance(event, SampleTried):
-        journal.append(*_recorded(recorder, FRESH, event.target.target.name, event.one))
-    elif isinstance(event, (ResultsAmended, ExperimentsMade)):
-        journal.append(*event.lines)
-    elif isinstance(event, TargetStarted):
-        journal.append(lines.TargetStarted(target=event.target.target.name, description=event.target.description))
+        kept = _recorded(recorder, FRESH, event.target.target.name, event.one)
+    if kept or event.lines:
+        journal.append(*kept, *event.lines)
+    if isinstance(event, (RunBegun, TargetAtWork)):
         # On disk from now on: whoever goes on with this run must have the same runtime.
-        journal.describe(description_of(event.run))
-    elif isinstance(event, TargetFinished):
-        journal.append(lines.TargetFinished(target=event.target.target.name, seconds=round(event.seconds, 3)))
-    elif isinstance(event, CasesFilled):
-        texts = [probe.text for probe in event.probes]
-        journal.append(lines.Filled(target=event.target.target.name, cases=texts))
-    elif isinstance(event, RunStarted):
         journal.describe(description_of(event.run))
 
 
@@ -139,11 +121,9 @@ def run_events(run: Run) -> Events:
 
     Raises RunMismatch where a target has become another runtime. Closing it ends the target that is at work.
     """
-    clock = time.monotonic()
-    yield RunStarted(run)
+    yield RunBegun(run)
     for target_run in run.targets:
         yield from Turn(run, target_run).events()
         if run.plan.fail_fast and target_run.unexpected:
             break
     run.complete = not run.lacking
-    yield RunEnded(run, time.monotonic() - clock)

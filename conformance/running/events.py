@@ -1,34 +1,29 @@
-"""Events of a run, as values: who starts a run consumes them, and decides what is written, shown or reported."""
+"""Events of a run, as values: who starts a run consumes them, and decides what is written, shown or reported.
+
+Each has the ``lines`` that the journal keeps of it, if any: what happens and what is written are one record.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from ..probes.probe import Probe
 from ..probes.stream import Tried
-from ..results.lines import Amended, Experiment
+from ..results.lines import Amended, Filled, Line, Observed, TargetStarted
 from ..results.result import Result
 from .run import Run, TargetRun
 
-__all__ = [
-    "CaseJudged",
-    "CasesFilled",
-    "Event",
-    "ExperimentsMade",
-    "ResultsAmended",
-    "RunEnded",
-    "RunStarted",
-    "SampleTried",
-]
-__all__ += ["TargetBegun", "TargetFinished", "TargetStarted"]
+__all__ = ["CaseJudged", "CasesFilled", "Event", "Noted", "ResultsAmended", "RunBegun", "SampleTried", "TargetAtWork"]
+__all__ += ["TargetBegun"]
 
 
 @dataclass(frozen=True)
-class RunStarted:
+class RunBegun:
     """A run begins, or goes on with what it holds already."""
 
+    lines: ClassVar[Sequence[Line]] = ()
     run: Run
 
 
@@ -36,16 +31,21 @@ class RunStarted:
 class TargetBegun:
     """It is a target's turn; nothing of it has been started yet."""
 
+    lines: ClassVar[Sequence[Line]] = ()
     run: Run
     target: TargetRun
 
 
 @dataclass(frozen=True)
-class TargetStarted:
-    """A target is at work; its description is known from now on."""
+class TargetAtWork:
+    """A target has started; its description is known from now on."""
 
     run: Run
     target: TargetRun
+
+    @property
+    def lines(self) -> Sequence[Line]:
+        return (TargetStarted(target=self.target.target.name, description=self.target.description),)
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,10 @@ class CaseJudged:
     result: Result
     one: Tried | None = None
 
+    @property
+    def lines(self) -> Sequence[Line]:
+        return (Observed(result=self.result),)
+
 
 @dataclass(frozen=True)
 class CasesFilled:
@@ -68,11 +72,16 @@ class CasesFilled:
     target: TargetRun
     probes: Sequence[Probe]
 
+    @property
+    def lines(self) -> Sequence[Line]:
+        return (Filled(target=self.target.target.name, cases=[probe.text for probe in self.probes]),)
+
 
 @dataclass(frozen=True)
 class SampleTried:
     """A case was run once more, in a fresh process."""
 
+    lines: ClassVar[Sequence[Line]] = ()
     target: TargetRun
     one: Tried
 
@@ -87,39 +96,13 @@ class ResultsAmended:
 
 
 @dataclass(frozen=True)
-class ExperimentsMade:
-    """A target was asked under which conditions its failures show."""
+class Noted:
+    """More is known of a target, beside its results: experiments that were made, or that its turn is over."""
 
     target: TargetRun
-    lines: Sequence[Experiment]
-
-
-@dataclass(frozen=True)
-class TargetFinished:
-    """All is known of a target that this run finds out; ``seconds`` is what it took this time."""
-
-    run: Run
-    target: TargetRun
-    seconds: float
-
-
-@dataclass(frozen=True)
-class RunEnded:
-    """A run has come to its end, or was cut short; ``seconds`` is what it took this time."""
-
-    run: Run
-    seconds: float
+    lines: Sequence[Line]
 
 
 Event: TypeAlias = (
-    RunStarted
-    | TargetBegun
-    | TargetStarted
-    | CaseJudged
-    | CasesFilled
-    | SampleTried
-    | ResultsAmended
-    | ExperimentsMade
-    | TargetFinished
-    | RunEnded
+    RunBegun | TargetBegun | TargetAtWork | CaseJudged | CasesFilled | SampleTried | ResultsAmended | Noted
 )

@@ -29,17 +29,7 @@ from ..results.journal import SAME_RUNTIME, RunMismatch
 from ..results.result import Result, place_of
 from ..workers.process import TargetProcess, TargetUnavailable
 from .conclusion import conclude, looked_up
-from .events import (
-    CaseJudged,
-    CasesFilled,
-    Event,
-    ExperimentsMade,
-    ResultsAmended,
-    SampleTried,
-    TargetBegun,
-    TargetFinished,
-    TargetStarted,
-)
+from .events import CaseJudged, CasesFilled, Event, Noted, ResultsAmended, SampleTried, TargetAtWork, TargetBegun
 from .filling import NOT_ASKED, Filling
 from .fresh import FreshSample
 from .loop import cases_judged, judged_result
@@ -101,7 +91,7 @@ class Turn:
             self._write_evidence()
         took = time.monotonic() - self._clock
         run.seconds += took
-        yield TargetFinished(self._whole, run, took)
+        yield Noted(run, [lines.TargetFinished(target=run.target.name, seconds=round(took, 3))])
 
     def _process(self, **settings: Any) -> TargetProcess:
         """The target, to be put to work. Entering it raises TargetUnavailable where it cannot start."""
@@ -132,7 +122,7 @@ class Turn:
                 if process is None:
                     process = stack.enter_context(self._process(measure=self._plan.record))
                     self._run.description = self._same_runtime(process.start())
-                    yield TargetStarted(self._whole, self._run)
+                    yield TargetAtWork(self._whole, self._run)
                     self._entries = applying(self._listed, self._run.description)
                 for judged in cases_judged(process, batch, self._target, self._entries, self._repeat):
                     if judged.one is not None:
@@ -232,7 +222,7 @@ class Turn:
             with run.guarded("experiments"):
                 run.findings, better = with_causes(run.findings, subject, budget)
         if made:
-            yield ExperimentsMade(run, made)
+            yield Noted(run, made)
         yield from self._amend("experiments", better)
 
     def _write_evidence(self) -> None:
