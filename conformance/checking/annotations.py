@@ -1,4 +1,4 @@
-"""What a check comes to, as commands that GitHub Actions turns into annotations of files."""
+"""Results of a check, as commands that GitHub Actions turns into annotations of files."""
 
 from __future__ import annotations
 

@@ -26,11 +26,11 @@ __all__ = ["CheckedNode", "UnreadableModel", "check", "check_model", "check_node
 
 
 class UnreadableModel(ValueError):
-    """What was given is no model that can be read; the text says why, in one line."""
+    """Something that was given is no model that can be read; the text says why, in one line."""
 
 
 def check(model: str | Path | ModelProto | bytes, folder: str | Path | None = None) -> list[Problem]:
-    """What is wrong with the recurrent nodes of a model, found by looking at it: nothing is run.
+    """Problems of the recurrent nodes of a model, found by looking at it: nothing is run.
 
     model
         A file, a model in memory, or a serialized one.

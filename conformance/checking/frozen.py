@@ -1,4 +1,4 @@
-"""What exporters freeze: sizes of the example that a model was traced with, beside an X that may have any."""
+"""Sizes that exporters freeze: those of the example that a model was traced with, beside an X that may have any."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _named(extent: Dimension) -> bool:
 
 
 def frozen(subject: Subject) -> Iterator[tuple[str, str]]:
-    """What is fixed beside an X of open sizes, as the rule's topic and what is wrong."""
+    """Sizes that are fixed beside an X of open ones, as the rule's topic and what is wrong."""
     X, layout = subject.inputs.get("X"), subject.chosen("layout") or 0
     if X is None or X.shape is None or len(X.shape) != 3:
         return

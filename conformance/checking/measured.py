@@ -1,4 +1,4 @@
-"""What a recorded run says of nodes like these: configurations that a target was measured to fail, or not to support.
+"""Measurements of nodes like these in a recorded run: configurations that a target fails, or does not support.
 
 A node is compared with recorded cases by operator version, element type, and what both have of the report's columns:
 direction, biases, lengths, states, peepholes, functions, clip and so on. Nothing is claimed of a configuration that the
@@ -31,7 +31,7 @@ class MeasuredError(ValueError):
 
 @dataclass(frozen=True)
 class Configuration:
-    """What of a node is compared: ``columns`` are the report's."""
+    """The features of a node that are compared: ``columns`` are the report's."""
 
     domain: str
     op: str
@@ -51,7 +51,7 @@ class Measured:
     results: Mapping[Configuration, Mapping[str, Sequence[Result]]]
 
     def notes(self, node: Configuration) -> Iterator[str]:
-        """What was measured of nodes like this one, a line for each target."""
+        """Measurements of nodes like this one, a line for each target."""
         noted: set[str] = set()
         for target, results in self.results.get(node, {}).items():
             noted.add(target)

@@ -20,7 +20,7 @@ __all__ = ["Judged", "judged_operators"]
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """What the checker knows of an operator.
+    """The checker's knowledge of an operator.
 
     newest
         The last opset of its domain of which anything is known.
@@ -34,7 +34,7 @@ class Judged:
 
     @property
     def name(self) -> str:
-        """What everything here calls it."""
+        """The name by which everything here calls it."""
         return self.operator.document.name
 
     @property
@@ -43,7 +43,7 @@ class Judged:
 
     @property
     def prefix(self) -> str:
-        """How the ids of its clauses begin."""
+        """The beginning of the ids of its clauses."""
         return self.operator.document.prefix
 
     def version(self, opset: int) -> OperatorVersion | None:
@@ -52,7 +52,7 @@ class Judged:
         return operator_version(self.name, meant[-1], self.domain) if meant else None
 
     def outcomes(self, subject: Subject) -> Iterator[Outcome]:
-        """What is wrong with a node, and what is not known of it."""
+        """Complaints about a node, and what is not known of it."""
         return outcomes(subject, self.operator)
 
     def features(self, subject: Subject) -> frozenset[str]:

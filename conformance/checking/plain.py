@@ -1,4 +1,4 @@
-"""What a check comes to, as plain values for JSON."""
+"""Results of a check, as plain values for JSON."""
 
 from __future__ import annotations
 

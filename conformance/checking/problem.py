@@ -1,4 +1,4 @@
-"""What a check comes to: problems, what could not be checked, and the nodes that were looked at."""
+"""Results of a check: problems, what could not be checked, and the nodes that were looked at."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Checked", "Level", "Problem", "Unchecked"]
 
 
 class Level(Enum):
-    """How bad it is.
+    """The severity of a problem.
 
     ``error``: the document is broken. ``warning``: it is left open what the node does, or an exporter froze what was
     meant to vary. ``note``: legal, but a target was measured to fail or not to support it.

@@ -30,7 +30,7 @@ _NEAR = 1e-5
 
 
 def quantization(subject: Subject) -> Iterator[Outcome]:
-    """What is wrong with what quantizes around a node, and what is not known of it."""
+    """Complaints about what quantizes around a node, and what is not known of it."""
     before, behind = list(codecs_before(subject)), list(codecs_behind(subject))
     reading = [(codec, reader) for codec in (*before, *behind) if codec.quantizes for reader in readers(codec)]
     everything = (*before, *behind, *(reader for _, reader in reading))

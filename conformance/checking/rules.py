@@ -67,7 +67,7 @@ def _advice() -> Mapping[str, Mapping[str, str]]:
 
 
 def _advice_about(topic: str) -> Mapping[str, str]:
-    """What to do about a rule of a topic; of one that the table lacks, what it says of the wider one."""
+    """Advice on a rule of a topic; of one that the table lacks, that on the wider one."""
     while topic not in _advice() and "." in topic:
         topic = topic.rpartition(".")[0]
     return _advice().get(topic, _advice()["any"])

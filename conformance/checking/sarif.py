@@ -1,4 +1,4 @@
-"""What a check comes to, as SARIF 2.1.0: the form in which code hosts take the findings of analyzers."""
+"""Results of a check, as SARIF 2.1.0: the form in which code hosts take the findings of analyzers."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _result(problem: Problem, index: int, base: Path) -> dict[str, Any]:
 
 
 def _notifications(checked: Checked, base: Path) -> list[dict[str, Any]]:
-    """What could not be read, as errors of the tool's run; what could not be checked, as notes."""
+    """Notifications: what could not be read, as errors of the tool's run; what could not be checked, as notes."""
     if checked.unreadable:
         text = f"{checked.file or 'the model'} {checked.unreadable}"
         return [{"level": "error", "message": {"text": text}, "locations": [_file(checked.file, base)]}]

@@ -29,7 +29,7 @@ class Known:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What one extent says of a size."""
+    """The statement of one extent about a size."""
 
     value: Dimension
     input: Input
@@ -66,7 +66,7 @@ def agreement(
     formal: Mapping[str, Shape],
     known: Mapping[str, Known],
 ) -> Iterator[Outcome]:
-    """What is wrong with the shapes of a node's inputs, and what is not known of them.
+    """Complaints about the shapes of a node's inputs, and what is not known of them.
 
     formal
         By input, the shape that its document prints.

@@ -37,7 +37,7 @@ class Broken:
 
 @dataclass(frozen=True)
 class Missing:
-    """What is not known and a rule hangs on."""
+    """Things that are not known and that a rule hangs on."""
 
     topic: str
     what: str

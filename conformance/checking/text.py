@@ -1,4 +1,4 @@
-"""What a check comes to, for a person."""
+"""Results of a check, for a person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands around a node of a model: its DequantizeLinear and QuantizeLinear, and the layers behind it."""
+"""The surroundings of a node in a model: its DequantizeLinear and QuantizeLinear, and the layers behind it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class QuantizedNode:
     constants: Mapping[str, Array]
 
     def fed(self, run: Mapping[str, Array]) -> dict[str, Array]:
-        """What flows in, from the numbers that the node gets."""
+        """The numbers that flow in, from those that the node gets."""
         return {name: _levels(array, self.node.codecs.get(name)) for name, array in run.items()}
 
 
@@ -90,7 +90,7 @@ def _producer(scope: Scope, name: str) -> NodeProto | None:
 
 
 class _Constants(Mapping[str, Array]):
-    """What names of a scope always are."""
+    """The constants that names of a scope always are."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -120,7 +120,7 @@ class Layers:
     model: bytes
 
     def fed(self, runs: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-        """What flows into the graph in one run, from what flows into each node."""
+        """The inputs of the graph in one run, from those of each node."""
         several = enumerate(runs)
         return {_called(k, n): array for k, run in several for n, array in run.items() if not (k and n == "X")}
 
@@ -164,7 +164,7 @@ def _layer_before(node: PortableNode, nodes: Sequence[PortableNode]) -> tuple[in
 
 
 def _called(number: int, formal: str) -> str:
-    """What a tensor of a layer is called in the graph of all."""
+    """The name of a layer's tensor in the graph of all."""
     return f"layer{number + 1}_{formal}"
 
 

@@ -1,4 +1,4 @@
-"""What really flows into nodes: the model is run once, with the inputs of its nodes as outputs of its graph.
+"""Captured inputs of nodes: the model is run once, with the inputs of its nodes as outputs of its graph.
 
 A name inside a graph cannot be an output of the model, so it is handed outwards: through the outputs of the node that
 holds the graph, or calls the function. The branch of an If that does not have it hands out nothing, an empty tensor,
@@ -40,15 +40,15 @@ class CaptureError(ValueError):
 
 @dataclass(frozen=True)
 class Capture:
-    """What flowed into one node: arrays by formal input, a mapping for every run of it that is kept; none where it did
-    not run, and `why` says so."""
+    """The inputs that one node got: arrays by formal input, a mapping for every run of it that is kept; none where it
+    did not run, and `why` says so."""
 
     runs: tuple[Mapping[str, Array], ...]
     why: str = ""
 
 
 def capture(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[str, Array]) -> list[Capture]:
-    """What flows into nodes of a model, run on onnxruntime's CPU.
+    """The inputs that nodes of a model get, run on onnxruntime's CPU.
 
     fed
         By name of the model's inputs.
@@ -211,7 +211,7 @@ class _Thread:
         return next(a.g for a in holder.attribute if a.name == scope.owner.attribute)
 
     def result(self, arrays: Mapping[str, Array | None]) -> Capture:
-        """What flowed, from the outputs of the model."""
+        """The captured inputs, from the outputs of the model."""
         taken = arrays[self.flag]
         tensors = {formal: arrays[name] for formal, name in self.tensors.items()}
         if taken is None or any(array is None for array in tensors.values()):

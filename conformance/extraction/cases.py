@@ -102,7 +102,7 @@ def cases_of_model(file: Path, folder: Path, fed: Mapping[str, Array] | None = N
 
 
 def read_nodes(folder: Path) -> list[NodeCase]:
-    """What :func:`cases_of_model` has written about a folder. Raises OSError, ValueError."""
+    """The nodes that :func:`cases_of_model` has written about. Raises OSError, ValueError."""
     rows = json.loads((folder / NODES).read_text(encoding="utf-8"))
     try:
         return [NodeCase(**row) for row in rows]
@@ -158,13 +158,13 @@ def _written_layers(layers: Layers, folder: Path, captures: Mapping[str, Capture
 
 
 def _origin(captured: bool, runs: int) -> str:
-    """Where the numbers come from, in words."""
+    """The origin of the numbers, in words."""
     count = f"{runs} runs of it" if runs > 1 else "one run"
     return f"{'what flows there' if captured else 'drawn'}, {count}"
 
 
 def _outputs(node: PortableNode, run: Mapping[str, Array]) -> dict[str, Array]:
-    """What the reference computes, in the node's type: of an open question it gives its own answer."""
+    """The reference's outputs, in the node's type: of an open question it gives its own answer."""
     inputs = node.read.bind(run)
     numbers = operator_for(node.read.node).evaluate_in_order(node.read.node, inputs)
     with np.errstate(over="ignore"):

@@ -70,7 +70,7 @@ def _exponent(node: PortableNode, sizes: Mapping[str, int]) -> int:
 
 
 def _weights(node: PortableNode) -> Array | None:
-    """What W stands for; None where it is not known."""
+    """The meaning of W; None where it is not known."""
     W = node.constants.get("W")
     if W is None:
         return None

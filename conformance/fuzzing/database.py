@@ -1,4 +1,4 @@
-"""What earlier searches of a target found, in one file: the next search begins with it."""
+"""The knowledge of earlier searches of a target, in one file: the next search begins with it."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ _PASSED_BY = UNTRIED | {Verdict.NOT_TRIED}
 
 @dataclass(frozen=True)
 class Limits:
-    """When a search ends: after so many seconds, or so many cases, whichever comes first."""
+    """The end of a search: after so many seconds, or so many cases, whichever comes first."""
 
     seconds: float = float("inf")
     cases: int | None = None
@@ -174,7 +174,7 @@ class Hunt:
                     break
 
     def knowledge(self) -> Database:
-        """What the next search begins with."""
+        """The knowledge that the next search begins with."""
         known = [Known(f.title, case_text(f.spec), f.one.judgement.verdict.value) for f in self.failures]
         near = tuple(case_text(spec) for _, spec in self.near)
         return Database(self.database.format, self.database.target, tuple(known), near)
@@ -288,7 +288,7 @@ class Hunt:
             self._keep(failure)
 
     def _named(self, shrunk: Shrunk, deadline: float) -> tuple[tuple[str, ...], int]:
-        """What explains a smallest case, and in how many fresh cases it has foretold what the target returns."""
+        """The explanation of a smallest case, and in how many fresh cases it has foretold the target's result."""
         diagnosis = self._explainer.explain(shrunk.one)
         if shrunk.one.judgement.verdict not in DIAGNOSED or not shrunk.complete or len(diagnosis) > 1:
             return diagnosis, 0
@@ -322,7 +322,7 @@ class Hunt:
 
 
 def _until(deadline: float, seconds: float) -> float:
-    """When a failure must have been made small, or named: a search has so many seconds as somebody gave it."""
+    """The moment by which a failure must be small, or named: a search has the seconds that somebody gave it."""
     now = time.monotonic()
     return now + min(seconds, max(2.0, deadline - now))
 

@@ -1,4 +1,4 @@
-"""What a search leaves behind: for each failure a test-case directory, a line for a regression file, a bug report."""
+"""Files that a search leaves: for each failure a test-case directory, a line for a regression file, a bug report."""
 
 from __future__ import annotations
 

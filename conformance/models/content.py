@@ -37,7 +37,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class ModelError(ValueError):
-    """What was given cannot be read as a model; the text says why, in one line."""
+    """Something that was given cannot be read as a model; the text says why, in one line."""
 
 
 class Unreadable(ValueError):
@@ -99,7 +99,7 @@ class ModelContent:
 
 
 def _bytes_of(tensor: TensorProto) -> int | None:
-    """How many bytes the numbers of a tensor take; None for types that NumPy has no size of."""
+    """The bytes that the numbers of a tensor take; None for types that NumPy has no size of."""
     from onnx import helper
 
     try:

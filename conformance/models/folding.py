@@ -43,7 +43,7 @@ class NotConstant(ValueError):
 
 
 def constant(scope: Scope, name: str, most: int = MOST_BYTES) -> Array:
-    """What a name, seen from a scope, always is.
+    """The constant that a name, seen from a scope, always is.
 
     most
         Bytes that it, and whatever it is computed from, may take.
@@ -198,7 +198,7 @@ class _Folder:
         return np.array(chosen, np.int64)
 
     def _branch(self, scope: Scope, number: int, place: int, depth: int) -> Array:
-        """What the branch of an If gives that its constant condition chooses."""
+        """The output of the branch of an If that its constant condition chooses."""
         condition = self.value(scope, scope.nodes[number].input[0], depth + 1)
         chosen = "then_branch" if bool(condition.all()) else "else_branch"
         branch = dict(scope.inner(number)).get(chosen)

@@ -54,7 +54,7 @@ def infer_types(scope: Scope) -> dict[str, Type]:
 
 
 def undetermined(scope: Scope, name: str) -> str:
-    """Where it begins that the shape of a name is not known, in words: the first operator or input on the way to it."""
+    """The reason why the shape of a name is not known, in words: the first such operator or input on the way to it."""
     for _ in range(_LONGEST_WAY):
         home = scope.home_of(name)
         if home is None:

@@ -36,7 +36,7 @@ def shown_name(text: str) -> str:
 
 @dataclass(frozen=True)
 class Binding:
-    """What a call hands to a function's input: a name where the call stands."""
+    """The binding of a function's input: a name where the call stands."""
 
     scope: Scope
     name: str
@@ -56,7 +56,7 @@ class Owner:
 
 
 class Model:
-    """What all scopes of a model share.
+    """The knowledge that all scopes of a model share.
 
     infer
         Finds the types of all names of a scope.
@@ -141,7 +141,7 @@ class Scope:
 
     @cached_property
     def labels(self) -> list[str]:
-        """What each node is called in paths: its name, or its operator and number; never the same twice."""
+        """The names of nodes in paths: a node's own, or its operator and number; never the same twice."""
         taken: dict[str, int] = {}
         labels = []
         for number, node in enumerate(self.nodes):
@@ -173,7 +173,7 @@ class Scope:
         return scope
 
     def type_of(self, name: str) -> Type:
-        """What is known of the type of a name, seen from here."""
+        """The type of a name, seen from here, as far as it is known."""
         home = self.home_of(name)
         if home is None:
             return UNKNOWN

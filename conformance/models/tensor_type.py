@@ -1,4 +1,4 @@
-"""What is known of a tensor before it is there: its element type and its shape, as far as they go."""
+"""Types of tensors before they are there: element type and shape, as far as they are known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Dimension = int | str | None
 
 @dataclass(frozen=True)
 class Type:
-    """What is known of a tensor before it is there.
+    """The type of a tensor before it is there.
 
     element
         As ONNX numbers element types; None where it is not known.

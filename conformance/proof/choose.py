@@ -36,7 +36,7 @@ __all__ = ["chosen", "drawn", "main"]
 
 
 def design_of(op: str) -> PoolDesign:
-    """How the pool of an operator is drawn. Raises KeyError for one that has none."""
+    """The design by which the pool of an operator is drawn. Raises KeyError for one that has none."""
     design = family_of(op).pool_design(op)
     if design is None:
         raise KeyError(op)
@@ -260,7 +260,7 @@ def _waiting(op: str, processes: int) -> dict[str, Any]:
 
 
 def _turn(case: Pooled, turn: int) -> Place:
-    """Where the sibling of a case stands that takes a turn."""
+    """The place of the sibling of a case that takes a turn."""
     return case.level, case.index, FIRST_TURN + turn
 
 

@@ -58,7 +58,7 @@ class Chooser:
         self.chosen: list[int] = []
 
     def worth(self, k: int) -> float:
-        """What a case adds for what it costs."""
+        """The gain of a case for its cost."""
         case = self.pool[k]
         return self._adds(k) / (_SHARED if case.model in self.models else case.cost)
 
@@ -142,7 +142,7 @@ class Chooser:
             self._put(-best if gain > loss else worst, shows)
 
     def _alone(self, k: int, single: NDArray[np.uint8]) -> float:
-        """What would be lost without a chosen case; `single` are the triples that one case shows."""
+        """The loss without a chosen case; `single` are the triples that one case shows."""
         case = self.pool[k]
         lost = float(_ONES[case.triples & single].sum())
         return (

@@ -44,7 +44,7 @@ class Shares:
 
     @classmethod
     def of(cls, score: Score) -> Shares:
-        """Those of a score."""
+        """The shares of a score."""
         return cls(score.pairs, score.twice, score.triples)
 
     @property
@@ -67,7 +67,7 @@ def _bits_of(masks: Mask) -> list[int]:
 
 
 class _Shown(NamedTuple):
-    """What a case shows, as bits of integers, which are combined and counted in one go.
+    """The interactions that a case shows, as bits of integers, which are combined and counted in one go.
 
     pairs
         Faults of one context: bit k * contexts + c for part k and context c.
@@ -81,7 +81,7 @@ class _Shown(NamedTuple):
 
 
 class _Pinned:
-    """What the cases of an operator's pool show where nothing is lacking, worked out once and for many at a time.
+    """The interactions that an operator's pool shows where nothing is lacking, worked out once and for many at a time.
 
     both
         All pairs of contexts, the first and the second of each.
@@ -136,7 +136,7 @@ _pinned = cache(_Pinned)
 
 
 class Cover:
-    """What cases of the pool of one operator show together.
+    """The interactions that cases of one operator's pool show together.
 
     without
         What there is not, by places of contexts (:class:`.lacking.Lacking`).
@@ -171,7 +171,7 @@ class Cover:
 
     @property
     def shares(self) -> Shares:
-        """How much of what is possible is shown so far."""
+        """The share of what is possible that is shown so far."""
         if self._shares is None:
             pairs, triples = self._possible
             left = sum(bits.bit_count() for bits in self._open)
@@ -180,7 +180,7 @@ class Cover:
         return self._shares
 
     def worth(self, case: Pooled) -> float:
-        """What a case would add."""
+        """The interactions that a case would add."""
         shown, still = self._cases[case], self._open
         fresh = shown.pairs & self._unshown
         again = shown.pairs & self._once & ~self._unshown

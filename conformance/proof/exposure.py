@@ -1,4 +1,4 @@
-"""Which parts of an operator a case would show to be wrong: one by one, beyond doubt.
+"""Parts of an operator that a case would show to be wrong: one by one, beyond doubt.
 
 A part shows where the verdict would be a failure under the *kindest* interpretation: whichever of the meanings that the
 case's open clauses allow is taken, some judged number is more than two radii away, so that no rounding on either side
@@ -39,8 +39,8 @@ ACCURACY = "standard"
 
 @dataclass(frozen=True)
 class Shown:
-    """Where a part shows in a case: in the whole, and by direction (index 0 and 1 as W holds them) when that direction
-    alone goes wrong."""
+    """The places in which a part shows in a case: the whole, and by direction (index 0 and 1 as W holds them) when that
+    direction alone goes wrong."""
 
     whole: bool
     halves: tuple[bool, ...]
@@ -59,7 +59,7 @@ Way = tuple[Interpretations, str]
 
 
 def runs_shown(spec: Spec) -> list[Run]:
-    """What the runs of a legal case show, its own one first.
+    """The parts that the runs of a legal case show, its own one first.
 
     An earlier run is judged like a case's own, by the same interpretations, so a kernel that goes wrong in it is found.
     Its data are of the same kind, but not those of the case that stands for it here: that one names sizes and
@@ -102,7 +102,7 @@ def _parts_shown(op: str, trial: Trial) -> dict[str, Shown]:
 
 
 def answer_of(part: Part, trial: Trial) -> Arrays:
-    """What the case's own run returns; what runs before it is there for what a session may keep."""
+    """The outputs of the case's own run; what runs before it is there for what a session may keep."""
     memory: dict[str, Any] = {}
     for feed in trial.feeds:
         outputs = part.answer(trial.node, feed.inputs, memory)
@@ -147,7 +147,7 @@ def _failing(
 
 
 def measure(specs: Sequence[Spec], processes: int = 1) -> Generator[Sequence[Run], None, None]:
-    """What the runs of each case show, in order, by so many processes. Raises NotMeasured."""
+    """The parts that the runs of each case show, in order, by so many processes. Raises NotMeasured."""
     from .processes import spread  # and what shares work, for which a run has no use
 
     with contextlib.closing(spread(_runs_shown, specs, processes)) as results:

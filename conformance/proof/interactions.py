@@ -69,7 +69,7 @@ def faults_in(op: str, type: str) -> Faults:
 
 
 def space_of(op: str) -> ContextSpace:
-    """What may be there in the cases of an operator. Raises KeyError for one of which that is not counted."""
+    """The contexts that cases of an operator may have. Raises KeyError for one of which that is not counted."""
     space = context_space(op)
     if space is None:
         raise KeyError(op)
@@ -139,7 +139,7 @@ class Score:
 
 
 class Tally:
-    """What a list of cases of one operator shows, case by case."""
+    """The interactions that cases of one operator show, case by case."""
 
     def __init__(self, op: str) -> None:
         self.op = op
@@ -185,7 +185,7 @@ class Tally:
         return pairs, triples
 
     def score(self, faults: Faults) -> Score:
-        """How much of some faults the cases show."""
+        """The share of some faults that the cases show."""
 
         def of(counts: Counts, there: NDArray[np.bool_], least: int) -> tuple[int, int]:
             return int(((counts >= least) & there).sum()), int(there.sum())
@@ -204,7 +204,7 @@ class Tally:
         return [(faults.parts[x], faults.contexts[y]) for x, y in np.argwhere((self.pairs == 0) & faults.alone)]
 
     def contradicting(self, faults: Faults) -> list[tuple[str, ...]]:
-        """What is held to be impossible and yet is shown: a fault in what parts are said to need."""
+        """Faults that are held to be impossible and yet are shown: a mistake in what parts are said to need."""
         upper = np.triu(np.ones(self.triples.shape[1:], bool), 1)
         pairs = np.argwhere((self.pairs > 0) & ~faults.alone)
         few = np.array([context.pairs_only for context in self.contexts])
@@ -217,7 +217,7 @@ class Tally:
 
 
 def tally(op: str, cases: Iterable[Sequence[Run]]) -> Tally:
-    """What several cases show together, by what the runs of each show."""
+    """The score of several cases together, by what the runs of each show."""
     total = Tally(op)
     for runs in cases:
         total.add(*runs)
@@ -225,7 +225,7 @@ def tally(op: str, cases: Iterable[Sequence[Run]]) -> Tally:
 
 
 def shown_by(case: Pooled, parts: Sequence[str]) -> dict[str, Shown]:
-    """What a case of the pool shows, as it was measured when the pool was made."""
+    """The parts that a case of the pool shows, as measured when the pool was made."""
     by_part = {}
     for k, id in enumerate(parts):
         shown = Shown(bool(case.whole >> k & 1), tuple(bool(half >> k & 1) for half in case.halves))
@@ -235,6 +235,6 @@ def shown_by(case: Pooled, parts: Sequence[str]) -> dict[str, Shown]:
 
 
 def pool_tally(op: str, cases: Iterable[Pooled]) -> Tally:
-    """What several cases of the pool show together by their own runs, which the choice is made by."""
+    """The score of several cases of the pool by their own runs, which the choice is made by."""
     parts = pool_of(op).parts
     return tally(op, ([(case.spec, shown_by(case, parts))] for case in cases))

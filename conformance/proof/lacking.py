@@ -1,4 +1,4 @@
-"""What a target lacks, by what became of cases: contexts with which nothing ran, and pairs of them.
+"""Contexts that a target lacks, by what became of cases: contexts with which nothing ran, and pairs of them.
 
 A case of many features that is refused says only that the target lacks one of them. So of the contexts with which
 nothing ran (or passed) those are taken that some case leaves no doubt about, then those that explain most of the cases
@@ -56,7 +56,7 @@ class Lacking(NamedTuple):
     features: frozenset[frozenset[str]] = frozenset()
 
     def hit(self, held: Mask) -> Mask:
-        """Which cases have some of these contexts, (cases, contexts)."""
+        """The cases that have some of these contexts, (cases, contexts)."""
         out = np.zeros(len(held), bool)
         for some in self.places:
             out |= held[:, list(some)].all(axis=1)
@@ -139,7 +139,7 @@ def _pairs(held: Mask, ran: Mask, left: Mask, enough: int) -> Iterable[tuple[int
 
 
 def named(space: ContextSpace, some: Lacking) -> list[str]:
-    """What there is not, in words: single contexts, pairs, features."""
+    """The lacking contexts in words: single ones, pairs, features."""
     order = sorted(some.places, key=lambda places: (len(places), places))
     contexts = [" with ".join(space.contexts[k].id for k in places) for places in order]
     return [*contexts, *sorted(" with ".join(sorted(features)) for features in some.features)]

@@ -25,7 +25,7 @@ __all__ = ["Power", "least_rejected", "power_of"]
 
 @dataclass(frozen=True)
 class Power:
-    """What is seen in one operator and type.
+    """The power in one operator and type.
 
     error
         The smallest relative error of all outputs that most cases reject; infinity where most reject none.

@@ -19,7 +19,7 @@ Done = TypeVar("Done")
 
 
 def spread(work: Callable[[Piece], Done], pieces: Sequence[Piece], processes: int) -> Generator[Done, None, None]:
-    """What becomes of each piece of work, in order, by so many processes. They end with whoever waits for them."""
+    """The results of each piece of work, in order, by so many processes. They end with whoever waits for them."""
     if processes == 1:
         yield from map(work, pieces)
         return

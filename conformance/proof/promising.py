@@ -1,4 +1,4 @@
-"""Which of many drawn cases are worth being measured: those that are likely to show what none does so far.
+"""Drawn cases that are worth being measured: those that are likely to show what none does so far.
 
 To measure what a case shows takes a hundred times as long as to draw it. But which contexts it has is known at once,
 and what its parts need in order to show is stated with them; where that is there, a part does show in most cases. So

@@ -64,7 +64,7 @@ class Catch:
 
 @dataclass(frozen=True)
 class Drift:
-    """What the verdict on one case of accuracy says of a fault that only the mean over many shows."""
+    """The verdict on one case of accuracy, of a fault that only the mean over many shows."""
 
     fault: str
     spec: Spec
@@ -82,7 +82,7 @@ class Accusation:
 
 @dataclass(frozen=True)
 class Row:
-    """What catches a fault in one operator and one type: the number of cases, of which `well` have a discrimination
+    """The catch of a fault in one operator and one type: the number of cases, of which `well` have a discrimination
     of at least ENOUGH, the best discrimination, and the case that has it."""
 
     fault: str
@@ -177,7 +177,7 @@ def prove(
 
 @dataclass
 class _Shown:
-    """What some cases show of faults and conforming variants."""
+    """The proof that some cases give of faults and conforming variants."""
 
     catches: list[Catch] = field(default_factory=list)
     accusations: list[Accusation] = field(default_factory=list)

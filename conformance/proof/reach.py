@@ -1,4 +1,4 @@
-"""How far cases reach that nobody has measured: the interactions that they hold everything for.
+"""The reach of cases that nobody has measured: the interactions that they hold everything for.
 
 What a case shows is measured by making each part of its operator go wrong in it, half a second a case. But what a part
 needs in order to show is known from the case itself: counted so, a case costs a hundredth of that. Of what is counted
@@ -20,7 +20,7 @@ __all__ = ["Reach"]
 
 
 class Reach:
-    """What cases can show, operator by operator."""
+    """The interactions that cases can show, operator by operator."""
 
     def __init__(self) -> None:
         self._tallies: dict[str, Tally] = {}

@@ -28,7 +28,7 @@ Lists = tuple[NDArray[Any] | None, ...]
 
 
 def staged_outcome(trial: Trial, implementation: Implementation | Fault) -> Outcome:
-    """What an implementation makes of a trial, in the form in which targets answer.
+    """The answer of an implementation to a trial, in the form in which targets answer.
 
     A fault has a session: what it keeps from run to run, and inputs that it may change. Every implementation
     refuses a forbidden model, but for a fault that consists in accepting it.

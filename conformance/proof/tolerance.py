@@ -1,4 +1,4 @@
-"""What cases show to a runner that knows no error bound, but compares all outputs with one tolerance."""
+"""Faults that cases show to a runner that knows no error bound, but compares all outputs with one tolerance."""
 
 from __future__ import annotations
 

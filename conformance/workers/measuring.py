@@ -1,4 +1,4 @@
-"""What a worker runs on, measured by itself: packages by their own files, libraries, devices, system.
+"""The environment of a worker, measured by itself: packages by their own files, libraries, devices, system.
 
 Its source text travels to the worker as an adapter's does, so it needs only the standard library and Python 3.8, and
 works where nothing of this project is installed. Nothing here raises: what cannot be had is left out.
@@ -21,7 +21,7 @@ _OWN = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")  # differ by how 
 
 
 def measured() -> dict[str, Any]:
-    """What this process runs on; values of JSON only."""
+    """The environment of this process; values of JSON only."""
     packages, owned = _packages()
     return {
         "python": f"{platform.python_implementation()} {platform.python_version()}",
