@@ -37,6 +37,7 @@ __getattr__, __dir__ = face(
             "times",
         ),
         "results": ("columns_of",),
+        "site": ("write_site",),
         "run": ("read_run",),
     },
 )

@@ -64,7 +64,7 @@ def write_report(runs: Sequence[Path], out: Path, *, warn: Callable[[str], None]
 
 def prepare() -> None:
     """Have the page's template compiled, for a report that is to be written later."""
-    _template("page.html")
+    template("page.html")
 
 
 def report_on(runs: Sequence[Run], problems: Sequence[str], out: Path) -> Path:
@@ -90,8 +90,8 @@ def render(
     runs: Sequence[Run], problems: Sequence[str], subjects: Sequence[Subject], findings: Sequence[Finding]
 ) -> str:
     """Return the HTML of the page on ``runs``, with ``problems`` as its first lines."""
-    style, theme, script = _asset("page.css"), _asset("theme.js"), _asset("page.js")
-    return _template("page.html").render(
+    style, theme, script = asset("page.css"), asset("theme.js"), asset("page.js")
+    return template("page.html").render(
         title=_title(subjects),
         several=len(subjects) > 1,
         pages=paged(findings),
@@ -114,7 +114,7 @@ def render(
         style=Markup(style),
         theme=Markup(theme),
         script=Markup(script),
-        policy=_policy(style, theme, script),
+        policy=policy(style, theme, script),
         data=Markup(payload(runs, subjects, findings)),
     )
 
@@ -131,17 +131,17 @@ def _comparison(runs: Sequence[Run], subjects: Sequence[Subject], findings: Sequ
 
 def render_difference(comparison: Comparison) -> str:
     """Return the HTML of a page on what is different between two runs."""
-    style, theme = _asset("page.css") + _asset("finding.css"), _asset("theme.js")
-    return _template("difference.html").render(
-        comparison=comparison, style=Markup(style), theme=Markup(theme), policy=_policy(style, theme)
+    style, theme = asset("page.css") + asset("finding.css"), asset("theme.js")
+    return template("difference.html").render(
+        comparison=comparison, style=Markup(style), theme=Markup(theme), policy=policy(style, theme)
     )
 
 
 def render_certificate(certificate: object) -> str:
     """Return the HTML of a :class:`.certificate.Certificate`."""
-    style, theme = _asset("page.css") + _asset("certificate.css"), _asset("theme.js")
-    return _template("certificate.html").render(
-        page=certificate, style=Markup(style), theme=Markup(theme), policy=_policy(style, theme)
+    style, theme = asset("page.css") + asset("certificate.css"), asset("theme.js")
+    return template("certificate.html").render(
+        page=certificate, style=Markup(style), theme=Markup(theme), policy=policy(style, theme)
     )
 
 
@@ -152,18 +152,18 @@ def write_disagreements(subjects: Sequence[Subject], out: Path) -> None:
         (out / DISAGREEMENTS).unlink(missing_ok=True)
         return
     copy_scripts(pages, out)
-    style, theme = _asset("page.css") + _asset("disagreements.css"), _asset("theme.js")
-    text = _template("disagreements.html").render(
-        pages=pages, style=Markup(style), theme=Markup(theme), policy=_policy(style, theme)
+    style, theme = asset("page.css") + asset("disagreements.css"), asset("theme.js")
+    text = template("disagreements.html").render(
+        pages=pages, style=Markup(style), theme=Markup(theme), policy=policy(style, theme)
     )
     (out / DISAGREEMENTS).write_bytes(text.encode("utf-8", errors="backslashreplace"))
 
 
 def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequence[Subject]) -> str:
     """Return the HTML of the page of one of the findings."""
-    style, theme = _asset("page.css") + _asset("finding.css"), _asset("theme.js")
+    style, theme = asset("page.css") + asset("finding.css"), asset("theme.js")
     place = finding.number - 1
-    return _template("finding.html").render(
+    return template("finding.html").render(
         finding=finding,
         before=findings[place - 1] if place else None,
         after=findings[place + 1] if finding.number < min(len(findings), MOST_PAGES) else None,
@@ -175,7 +175,7 @@ def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequ
         places=places_of(finding),
         style=Markup(style),
         theme=Markup(theme),
-        policy=_policy(style, theme),
+        policy=policy(style, theme),
     )
 
 
@@ -185,7 +185,8 @@ def _by_fault(findings: Sequence[Finding]) -> dict[tuple[int, str], Finding]:
 
 
 @cache
-def _template(name: str) -> Template:
+def template(name: str) -> Template:
+    """A template of the folder assets, with the filters that pages have."""
     settings: dict[str, Any] = {
         "autoescape": True,
         "trim_blocks": True,
@@ -193,7 +194,7 @@ def _template(name: str) -> Template:
         "keep_trailing_newline": True,
     }
     environment = Environment(
-        loader=FunctionLoader(_asset),
+        loader=FunctionLoader(asset),
         undefined=StrictUndefined,
         bytecode_cache=kept_bytecode(settings),
         **settings,
@@ -338,11 +339,12 @@ def _feature_words(name: str) -> str:
     return FEATURES.get(name, name)
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a file of the folder assets."""
     return files(__package__ or __name__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _policy(style: str, *scripts: str) -> str:
+def policy(style: str, *scripts: str) -> str:
     """The policy of a page: it allows this style and these scripts by their hashes, and so none that slipped in."""
     allowed = " ".join(map(_digest, scripts))
     sources = f"style-src {_digest(style)}; script-src {allowed}; img-src data:"

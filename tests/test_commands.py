@@ -21,8 +21,7 @@ from onnxspec.conformance import run as run_cases
 from onnxspec.conformance.cli.main import main
 
 ROOT = Path(__file__).parent.parent
-# The gallery's commands are shown, each with a runtime that it needs, by what runs their cases and makes the page.
-PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md") if path.name != "gallery.md")
+PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
 DOCUMENTS = ("README.md", *(f"docs/{name}" for name in PAGES))
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NEWCOMERS = "python3 -m venv .venv"  # .ci/run runs these two, which tests/test_project.py holds

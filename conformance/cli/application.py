@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "report",
         "Write a page on what runtimes do: a paragraph for each finding, with the command that shows it.",
     ),
+    "site": ("report", "Write a static site: which runtime computes what rightly, and since which release."),
     "certify": (
         "certify",
         "Make a package that certifies what a runtime does, for anybody to verify without the hardware.",

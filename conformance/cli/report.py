@@ -1,5 +1,5 @@
 """``onnxspec report``: several runs side by side; ``onnxspec diff``: what is different between two of them; ``onnxspec
-gallery``: what runtimes do, on one page."""
+gallery``: what runtimes do, on one page; ``onnxspec site``: which runtime computes what rightly, and since when."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .command import TargetsFile, app, command_given, targets_of
 from .display import could_not_start
 from .terminal import fail, put, say, warn, why
 
-__all__ = ["diff", "gallery", "report"]
+__all__ = ["diff", "gallery", "report", "site"]
 
 
 @app.command()
@@ -176,6 +176,38 @@ def _verdicts(name: str, ids: Sequence[str], targets_file: Path | None) -> dict[
     except TargetUnavailable as error:
         warn(f"{name} {could_not_start(target, str(error))}")
     return {}
+
+
+@app.command()
+def site(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run' has written.")],
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--out", "-o", metavar="DIR", help="Folder for the site, in place of an earlier one; required."),
+    ] = None,
+) -> None:
+    """Write a static site: which runtime computes what rightly, and since which release.
+
+    Give it runs of several runtimes, and of several releases of each: what they were called does not matter,
+    runtime and version stand in the run. It needs no server, opens from its files, and has badges and JSON.
+
+    Exit code 0: every run is on the site; 1: something was left out; 2: usage, or none can be read.
+    """
+    from ...reports import read_runs, write_site
+
+    if out is None:  # not every version of typer sees to it
+        fail("--out is missing: which folder is the site to go to?")
+    readable, problems = read_runs(runs)
+    if not readable:
+        fail(" ".join(problems) or "no run could be read, so there is nothing to show")
+    try:
+        page, remarks = write_site(readable, out, _command_shown())
+    except OSError as error:
+        fail(why(error))
+    for problem in (*problems, *remarks):
+        warn(f"warning: {problem}")
+    say(f"site: {page}")
+    raise typer.Exit(int(bool(remarks) or len(readable) < len(runs)))
 
 
 class Form(str, enum.Enum):

@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 
-from onnxspec.reports import compare, read_run, render_difference, write_report
+from onnxspec.reports import compare, read_run, read_runs, render_difference, write_report, write_site
 
 from .conftest import KNOWN_CASE, NEW_CASE, add_evidence, exhibit, result, sample_info, sample_results, write_run
 from .devtools import Browser, find_browser
 from .test_bad_runs import HOSTILE
+from .test_site import RELEASES, release
 
 _PATH = find_browser()
 _REQUIRED = os.environ.get("ONNXSPEC_REQUIRE_BROWSER") == "1"
@@ -74,6 +75,15 @@ def difference(tmp_path_factory: pytest.TempPathFactory) -> str:
     page = place / "difference.html"
     page.write_text(render_difference(compare(*runs)), encoding="utf-8")
     return page.as_uri()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site on three releases of one runtime."""
+    place = tmp_path_factory.mktemp("site")
+    runs, _ = read_runs([release(place, version) for version in RELEASES])
+    page, _ = write_site(runs, place / "site", "onnxspec site runs --out site")
+    return page.parent
 
 
 def index(folder: Path) -> str:
@@ -380,12 +390,50 @@ def test_an_accessibility_checker_finds_nothing(
     for address in [*pages(folder)[:3], difference]:
         browser.open(address)
         browser.js("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
-        browser.js(source + "; 0")
-        violations: list[dict[str, Any]] = browser.js(
-            "axe.run(document).then((r) => r.violations.map((v) => ({id: v.id, impact: v.impact,"
-            " nodes: v.nodes.slice(0, 3).map((n) => n.html.slice(0, 200) + ' | ' + n.failureSummary)})))"
-        )
+        violations = _violations(browser, source)
         assert violations == [], json.dumps(violations, indent=1)
+
+
+def _violations(browser: Browser, source: str) -> list[dict[str, Any]]:
+    """What axe-core complains of in the open page."""
+    browser.js(source + "; 0")
+    complaints: list[dict[str, Any]] = browser.js(
+        "axe.run(document).then((r) => r.violations.map((v) => ({id: v.id, impact: v.impact,"
+        " nodes: v.nodes.slice(0, 3).map((n) => n.html.slice(0, 200) + ' | ' + n.failureSummary)})))"
+    )
+    return complaints
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("system", ["light", "dark"])
+def test_the_site_opens_from_its_files_fits_and_shuts_nobody_out(
+    browser: Browser, site: Path, system: str, size: tuple[int, int]
+) -> None:
+    browser.size(*size, phone=size == PHONE)
+    browser.system_theme(system)
+    source = _checker()
+    finding = next((site / "findings").glob("*.html"))
+    for page in (site / "index.html", site / "runtimes/some-runtime.html", site / "features/clip.html", finding):
+        browser.open(page.as_uri())
+        assert browser.complaints() == []
+        assert [each for each in browser.requests() if not each.startswith("data:")] == [page.as_uri()]
+        assert browser.js("document.documentElement.scrollWidth <= innerWidth")
+        if source is not None:
+            assert _violations(browser, source) == []
+    assert source is not None or not _REQUIRED
+
+
+def test_the_search_of_the_site_finds_all_words_and_leads_there_by_keyboard(browser: Browser, site: Path) -> None:
+    browser.open(index(site))
+    browser.js("document.getElementById('query').focus()")
+    for letter in "coupl":
+        browser.key(letter, text=letter)
+    assert browser.js("document.getElementById('found').textContent") == "1 page"
+    browser.key("Tab", 9)
+    assert browser.js("document.activeElement.closest('#hits') !== null")
+    browser.js("document.activeElement.click(); 0")
+    browser.settle("location.pathname.includes('/findings/')")
+    assert browser.js("document.querySelector('h1').textContent").startswith("input_forget")
 
 
 def test_what_a_runtime_said_never_runs(browser: Browser, tmp_path: Path) -> None:

@@ -1,0 +1,149 @@
+"""A finding over the releases of a runtime: since when, until when."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..findings import ASIDE, VALIDATION, Finding, Member
+from .releases import DECLINES, FAILS, RIGHT, UNKNOWN, Release, Runtime, slug
+
+__all__ = ["Course", "courses_of"]
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is the same finding in several releases of a runtime.
+
+    number
+        Its place among those of the runtime.
+    shown
+        By version the findings that show it there, none where it is not found.
+    """
+
+    runtime: Runtime
+    number: int
+    shown: dict[str, tuple[Finding, ...]]
+
+    @property
+    def finding(self) -> Finding:
+        """The finding of the newest release that shows it."""
+        return self._seen[-1][1][0]
+
+    @property
+    def member(self) -> Member:
+        """The finding as that release shows it."""
+        return self.finding.members[0]
+
+    @property
+    def title(self) -> str:
+        return _title(self.finding)
+
+    @property
+    def page(self) -> str:
+        """The path of its page from the site's folder on."""
+        return f"findings/{self.runtime.slug}-{self.number:03d}-{slug(self.title)[:60].strip('-')}.html"
+
+    @property
+    def current(self) -> bool:
+        """Whether the newest release shows it."""
+        return self.states[self.runtime.newest.version] == FAILS
+
+    @property
+    def tone(self) -> str:
+        if not self.current:
+            return "quiet"
+        return "known" if self.finding.section in (ASIDE, VALIDATION) else "fail"
+
+    @cached_property
+    def cases(self) -> tuple[str, ...]:
+        """The smallest cases that show it, one of each release."""
+        members = [member for _, findings in self._seen for finding in findings for member in finding.members]
+        return tuple(dict.fromkeys(member.smallest for member in members if member.smallest))
+
+    @cached_property
+    def states(self) -> dict[str, str]:
+        """By version what becomes of it, in the order of releases."""
+        return {release.version: self._state(release) for release in self.runtime.releases}
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """By version how many cases show it."""
+        return {
+            version: len({case for finding in findings for member in finding.members for case in member.cases})
+            for version, findings in self.shown.items()
+        }
+
+    @cached_property
+    def sentence(self) -> str:
+        """Since and until which release it is seen."""
+        versions = list(self.states)
+        failing = [place for place, version in enumerate(versions) if self.states[version] == FAILS]
+        first, last = failing[0], failing[-1]
+        if len(versions) == 1:
+            return f"seen in {versions[0]}, the only release that was tried"
+        return f"{self._since(versions, first)}; {self._until(versions, last)}"
+
+    def _since(self, versions: list[str], first: int) -> str:
+        if not first:
+            return f"in {versions[0]} already, the oldest release that was tried"
+        before = versions[first - 1]
+        told = {
+            RIGHT: f"{before} is right",
+            DECLINES: f"{before} does not take such a model",
+            UNKNOWN: f"not tried in {before}",
+        }
+        return f"since {versions[first]} ({told[self.states[before]]})"
+
+    def _until(self, versions: list[str], last: int) -> str:
+        if last == len(versions) - 1:
+            return f"still in {versions[last]}"
+        after = versions[last + 1]
+        told = {
+            RIGHT: f"right since {after}",
+            DECLINES: f"{after} does not take such a model",
+            UNKNOWN: f"not tried in {after}",
+        }
+        return f"last in {versions[last]} ({told[self.states[after]]})"
+
+    def _state(self, release: Release) -> str:
+        if self.shown.get(release.version):
+            return FAILS
+        told = release.state(self.cases)
+        return told if told != UNKNOWN else release.state(self._every_case)
+
+    @property
+    def _every_case(self) -> set[str]:
+        return {case for _, findings in self._seen for one in findings for m in one.members for case in m.cases}
+
+    @property
+    def _seen(self) -> list[tuple[str, tuple[Finding, ...]]]:
+        order = [release.version for release in self.runtime.releases]
+        return [(version, self.shown[version]) for version in order if self.shown.get(version)]
+
+
+def courses_of(runtime: Runtime) -> list[Course]:
+    """The findings of all releases of a runtime: what the newest shows comes first, then what it shows no more."""
+    shown: dict[tuple[str, ...], defaultdict[str, list[Finding]]] = {}
+    for release in reversed(runtime.releases):
+        for finding in release.findings:
+            shown.setdefault(_key(finding), defaultdict(list))[release.version].append(finding)
+    return [
+        Course(runtime, number, {version: tuple(findings) for version, findings in by_version.items()})
+        for number, by_version in enumerate(shown.values(), 1)
+    ]
+
+
+def _key(finding: Finding) -> tuple[str, ...]:
+    """What makes a finding the same in two releases: its fault, or else its title, on which operators, and why."""
+    kind = finding.kind if finding.section == ASIDE else ""
+    if finding.fault:
+        return finding.fault, kind
+    (member,) = finding.members
+    return (_title(finding), kind, member.why or finding.conditions, *sorted(member.operators))
+
+
+def _title(finding: Finding) -> str:
+    """The title without the case that an unexplained one names."""
+    return finding.title.partition("; the smallest is ")[0].partition(", and nothing is known that only")[0]

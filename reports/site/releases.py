@@ -1,0 +1,148 @@
+"""Runtimes and their releases, as runs show them."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from ...conformance.judging.vocabulary import word
+from ...conformance.results.support import DECLINED
+from ..findings import ASIDE, KNOWN, NEW, VALIDATION, Finding, findings_of
+from ..results import Kind
+from ..run import Run
+from ..subject import Subject, subjects_of
+from ..tally import Tally
+
+FAILS, RIGHT, DECLINES, UNKNOWN = "fails", "right", "declined", "not tried"
+"""What a release does with a case: it fails; it passes; it does not take it; nobody knows."""
+
+K = TypeVar("K")
+_CPU = "CPUExecutionProvider"
+_SHOWN = (NEW, KNOWN, VALIDATION, ASIDE)
+
+
+@dataclass(frozen=True)
+class Release:
+    """One version of a runtime in one run; ``version`` is that of the runtime, and of its provider if that has one."""
+
+    version: str
+    subject: Subject
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """What is shown of it: all but what it declines."""
+        return [finding for finding in findings_of([self.subject]) if finding.section in _SHOWN]
+
+    @cached_property
+    def tallies(self) -> dict[str, Tally]:
+        """Its results counted by operator version."""
+        return _counted((kind.operator, kind, count) for kind, count in self.subject.counts)
+
+    @cached_property
+    def features(self) -> dict[tuple[str, str], Tally]:
+        """Its results counted by feature group and operator version."""
+        groups = self.subject.group_counts
+        return _counted(((group, kind.operator), kind, count) for kind, group, count in groups)
+
+    @cached_property
+    def types(self) -> dict[str, Tally]:
+        """Its results counted by element type."""
+        return _counted((kind.type, kind, count) for kind, count in self.subject.counts)
+
+    @cached_property
+    def operators(self) -> dict[str, Tally]:
+        """Its results counted by operator, all versions together."""
+        return _counted((kind.operator.rpartition("-")[0], kind, count) for kind, count in self.subject.counts)
+
+    @cached_property
+    def _verdicts(self) -> dict[str, str]:
+        results = self.subject.run.results
+        return {
+            case: results.kinds[number].verdict
+            for case, number in zip(results.case, results.kind_of, strict=True)
+            if number in self.subject.kinds
+        }
+
+    def state(self, cases: Iterable[str]) -> str:
+        """What it does with cases that show one thing: fails if it fails one, else is right if it passes one."""
+        verdicts = [self._verdicts[case] for case in cases if case in self._verdicts]
+        if any(word(verdict).failing for verdict in verdicts):
+            return FAILS
+        if "pass" in verdicts:
+            return RIGHT
+        return DECLINES if any(verdict in DECLINED for verdict in verdicts) else UNKNOWN
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """A runtime with one provider in one way of use; ``releases`` are in order of version, the newest last."""
+
+    name: str
+    releases: tuple[Release, ...]
+
+    @property
+    def newest(self) -> Release:
+        return self.releases[-1]
+
+    @property
+    def slug(self) -> str:
+        return slug(self.name)
+
+
+def runtimes_of(runs: Sequence[Run]) -> tuple[list[Runtime], list[str]]:
+    """The runtimes, by name, and what was left out, a line each: of two runs of one release the larger counts."""
+    by_name: defaultdict[str, dict[str, Subject]] = defaultdict(dict)
+    remarks = []
+    for subject in subjects_of(runs):
+        if not subject.tally.total or not subject.version:
+            remarks.append(f"{subject.run.name}: nothing was run on {subject.name}, so it is not shown")
+            continue
+        releases, version = by_name[_name(subject)], subject.version
+        other = releases.get(version)
+        if other is not None:
+            less, subject = sorted((other, subject), key=lambda each: each.tally.total)
+            remarks.append(f"{less.run.name}: left out, {subject.run.name} has more on {_name(subject)} {version}")
+        releases[version] = subject
+    return [
+        Runtime(name, tuple(Release(version, releases[version]) for version in sorted(releases, key=_order)))
+        for name, releases in sorted(by_name.items(), key=lambda pair: pair[0].casefold())
+    ], remarks
+
+
+def slug(text: str) -> str:
+    """A name as part of an address."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"
+
+
+def _name(subject: Subject) -> str:
+    """What is run, whatever somebody calls the target: runtime, provider, lane, options."""
+    description = subject.info["description"]
+    provider = str(description.get("provider") or "")
+    parts = [str(description.get("runtime") or subject.name)]
+    if provider and provider != _CPU:
+        parts.append(provider.removesuffix("ExecutionProvider"))
+    wrap = subject.info["wrap"]
+    return " ".join(parts) + (f" +{wrap}" if wrap else "") + _options(subject)
+
+
+def _options(subject: Subject) -> str:
+    """Options that make another target of it, those left out that only say where the provider is."""
+    options = subject.info["options"]
+    told = {key: options[key] for key in ("precision", "optimize", "module") if key in options}
+    return f" ({', '.join(f'{key} {value}' for key, value in told.items())})" if told else ""
+
+
+def _order(version: str) -> tuple[tuple[int, int | str], ...]:
+    """A key by which 1.9 comes before 1.10."""
+    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.findall(r"\d+|[a-z]+", version.lower()))
+
+
+def _counted(rows: Iterable[tuple[K, Kind, int]]) -> dict[K, Tally]:
+    tallies: defaultdict[K, Tally] = defaultdict(Tally)
+    for key, kind, count in rows:
+        tallies[key].add(kind, count)
+    return dict(tallies)

@@ -1,0 +1,124 @@
+"""The site: runs of several releases become runtimes, findings with since and until, badges, and JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner
+
+from onnxspec.conformance.cli import app
+from onnxspec.reports import read_runs, write_site
+
+from .conftest import sample_info, sample_results, write_run
+
+RELEASES = ("1.9", "1.10", "1.11")
+COUPLED = "input_forget keeps the input gate where the document keeps the forget gate"
+
+
+def release(place: Path, version: str) -> Path:
+    """A run on one release: 1.10 couples the gates wrongly, 1.9 and 1.11 do it rightly."""
+    rows = sample_results()
+    info = sample_info(rows)
+    if version != "1.10":
+        rows = [_mended(row) if row["clauses"] == ["lstm.input_forget.couple"] else row for row in rows]
+        info["targets"][0]["findings"] = [one for one in info["targets"][0]["findings"] if one["title"] != COUPLED]
+    info["targets"][0]["description"] = {"runtime": "some runtime", "version": version}
+    return write_run(place / version, rows, info)
+
+
+def _mended(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {"verdict": "pass", "message": "", "where": None, "diagnosis": [], "worst": 0.1}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("site")
+    runs, problems = read_runs([release(place, version) for version in RELEASES])
+    assert problems == []
+    page, remarks = write_site(runs, place / "site", "onnxspec site runs --out site")
+    assert (page, remarks) == (place / "site" / "index.html", [])
+    return place / "site"
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_releases_are_in_order_of_their_versions_and_not_of_their_letters(folder: Path) -> None:
+    (runtime,) = read(folder / "index.json")["runtimes"]
+    assert runtime["runtime"] == "some runtime"
+    assert [one["version"] for one in runtime["releases"]] == list(RELEASES)
+
+
+def test_a_finding_says_since_when_and_until_when(folder: Path) -> None:
+    findings = {one["finding"]: one for one in read(folder / "runtimes" / "some-runtime.json")["findings"]}
+    coupled = findings[COUPLED]
+    assert coupled["releases"] == {"1.9": "right", "1.10": "fails", "1.11": "right"}
+    assert coupled["seen"] == "since 1.10 (1.9 is right); last in 1.10 (right since 1.11)"
+    clip = next(one for title, one in findings.items() if title.startswith("Clip"))
+    assert clip["seen"] == "in 1.9 already, the oldest release that was tried; still in 1.11"
+    assert clip["command"].startswith("onnxspec ")
+    assert not any(title.startswith("Layout 1 is not supported") for title in findings)
+    changed = (folder / "index.html").read_text(encoding="utf-8").partition('id="changed"')[2]
+    assert coupled["page"] in changed
+    assert clip["page"] not in changed.partition("</section>")[0]
+
+
+def test_every_link_leads_to_a_file_and_every_page_has_its_data_beside_it(folder: Path) -> None:
+    pages = sorted(folder.rglob("*.html"))
+    assert len(pages) > 5
+    for page in pages:
+        assert page.with_suffix(".json").is_file()
+        text = page.read_text(encoding="utf-8")
+        for link in text.split('href="')[1:]:
+            address = link.partition('"')[0].partition("#")[0]
+            if address and not address.startswith(("data:", "https:")):
+                assert (page.parent / address).is_file(), f"{page}: {address}"
+    for entry in read(folder / "search.json"):
+        assert (folder / entry["page"]).is_file()
+
+
+def test_badges_say_the_same_as_a_picture_and_as_json(folder: Path) -> None:
+    told = read(folder / "badges" / "some-runtime" / "lstm-14.json")
+    assert told["schemaVersion"] == 1
+    assert told["label"] == "LSTM-14 on some runtime 1.11"
+    assert told["message"].startswith("fails ")
+    picture = ElementTree.fromstring((folder / "badges" / "some-runtime" / "lstm-14.svg").read_text(encoding="utf-8"))
+    assert picture.get("aria-label") == f"{told['label']}: {told['message']}"
+
+
+def test_a_feature_page_tells_refusals_from_failures(folder: Path) -> None:
+    (layout,) = read(folder / "features" / "layout1.json")["runtimes"]
+    assert layout["operators"]["LSTM-14"]["outcome"] == "not supported"
+    (clip,) = read(folder / "features" / "clip.json")["runtimes"]
+    assert clip["operators"]["LSTM-14"]["outcome"].startswith("fails ")
+    (reverse,) = read(folder / "features" / "reverse.json")["runtimes"]
+    assert "LSTM-14" in reverse["operators"]
+
+
+def test_of_two_runs_of_one_release_the_larger_counts_and_it_is_said(tmp_path: Path) -> None:
+    rows = sample_results()
+    info = sample_info(rows)
+    small = write_run(tmp_path / "small", rows[:10], info)
+    runs, _ = read_runs([small, write_run(tmp_path / "large", rows, info)])
+    _, remarks = write_site(runs, tmp_path / "site", "")
+    assert len(remarks) == 1
+    assert remarks[0].startswith("small: left out, large has more on onnxruntime")
+
+
+def test_the_command_replaces_a_site_and_nothing_else(tmp_path: Path) -> None:
+    run, out = release(tmp_path, "1.9"), tmp_path / "site"
+    for _ in range(2):
+        done = CliRunner().invoke(app, ["site", str(run), "--out", str(out)], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "kept.txt").write_text("kept")
+    done = CliRunner().invoke(app, ["site", str(run), "--out", str(other)])
+    assert done.exit_code == 2
+    assert (other / "kept.txt").read_text() == "kept"
+    assert CliRunner().invoke(app, ["site", str(tmp_path / "none"), "--out", str(out)]).exit_code == 2
