@@ -10,8 +10,8 @@ from typing import Any
 from ...reference.operators.mishap import told_mishap
 from ..workers.process import Outcome
 
-__all__ = ["DECLINED", "EXCEPTION", "FAILING", "NO_CLEAN_REFUSAL", "UNTRIED", "WITHOUT_RUN", "Judgement", "Verdict"]
-__all__ += ["judge_forbidden", "not_judged", "not_run"]
+__all__ = ["DECLINED", "EXCEPTION", "FAILING", "NO_CLEAN_REFUSAL", "OF_FORBIDDEN", "UNTRIED", "WITHOUT_RUN"]
+__all__ += ["Judgement", "Verdict", "judge_forbidden", "not_judged", "not_run"]
 
 
 class Verdict(str, enum.Enum):
@@ -102,6 +102,9 @@ _STATUS = {
 
 NO_CLEAN_REFUSAL = "no-clean-refusal"
 """Flag of what a program declined by breaking, before it had accepted the model: nobody knows what it meant."""
+
+OF_FORBIDDEN = frozenset({"refused", "open"})
+"""Reasons of a pass that is of a forbidden model: it was refused, or the document leaves open whether it must be."""
 
 EXCEPTION = "exception"
 """Reason of a crash of which the process knew nothing: an exception that programs raise by mistake."""

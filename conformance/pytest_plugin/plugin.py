@@ -57,6 +57,10 @@ def onnxspec_target(request: pytest.FixtureRequest) -> Iterator[RunningTarget]:
         yield running
 
 
+_DECLINED = frozenset({"unsupported", "fallback", "not-tried"})
+"""Verdicts as reports spell them: nothing heavy is imported for them."""
+
+
 class _Session:
     """The hooks of a session that has asked for the suite."""
 
@@ -65,6 +69,8 @@ class _Session:
         self._counts: dict[str, dict[str, int]] = {}
         self._runtimes: dict[str, str] = {}
         self._coverage: dict[str, str] = {}
+        self._declining: set[str] = set()
+        self._judged: set[str] = set()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -90,6 +96,7 @@ class _Session:
             return
         properties = [(name, str(value)) for name, value in report.user_properties]
         target = next((value for name, value in properties if name == "target"), "")
+        verdict = ""
         for name, value in properties:
             if name == "runtime":
                 self._runtimes[target] = value
@@ -98,6 +105,11 @@ class _Session:
             if name == "verdict":
                 counts = self._counts.setdefault(target, {})
                 counts[value] = counts.get(value, 0) + 1
+                verdict = value
+                self._declining |= {target} if value in _DECLINED else set()
+            # What a forbidden model comes to has no ratio.
+            if name == "ratio" and verdict not in _DECLINED and (value or verdict != "pass"):
+                self._judged.add(target)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Cases by verdict, for each target."""
@@ -111,6 +123,18 @@ class _Session:
             terminalreporter.write_line(f"{name}: {sum(counts.values())} cases: {listed}")
             if target in self._coverage:
                 terminalreporter.write_line(f"  coverage: {self._coverage[target]}")
+            if target in self._idle:
+                terminalreporter.write_line("  nothing was judged: every case was declined")
+
+    @property
+    def _idle(self) -> set[str]:
+        """Targets that declined whatever they were asked for, as a backend does that is broken."""
+        return self._declining - self._judged
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Skips alone are no success."""
+        if exitstatus == pytest.ExitCode.OK and self._idle:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..judging.judgement import FAILING, Verdict
+from ..judging.judgement import FAILING, OF_FORBIDDEN, Verdict
 from ..judging.vocabulary import NO_FAILURE, happening, short_title, word
 from .support import DECLINED, Lack, Problem, Tried, listed, support_of
 
@@ -125,7 +125,9 @@ def answer_of(
     broke = sum(t.times for t in tried if t.verdict == Verdict.UNSUPPORTED.value and not t.clean)
     started = not tried or any(t.verdict != Verdict.UNAVAILABLE.value for t in tried)
     remark = "" if not lists_used else f", {new:,} new" if new else ", all known"
-    if not judged:
+    # Who refuses everything refuses forbidden models, too.
+    telling = [t for t in tried if t.reason not in OF_FORBIDDEN] or tried
+    if not failed and not any(t.verdict == Verdict.PASS.value for t in telling):
         state, badge = "open", "Nothing was judged" if started else "Could not start"
         conforms = "unknown, nothing was judged" if started else "unknown, it could not start"
     elif not failed and (open_words or broke):

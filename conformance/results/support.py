@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...reference import FORMATS
-from ..judging.judgement import DECLINED, NO_CLEAN_REFUSAL, UNTRIED, Verdict
+from ..judging.judgement import DECLINED, NO_CLEAN_REFUSAL, OF_FORBIDDEN, UNTRIED, Verdict
 from .result import Result
 
 __all__ = ["DECLINED", "Lack", "Problem", "Tried", "listed", "support_of", "tried_of"]
@@ -87,7 +87,7 @@ def support_of(tried: Iterable[Tried], problems: Sequence[Problem]) -> tuple[tup
         if some.verdict in DECLINED:
             declined.add(place)
         # What becomes of a forbidden model, or of one that may be, says nothing of what is supported.
-        elif some.verdict not in _SAYS_NOTHING and some.reason not in ("refused", "open"):
+        elif some.verdict not in _SAYS_NOTHING and some.reason not in OF_FORBIDDEN:
             ran.add(place)
     places = ran | declined
     alive = sorted({place.op for place in ran})

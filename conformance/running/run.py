@@ -14,7 +14,7 @@ from typing import Any
 from ...cases.directories.directory import DirectoryError
 from ...reference import SPECIAL
 from ...reference.operators.mishap import told_mishap
-from ..judging.judgement import DECLINED, FAILING, Verdict
+from ..judging.judgement import DECLINED, FAILING, OF_FORBIDDEN, Verdict
 from ..probes.drawn import split_nonce
 from ..probes.probe import Probe
 from ..probes.selection import Selection, meant_for
@@ -190,8 +190,9 @@ class TargetRun:
 
     @property
     def judged(self) -> bool:
-        """Whether some result says that it is right or wrong."""
-        return any(r.verdict is Verdict.PASS or r.verdict in FAILING - DECLINED for r in self.results)
+        """Whether some result says that it is right or wrong. Who refuses everything refuses forbidden models, too."""
+        telling = [r for r in self.results if r.reason not in OF_FORBIDDEN] or self.results
+        return any(r.verdict is Verdict.PASS or r.verdict in FAILING - DECLINED for r in telling)
 
     def special(self, required: bool = True) -> list[Result]:
         """The results that lose NaN, or overflow where the document's value is finite, if that is required."""

@@ -17,7 +17,7 @@ from onnx.reference import ReferenceEvaluator
 
 import onnxspec
 from onnxspec import run
-from onnxspec.cases import CaseSpec, build_case
+from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.conformance.judging import NO_CLEAN_REFUSAL, Verdict
 from onnxspec.conformance.probes import UnknownName
 from onnxspec.conformance.results import OccupiedFolder, Result, in_words
@@ -119,8 +119,11 @@ def test_what_a_function_raises_is_a_refusal() -> None:
     def raising(model: bytes, inputs: dict[str, np.ndarray]) -> Any:
         raise NotImplementedError("no such thing")
 
-    outcome = run(raising, case=PLAIN)
-    (result,) = outcome.results
+    # That it refuses forbidden models as well is no conformance.
+    refusing = [s for s in profile("core", "RNN", 14) if s.illegal.startswith("clip")]
+    outcome = run(raising, case=[PLAIN, *refusing])
+    assert {r.verdict for r in outcome.results} == {Verdict.UNSUPPORTED, Verdict.PASS}
+    result = next(r for r in outcome.results if r.case == PLAIN.id)
     assert result.message == "NotImplementedError: no such thing"
     assert not result.failing
     assert outcome.conforms is None  # nothing was judged
