@@ -1,26 +1,33 @@
 """Sentences of findings, read as a stranger reads them and held against every result: which of them are false?
 
-    python -m benchmarks.sentences [--profile smoke] [--every N] [FAULT | FAULT+FAULT | KERNEL ...]
+    python -m benchmarks.sentences [--profile smoke] [--sample N] [--seed S] [--budget SECONDS] [--titles]
+                                   [FAULT | FAULT+FAULT | KERNEL | BATCH:FAULT ...]
 
-Without names it takes every N-th fault of the table, as many pairs of them, and all kernels of `benchmarks/kernels`.
-Exit code 1 where a sentence is false.
+Without names it takes all faults of the table, as many pairs of them, and all kernels of `benchmarks/kernels` and
+`benchmarks/zoo`: hours. `--sample` draws so many of each, and `--budget` begins nothing more after so many seconds.
+`--titles` prints what findings are called, beside what is wrong. Exit code 1 where a sentence is false.
 
 A condition must be true of all cases of its finding. What is said to show "with" it, or "only with" it, must be true
 of no case that passes and should have shown the finding's fault. A name, and a lead, must be one of what is wrong with
-the target, where that is known. Words are read here for themselves, not by the code that makes them.
+the target, where ids say that: of the zoo it is known in words only, and somebody reads them. Words are read here for
+themselves, not by the code that makes them.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import math
+import random
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from benchmarks.staging import findings_on, kernel_names, of_faults, on_kernel
+from benchmarks.staging import findings_on, kernel_names, of_faults, on_kernel, on_zoo, zoo_names
 from benchmarks.truths import TRUTHS, Truth
 from onnxspec.cases import build_case, profile
 from onnxspec.cases.specs.features import all_features
@@ -173,14 +180,24 @@ def _names(finding: Finding) -> Iterator[str]:
         yield next((d.id for d in alike if d.summary[:1].lower() == told[:1]), f"a fault that {told}")
 
 
-def _subjects(names: Sequence[str], every: int) -> Iterator[tuple[str, Any, Truth]]:
-    """What is run: its name, the target, and what is wrong with it."""
+def _drawn(sample: int | None, seed: str) -> list[str]:
+    """Names of what is run, so many of each kind."""
+    dice = random.Random(seed)
     faults = [d.id for d in FAULTS.values() if not (d.accepts or d.drifts) and {*d.operators} & {*_OPERATORS}]
-    some = faults[::every]
-    pairs = [f"{one}+{other}" for one, other in zip(some, some[len(some) // 2 :], strict=False)]
-    for name in names or [*some, *pairs, *kernel_names()]:
+    pairs = ["+".join(dice.sample(faults, 2)) for _ in faults]
+    drawn: list[str] = []
+    for kind in (faults, pairs, kernel_names(), zoo_names()):
+        drawn += kind if sample is None else dice.sample(kind, min(sample, len(kind)))
+    return drawn
+
+
+def _subjects(names: Sequence[str]) -> Iterator[tuple[str, Any, Truth | None]]:
+    """What is run: its name, the target, and what is wrong with it, where ids say that."""
+    for name in names:
         if name in TRUTHS:
             yield name, on_kernel(name), TRUTHS[name]
+        elif ":" in name:
+            yield name, on_zoo(name), None
         else:
             ids = name.split("+")
             patterns = tuple(pattern for id in ids for pattern in (id, f"{id}@*"))
@@ -191,7 +208,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--profile", default="smoke")
-    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--sample", type=int)
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--budget", type=float, default=math.inf)
+    parser.add_argument("--titles", action="store_true")
     given = parser.parse_args()
     specs = [
         spec
@@ -201,11 +221,15 @@ def main() -> int:
         if not spec.illegal
     ]
     count = false = 0
-    for name, opened, truth in _subjects(given.names, given.every):
+    names = given.names or _drawn(given.sample, given.seed)
+    until = time.monotonic() + given.budget
+    for name, opened, truth in itertools.takewhile(lambda _: time.monotonic() < until, _subjects(names)):
         findings, results, probes = findings_on(opened, specs)
         lines = false_sentences(findings, results, probes, truth)
         count, false = count + len(findings), false + len(lines)
         print(f"{name}: {len(findings)} findings, {len(lines)} false sentences", flush=True)
+        if given.titles:
+            lines = [*(f"- {f['title']}" for f in findings if f["kind"] != Verdict.UNSUPPORTED.value), *lines]
         for line in lines:
             print(f"  {line}", flush=True)
     print(f"{false} false sentences in {count} findings")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -13,6 +15,7 @@ import onnx
 from msgspec import structs
 from onnx import helper, numpy_helper
 
+from benchmarks import zoo
 from benchmarks.truths import TRUTHS
 from onnxspec.conformance.diagnosis import Subject, explained, findings_of, with_causes, with_needed_classes
 from onnxspec.conformance.diagnosis.causes import experiments_of
@@ -25,7 +28,7 @@ from onnxspec.conformance.workers.in_process import outcome_of_job
 from onnxspec.conformance.workers.job import Job, Outcome
 from onnxspec.reference import Fault, Node, fault_named, operator_for
 
-__all__ = ["findings_on", "kernel_names", "of_faults", "on_kernel", "staged"]
+__all__ = ["findings_on", "kernel_names", "of_faults", "on_kernel", "on_zoo", "staged", "zoo_names"]
 
 Session = Callable[[dict[str, np.ndarray[Any, Any]]], Any]
 Opened = Callable[[bytes], Session]
@@ -122,6 +125,27 @@ def on_kernel(name: str) -> Opened:
         return session
 
     return opened
+
+
+def zoo_names() -> list[str]:
+    """The faults of ``benchmarks/zoo``, which were written by who had not seen the table of faults."""
+    batches = [module.name for module in pkgutil.iter_modules(zoo.__path__) if module.name.startswith("batch_")]
+    return [f"{batch}:{fault}" for batch in batches for fault in _batch(batch).FAULTS]
+
+
+def on_zoo(name: str) -> Opened:
+    """A kernel of the zoo with one of its faults."""
+    batch, _, fault = name.partition(":")
+
+    def opened(model: bytes) -> Session:
+        session: Session = _batch(batch).prepare(model, fault).run
+        return session
+
+    return opened
+
+
+def _batch(name: str) -> Any:
+    return importlib.import_module(f"benchmarks.zoo.{name}")
 
 
 def staged(opened: Opened) -> Any:
