@@ -68,6 +68,7 @@ UPWARD = {
     ("conformance/cli/certify.py", "reports"): "the commands that make a package and verify it, pages included",
     ("conformance/cli/ci.py", "reports"): "a run ends with the files that a service of continuous integration reads",
     ("conformance/cli/execution.py", "reports"): "the command that makes a run ends with the page that shows it",
+    ("conformance/cli/quantize.py", "reports"): "the command that draws what roads to a quantized node cost",
     ("conformance/cli/merge.py", "reports"): "the command that makes one run of several, with its page",
     (
         "conformance/cli/report.py",
@@ -83,7 +84,7 @@ NAMING = {
     "cases/profiles/fair.py": "pinned numbers of draws",
     "cases/profiles/pool.py": "pinned sizes of pools",
     "cases/specs/graphs.py": "what stands second in a pinned graph of two operators",
-    "conformance/cli/quantize.py": "the command that makes an ExtendedLSTM of an LSTM",
+    "conformance/running/roads.py": "each road by the operator that it leads to",
     "conformance/running/quantized.py": "as above",
     "conformance/running/adapter_kit.py": "what an author's adapter runs where nothing else is said",
 }

@@ -18,7 +18,7 @@ from ..results.result import Result
 from ..running.run import Run
 from .terminal import fail, warn, why
 
-__all__ = ["nodes_of_model", "say_nodes"]
+__all__ = ["arrays_of", "nodes_of_model", "say_nodes"]
 
 
 def nodes_of_model(model: Path, inputs: Path | None, folder: Path, again: bool) -> list[NodeCase]:
@@ -32,7 +32,7 @@ def nodes_of_model(model: Path, inputs: Path | None, folder: Path, again: bool) 
         except (OSError, ValueError):
             pass  # it was interrupted before they were there
     try:
-        nodes = cases_of_model(model, folder, _arrays(inputs) if inputs is not None else None)
+        nodes = cases_of_model(model, folder, arrays_of(inputs) if inputs is not None else None)
     except ModelError as error:
         fail(f"{model} {error}")
     except CaptureError as error:
@@ -50,8 +50,8 @@ def nodes_of_model(model: Path, inputs: Path | None, folder: Path, again: bool) 
     return nodes
 
 
-def _arrays(file: Path) -> Mapping[str, NDArray[Any]]:
-    """The named arrays of an npz file."""
+def arrays_of(file: Path) -> Mapping[str, NDArray[Any]]:
+    """The named arrays of an npz file; ends the command where it holds none."""
     try:
         with np.load(file, allow_pickle=False) as archive:
             if not isinstance(archive, np.lib.npyio.NpzFile):

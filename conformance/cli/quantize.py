@@ -1,158 +1,216 @@
-"""``onnxspec quantize``: what the deployment of an LSTM as AMD Quark's ExtendedLSTM loses."""
+"""``onnxspec quantize``: what each road to a quantized node costs in accuracy."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
-import numpy as np
 import typer
 from numpy.typing import NDArray
 from rich.box import SIMPLE
 from rich.table import Table
 
+from ...cases import build_case
+from ...cases.specs.quantizing import quantized_model
+from ...reference import Node
+from ..checking.check import recurrent_nodes
+from ..extraction.capture import CaptureError, capture
+from ..extraction.drawing import drawn
+from ..extraction.portable import NotPortable, PortableNode, portable
+from ..models.content import ModelError, read_content
+from ..models.inference import main_scope
 from ..probes.naming import is_portable
 from ..probes.probe import SpecProbe
 from ..probes.selection import Selection, UnknownName, select_probes
-from ..running.quantized import (
-    Form,
-    NotQuantizable,
-    Quantized,
-    as_extended,
-    as_qdq,
-    documented,
-    kernel_rows,
-    measure,
-    quantize,
-    run_rows,
-)
-from ..targets.target import Target, TargetError
-from ..workers.process import Outcome, TargetUnavailable
-from .command import TargetsFile, app, targets_of
-from .display import could_not_start
+from ..running.quantized import NotQuantizable, as_extended, quantized
+from ..running.roads import Road, costs, plans
+from .command import app
 from .explain import ambiguous
-from .terminal import console_on, fail, say, warn
+from .nodes import arrays_of
+from .terminal import console_on, fail, put, say, warn, why
 
 __all__ = ["quantize_command"]
+
+_FORMS = ("text", "json")
+
+
+@dataclass(frozen=True)
+class _Float:
+    """A float node with its inputs, or why there is none."""
+
+    name: str
+    operator: str
+    node: Node | None = None
+    inputs: Mapping[str, NDArray[Any]] | None = None
+    model: bytes = b""
+    data: str = ""
+    why: str = ""
 
 
 @app.command("quantize")
 def quantize_command(
-    case: Annotated[str, typer.Argument(metavar="CASE", help="Id of an LSTM case; a unique beginning is enough.")],
-    target: Annotated[
-        Optional[str],  # noqa: UP045 - typer evaluates it on Python 3.10
-        typer.Option("--target", "-t", metavar="TARGET", help="Runs the ExtendedLSTM; quark where it starts."),
+    what: Annotated[
+        str, typer.Argument(metavar="CASE", help="A case, by its id or the beginning of it; or MODEL.onnx, a model.")
+    ],
+    inputs: Annotated[
+        Optional[Path],  # noqa: UP045 - typer evaluates it on Python 3.10
+        typer.Option("--inputs", metavar="DATA.npz", help="Inputs of the model: ranges come from what flows there."),
     ] = None,
-    qdq: Annotated[str, typer.Option("--qdq", metavar="TARGET", help="Runs the QDQ model.")] = "onnxruntime",
+    form: Annotated[str, typer.Option("--format", metavar="|".join(_FORMS), help="In which form to say it.")] = "text",
+    picture: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--picture", metavar="FILE.svg", help="Draw the errors over the steps."),
+    ] = None,
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", metavar="DIR", help="Write both models there."),
+        typer.Option("--out", "-o", metavar="DIR", help="Write the quantized models there."),
     ] = None,
-    targets_file: TargetsFile = None,
 ) -> None:
-    """Say what an LSTM case loses as an ExtendedLSTM.
+    """Say what quantizing a node costs, road by road.
 
-    It is quantized as AMD Quark's producer does, and run. Ranges are calibrated on the case's own data; each
-    row of a batch is run alone, since the shipped kernel takes one. Errors are against the float LSTM in exact
-    arithmetic: as numbers, in units of y_scale, and in radii of accuracy classes of float32, by which the float
-    LSTM itself would be judged.
+    A float32 LSTM, GRU or RNN between DequantizeLinear and QuantizeLinear in 8 and 16 bits, an LSTM as
+    DynamicQuantizeLSTM and as AMD Quark's ExtendedLSTM. Ranges are calibrated from the least to the largest number
+    of the data, and Y is compared with that of the float node. All of it is computed by the references: no runtime is
+    needed, and none is judged.
     """
-    try:
-        name = case if "*" in case or is_portable(case) else f"{case}*"
-        specs = [p.spec for p in select_probes(Selection(ops=("LSTM",), cases=(name,)), ()) if isinstance(p, SpecProbe)]
-        if len(specs) > 1:
-            ambiguous(case, [spec.id for spec in specs])
-        if not specs:
-            fail(f"{case} is a directory: give the id or the JSON of an LSTM case")
-        chosen = targets_of([target or "quark"], targets_file)[0]
-        by_qdq = targets_of([qdq], targets_file)[0]
-        q = quantize(specs[0])
-    except (UnknownName, TargetError, NotQuantizable) as error:
-        fail(str(error))
-    extended, ordinary = as_extended(q), as_qdq(q)
-    if out is not None:
+    if form not in _FORMS:
+        fail(f"--format is {' or '.join(_FORMS)}, not {form!r}")
+    nodes = _of_model(Path(what), inputs) if what.endswith(".onnx") else _of_case(what, inputs)
+    measured: list[tuple[_Float, list[Road]]] = []
+    for each in nodes:
         try:
-            out.mkdir(parents=True, exist_ok=True)
-            (out / "extended_lstm.onnx").write_bytes(extended)
-            (out / "qdq.onnx").write_bytes(ordinary)
-        except OSError as error:
-            fail(f"{out}: {error.strerror or error}")
-    say(q.case)
-    T, N, I = q.inputs["X"].shape
-    say(f"  X [{T},{N},{I}], hidden_size {q.attributes['hidden_size']}, bidirectional")
-    for name in "xwrby":
-        scale, zero_point = q.attributes[f"{name}_scale"], q.attributes[f"{name}_zero_point"]
-        say(f"  {name.upper()}: scale {scale:.8g}, zero point {zero_point}")
-    for words in q.dropped:
-        warn(f"  the producer leaves out: {words}", "yellow")
-    if q.changed > 1e-9:
-        warn(f"  which alone changes Y by up to {q.changed:.3g}; errors below leave that out too", "yellow")
-    forms = [measure(q, "as documented", documented(q))]
-    theirs = _run(q, extended, chosen, required=target is not None)
-    forms.append(measure(q, chosen.name, theirs) if theirs is not None else measure(q, "as shipped", kernel_rows(q)))
+            if each.node is None or each.inputs is None:
+                raise NotQuantizable(each.why)
+            measured.append((each, costs(each.node, each.inputs)))
+        except NotQuantizable as error:
+            warn(f"{each.name}  {each.operator}: {error}", "yellow")
+    if not measured:
+        fail(f"{what} has no node that can be quantized")
     try:
-        through = run_rows(q, ordinary, by_qdq)
-    except TargetUnavailable as error:
-        through = Outcome(q.case, "unavailable", message=str(error))
-    if isinstance(through, Outcome):
-        warn(f"{by_qdq.name} does not run the QDQ model: {through.status}: {through.message}", "yellow")
-    else:
-        forms.append(measure(q, f"QDQ on {by_qdq.name}", through))
-    console_on(sys.stdout).print(_table(forms, q.unit), crop=False)
-    say(_verdict(forms, q.unit, float(np.abs(q.exact).max())))
+        if out is not None:
+            _write_models([each for each, _ in measured], out)
+        if picture is not None:
+            from ...reports.roads import picture_of_roads
+
+            steps = {each.name: {road.name: road.steps for road in taken} for each, taken in measured}
+            picture.write_text(picture_of_roads(steps), encoding="utf-8")
+    except OSError as error:
+        fail(why(error))
+    if form == "json":
+        plain = [_plain(each, taken) for each, taken in measured]
+        put(json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        return
+    for each, taken in measured:
+        say(f"{each.name}  {each.operator}  ({each.data})")
+        console_on(sys.stdout).print(_table(taken), crop=False)
+        for note in dict.fromkeys(road.note for road in taken if road.note):
+            names = ", ".join(road.name for road in taken if road.note == note)
+            warn(f"  {names}: {note}", "yellow")
 
 
-def _run(q: Quantized, model: bytes, target: Target, required: bool) -> NDArray[Any] | None:
-    """Y of the target; None where it is not there and was not asked for by name."""
+def _of_case(text: str, inputs: Path | None) -> list[_Float]:
+    if inputs is not None:
+        fail("--inputs goes with a model; a case brings its own")
     try:
-        result = run_rows(q, model, target)
-    except TargetUnavailable as error:
-        if required:
-            fail(f"{target.name} {could_not_start(target, str(error))}", 3)
-        warn(f"no target quark ({error}): the model of the shipped kernel is used instead", "yellow")
-        return None
-    if isinstance(result, Outcome):
-        fail(f"{target.name} does not run the ExtendedLSTM: {result.status}: {result.message}", 1)
-    return result
+        name = text if "*" in text or is_portable(text) else f"{text}*"
+        specs = [p.spec for p in select_probes(Selection(cases=(name,)), ()) if isinstance(p, SpecProbe)]
+    except UnknownName as error:
+        fail(str(error))
+    if len(specs) > 1:
+        ambiguous(text, [spec.id for spec in specs])
+    if not specs or specs[0].illegal:
+        fail(f"{text} is no legal case of a recurrent operator")
+    trial = build_case(specs[0]).trial
+    operator = f"{specs[0].op}-{specs[0].version}"
+    return [_Float(specs[0].id, operator, trial.node, trial.feeds[-1].inputs, trial.model, "the case's own numbers")]
 
 
-def _table(forms: Sequence[Form], unit: float) -> Table:
-    """A column for each form: terminals are wide enough for three, not for all the figures. Numbers are never cut."""
+def _of_model(file: Path, inputs: Path | None) -> list[_Float]:
+    """The recurrent nodes of a model, each with what flows into it, or with numbers that are drawn."""
+    try:
+        content = read_content(file)
+        located = list(recurrent_nodes(main_scope(content)))
+        nodes = [_portable(each) for each in located]
+        there = [node for node in nodes if isinstance(node, PortableNode)]
+        captured = capture(content, there, arrays_of(inputs)) if inputs is not None and there else None
+    except ModelError as error:
+        fail(f"{file} {error}")
+    except CaptureError as error:
+        fail(f"{file}: {error}")
+    if not nodes:
+        fail(f"{file} has no recurrent node")
+    runs = iter(captured or ())
+    return [
+        each if isinstance(each, _Float) else _flowing(each, None if captured is None else next(runs)) for each in nodes
+    ]
+
+
+def _portable(located: Any) -> PortableNode | _Float:
+    try:
+        return portable(located)
+    except NotPortable as error:
+        return _Float(located.path, located.node.op_type, why=str(error))
+
+
+def _flowing(node: PortableNode, captured: Any) -> _Float:
+    name = node.operator.name
+    if captured is not None and not captured.runs:
+        return _Float(node.path, name, why=captured.why)
+    try:
+        run = drawn(node)[0] if captured is None else captured.runs[0]
+    except NotPortable as error:
+        return _Float(node.path, name, why=str(error))
+    data = "numbers drawn" if captured is None else "what flows there"
+    return _Float(node.path, name, node.read.node, node.read.bind(run), node.model, data)
+
+
+def _write_models(nodes: Sequence[_Float], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, each in enumerate(nodes, 1):
+        for name, model in _models(each):
+            (folder / f"{f'node{number}.' if len(nodes) > 1 else ''}{name}.onnx").write_bytes(model)
+
+
+def _models(each: _Float) -> Iterator[tuple[str, bytes]]:
+    assert each.node is not None
+    assert each.inputs is not None
+    for plan in plans(each.node, each.inputs):
+        if plan.node is not None and plan.node.codecs:
+            yield plan.name.lower().replace(" ", "-"), quantized_model(each.model, plan.node, plan.inputs)
+    with contextlib.suppress(NotQuantizable):
+        yield "extended-lstm", as_extended(quantized(each.node, each.inputs))
+
+
+def _table(taken: Sequence[Road]) -> Table:
+    """A row for each road. Numbers are never cut."""
     table = Table(box=SIMPLE)
-    rows = [_figures(form, unit) for form in forms]
-    table.add_column("", min_width=max(len(word) for name in rows[0] for word in name.split()))
-    for form, figures in zip(forms, rows, strict=True):
-        width = max(map(len, figures.values()))
-        table.add_column(form.name, justify="right", overflow="fold", min_width=width)
-    for name in rows[0]:
-        table.add_row(name, *(figures[name] for figures in rows))
+    table.add_column("road")
+    for title in ("largest error", "mean", "rms", "signal to noise"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for road in taken:
+        figures = [f"{number:.3g}" for number in (road.largest, road.mean, road.rms)]
+        cells = [*figures, "exact" if math.isinf(road.decibels) else f"{road.decibels:.1f} dB"]
+        table.add_row(road.name, *(cells if road.steps else ["-"] * len(cells)))
     return table
 
 
-def _figures(form: Form, unit: float) -> dict[str, str]:
-    """The facts about a form, by name."""
-    numbers = {
-        "largest error": form.largest,
-        "in units": form.largest / unit,
-        "mean, units": form.mean / unit,
-        "rms, units": form.rms / unit,
-        **{f"radii of {accuracy}": ratio for accuracy, ratio in form.radii.items()},
+def _plain(each: _Float, taken: Sequence[Road]) -> dict[str, Any]:
+    """Plain values for JSON: what there is no number for is null."""
+    return {
+        "node": each.name,
+        "operator": each.operator,
+        "data": each.data,
+        "roads": [
+            {
+                name: None if isinstance(value, float) and not math.isfinite(value) else value
+                for name, value in asdict(road).items()
+            }
+            for road in taken
+        ],
     }
-    return {name: f"{number:.3g}" for name, number in numbers.items()}
-
-
-def _verdict(forms: list[Form], unit: float, largest: float) -> str:
-    """In a sentence what the deployed form loses."""
-    ideal, deployed = forms[0], forms[1]
-    held = next((name for name, ratio in deployed.radii.items() if ratio <= 1), None)
-    within = (
-        f"as accurate as class {held} allows a float LSTM to be" if held else "less accurate than any float32 class"
-    )
-    more = deployed.largest / ideal.largest if ideal.largest else float("inf")
-    return (
-        f"{deployed.name} is off by {deployed.largest:.3g} at most ({deployed.largest / unit:.3g} units of y_scale, "
-        f"{deployed.largest / largest if largest else 0.0:.2g} of the largest output), "
-        f"{more:.3g} times what quantization alone costs; {within}."
-    )

@@ -42,14 +42,16 @@ __getattr__, __dir__ = face(
             "planned",
         ),
         "quantized": (
-            "Form",
             "NotQuantizable",
             "as_extended",
-            "as_qdq",
             "documented",
             "kernel_rows",
-            "measure",
             "quantize",
+        ),
+        "roads": (
+            "Road",
+            "costs",
+            "plans",
         ),
         "run": (
             "Plan",

@@ -15,7 +15,7 @@ from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
 from onnxspec.cases.directories import data_sets_of, write_directory
 from onnxspec.conformance.cli.main import main
 from onnxspec.conformance.probes import probe_directories
-from onnxspec.conformance.running import as_extended, as_qdq, quantize
+from onnxspec.conformance.running import as_extended, quantize
 
 from ..checking.nodes import I, N, T, model_of, recurrent, weights_of
 from ..miniatures import read_results
@@ -69,9 +69,9 @@ def test_the_companion_of_a_foreign_model(layout: int, tmp_path: Path) -> None:
     assert refused((trial.key, trial.model) for trial in trials) == []
 
 
-def test_a_quantized_model_and_its_form_with_q_and_dq() -> None:
+def test_a_quantized_model() -> None:
     q = quantize(CaseSpec("LSTM", 14, direction="bidirectional", bias=True))
-    assert refused([("extended", as_extended(q)), ("qdq", as_qdq(q))]) == []
+    assert refused([("extended", as_extended(q))]) == []
 
 
 def test_a_backend_that_checks_what_it_prepares_runs_the_nodes_of_a_model(

@@ -32,7 +32,7 @@ from onnxspec.conformance.judging import Judgement, Verdict, judge
 from onnxspec.conformance.probes import Selection, SpecProbe, Tried, UnknownName, select_probes
 from onnxspec.conformance.proof import prove
 from onnxspec.conformance.results import Kept, Result, result_of
-from onnxspec.conformance.running import NotQuantizable, Plan, as_qdq, documented, kernel_rows, measure, quantize
+from onnxspec.conformance.running import NotQuantizable, Plan, documented, kernel_rows, quantize
 from onnxspec.conformance.showing import exhibit_of
 from onnxspec.conformance.targets import Target, parse_target
 from onnxspec.conformance.workers import Job, Outcome, TargetProcess
@@ -416,26 +416,15 @@ def lstm(direction: str) -> Any:
 
 def test_quantizing_costs_about_a_unit() -> None:
     q = quantize(lstm("bidirectional"))
-    ideal, deployed = measure(q, "documented", documented(q)), measure(q, "kernel", kernel_rows(q))
-    assert 0 < ideal.largest < 10 * q.unit
-    assert 0 < deployed.largest < 10 * q.unit
-    assert ideal.radii["standard"] > 1 > ideal.radii["bf16-math"]
-
-
-def test_the_qdq_model_runs_on_onnxruntime() -> None:
-    import onnxruntime as ort
-
-    q = quantize(lstm("bidirectional"))
-    session = ort.InferenceSession(as_qdq(q), providers=["CPUExecutionProvider"])
-    Y = session.run(None, {"X": q.inputs["X"][:, :1]})[0]
-    assert np.abs(Y - q.exact[:, :, :1]).max() < 10 * q.unit
+    for Y in (documented(q), kernel_rows(q)):
+        assert 0 < np.abs(Y - q.exact).max() < 10 * q.unit
 
 
 def test_what_cannot_be_quantized_is_said() -> None:
     with pytest.raises(NotQuantizable, match="bidirectional only"):
         quantize(lstm("forward"))
-    with pytest.raises(NotQuantizable, match="no float32 LSTM"):
-        quantize(profile("core", "GRU", 14)[0])
+    with pytest.raises(NotQuantizable, match="takes LSTM, not GRU"):
+        quantize(next(s for s in profile("core", "GRU", 14) if s.type == "float32" and not s.illegal))
 
 
 # A worker of its own
