@@ -46,9 +46,13 @@ def _restricts(supported: Supported) -> Supported:
 
 
 LEVELS: Mapping[str, Supported] = MappingProxyType(
-    {"basic": _level("basic"), "sequence": _restricts(_level("sequence")), "complete": {}}
+    {
+        "basic": _level("basic"),
+        "sequence": _restricts(_level("sequence")),
+        "complete": {axis.name: axis.levels["complete"] for axis in RECURRENT_AXES if "complete" in axis.levels},
+    }
 )
-"""Nested parts of the space, from what every runtime begins with to all that there is."""
+"""Nested parts of the space, from what every runtime begins with to all that there is of numbers."""
 
 # What a draw may be, each value as often as is its weight. Sizes stand on both sides of the numbers at which kernels
 # change their ways: blocks of 1, 2, 4, 8, 16 and 32, even and odd tails.

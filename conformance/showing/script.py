@@ -53,12 +53,12 @@ def script_of(case: Case, target: Target | None = None) -> str:
     text = "\n".join([*tensors, *expected])
     functions = [f for f in needs if f"{f.__name__}(" in text] + ([bits, numbers] if half else []) + [ratios]
     standard = {"sys"}.union(*(needs.get(f, set()) for f in functions), runtime.standard)
-    type_name = FORMATS[case.spec.type].dtype.name
+    type_names = _types_of(case)
     may_lack = "sequence_output" in case.trial.touched
     end = COMPARISON.format(
         lacking=LACKING if may_lack else "",
-        dtype=type_name,
-        types=f'"{type_name}", "uint16"' if half else f'"{type_name}",',
+        dtype=" or ".join(type_names),
+        types=", ".join(f'"{name}"' for name in (*type_names, *(["uint16"] if half else []))) + ",",
         got="numbers(got)" if half else "got.astype(np.float64)",
         largest=repr(FORMATS[case.spec.type].largest),
     )
@@ -128,6 +128,14 @@ def _forbidden(case: Case, violation: Violation, target: Target) -> str:
 
 
 # What differs from case to case.
+
+
+def _types_of(case: Case) -> tuple[str, ...]:
+    """Names of the types that outputs have."""
+    node = case.trial.node
+    usual = FORMATS[case.spec.type].dtype
+    there = (codec.dtype if (codec := node.codecs.get(name)) is not None else usual for name in node.outputs)
+    return tuple(dict.fromkeys(dtype.name for dtype in there))
 
 
 def _heading(case: Case, *sentences: str) -> Iterator[str]:
@@ -205,7 +213,7 @@ def _tensor(spec: Spec, name: str, array: NDArray[Any]) -> str:
     """An expression for an input: written out where it is small, else the generator that it came from, else bytes."""
     # NumPy has no bfloat16; float32 holds it exactly.
     dtype = "float32" if array.dtype.name == "bfloat16" else array.dtype.name
-    if array.dtype.kind == "i":
+    if array.dtype.kind in "iu":
         return _array(array, dtype)
     if array.size <= _LITERAL:
         return _array(_shortest(array.astype(dtype)), dtype)
@@ -229,7 +237,6 @@ def _model(case: Case) -> Iterator[str]:
     """The same model as the case's, made by onnx.helper."""
     model = onnx.load_model_from_string(case.trial.model)
     graph = model.graph
-    (node,) = graph.node
     kind = onnx.TensorProto.DataType.Name
 
     def info(value: onnx.ValueInfoProto) -> str:
@@ -238,10 +245,18 @@ def _model(case: Case) -> Iterator[str]:
         words = f'"{value.name}", TensorProto.{kind(tensor.elem_type)}, {shape}'
         return f"helper.make_tensor_value_info({words})"
 
-    attributes = "".join(f", {name}={_plain(value)}" for name, value in sorted(case.trial.node.attributes.items()))
-    domain = f', domain="{node.domain}"' if node.domain else ""
-    words = f'"{node.op_type}", {_quoted(node.input)}, {_quoted(node.output)}, name="{node.name}"{domain}{attributes}'
-    yield from _wrapped(f"node = helper.make_node({words})")
+    given = {name for feed in case.trial.feeds for name in feed.inputs}
+    for tensor in graph.initializer:
+        if tensor.name not in given:
+            yield from _wrapped(f"{tensor.name} = {_constant(tensor)}")
+    nodes = [_node(node, case) for node in graph.node]
+    if len(nodes) == 1:
+        yield from _wrapped(f"node = {nodes[0]}")
+    else:
+        yield "nodes = ["
+        for text in nodes:
+            yield from _wrapped(f"    {text},")
+        yield "]"
     for name, values in (("inputs", graph.input), ("outputs", graph.output)):
         yield f"{name} = ["
         yield from (f"    {info(value)}," for value in values)
@@ -249,15 +264,35 @@ def _model(case: Case) -> Iterator[str]:
     constants = ", ".join(f'"{tensor.name}": {tensor.name}' for tensor in graph.initializer)
     raw = "bits(array)" if case.spec.type == "bfloat16" else "array"
     if constants:
-        type_ = kind(graph.initializer[0].data_type)
-        made = f"helper.make_tensor(name, TensorProto.{type_}, array.shape, {raw}.tobytes(), raw=True)"
+        type_ = f"TensorProto.{kind(graph.initializer[0].data_type)}"
+        if len({tensor.data_type for tensor in graph.initializer}) > 1:
+            type_ = "helper.np_dtype_to_tensor_dtype(array.dtype)"
+        made = f"helper.make_tensor(name, {type_}, array.shape, {raw}.tobytes(), raw=True)"
         yield from ("weights = [", f"    {made}", f"    for name, array in {{{constants}}}.items()", "]")
-    yield f'graph = helper.make_graph([node], "{graph.name}", inputs, outputs{", weights" * bool(constants)})'
+    several = "nodes" if len(nodes) > 1 else "[node]"
+    yield f'graph = helper.make_graph({several}, "{graph.name}", inputs, outputs{", weights" * bool(constants)})'
     opsets = ", ".join(f'helper.make_opsetid("{opset.domain}", {opset.version})' for opset in model.opset_import)
     yield f"opsets = [{opsets}]"
     made = f"graph, opset_imports=opsets, ir_version={model.ir_version}, producer_name={_plain(model.producer_name)}"
     yield f"model = helper.make_model({made})"
     yield f"NAMES = {_quoted([value.name for value in graph.output])}"
+
+
+def _node(node: onnx.NodeProto, case: Case) -> str:
+    """An expression for a node: the case's own has attributes as the case has them."""
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    if node.op_type == case.trial.node.op_type:
+        attributes = dict(case.trial.node.attributes)
+    words = "".join(f", {name}={_plain(value)}" for name, value in sorted(attributes.items()))
+    domain = f', domain="{node.domain}"' if node.domain else ""
+    names = f"{_quoted(node.input)}, {_quoted(node.output)}"
+    return f'helper.make_node("{node.op_type}", {names}, name="{node.name}"{domain}{words})'
+
+
+def _constant(tensor: onnx.TensorProto) -> str:
+    """An expression for a scale or a zero point."""
+    array = onnx.numpy_helper.to_array(tensor)
+    return _array(array if array.dtype.kind in "iu" else _shortest(array), array.dtype.name)
 
 
 def _text(words: str) -> str:

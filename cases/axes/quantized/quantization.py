@@ -59,7 +59,8 @@ class _Quantization(Axis):
         # A calibration has nothing to say of no numbers.
         Rule("quantization", "none", ("T", "N"), lambda row: not (row["T"] and row["N"]), INTEGERS),
     )
-    levels = {"basic": ("none",), "sequence": ("none",)}
+    # Who cannot take levels is not denied a certificate of float nodes.
+    levels = {"basic": ("none",), "sequence": ("none",), "complete": ("none",)}
     words = {
         "quantized": "quantized tensors",
         "quantized-8-bits": "levels of 8 bits",
