@@ -1,7 +1,7 @@
 """The pinned pool of dense cases, with what each of them shows.
 
 Dense cases are drawn (:mod:`.dense`), measured (``conformance/proof/exposure.py``) and chosen greedily by what they add
-(``python -m onnxspec.conformance.proof.choose`` writes pool.json beside this module). The first ones are the dense
+(``python -m benchmarks.pool.choose`` writes pool.json beside this module). The first ones are the dense
 block of ``core``, level by level; the others are there to fill up on a target that lacks something. What each case
 shows is pinned too, so that no choice waits for a measurement, or depends on the machine that it is made on.
 """

@@ -5,11 +5,6 @@ from ..._face import face
 __getattr__, __dir__ = face(
     __name__,
     {
-        "choose": ("candidates",),
-        "chooser": (
-            "Candidate",
-            "Chooser",
-        ),
         "coverage": (
             "Cover",
             "MOST_MODELS",
@@ -37,7 +32,6 @@ __getattr__, __dir__ = face(
             "least_rejected",
             "power_of",
         ),
-        "promising": ("telling",),
         "proof": (
             "Proof",
             "prove",

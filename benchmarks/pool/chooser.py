@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cases import Spec
-from .exposure import Shown
-from .interactions import space_of
+from onnxspec.cases import Spec
+from onnxspec.conformance.proof.exposure import Shown
+from onnxspec.conformance.proof.interactions import space_of
 
 __all__ = ["Candidate", "Chooser"]
 

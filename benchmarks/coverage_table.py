@@ -1,4 +1,4 @@
-"""The tables of docs/coverage.md: `python -m onnxspec.conformance.running.coverage_table [RUN ...]`.
+"""The tables of docs/coverage.md: `python -m benchmarks.coverage_table [RUN ...]`.
 
 How far ``core`` reaches before and after cases have followed: on targets that are made up of what they lack, and on
 those of runs, each with as many models as chance has them (``--dice``, which measures cases and takes minutes).
@@ -12,21 +12,21 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from ...cases.profiles.fresh import fresh_specs
-from ...cases.profiles.pool import pool_of
-from ...cases.specs.family import counted_operators
-from ..judging.judgement import Judgement, Verdict
-from ..probes.probe import Probe, SpecProbe
-from ..probes.selection import Selection, select_probes
-from ..proof.coverage import Shares
-from ..proof.exposure import parts_shown
-from ..proof.interactions import Score, faults_of, pool_tally, space_of, tally
-from ..results.folder import read_folder
-from ..results.records import OperatorCoverage, SharesRecord
-from ..targets.target import Target
-from .filling import Filling, shares_record
-from .loop import judged_result
-from .run import Plan, Run, TargetRun
+from onnxspec.cases.profiles.fresh import fresh_specs
+from onnxspec.cases.profiles.pool import pool_of
+from onnxspec.cases.specs.family import counted_operators
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import Probe, SpecProbe
+from onnxspec.conformance.probes.selection import Selection, select_probes
+from onnxspec.conformance.proof.coverage import Shares
+from onnxspec.conformance.proof.exposure import parts_shown
+from onnxspec.conformance.proof.interactions import Score, faults_of, pool_tally, space_of, tally
+from onnxspec.conformance.results.folder import read_folder
+from onnxspec.conformance.results.records import OperatorCoverage, SharesRecord
+from onnxspec.conformance.running.filling import Filling, shares_record
+from onnxspec.conformance.running.loop import judged_result
+from onnxspec.conformance.running.run import Plan, Run, TargetRun
+from onnxspec.conformance.targets.target import Target
 
 __all__ = ["DEVICE", "main", "on_made_up"]
 

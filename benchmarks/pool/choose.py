@@ -1,4 +1,4 @@
-"""Choose the dense block: `python -m onnxspec.conformance.proof.choose` writes cases/profiles/pool.json.
+"""Choose the dense block: `python -m benchmarks.pool.choose` writes cases/profiles/pool.json.
 
 Draws the pool, measures what each case shows, and orders it greedily by the faults that a case is the first to show,
 level by level: each level's own space is covered before the next wider one adds to it. The widest level begins with
@@ -19,17 +19,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cases import CaseSpec, Spec, family_of, operator_versions, profile
-from ...cases.profiles.dense import supports
-from ...cases.profiles.partial import SELDOM_LACKED, VARIED
-from ...cases.profiles.pool import Pooled, pool_of
-from ...cases.profiles.turns import FIRST_TURN, TURNS
-from ...cases.specs.family import PoolDesign, pooled_operators
-from ...reference import operator_of
+from onnxspec.cases import CaseSpec, Spec, family_of, operator_versions, profile
+from onnxspec.cases.profiles.dense import supports
+from onnxspec.cases.profiles.partial import SELDOM_LACKED, VARIED
+from onnxspec.cases.profiles.pool import Pooled, pool_of
+from onnxspec.cases.profiles.turns import FIRST_TURN, TURNS
+from onnxspec.cases.specs.family import PoolDesign, pooled_operators
+from onnxspec.conformance.proof.exposure import Shown, measure, parts_shown
+from onnxspec.conformance.proof.interactions import Tally, faults_of, measurable, pool_tally, shown_by, space_of, tally
+from onnxspec.conformance.proof.processes import spread
+from onnxspec.reference import operator_of
+
 from .chooser import Candidate, Chooser
-from .exposure import Shown, measure, parts_shown
-from .interactions import Tally, faults_of, measurable, pool_tally, shown_by, space_of, tally
-from .processes import spread
 from .promising import promising, telling
 
 __all__ = ["chosen", "drawn", "main"]

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cases import Spec, build_case
-from ...reference import operator_of
-from .interactions import faults_of, space_of
-from .staged import judge_staged
+from onnxspec.cases import Spec, build_case
+from onnxspec.conformance.proof.interactions import faults_of, space_of
+from onnxspec.conformance.proof.staged import judge_staged
+from onnxspec.reference import operator_of
 
 __all__ = ["promising", "telling"]
 
