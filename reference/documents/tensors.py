@@ -17,6 +17,7 @@ __all__ = [
     "Extent",
     "Levels",
     "Shape",
+    "Stated",
     "TensorForm",
     "by_name",
     "recurrent_forms",
@@ -65,6 +66,19 @@ class Dynamic:
 
 
 @dataclass(frozen=True)
+class Stated:
+    """A codec: numbers that the operator itself quantizes, by what attributes of the node say.
+
+    scale, zero_point
+        Names of the attributes.
+    """
+
+    scale: str
+    zero_point: str
+    bits: int = 16
+
+
+@dataclass(frozen=True)
 class TensorForm:
     """What a document says of one input or output.
 
@@ -82,7 +96,7 @@ class TensorForm:
     shapes: tuple[Shape, ...]
     batch_first: Shape | None = None
     kind: str = "T"
-    codec: Levels | Dynamic | None = None
+    codec: Levels | Dynamic | Stated | None = None
 
     def shape(self, layout: int = 0, rank: int | None = None) -> Shape:
         """The shape in a layout; of several the one of that rank, if there is one, else the first."""

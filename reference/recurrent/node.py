@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -28,7 +28,9 @@ __all__ = [
     "Node",
     "cell_named",
     "configure",
+    "format_of_inputs",
     "interpretations_touched",
+    "sizes_of_inputs",
     "text_of",
 ]
 
@@ -211,23 +213,7 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
     def illegal(topic: str, message: str) -> IllegalNode:
         return IllegalNode(_clause(node, topic), f"{operator.name}: {message}")
 
-    for name in inputs:
-        if name not in operator.inputs:
-            raise illegal("inputs", f"no input {name!r} is defined")
-    for name in operator.inputs:
-        if name in operator.required and name not in inputs:
-            raise illegal("inputs", f"input {name} is missing")
-    X, R = inputs["X"], inputs["R"]
-    try:
-        form = format_of(X.dtype)
-    except ValueError as error:
-        raise illegal("types", str(error)) from None
-    if form.name not in operator.types:
-        raise illegal("types", f"T may be {', '.join(operator.types)}, not {form.name}")
-    for name, array in inputs.items():
-        if operator.kind_of(name) == "T" and array.dtype != X.dtype:
-            raise illegal("types", f"{name} is {array.dtype.name} while X is {form.name}")
-
+    form = format_of_inputs(operator, inputs, illegal)
     direction = text_of(node.attributes.get("direction", operator.defaults["direction"]))
     if direction not in _DIRECTIONS:
         raise illegal("direction", f"direction is forward, reverse or bidirectional, not {direction!r}")
@@ -236,21 +222,8 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
     if layout not in (0, 1):
         raise illegal("layout", f"layout is 0 or 1, not {layout}")
 
-    if X.ndim != 3:
-        raise illegal("shapes", f"X has 3 dimensions, not {X.ndim}")
-    T, N, I = X.shape if layout == 0 else (X.shape[1], X.shape[0], X.shape[2])
-    place = units_place(operator.tensors, operator.inputs)
-    assert place is not None
-    H = int(R.shape[place[1]]) if R.ndim == 3 else -1
-    if "hidden_size" in node.attributes and node.attributes["hidden_size"] != H:
-        raise illegal("hidden-size", f"hidden_size is {node.attributes['hidden_size']}, but R has shape {R.shape}")
     D = len(directions)
-    sizes = {"seq_length": T, "batch_size": N, "input_size": I, HIDDEN_SIZE: H, "num_directions": D}
-    for name, array in inputs.items():
-        formal = operator.tensors[name].shape(layout, array.ndim)
-        shape = tuple(extent.times * sizes[extent.size] for extent in formal)
-        if array.shape != shape:
-            raise illegal("shapes", f"{name} has shape {array.shape}, not {shape}")
+    T, N, I, H = sizes_of_inputs(node, inputs, D, layout, illegal)
     _check_kinds(operator, inputs, illegal)
 
     lengths = np.full(N, T, np.int64)
@@ -310,6 +283,54 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
         touched=frozenset(touched),
         operands=None if cell.operands is None else cell.operands(interpretations),
     )
+
+
+Illegal = Callable[[str, str], IllegalNode]
+"""From the topic of a clause and a message to what is raised."""
+
+
+def format_of_inputs(operator: OperatorVersion, inputs: Mapping[str, NDArray[Any]], illegal: Illegal) -> Format:
+    """The format of all tensors that have the operator's type T. Raises what is illegal about which inputs there are,
+    and about their types."""
+    for name in inputs:
+        if name not in operator.inputs:
+            raise illegal("inputs", f"no input {name!r} is defined")
+    for name in operator.inputs:
+        if name in operator.required and name not in inputs:
+            raise illegal("inputs", f"input {name} is missing")
+    X = inputs["X"]
+    try:
+        form = format_of(X.dtype)
+    except ValueError as error:
+        raise illegal("types", str(error)) from None
+    if form.name not in operator.types:
+        raise illegal("types", f"T may be {', '.join(operator.types)}, not {form.name}")
+    for name, array in inputs.items():
+        if operator.kind_of(name) == "T" and array.dtype != X.dtype:
+            raise illegal("types", f"{name} is {array.dtype.name} while X is {form.name}")
+    return form
+
+
+def sizes_of_inputs(
+    node: Node, inputs: Mapping[str, NDArray[Any]], directions: int, layout: int, illegal: Illegal
+) -> tuple[int, int, int, int]:
+    """T, N, I and H, by what is said of each tensor. Raises what is illegal about shapes and hidden_size."""
+    X, R, operator = inputs["X"], inputs["R"], node.operator
+    if X.ndim != 3:
+        raise illegal("shapes", f"X has 3 dimensions, not {X.ndim}")
+    T, N, I = X.shape if layout == 0 else (X.shape[1], X.shape[0], X.shape[2])
+    place = units_place(operator.tensors, operator.inputs)
+    assert place is not None
+    H = int(R.shape[place[1]]) if R.ndim == 3 else -1
+    if "hidden_size" in node.attributes and node.attributes["hidden_size"] != H:
+        raise illegal("hidden-size", f"hidden_size is {node.attributes['hidden_size']}, but R has shape {R.shape}")
+    sizes = {"seq_length": T, "batch_size": N, "input_size": I, HIDDEN_SIZE: H, "num_directions": directions}
+    for name, array in inputs.items():
+        formal = operator.tensors[name].shape(layout, array.ndim)
+        shape = tuple(extent.times * sizes[extent.size] for extent in formal)
+        if array.shape != shape:
+            raise illegal("shapes", f"{name} has shape {array.shape}, not {shape}")
+    return T, N, I, H
 
 
 def _check_kinds(operator: OperatorVersion, inputs: Mapping[str, NDArray[Any]], illegal: Any) -> None:

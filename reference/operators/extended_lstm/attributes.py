@@ -3,21 +3,49 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from ...documents.operators import OperatorVersion
+from ...documents.tensors import Stated
+from ...recurrent.node import text_of
 from ..written import Complaint, Written
 
-__all__ = ["complaints"]
+__all__ = ["Given", "codecs_of", "complaints"]
 
-_HIGHEST = 65535
-_REQUIRED = tuple(f"{name}_{part}" for name in "xwrb" for part in ("scale", "zero_point"))
+
+@dataclass(frozen=True)
+class Given:
+    """The attributes of a node as they are given, each of its kind."""
+
+    operator: OperatorVersion
+    attributes: Mapping[str, Any]
+
+    def given(self, name: str) -> Any:
+        """Text as text, also where it is bytes."""
+        value = self.attributes.get(name)
+        return text_of(value) if isinstance(value, bytes) else value
+
+    def chosen(self, name: str) -> Any:
+        """As it is given; else the default."""
+        return self.given(name) if name in self.attributes else self.operator.defaults.get(name)
+
+
+def codecs_of(operator: OperatorVersion) -> Mapping[str, Stated]:
+    """By tensor the attributes that say how it is quantized."""
+    return {name: form.codec for name, form in operator.tensors.items() if isinstance(form.codec, Stated)}
 
 
 def complaints(written: Written) -> Iterator[Complaint]:
     """What is wrong with a node's attributes, each of its kind."""
-    for name in _REQUIRED:
-        if name not in written.attributes:
-            yield Complaint("scales.required", f"attribute {name} is missing, and there is no default for it")
+    codecs = codecs_of(written.operator)
+    for tensor, codec in codecs.items():
+        for name in (codec.scale, codec.zero_point) if tensor in written.operator.inputs else ():
+            if name not in written.attributes:
+                yield Complaint("scales.required", f"attribute {name} is missing, and there is no default for it")
     if "direction" not in written.attributes:
         what = "there is no direction, so it would be forward: only bidirectional is supported"
         yield Complaint("directions.default", what)
@@ -27,10 +55,10 @@ def complaints(written: Written) -> Iterator[Complaint]:
         value = written.given(name)
         if value not in (0, None):
             yield Complaint(topic, f"{name} is {value}: only 0 is supported")
-    for name in "xwrby":
-        scale, zero_point = written.given(f"{name}_scale"), written.given(f"{name}_zero_point")
-        if scale is not None and not 0 < scale < math.inf:
-            yield Complaint("scales.range", f"{name}_scale is {scale:g}: a scale is positive and finite")
-        if zero_point is not None and not 0 <= zero_point <= _HIGHEST:
-            what = f"{name}_zero_point is {zero_point}: it lies between 0 and {_HIGHEST}"
+    for codec in codecs.values():
+        scale, zero_point = written.given(codec.scale), written.given(codec.zero_point)
+        if scale is not None and not 0 < np.float32(scale) < math.inf:
+            yield Complaint("scales.range", f"{codec.scale} is {scale:g}: a scale is positive and finite")
+        if zero_point is not None and not 0 <= zero_point < 2**codec.bits:
+            what = f"{codec.zero_point} is {zero_point}: it lies between 0 and {2**codec.bits - 1}"
             yield Complaint("zero-points.range", what)

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from ...documents.interpretations import Question
 from ...documents.operators import Document, OperatorVersion, declare
-from ...documents.tensors import recurrent_forms
+from ...documents.tensors import Stated, recurrent_forms
 from ...numbers.accuracy import budget
 from ...numbers.activations import Activation, Coefficient, kind_named
 from ...numbers.affine import Affine
@@ -40,8 +40,9 @@ from ...numbers.bounding import Bounding
 from ...numbers.formats import FORMATS, Format
 from ...numbers.plain import ordered_product
 from ...recurrent.cell import ABSENT, Gates, Parameters, Recurrent, blocks_of
-from ...recurrent.node import IllegalNode
+from ...recurrent.node import IllegalNode, Node, format_of_inputs, sizes_of_inputs
 from ..lstm.cell import LSTM
+from .attributes import Given, codecs_of, complaints
 from .stages import CONFORMING, Operand, Stages, Sums
 
 __all__ = [
@@ -71,38 +72,43 @@ STATES = ("quantized", "as-computed")
 """Of a quantized Y, what goes into the next step: Y itself, or Ht before that."""
 
 OP_TYPE, _DOMAIN = "ExtendedLSTM", "com.amd.quark"
-_REQUIRED = tuple(f"{name}_{part}" for name in "xwrb" for part in ("scale", "zero_point"))
-_OPTIONAL = ("y_scale", "y_zero_point", "direction", "hidden_size", "input_forget", "layout")
+_KINDS: Mapping[str, tuple[type, ...]] = {"FLOAT": (float,), "INT": (int, np.integer), "STRING": (str, bytes)}
 
-# y_scale and y_zero_point are in no document, but every implementation demands them (clause
-# extendedlstm.output-quantization).
+
+def _version() -> OperatorVersion:
+    """LSTM's tensors, as far as there are such, each with a scale and a zero point of its own.
+
+    Those of Y are in no document, but every implementation demands them (clause extendedlstm.output-quantization).
+    """
+    forms = recurrent_forms(len(LSTM.gates))
+    inputs, outputs = ("X", "W", "R", "B"), ("Y",)
+    codecs = {name: Stated(f"{name.lower()}_scale", f"{name.lower()}_zero_point") for name in (*inputs, *outputs)}
+    quantization = {codec.scale: "FLOAT" for codec in codecs.values()}
+    quantization |= {codec.zero_point: "INT" for codec in codecs.values()}
+    own = {name: replace(forms[name], codec=codec) for name, codec in codecs.items()}
+    return OperatorVersion(
+        domain=_DOMAIN,
+        op_type=OP_TYPE,
+        since_version=1,
+        attributes=MappingProxyType(
+            {"direction": "STRING", **dict.fromkeys(("hidden_size", "input_forget", "layout"), "INT"), **quantization}
+        ),
+        defaults=MappingProxyType({"direction": "forward", "input_forget": 0, "layout": 0}),
+        inputs=inputs,
+        required=frozenset({"X", "W", "R"}),
+        outputs=outputs,
+        required_outputs=frozenset(),
+        types=("float32",),
+        tensors=MappingProxyType({**forms, **own}),
+    )
+
+
 DOCUMENT = declare(
     Document(
         OP_TYPE,
         _DOMAIN,
         Path(__file__).with_name("clauses.toml"),
-        {
-            1: OperatorVersion(
-                domain=_DOMAIN,
-                op_type=OP_TYPE,
-                since_version=1,
-                attributes=MappingProxyType(
-                    {"direction": "STRING", **dict.fromkeys(("hidden_size", "input_forget", "layout"), "INT")}
-                    | {
-                        f"{n}_{part}": kind
-                        for n in "xwrby"
-                        for part, kind in (("scale", "FLOAT"), ("zero_point", "INT"))
-                    }
-                ),
-                defaults=MappingProxyType({"direction": "forward", "input_forget": 0, "layout": 0}),
-                inputs=("X", "W", "R", "B"),
-                required=frozenset({"X", "W", "R"}),
-                outputs=("Y",),
-                required_outputs=frozenset(),
-                types=("float32",),
-                tensors=recurrent_forms(len(LSTM.gates)),
-            )
-        },
+        {1: _version()},
         questions=(Question("state_quantization", STATES),),
         former=(("com.vai.quantize", "VitisLSTM"),),
     )
@@ -179,57 +185,25 @@ class ExtendedLSTM:
 def resolve(attributes: Mapping[str, Any], inputs: Mapping[str, NDArray[Any]]) -> ExtendedLSTM:
     """A node with its inputs. Raises IllegalNode, naming the clause, where the document does not allow it."""
     inputs = {name: array for name, array in inputs.items() if array is not None}
-    for name in attributes:
-        if name not in (*_REQUIRED, *_OPTIONAL):
-            raise _illegal("attributes", f"no attribute {name!r} is defined")
+    node = Node(OP_TYPE, 1, attributes, ("Y",), _DOMAIN)
+    operator = node.operator
     for name, value in attributes.items():
-        kind = float if name.endswith("scale") else (str, bytes) if name == "direction" else (int, np.integer)
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not isinstance(value, _KINDS[operator.attributes[name]]) or isinstance(value, bool):
             raise _illegal("attributes.types", f"{name} is {value!r}, which is not of its type")
-    for name in _REQUIRED:
-        if name not in attributes:
-            raise _illegal("scales.required", f"attribute {name} is missing")
-    direction = attributes.get("direction")
-    if direction not in ("bidirectional", b"bidirectional"):
-        topic = "directions.default" if direction is None else "directions.supported"
-        raise _illegal(topic, f"only direction bidirectional is supported, not {direction or 'forward, the default'}")
-    for name, topic in (("input_forget", "input-forget"), ("layout", "layout")):
-        if attributes.get(name, 0) != 0:
-            raise _illegal(topic, f"{name} is 0, not {attributes[name]}")
-    for name in inputs:
-        if name not in ("X", "W", "R", "B"):
-            raise _illegal("inputs", f"no input {name!r} is defined")
-    for name in ("X", "W", "R"):
-        if name not in inputs:
-            raise _illegal("inputs", f"input {name} is missing")
-    for name, array in inputs.items():
-        if array.dtype != np.float32:
-            raise _illegal("types", f"{name} is float32, not {array.dtype.name}")
-    X, R = inputs["X"], inputs["R"]
-    if X.ndim != 3:
-        raise _illegal("shapes", f"X has 3 dimensions, not {X.ndim}")
-    (T, N, I), H = X.shape, int(R.shape[-1]) if R.ndim == 3 else -1
-    if attributes.get("hidden_size", H) != H:
-        raise _illegal("hidden-size", f"hidden_size is {attributes['hidden_size']}, but R has shape {R.shape}")
-    for name, shape in {"W": (2, 4 * H, I), "R": (2, 4 * H, H), "B": (2, 8 * H)}.items():
-        if name in inputs and inputs[name].shape != shape:
-            raise _illegal("shapes", f"{name} has shape {inputs[name].shape}, not {shape}")
-    affine = {name: _affine(attributes, name) for name in "xwrb"}
-    given = {f"y_{part}" in attributes for part in ("scale", "zero_point")}
-    if len(given) > 1:
-        raise _illegal("output-quantization", "y_scale and y_zero_point are given together or not at all")
-    tensors = {name: Operand.of(affine[name.lower()], array) for name, array in inputs.items()}
-    parameters = {name: affine[name.lower()] for name in inputs}
-    return ExtendedLSTM(T, N, I, H, tensors, _affine(attributes, "y") if True in given else None, inputs, parameters)
-
-
-def _affine(attributes: Mapping[str, Any], name: str) -> Affine:
-    zero_point, scale = int(attributes[f"{name}_zero_point"]), float(np.float32(attributes[f"{name}_scale"]))
-    if not 0 <= zero_point <= 65535:
-        raise _illegal("zero-points.range", f"{name}_zero_point lies between 0 and 65535, not {zero_point}")
-    if not 0 < scale < math.inf:
-        raise _illegal("scales.range", f"{name}_scale is positive and finite, not {scale}")
-    return Affine(scale, zero_point)
+    for complaint in complaints(Given(operator, attributes)):
+        raise _illegal(*complaint)
+    format_of_inputs(operator, inputs, _illegal)
+    T, N, I, H = sizes_of_inputs(node, inputs, 2, 0, _illegal)
+    affine = {}
+    for name, codec in codecs_of(operator).items():
+        scale, zero_point = attributes.get(codec.scale), attributes.get(codec.zero_point)
+        if scale is not None and zero_point is not None:
+            affine[name] = Affine(float(scale), int(zero_point), codec.bits)
+        elif (scale, zero_point) != (None, None):
+            message = f"{codec.scale} and {codec.zero_point} are given together or not at all"
+            raise _illegal("output-quantization", message)
+    tensors = {name: Operand.of(affine[name], array) for name, array in inputs.items()}
+    return ExtendedLSTM(T, N, I, H, tensors, affine.get("Y"), inputs, {name: affine[name] for name in inputs})
 
 
 def evaluate_extended(node: ExtendedLSTM, state: str = "quantized") -> Array:
