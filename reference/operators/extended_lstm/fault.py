@@ -6,68 +6,22 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...faults.fault import FAULTS, Fault, enter
-from ...faults.summary import summary_of
+from ...faults.fault import FAULTS, Fault, fault
 from .document import OP_TYPE, ExtendedLSTM, expect_extended
 from .stages import CONFORMING, Stages
 
-__all__ = ["fault", "register", "run_extended", "stages_with"]
+__all__ = ["Change", "of", "run_extended", "stages_with"]
 
 Change = Callable[[Stages], Stages]
 
-
-def register(
-    id: str,
-    topic: str,
-    summary: str,
-    change: Change | None,
-    disagreements: Sequence[str] = (),
-    fine: bool = False,
-    feature: str = "",
-) -> None:
-    """Put a fault into the table, its id behind ``extended.``.
-
-    change
-        Puts the fault into the stages; None for what consists in accepting a forbidden model.
-    disagreements
-        Ids in disagreements.toml that the shipped kernel shows it by.
-
-    Raises FaultError for an id that is taken and for a clause that is none.
-    """
-    enter(
-        Fault(
-            f"extended.{id}",
-            topic,
-            summary,
-            operators=(OP_TYPE,),
-            versions=None,
-            types=("float32",),
-            structural=True,
-            drifts=False,
-            accepts=change is None,
-            wrong=change,
-            fine=fine,
-            needs=feature,
-            disagreements=tuple(disagreements),
-        )
-    )
-
-
-def fault(
-    id: str, clause: str, *disagreements: str, fine: bool = False, feature: str = ""
-) -> Callable[[Change], Change]:
-    """Register a function from stages to stages; its docstring's first line says the fault."""
-
-    def decorate(change: Change) -> Change:
-        register(id, clause, summary_of(change), change, disagreements, fine, feature)
-        return change
-
-    return decorate
+of = partial(fault, operators=(OP_TYPE,), types=("float32",))
+"""Registers such a function."""
 
 
 def stages_with(faults: Iterable[Fault]) -> Stages:
@@ -75,7 +29,7 @@ def stages_with(faults: Iterable[Fault]) -> Stages:
     order = {id: place for place, id in enumerate(FAULTS)}
     stages = CONFORMING
     for each in sorted(faults, key=lambda fault: order[fault.id]):
-        stages = each.wrong(stages) if not each.accepts else stages
+        stages = each.wrong(stages)
     return stages
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...numbers.affine import Affine
-from .fault import Change, fault, register
+from .fault import Change, of
 from .kernel import NO_POWER, ZERO, Factor, shifted
 from .stages import Operand, Stages, Sums
 
@@ -29,7 +29,7 @@ def _quotient(affine: Affine, array: NDArray[Any]) -> Array:
     return np.clip(quotient, -(2.0**40), 2.0**40)
 
 
-@fault("quantization.truncated", "quantization.rounding", fine=True)
+@of("extended.quantization.truncated", clause="quantization.rounding", fine=True)
 def _truncated(stages: Stages) -> Stages:
     """Cuts quotients off towards zero instead of rounding them."""
 
@@ -40,7 +40,7 @@ def _truncated(stages: Stages) -> Stages:
     return replace(stages, quantized=quantized)
 
 
-@fault("quantization.wraps", "quantization.saturation")
+@of("extended.quantization.wraps", clause="quantization.saturation")
 def _wraps(stages: Stages) -> Stages:
     """Takes levels modulo 2^16 instead of saturating them."""
 
@@ -51,7 +51,7 @@ def _wraps(stages: Stages) -> Stages:
     return replace(stages, quantized=quantized)
 
 
-@fault("quantization.unbounded", "quantization")
+@of("extended.quantization.unbounded", clause="quantization")
 def _unbounded(stages: Stages) -> Stages:
     """Computes with the numbers as they are, not with their levels."""
 
@@ -61,7 +61,7 @@ def _unbounded(stages: Stages) -> Stages:
     return replace(stages, quantized=quantized)
 
 
-@fault("quantization.infinity-lowest", "quantization.saturation", "infinity-to-lowest")
+@of("extended.quantization.infinity-lowest", clause="quantization.saturation", disagreements=("infinity-to-lowest",))
 def _infinity_lowest(stages: Stages) -> Stages:
     """Takes infinity, and whatever is 2^63 scales or more, for the least number, of either sign."""
     below = stages.quantized
@@ -76,7 +76,7 @@ def _infinity_lowest(stages: Stages) -> Stages:
     return replace(stages, quantized=quantized)
 
 
-@fault("quantization.zero-point-ignored", "quantization")
+@of("extended.quantization.zero-point-ignored", clause="quantization")
 def _zero_point_ignored(stages: Stages) -> Stages:
     """Dequantizes as if zero points were 32768, whatever they are."""
     below = stages.quantized
@@ -88,7 +88,7 @@ def _zero_point_ignored(stages: Stages) -> Stages:
     return replace(stages, quantized=quantized)
 
 
-@fault("quantization.signed", "zero-points.range")
+@of("extended.quantization.signed", clause="zero-points.range")
 def _signed(stages: Stages) -> Stages:
     """Quantizes to int16: what lies above level 32767 saturates."""
     below = stages.quantized
@@ -100,7 +100,7 @@ def _signed(stages: Stages) -> Stages:
     return replace(stages, quantized=quantized)
 
 
-@fault("quantization.bytes", "quantization")
+@of("extended.quantization.bytes", clause="quantization")
 def _bytes(stages: Stages) -> Stages:
     """Keeps the upper eight bits of each level only."""
     below = stages.quantized
@@ -115,7 +115,7 @@ def _bytes(stages: Stages) -> Stages:
 # The same for one tensor alone.
 
 
-def _for_one(tensor: str, change: Change) -> Change:
+def _for_one(tensor: str, change: Change, summary: str) -> Change:
     """The change, for one tensor's levels only."""
 
     def one(stages: Stages) -> Stages:
@@ -126,22 +126,18 @@ def _for_one(tensor: str, change: Change) -> Change:
 
         return replace(stages, quantized=quantized)
 
+    one.__doc__ = summary
     return one
 
 
 for _tensor in "XWRB":
-    register(
-        f"quantization.truncated-{_tensor}",
-        "quantization.rounding",
-        f"Cuts quotients of {_tensor} off towards zero instead of rounding them.",
-        _for_one(_tensor, _truncated),
-        fine=True,
+    of(f"extended.quantization.truncated-{_tensor}", clause="quantization.rounding", fine=True)(
+        _for_one(_tensor, _truncated, f"Cuts quotients of {_tensor} off towards zero instead of rounding them.")
     )
-    register(
-        f"quantization.zero-point-ignored-{_tensor}",
-        "quantization",
-        f"Dequantizes {_tensor} as if its zero point were 32768, whatever it is.",
-        _for_one(_tensor, _zero_point_ignored),
+    of(f"extended.quantization.zero-point-ignored-{_tensor}", clause="quantization")(
+        _for_one(
+            _tensor, _zero_point_ignored, f"Dequantizes {_tensor} as if its zero point were 32768, whatever it is."
+        )
     )
 
 
@@ -200,25 +196,25 @@ def _shift_too(stages: Stages, more: Any) -> Stages:
     return replace(stages, shift=lambda sums: below(sums) + more(sums))
 
 
-@fault("scales.sign-lost", "scales.any", "sign-lost")
+@of("extended.scales.sign-lost", clause="scales.any", disagreements=("sign-lost",))
 def _sign_lost(stages: Stages) -> Stages:
     """Takes a product with the wrong sign whose scales multiply to a power of two."""
     return _shift_too(stages, lambda sums: _by_factors(sums, "sign"))
 
 
-@fault("scales.small-vanish", "scales.any", "small-scales")
+@of("extended.scales.small-vanish", clause="scales.any", disagreements=("small-scales",))
 def _small(stages: Stages) -> Stages:
     """Loses products whose scales multiply to less than 2^-40, or takes them with the wrong sign."""
     return _shift_too(stages, lambda sums: _by_factors(sums, "small"))
 
 
-@fault("scales.large-garbage", "scales.any", "large-scales")
+@of("extended.scales.large-garbage", clause="scales.any", disagreements=("large-scales",))
 def _large(stages: Stages) -> Stages:
     """Shifts by negative counts where scales, or a scale times a zero point's offset, multiply to more than 2^-9."""
     return _shift_too(stages, lambda sums: _by_factors(sums, "large"))
 
 
-@fault("scales.one-for-weights", "scales.any")
+@of("extended.scales.one-for-weights", clause="scales.any")
 def _one_scale(stages: Stages) -> Stages:
     """Multiplies the recurrent product with the scale of W instead of that of R."""
 
@@ -229,7 +225,7 @@ def _one_scale(stages: Stages) -> Stages:
     return _shift_too(stages, shift)
 
 
-@fault("pre-activation.terms-saturate", "equations", "preactivation-wraps")
+@of("extended.pre-activation.terms-saturate", clause="equations", disagreements=("preactivation-wraps",))
 def _terms_saturate(stages: Stages) -> Stages:
     """Saturates each term of a pre-activation (products, corrections, constants) at +-128, whatever their sum."""
 
@@ -251,7 +247,7 @@ def _terms_saturate(stages: Stages) -> Stages:
     return _shift_too(stages, shift)
 
 
-@fault("pre-activation.wraps", "equations", "preactivation-wraps")
+@of("extended.pre-activation.wraps", clause="equations", disagreements=("preactivation-wraps",))
 def _pre_wraps(stages: Stages) -> Stages:
     """Lets a pre-activation that reaches +-128 wrap around to the other sign."""
     below = stages.shift
@@ -264,19 +260,19 @@ def _pre_wraps(stages: Stages) -> Stages:
     return replace(stages, shift=shift)
 
 
-@fault("pre-activation.clipped", "equations")
+@of("extended.pre-activation.clipped", clause="equations")
 def _clipped(stages: Stages) -> Stages:
     """Clips pre-activations to +-8, as a table of functions would."""
     return _shift_too(stages, lambda sums: np.clip(sums.total, -8.0, 8.0) - sums.total)
 
 
-@fault("functions.hard-sigmoid", "equations")
+@of("extended.functions.hard-sigmoid", clause="equations")
 def _hard_sigmoid(stages: Stages) -> Stages:
     """Computes gates with HardSigmoid."""
     return replace(stages, functions=("HardSigmoid", *stages.functions[1:]))
 
 
-@fault("functions.linear-output", "equations")
+@of("extended.functions.linear-output", clause="equations")
 def _linear_output(stages: Stages) -> Stages:
     """Leaves out the tanh of the cell state."""
     return replace(stages, functions=(*stages.functions[:2], "Affine"))

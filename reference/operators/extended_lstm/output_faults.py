@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...numbers.affine import Affine
 from ...numbers.bounded import Bounded
-from .fault import fault, register
+from .fault import of
 from .stages import Operand, Stages, Sums
 
 Array = NDArray[np.float64]
@@ -28,7 +28,7 @@ def _numbers(y: Affine, levels: Array) -> Array:
     return (levels - (y.zero_point - 32768)) * y.scale
 
 
-@fault("output.wraps", "output-quantization.saturation", "output-wraps")
+@of("extended.output.wraps", clause="output-quantization.saturation", disagreements=("output-wraps",))
 def _output_wraps(stages: Stages) -> Stages:
     """Lets outputs beyond the range of y_scale come out at its other end."""
 
@@ -42,7 +42,12 @@ def _output_wraps(stages: Stages) -> Stages:
     return replace(stages, shown=shown)
 
 
-@fault("output.zero-point-one-up", "output-quantization.nearest", "zero-point-one-up", fine=True)
+@of(
+    "extended.output.zero-point-one-up",
+    clause="output-quantization.nearest",
+    disagreements=("zero-point-one-up",),
+    fine=True,
+)
 def _one_up(stages: Stages) -> Stages:
     """Takes a y_zero_point below 32768 for one more than it is: Y and the initial state are a unit too high."""
     below, before = stages.shown, stages.state
@@ -64,14 +69,14 @@ def _one_up(stages: Stages) -> Stages:
     return replace(stages, shown=shown, state=state)
 
 
-@fault("output.truncated", "output-quantization.nearest", "coarse-output", fine=True)
+@of("extended.output.truncated", clause="output-quantization.nearest", disagreements=("coarse-output",), fine=True)
 def _output_truncated(stages: Stages) -> Stages:
     """Rounds Ht down to a level instead of to the nearest one."""
     below = stages.shown
     return replace(stages, shown=lambda y, hidden: below(y, hidden - y.scale / 2))
 
 
-@fault("output.coarse-shift", "output-quantization.nearest", "coarse-output", fine=True)
+@of("extended.output.coarse-shift", clause="output-quantization.nearest", disagreements=("coarse-output",), fine=True)
 def _coarse(stages: Stages) -> Stages:
     """Adds a half that is 2^32 too small before shifting outputs to a y_scale of 2^-8 or more: a unit towards zero."""
     below = stages.shown
@@ -87,14 +92,14 @@ def _coarse(stages: Stages) -> Stages:
     return replace(stages, shown=shown)
 
 
-@fault("output.zero-point-forgotten", "output-quantization.nearest")
+@of("extended.output.zero-point-forgotten", clause="output-quantization.nearest")
 def _forgotten(stages: Stages) -> Stages:
     """Quantizes Y as if its zero point were 32768."""
     below = stages.shown
     return replace(stages, shown=lambda y, hidden: below(Affine(y.scale, 32768), hidden))
 
 
-@fault("output.bytes", "output-quantization.nearest")
+@of("extended.output.bytes", clause="output-quantization.nearest")
 def _output_bytes(stages: Stages) -> Stages:
     """Quantizes Y to eight bits."""
     below = stages.shown
@@ -104,13 +109,13 @@ def _output_bytes(stages: Stages) -> Stages:
 # State.
 
 
-@fault("state.not-fed", "equations")
+@of("extended.state.not-fed", clause="equations")
 def _not_fed(stages: Stages) -> Stages:
     """Leaves out the recurrent product."""
     return replace(stages, state=lambda h: replace(h, value=0 * h.value, centred=0 * h.centred + h.centre))
 
 
-@fault("state.stale", "equations")
+@of("extended.state.stale", clause="equations")
 def _stale(stages: Stages) -> Stages:
     """Feeds back the state of two steps before."""
 
@@ -133,13 +138,13 @@ def _stale(stages: Stages) -> Stages:
     return replace(stages, state=state)
 
 
-@fault("state.zero-point-forgotten", "output-quantization.nearest")
+@of("extended.state.zero-point-forgotten", clause="output-quantization.nearest")
 def _state_centred(stages: Stages) -> Stages:
     """Feeds back levels as if y_zero_point were 32768."""
     return replace(stages, state=lambda h: replace(h, value=h.centred * h.scale if h.scale else h.value, centre=0))
 
 
-@fault("state.initial-level-zero", "initial-states")
+@of("extended.state.initial-level-zero", clause="initial-states")
 def _initial(stages: Stages) -> Stages:
     """Starts from level 0, which is the least number and not zero."""
 
@@ -156,49 +161,49 @@ def _initial(stages: Stages) -> Stages:
 # Gates, bias and direction.
 
 
-@fault("gates.order-ifoc", "gates.order")
+@of("extended.gates.order-ifoc", clause="gates.order")
 def _ifoc(stages: Stages) -> Stages:
     """Takes the blocks of the weights in the order i, f, o, c."""
     return replace(stages, gates="ifoc")
 
 
-@fault("gates.order-ifco", "gates.order")
+@of("extended.gates.order-ifco", clause="gates.order")
 def _ifco(stages: Stages) -> Stages:
     """Takes the blocks of the weights in the order i, f, c, o."""
     return replace(stages, gates="ifco")
 
 
-@fault("bias.ignored", "bias")
+@of("extended.bias.ignored", clause="bias")
 def _no_bias(stages: Stages) -> Stages:
     """Adds no bias."""
     return replace(stages, biases=lambda b: (0 * b[0], 0 * b[1]))
 
 
-@fault("bias.recurrent-ignored", "bias")
+@of("extended.bias.recurrent-ignored", clause="bias")
 def _no_recurrent_bias(stages: Stages) -> Stages:
     """Adds Wb and leaves out Rb."""
     return replace(stages, biases=lambda b: (b[0], 0 * b[1]))
 
 
-@fault("directions.both-forward", "directions")
+@of("extended.directions.both-forward", clause="directions")
 def _both_forward(stages: Stages) -> Stages:
     """Runs the second direction forward too."""
     return replace(stages, backwards=(False, False))
 
 
-@fault("directions.weights-shared", "directions.weights")
+@of("extended.directions.weights-shared", clause="directions.weights")
 def _shared(stages: Stages) -> Stages:
     """Uses the forward direction's weights for both directions."""
     return replace(stages, weights=(0, 0))
 
 
-@fault("directions.swapped", "directions.weights")
+@of("extended.directions.swapped", clause="directions.weights")
 def _swapped(stages: Stages) -> Stages:
     """Uses each direction's weights for the other one."""
     return replace(stages, weights=(1, 0))
 
 
-@fault("directions.not-realigned", "outputs.order")
+@of("extended.directions.not-realigned", clause="outputs.order")
 def _not_realigned(stages: Stages) -> Stages:
     """Leaves the second direction's outputs in the order in which they are computed."""
     return replace(stages, realigned=False)
@@ -207,7 +212,7 @@ def _not_realigned(stages: Stages) -> Stages:
 # Batch.
 
 
-@fault("batch.rows-alike", "batch")
+@of("extended.batch.rows-alike", clause="batch")
 def _rows_alike(stages: Stages) -> Stages:
     """Computes every row of the batch from the first one."""
 
@@ -222,7 +227,7 @@ def _rows_alike(stages: Stages) -> Stages:
     return replace(stages, rows=rows)
 
 
-@fault("batch.ignored", "batch", "batch")
+@of("extended.batch.ignored", clause="batch", disagreements=("batch",))
 def _batch_ignored(stages: Stages) -> Stages:
     """Computes a batch as if it were one row: reads the first T*I numbers of X, and leaves most of Y unwritten."""
 
@@ -254,7 +259,7 @@ def _batch_ignored(stages: Stages) -> Stages:
 # Sizes.
 
 
-@fault("sizes.first-input-only", "shapes.one")
+@of("extended.sizes.first-input-only", clause="shapes.one")
 def _one_input(stages: Stages) -> Stages:
     """Leaves out the products of inputs and states that have one element."""
 
@@ -266,7 +271,7 @@ def _one_input(stages: Stages) -> Stages:
     return replace(stages, shift=lambda sums: below(sums) + shift(sums))
 
 
-@fault("sizes.at-least-one-step", "shapes.no-steps")
+@of("extended.sizes.at-least-one-step", clause="shapes.no-steps")
 def _one_step(stages: Stages) -> Stages:
     """Returns one step where there is none."""
     below = stages.answer
@@ -278,19 +283,19 @@ def _one_step(stages: Stages) -> Stages:
     return replace(stages, answer=answer)
 
 
-@fault("bias.absent-for-ones", "bias.optional")
+@of("extended.bias.absent-for-ones", clause="bias.optional")
 def _absent_for_ones(stages: Stages) -> Stages:
     """Takes a bias that is absent for ones."""
     return replace(stages, absent_bias=1.0)
 
 
-@fault("session.first-answer", "session.stateless", feature="rerun")
+@of("extended.session.first-answer", clause="session.stateless", needs="rerun")
 def _first_answer(stages: Stages) -> Stages:
     """Returns what the session's first run has computed."""
     return replace(stages, answer=lambda answers: answers[0])
 
 
-@fault("names.old-order", "names.old", feature="old-domain")
+@of("extended.names.old-order", clause="names.old", needs="old-domain")
 def _old_order(stages: Stages) -> Stages:
     """Takes the weights of a node by the old name in another order: i, f, o, c."""
     return replace(stages, gates="ifoc")
@@ -326,5 +331,15 @@ _SEEN = {
     **{id: (id,) for id in ("direction-ignored", "scale-unchecked", "zero-point-modulo")},
 }
 
-for _id, _clause, _summary in _INTERFACE:
-    register(f"interface.{_id}", _clause, f"{_summary}.", None, _SEEN.get(_id, ()))
+
+def _accepting(id: str, clause: str, summary: str) -> None:
+    def accepting(stages: Stages) -> Stages:
+        return stages
+
+    accepting.__doc__ = f"{summary}."
+    disagreements = tuple(_SEEN.get(id, ()))
+    of(f"extended.interface.{id}", clause=clause, accepts=True, disagreements=disagreements)(accepting)
+
+
+for _each in _INTERFACE:
+    _accepting(*_each)
