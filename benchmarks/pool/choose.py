@@ -213,22 +213,20 @@ def _made(op: str, keep: bool, processes: int) -> dict[str, Any]:
     return written(op, pool, bits, kept)
 
 
-_TURNED, _OF_DENSE = 27, 10
-"""Siblings that take a turn (:mod:`...cases.profiles.turns`): so many in core, out of so many that a dense case may
-have."""
-
 _VARIED, _WAITING = 240, 400
 """Draws of the level of cases with axes that came later, and how many of them and their siblings are measured."""
 
 
 def _turned(op: str, processes: int) -> dict[str, Any]:
     """The pool of an operator as it is pinned, with siblings for axes that came later; these alone are measured."""
-    there = pool_of(op)
+    there, turns = pool_of(op), design_of(op).turns
+    assert turns is not None
+    turned, of_dense = turns
     items = [
         (place, spec)
         for case in there.dense
         if not case.sibling
-        for turn in range(_OF_DENSE)
+        for turn in range(of_dense)
         if (spec := family_of(op).pooled(op, *(place := _turn(case, turn)))) is not None and measurable(spec)
     ]
     measured = list(spread(_measured, items, processes))
@@ -237,7 +235,7 @@ def _turned(op: str, processes: int) -> dict[str, Any]:
     block = Chooser(pool)
     for k in range(len(pinned)):
         block.choose(k)
-    block.run(lambda case: case.place[2] >= FIRST_TURN, 0, _TURNED)
+    block.run(lambda case: case.place[2] >= FIRST_TURN, 0, turned)
     fresh = block.chosen[len(pinned) :]
     rest = [k for k in range(len(pinned), len(pool)) if k not in fresh]
     return _with_rows(op, there.pinned + len(fresh), [_row(op, pool[k]) for k in (*fresh, *rest)])
@@ -300,7 +298,9 @@ def main() -> None:
     before = json.loads(_PATH.read_text(encoding="utf-8"))
 
     def anew(op: str) -> dict[str, Any]:
-        if (asked.op and op not in asked.op) or ((asked.turn or asked.wait) and op not in CaseSpec.operators):
+        other = asked.op and op not in asked.op
+        out = (asked.turn and design_of(op).turns is None) or (asked.wait and op not in CaseSpec.operators)
+        if other or out:
             own: dict[str, Any] = before[op]
             return own
         if asked.wait:

@@ -56,6 +56,8 @@ class Domain:
         Any float32 number from the first to the second is a value too.
     often
         Values for dice that throw dense cases, each as often as is its weight; ``values`` where it is empty.
+    fits
+        Whether a value is one that is not listed; with what these are in words. None where there are no such.
     share
         The share of a search's draws that take a rare value; None where it decides by itself.
     """
@@ -65,6 +67,7 @@ class Domain:
     between: tuple[float, float] | None = None
     often: tuple[Hashable, ...] = ()
     share: float | None = None
+    fits: tuple[Callable[[object], bool], str] | None = None
 
     def holds(self, value: Hashable) -> bool:
         """Whether that is a value of the axis."""
@@ -72,8 +75,17 @@ class Domain:
         listed = (*self.values, *self.rare)
         if any(value == v and isinstance(value, bool) == isinstance(v, bool) for v in listed):
             return True
+        if self.fits is not None and self.fits[0](value):
+            return True
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         return number and self.between is not None and self.between[0] <= value <= self.between[1]  # type: ignore
+
+    @property
+    def others(self) -> str:
+        """Values that are not listed, in words."""
+        if self.fits is not None:
+            return self.fits[1]
+        return f"any number from {self.between[0]:g} to {self.between[1]:g}" if self.between is not None else ""
 
 
 SELDOM = Domain((False,), rare=(True,), often=(*(False,) * 31, True), share=1 / 32)
@@ -201,6 +213,10 @@ class Axis:
     def written(self, row: dict[str, Any], operator: OperatorVersion) -> dict[str, Any]:
         """A row of a design with the fields of a case in place of the design's own words."""
         return row
+
+    def drawn(self, st: Any) -> Mapping[str, Any]:
+        """By field, of Hypothesis's strategies (`st`), the one of its values, where these cannot be listed."""
+        return NOTHING
 
     # What it does
 

@@ -44,6 +44,7 @@ def recurrent_design(op: str) -> PoolDesign:
         quick=11,
         many={RARE: 3500},
         measured=270,
+        turns=(27, 10),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...reference import OperatorVersion
+from ..axes.axis import Domain
 
 __all__ = ["Bounds", "known_among", "listed", "not_among"]
 
@@ -67,9 +68,9 @@ def known_among(operator: OperatorVersion, what: str, given: Collection[Any], kn
 
 
 def not_among(
-    operator: OperatorVersion, what: str, value: Any, known: Sequence[Any], between: tuple[float, float] | None = None
+    operator: OperatorVersion, what: str, value: Any, known: Sequence[Any], domain: Domain | None = None
 ) -> str:
     """The sentence that says what there is instead of a value."""
     shown = ", ".join(repr(v) for v in dict.fromkeys(known))
-    numbers = f", and any number from {between[0]:g} to {between[1]:g}" if between else ""
-    return f"{operator.name} has no {what} {value!r}; there are {shown}{numbers}"
+    others = f", and {domain.others}" if domain is not None and domain.others else ""
+    return f"{operator.name} has no {what} {value!r}; there are {shown}{others}"

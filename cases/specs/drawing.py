@@ -54,6 +54,8 @@ class _Plan:
         Numbers that an axis may have besides.
     allowed
         Axes whose values were restricted, since settling a row may bring in another.
+    own
+        By field a strategy of values that cannot be listed.
     """
 
     operator: OperatorVersion
@@ -63,11 +65,13 @@ class _Plan:
     between: Mapping[str, tuple[float, float]]
     functions: tuple[str, ...]
     allowed: Mapping[str, Collection[Any]]
+    own: Mapping[str, SearchStrategy[Any]]
 
 
 def _plan(operator: OperatorVersion, bounds: Bounds, kind: type[CaseSpec]) -> _Plan:
     space = space_of(operator, kind.axes)
     defaults: dict[str, Any] = {f.name: f.default for f in fields(kind)}
+    own = {name: strategy for axis in kind.axes for name, strategy in axis.drawn(st).items()}
     choices: dict[str, Sequence[Any]] = {}
     between: dict[str, tuple[float, float]] = {}
     for name, axis in space.items():
@@ -78,13 +82,19 @@ def _plan(operator: OperatorVersion, bounds: Bounds, kind: type[CaseSpec]) -> _P
             choices[name] = [*usual, *usual * (often - 1), *axis.rare]
             if axis.between is not None:
                 between[name] = axis.between
-    choices["outputs"] = output_subsets(operator)
+    if "outputs" in space:
+        choices["outputs"] = output_subsets(operator)
 
     allowed: dict[str, Collection[Any]] = {}
     if bounds.types is not None:
         given = listed("types", bounds.types)
-        choices["type"] = allowed["type"] = known_among(operator, "type", given, space["type"].values)
-    functions = functions_of(operator)
+        known_types = space["type"].values if "type" in space else operator.types
+        types = known_among(operator, "type", given, known_types)
+        if "type" in space:
+            choices["type"] = allowed["type"] = types
+    functions = functions_of(operator) if "activations" in space else ()
+    if bounds.activations and not functions:
+        raise ValueError(f"{operator.name} lists no activation functions; leave activations out")
     if bounds.activations is not None:
         given = listed("activations", bounds.activations)
         functions = tuple(known_among(operator, "activation function", given, functions)) if given else ()
@@ -101,13 +111,14 @@ def _plan(operator: OperatorVersion, bounds: Bounds, kind: type[CaseSpec]) -> _P
         else:
             for value in values:
                 if not space[name].holds(value):
-                    raise ValueError(not_among(operator, name, value, choices[name], space[name].between))
+                    raise ValueError(not_among(operator, name, value, choices[name], space[name]))
         # The order of the space stays: it is what shrinks.
         first = list(dict.fromkeys(choices[name]))
         choices[name] = [v for v in first if v in values] + [v for v in values if v not in first]
         allowed[name] = choices[name]
         between.pop(name, None)
-    plan = _Plan(operator, kind, bounds, choices, between, functions, allowed)
+        own.pop(name, None)
+    plan = _Plan(operator, kind, bounds, choices, between, functions, allowed, own)
     return _narrowed(plan) if allowed else plan
 
 
@@ -168,39 +179,44 @@ def _numbers(low: float, high: float) -> SearchStrategy[float]:
     return few | st.floats(low, high, width=32, allow_subnormal=False).map(lambda x: x + 0.0)  # no negative zero
 
 
-def _strategy(plan: _Plan) -> SearchStrategy[CaseSpec]:
+def _strategy(plan: _Plan) -> SearchStrategy[Any]:
     """Rows of the space, settled, as cases."""
     operator, bounds, op = plan.operator, plan.bounds, plan.operator.op_type
-    each = len(cell_named(op).activations)
+    each = len(cell_named(op).activations) if plan.functions else 0
     steps, rows = sizes(bounds.min_steps, bounds.max_steps), sizes(bounds.min_rows, bounds.max_rows)
     inputs, units = st.integers(1, bounds.max_inputs), st.integers(1, bounds.max_size)
-    listed = {n: st.sampled_from(v) for n, v in plan.choices.items() if n not in ("alpha", "beta", "clip")}
+    apart = ("alpha", "beta", "clip", *plan.own)
+    listed = {n: st.sampled_from(v) for n, v in plan.choices.items() if n not in apart}
     drawn = [(name, strategy) for name, strategy in listed.items() if len(set(plan.choices[name])) > 1]
     fixed = {name: plan.choices[name][0] for name in listed if len(set(plan.choices[name])) == 1}
-    clips: SearchStrategy[float | None] = st.sampled_from(plan.choices["clip"])
+    clips: SearchStrategy[float | None] = st.sampled_from(plan.choices.get("clip", (None,)))
     if "clip" in plan.between:
         clips = clips | _numbers(*plan.between["clip"])
     # Those of a direction are one draw: a failure shrinks to one direction by leaving out either.
     functions = st.tuples(*[st.sampled_from(plan.functions)] * each) if plan.functions else None
     coefficients = {
         (name, count): st.none() | st.lists(_numbers(*plan.between[name]), min_size=1, max_size=count).map(tuple)
-        for name in ("alpha", "beta")
+        for name in (("alpha", "beta") if plan.functions else ())
         for count in (each, 2 * each)
     }
     written, seeds = st.booleans(), st.integers(0, _SEEDS - 1)
+    seeded = [f.name for f in fields(plan.kind) if f.name in ("seed", "weights_seed")]
 
     @st.composite
-    def configurations(draw: DrawFn) -> CaseSpec:
+    def configurations(draw: DrawFn) -> Any:
         row: dict[str, Any] = {"T": draw(steps), "N": draw(rows), "I": draw(inputs), "H": draw(units), **fixed}
         for name, strategy in drawn:
             row[name] = draw(strategy)
-        row["clip"] = draw(clips)
+        for name, strategy in plan.own.items():
+            row[name] = draw(strategy)
+        if "clip" in plan.choices:
+            row["clip"] = draw(clips)
         if functions is not None and draw(written):
             directions = 2 if row["direction"] == "bidirectional" else 1
             row["activations"] = sum((draw(functions) for _ in range(directions)), ())
             for name in ("alpha", "beta"):
                 row[name] = draw(coefficients[name, each * directions])
-        row["seed"] = row["weights_seed"] = draw(seeds)
+        row |= dict.fromkeys(seeded, draw(seeds))
         legal: dict[str, Any] = settle(row, search=True, axes=plan.kind.axes)
         if any(legal[name] not in values for name, values in plan.allowed.items()):
             reject()

@@ -57,6 +57,9 @@ class PoolDesign:
     many, measured
         Levels that are drawn so often as is said, and how many of those cases are measured: the ones that are likely
         to show what no case does so far. What is chosen of them stands with the widest level.
+    turns
+        Siblings that are chosen once all models are: how many are in ``core``, out of how many that a dense case may
+        have.
     """
 
     drawn: Mapping[str, int]
@@ -66,6 +69,7 @@ class PoolDesign:
     quick: int
     many: Mapping[str, int] = field(default_factory=dict)
     measured: int = 0
+    turns: tuple[int, int] | None = None
 
 
 class Family(ABC):

@@ -27,7 +27,25 @@ from ...axes.tensors.seeds import SEEDS
 from ...axes.tensors.size import SizeAxis
 from ...axes.tensors.weights import WeightsAxis
 
-__all__ = ["EXTENDED_AXES", "HIGHEST", "MIDDLE", "Affine", "B", "R", "W", "X", "Y", "calibrated", "numbers"]
+__all__ = [
+    "COARSE",
+    "EXTENDED_AXES",
+    "HIGHEST",
+    "IN_RANGE",
+    "MIDDLE",
+    "Affine",
+    "B",
+    "R",
+    "W",
+    "X",
+    "Y",
+    "calibrated",
+    "is_open",
+    "is_power",
+    "numbers",
+    "reach",
+    "representable",
+]
 
 HIGHEST, MIDDLE = 65535, 32768
 """Of the levels of uint16."""
@@ -37,9 +55,12 @@ Affine = tuple[float, int]
 _WIDE = {"x": 3.0, "w": 0.5, "r": 0.5, "b": 0.5}
 """By tensor from where on its numbers are large: about the middle of what dense cases have."""
 _NARROW = 0.6  # how far outputs must be representable on both sides; of narrower ranges it shows how they end
-_COARSE = 2.0**-9  # a y_scale at which roundings show in few digits
-_ALL = 0.999
+COARSE = 2.0**-9  # a y_scale at which roundings show in few digits
+IN_RANGE = 0.999
 """Outputs lie between -1 and 1: what cannot be represented up to this saturates."""
+_PLAIN: Affine = (2.0**-15, MIDDLE)
+"""Levels that reach to 1 on both sides."""
+_PAIR = f"any pair of a positive float32 scale and a zero point from 0 to {HIGHEST}"
 _ZERO_POINTS = (0, 20000, MIDDLE, 45000, HIGHEST)
 
 
@@ -53,6 +74,25 @@ def calibrated(low: float, high: float) -> Affine:
 # What a calibration gives for tensors of a usual size, no pair of scales a power of two.
 X, W, R, B = calibrated(-3.1, 3.3), calibrated(-0.9, 1.0), calibrated(-0.8, 0.7), calibrated(-0.4, 0.5)
 Y = calibrated(-1.05, 1.03)
+
+
+def _is_affine(value: Any) -> bool:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        return False
+    scale, zero_point = value
+    whole = type(zero_point) is int and 0 <= zero_point <= HIGHEST
+    return whole and type(scale) is float and finite_float32(scale) and float(np.float32(scale)) > 0
+
+
+def _affines(st: Any) -> Any:
+    """The strategy of scales and zero points. Levels of a tensor reach as far as 2**(exponent + 16): in most draws
+    numbers are of a usual size; in the others products of two scales leave what a mantissa of 16 bits and a shift of 32
+    hold."""
+    mantissas = st.sampled_from((1.0, 1.5)) | st.floats(1.0, 2.0, width=32, exclude_max=True)
+    exponents = st.one_of(st.just(-15), st.integers(-17, -13), st.integers(-30, -6))
+    scales = st.builds(lambda m, e: float(np.float32(m * 2.0**e)), mantissas, exponents)
+    zero_points = st.sampled_from((MIDDLE, 0, 32767, HIGHEST)) | st.integers(0, HIGHEST)
+    return st.just(_PLAIN) | st.tuples(scales, zero_points)
 
 
 def numbers(spec: Any, name: str) -> tuple[float, float]:
@@ -71,6 +111,9 @@ class _About(Axis):
 
     def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
         return {}
+
+    def drawn(self, st: Any) -> Mapping[str, Any]:
+        return {"about": st.just("drawn")}
 
     def refusal(self, spec: Any) -> tuple[str, str] | None:
         fits = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]{0,59}", spec.about)
@@ -140,8 +183,14 @@ class _Codec(Axis):
         self.fields = (Field(name, tuple[float, int], (0.0, 0)),)
         self.having = {f"{name}-offset": Having((name,), lambda row: self._zero_point(row) not in (None, MIDDLE))}
 
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        return {self.name: Domain((_PLAIN,), fits=(_is_affine, _PAIR))}
+
     def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
         return {}
+
+    def drawn(self, st: Any) -> Mapping[str, Any]:
+        return {self.name: _affines(st)}
 
     def refusal(self, spec: Any) -> tuple[str, str] | None:
         affine = getattr(spec, self.name)
@@ -156,19 +205,19 @@ class _Codec(Axis):
     def spoil(self, spec: Any, draft: TensorDraft) -> None:
         name = self.name.upper()
         if name in draft.inputs:
-            middle, reach = numbers(spec, name)
+            middle, half = numbers(spec, name)
             drawn = uniform(draft.key(name), draft.inputs[name].shape, draft.precision, 0)
-            draft.inputs[name] = (middle + reach * drawn).astype(draft.format.dtype)
+            draft.inputs[name] = (middle + half * drawn).astype(draft.format.dtype)
 
     def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        scales = [own * reach for own in (1.0, 1.25) for reach in (2.0**-20, 2.0**-10)]
+        scales = [own * size for own in (1.0, 1.25) for size in (2.0**-20, 2.0**-10)]
         return {self.name: (*itertools.product(scales, _ZERO_POINTS),)}
 
     def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
         yield from self._of_zero_point()
         yield from self._of_scale()
-        yield self._context(f"{self.name} large", lambda affine: _reach(affine) >= _WIDE[self.name])
-        yield self._context(f"{self.name} small", lambda affine: _reach(affine) < _WIDE[self.name])
+        yield self._context(f"{self.name} large", lambda affine: reach(affine) >= _WIDE[self.name])
+        yield self._context(f"{self.name} small", lambda affine: reach(affine) < _WIDE[self.name])
 
     def _context(self, id: str, holds: Callable[[Affine], bool], pairs_only: bool = False) -> Context:
         """A context that a tensor which is not quantized has not."""
@@ -191,8 +240,8 @@ class _Codec(Axis):
             yield self._context(f"{title} {word} the middle", lambda affine, among=among: affine[1] in among, True)  # type: ignore[misc]
 
     def _of_scale(self) -> Iterator[Context]:
-        yield self._context(f"{self.name}_scale power of two", _is_power)
-        yield self._context(f"{self.name}_scale no power of two", lambda affine: not _is_power(affine))
+        yield self._context(f"{self.name}_scale power of two", lambda affine: is_power(affine[0]))
+        yield self._context(f"{self.name}_scale no power of two", lambda affine: not is_power(affine[0]))
 
     def _zero_point(self, row: Any) -> int | None:
         affine: Affine | None = getattr(row, self.name)
@@ -205,7 +254,7 @@ class _Codec(Axis):
         if affine is None or affine == self._usual:
             return
         scale, zero_point = affine
-        values = [self._usual, (scale, MIDDLE), *([(scale * 1.25, zero_point)] if _is_power(affine) else [])]
+        values = [self._usual, (scale, MIDDLE), *([(scale * 1.25, zero_point)] if is_power(scale) else [])]
         yield from ((self.name, {self.name: value}) for value in values if value != affine)
 
 
@@ -220,8 +269,14 @@ class _Output(_Codec):
         self.having = {
             **self.having,
             "y-given": Having(("y",), lambda row: row.y is not None),
-            "y-beyond": Having(("y",), lambda row: row.y is not None and _representable(row.y) < 1),
+            "y-beyond": Having(("y",), lambda row: row.y is not None and representable(row.y) < 1),
         }
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        return {"y": Domain((None, _PLAIN), fits=(_is_affine, _PAIR))}
+
+    def drawn(self, st: Any) -> Mapping[str, Any]:
+        return {"y": st.none() | _affines(st)}
 
     def refusal(self, spec: Any) -> tuple[str, str] | None:
         return None if spec.y is None else super().refusal(spec)
@@ -230,7 +285,7 @@ class _Output(_Codec):
         return {} if spec.y is None else super().attributes(spec)
 
     def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        scales = [own * reach for own in (1.0, 1.25) for reach in (2.0**-18, 2.0**-15, 2.0**-14, 2.0**-8)]
+        scales = [own * size for own in (1.0, 1.25) for size in (2.0**-18, 2.0**-15, 2.0**-14, 2.0**-8)]
         return {"y": (None, *itertools.product(scales, _ZERO_POINTS))}
 
     def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
@@ -238,17 +293,17 @@ class _Output(_Codec):
         yield Context("no y", ("y",), lambda row: row.y is None)
         yield from self._of_zero_point()
         yield from self._of_scale()
-        yield self._context("y narrow", lambda affine: _representable(affine) < _NARROW)
-        yield self._context("y wide", lambda affine: _representable(affine) >= _NARROW)
-        yield self._context("y coarse", lambda affine: affine[0] >= _COARSE)
+        yield self._context("y narrow", lambda affine: representable(affine) < _NARROW)
+        yield self._context("y wide", lambda affine: representable(affine) >= _NARROW)
+        yield self._context("y coarse", lambda affine: affine[0] >= COARSE)
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         resolved: Any = observed.configuration
         y = resolved.y
-        return self._told(y is not None, y is not None and min(-y.least, y.greatest) < _ALL)
+        return self._told(y is not None, y is not None and min(-y.least, y.greatest) < IN_RANGE)
 
     def used(self, spec: Any) -> Mapping[str, bool]:
-        return self._told(spec.y is not None, spec.y is not None and _representable(spec.y) < _ALL)
+        return self._told(spec.y is not None, spec.y is not None and representable(spec.y) < IN_RANGE)
 
     def _told(self, there: bool, narrow: bool) -> Mapping[str, bool]:
         return {"quantized-output": there, "float-output": not there, "saturating-output": narrow}
@@ -259,17 +314,18 @@ class _Output(_Codec):
             yield "y", {"y": None}
 
 
-def _is_power(affine: Affine) -> bool:
-    return math.frexp(float(np.float32(affine[0])))[0] == 0.5
+def is_power(scale: float) -> bool:
+    """Whether a scale is a power of two, as attributes hold it."""
+    return math.frexp(float(np.float32(scale)))[0] == 0.5
 
 
-def _reach(affine: Affine) -> float:
+def reach(affine: Affine) -> float:
     """The largest size of a number that levels stand for."""
     scale, zero_point = affine
     return scale * max(zero_point, HIGHEST - zero_point)
 
 
-def _representable(affine: Affine) -> float:
+def representable(affine: Affine) -> float:
     """Up to where levels stand for numbers on both sides of zero."""
     scale, zero_point = affine
     return scale * min(zero_point, HIGHEST - zero_point)
@@ -283,6 +339,10 @@ class _Fill(Axis):
 
     def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
         return {}
+
+    def drawn(self, st: Any) -> Mapping[str, Any]:
+        shares = st.tuples(*[st.sampled_from((1.0, 0.25, 1.5))] * 4)  # all of a range, little, more than there is
+        return {"fill": shares.map(lambda some: tuple(pair for pair in zip("XWRB", some, strict=True) if pair[1] != 1))}
 
     def refusal(self, spec: Any) -> tuple[str, str] | None:
         right = all(name in ("X", "W", "R", "B", "Y") and finite_float32(f) and f > 0 for name, f in spec.fill)
@@ -411,6 +471,26 @@ class _Reruns(RerunsAxis):
         yield from values_of("reruns", self.order)
 
 
+class _Open(Axis):
+    """Whether the model leaves seq_length and batch_size open; where runs have several sizes it does anyhow."""
+
+    name = "open"
+    fields = (Field("open", bool, False),)
+    part = "model"
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        return {"open": Domain((False, True))}
+
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        yield Context("dimensions=symbolic", ("open", "reruns"), is_open)
+        yield Context("dimensions=static", ("open", "reruns"), lambda row: not is_open(row))
+
+
+def is_open(row: Any) -> bool:
+    """Whether the model of a case gives names to seq_length and batch_size."""
+    return bool(row.open or row.reruns == "sizes")
+
+
 class _Former(Axis):
     """Whether the node has its old domain and name."""
 
@@ -432,7 +512,7 @@ class _Former(Axis):
 EXTENDED_AXES: tuple[Axis, ...] = (
     *(_About(), _Direction(), _Size()),
     *(_Codec("x", X), _Codec("w", W), _Codec("r", R), _Codec("b", B), _Output(), _Fill(), _Data(), _Bias()),
-    *(_HiddenSize(), _Weights(), _Reruns(), _Former()),
+    *(_HiddenSize(), _Weights(), _Reruns(), _Open(), _Former()),
     # Two ways to write a node at a time are what its dense cases have.
     but(EXPLICIT, rules=()),
     but(SEEDS, fields=(Field("seed", int, 0),)),

@@ -10,27 +10,30 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...profiles.covering import Counter
 from ...specs.family import PoolDesign
-from .axes import HIGHEST, MIDDLE, Affine, calibrated
+from .axes import HIGHEST, MIDDLE, Affine, calibrated, is_open
 from .contexts import EXTENDED_CONTEXTS
 from .spec import extended
 
-__all__ = ["DESIGN", "dense_extended", "fresh_extended"]
+__all__ = ["DESIGN", "dense_extended", "fresh_extended", "sibling_of"]
 
 # Parts of the space: what calibration gives, in one row; everything; everything but some of it, as targets lack it.
 DESIGN = PoolDesign(
     drawn={"calibrated": 60, "complete": 280, "partial": 360},
     siblings={"calibrated": 0, "complete": 0, "partial": 0},
-    models={"calibrated": 16, "complete": 84},
-    cases=100,
-    quick=14,
+    models={"calibrated": 5, "complete": 24},
+    cases=29,
+    quick=18,
+    turns=(21, 4),
 )
-"""How the pool is drawn. Every case is a model of its own, since its scales are attributes."""
+"""How the pool is drawn, and how much of it is in ``core``: scales are attributes, so cases share a model only where
+all tensors are fed."""
 
 _STEPS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 11, 16, 17)
 _ROWS = (1, 1, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 9)
@@ -57,6 +60,20 @@ def dense_extended(level: str, index: int, seed: str = "") -> Any:
     choose = Counter(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
     without = {"calibrated": _UNUSUAL, "complete": frozenset[str](), "partial": _some(choose)}[level]
     return _Draw(choose, without).spec()
+
+
+def sibling_of(spec: Any, number: int) -> Any | None:
+    """Another case of the same model: with other numbers, and other sizes where these are open. None where the model
+    holds the weights, whose numbers go with X's."""
+    if spec.weights != "input":
+        return None
+    choose = Counter(int.from_bytes(hashlib.sha256(f"{spec.digest}/{number}".encode()).digest()[:8], "little"))
+    draw = _Draw(choose, frozenset())
+    changes: dict[str, Any] = {"seed": choose.below(1 << 16), "reruns": draw.one_of("none", "data")}
+    if is_open(spec):
+        changes |= {name: size for name, size in draw.sizes(spec.I, spec.H).items() if name in "TN"}
+        changes |= {"reruns": draw.one_of("none", "data", "sizes"), "open": True}
+    return replace(spec, **changes, fill=draw.fill(), data=draw.data())
 
 
 def fresh_extended(seed: int | str, lacks: Collection[str] = ()) -> Iterator[Any]:
@@ -88,7 +105,8 @@ class _Draw:
     def __init__(self, choose: Counter, without: frozenset[str]) -> None:
         self._choose, self._without = choose, without
 
-    def _one_of(self, *values: Any) -> Any:
+    def one_of(self, *values: Any) -> Any:
+        """One of these, each as often."""
         return values[self._choose.below(len(values))]
 
     def _rare(self, feature: str, of: int) -> bool:
@@ -97,29 +115,39 @@ class _Draw:
         return chosen and feature not in self._without
 
     def spec(self) -> Any:
-        sizes = self._sizes()
+        sizes = self.sizes()
         I, H = sizes["I"], sizes["H"]
         row: dict[str, Any] = dict(sizes)
-        row["x"] = self._affine(self._one_of(0.5, 1.0, 2.0, 3.0, 4.0, 7.0))
-        spread = self._one_of(1.0, 1.7, 2.5)
+        row["x"] = self._affine(self.one_of(0.5, 1.0, 2.0, 3.0, 4.0, 7.0))
+        spread = self.one_of(1.0, 1.7, 2.5)
         largest = row["x"][0] * max(row["x"][1], HIGHEST - row["x"][1])
         row["w"] = self._weights(spread / largest, I, row["x"])
         row["y"] = None if self._rare("float-output", 5) else self._output()
         row["r"] = self._weights(spread, H, None)
-        row["b"] = self._affine(self._one_of(0.25, 0.4, 0.75, 1.5))
+        row["b"] = self._affine(self.one_of(0.25, 0.4, 0.75, 1.5))
         row["bias"] = not self._rare("no-bias", 4)
-        row["fill"] = tuple((name, 1.5) for name in "XWRB" if self._rare("beyond", 3))
+        row["fill"] = self.fill()
         row["hidden_size"] = not self._rare("no-hidden-size", 4)
         row["old"] = self._rare("old", 4)
-        row["explicit"] = self._one_of(False, False, True)
+        row["explicit"] = self.one_of(False, False, True)
         row["weights"] = "input" if self._rare("inputs", 2) else "initializer"
-        row["reruns"] = self._one_of("data", "sizes") if self._rare("reruns", 2) else "none"
-        row["data"] = self._one_of("ties", "inf", "far") if self._rare("wild", 3) else "dense"
+        row["reruns"] = self.one_of("data", "sizes") if self._rare("reruns", 2) else "none"
+        row["data"] = self.data()
         row["seed"] = self._choose.below(1 << 16)
         return extended("dense", **row)
 
-    def _sizes(self) -> dict[str, int]:
-        T, N, I, H = self._one_of(*_STEPS), self._one_of(*_ROWS), self._one_of(*_WIDTHS), self._one_of(*_WIDTHS)
+    def fill(self) -> tuple[tuple[str, float], ...]:
+        """Which tensors are beyond their range."""
+        return tuple((name, 1.5) for name in "XWRB" if self._rare("beyond", 3))
+
+    def data(self) -> str:
+        """How X is spoilt, if it is."""
+        return str(self.one_of("ties", "inf", "far")) if self._rare("wild", 3) else "dense"
+
+    def sizes(self, *widths: int) -> dict[str, int]:
+        """T, N, I and H, the last two of which may be given."""
+        T, N = self.one_of(*_STEPS), self.one_of(*_ROWS)
+        I, H = widths or (self.one_of(*_WIDTHS), self.one_of(*_WIDTHS))
         equal = self._choose.below(8)
         if equal == 0:
             N = min(T, 9)
@@ -134,9 +162,9 @@ class _Draw:
     def _zero_point(self) -> int:
         kind = self._choose.below(6)
         if kind < 2:
-            end = self._one_of(0, HIGHEST)
+            end = self.one_of(0, HIGHEST)
             return MIDDLE if "ends" in self._without else int(end)
-        return MIDDLE if kind < 4 else int(self._one_of(8000, 41000) + self._choose.below(16000))
+        return MIDDLE if kind < 4 else int(self.one_of(8000, 41000) + self._choose.below(16000))
 
     def _affine(self, reach: float) -> Affine:
         """A scale and a zero point with which numbers reach about so far; a power of two in one case of three."""
@@ -158,11 +186,11 @@ class _Draw:
     def _output(self) -> Affine:
         kind = self._choose.below(12)
         if kind < 3 and "narrow-output" not in self._without:
-            low, high = self._one_of((-0.3, 0.3), (0.0, 0.9), (-0.9, 0.0), (-0.15, 1.0), (-1.0, 0.2))
+            low, high = self.one_of((-0.3, 0.3), (0.0, 0.9), (-0.9, 0.0), (-0.15, 1.0), (-1.0, 0.2))
             return calibrated(low, high)
         if kind < 6:
             powers = (2.0**-15, 2.0**-14, 2.0**-8, 2.0**-12)
-            scale = self._one_of(*(powers[:2] if "coarse-output" in self._without else powers))
+            scale = self.one_of(*(powers[:2] if "coarse-output" in self._without else powers))
             if "powers" in self._without:
                 scale = float(np.float32(scale * 1.1875))
             return scale, MIDDLE if self._choose.below(2) else 33000 + self._choose.below(1 << 14)
@@ -173,5 +201,5 @@ class _Draw:
         return scale, max(zero_point, MIDDLE) if "low-output" in self._without else zero_point
 
     def _zero_point_of_output(self) -> int:
-        zero_point = self._one_of(MIDDLE, 20000, 45000)
+        zero_point = self.one_of(MIDDLE, 20000, 45000)
         return 45000 if zero_point == 20000 and "low-output" in self._without else int(zero_point)

@@ -15,7 +15,6 @@ from ....reference.operators.extended_lstm.document import resolve
 from ...axes.generator import uniform
 from ...axes.observed import Observed
 from ...profiles.recurrent import RecurrentFamily
-from ...specs.bounds import Bounds
 from ...specs.contexts import ContextSpace
 from ...specs.data import inputs_of
 from ...specs.family import Family, PoolDesign
@@ -26,7 +25,7 @@ from ...specs.violations import Violation
 from .anything import any_extended
 from .axes import EXTENDED_AXES, MIDDLE, numbers
 from .contexts import EXTENDED_CONTEXTS
-from .dense import DESIGN, dense_extended, fresh_extended
+from .dense import DESIGN, dense_extended, fresh_extended, sibling_of
 from .levels import EXTENDED_LEVELS, extended_challenge
 from .profile import extended_profile
 from .spec import OP_TYPE, VERSION, ExtendedSpec
@@ -96,9 +95,10 @@ class _Extended(RecurrentFamily):
         """See :mod:`.dense`."""
         return DESIGN
 
-    def pooled(self, op: str, level: str, index: int, sibling: int) -> Any:
-        """See :func:`.dense.dense_extended`."""
-        return dense_extended(level, index)
+    def pooled(self, op: str, level: str, index: int, sibling: int) -> Any | None:
+        """See :func:`.dense.dense_extended` and :func:`.dense.sibling_of`."""
+        spec = dense_extended(level, index)
+        return sibling_of(spec, sibling) if sibling else spec
 
     def fresh(
         self,
@@ -128,12 +128,6 @@ class _Extended(RecurrentFamily):
         return any_extended(random)
 
     crossed = Family.crossed
-
-    def cases(self, op: str, version: int, bounds: Bounds) -> Any:
-        """See :func:`.drawing.extended_cases`."""
-        from .drawing import extended_cases  # Hypothesis is imported where something is drawn
-
-        return extended_cases(bounds)
 
     def violations(self, op: str, version: int) -> Sequence[Violation]:
         """All that there are."""

@@ -9,18 +9,25 @@ from typing import Any
 import numpy as np
 
 from ...specs.level import Level
-from .axes import HIGHEST, Affine, calibrated
+from .axes import COARSE, HIGHEST, IN_RANGE, MIDDLE, Affine, calibrated, is_power, reach, representable
 from .spec import extended
 
 __all__ = ["EXTENDED_LEVELS", "extended_challenge"]
 
-_USUAL = frozenset({"realistic", "realistic-input", "asymmetric-weights", "long", "wide", "gates-open"})
-_USUAL |= {"explicit-defaults", "rerun-data", "rerun-sizes", "challenge-calibrated"}
-_USUAL |= {f"{tensor}-zero-point-{value}" for tensor in "xwrb" for value in (0, 32767, 32768, HIGHEST)}
+_USUAL = {"x": (0.2, 16.0), **dict.fromkeys("wrb", (0.02, 16.0))}
+"""Between which sizes the largest number of a tensor lies."""
 
 
 def _is_calibrated(spec: Any) -> bool:
-    return not spec.illegal and spec.about in _USUAL
+    plain = spec.bias and spec.hidden_size and not (spec.illegal or spec.old or spec.fill) and spec.data == "dense"
+    if not plain or spec.N != 1 or not spec.T * spec.I or spec.y is None:
+        return False
+    usual = all(low <= reach(getattr(spec, name)) <= high for name, (low, high) in _USUAL.items())
+    # Outputs were as low as -1 in the range that was calibrated, and their levels are fine.
+    in_range = spec.y[1] >= MIDDLE and representable(spec.y) >= IN_RANGE and spec.y[0] < COARSE / 2
+    scales = [getattr(spec, name)[0] for name in "xwrby"]
+    products = (spec.x[0] * spec.w[0], spec.y[0] * spec.r[0])
+    return usual and in_range and not any(is_power(scale) for scale in (*scales, *products))
 
 
 EXTENDED_LEVELS: tuple[Level, ...] = (

@@ -1,5 +1,8 @@
 """Profiles of ExtendedLSTM: pinned lists of its cases, made by rule.
 
+``core`` has a budget of 32 models, since every scale is an attribute: its dense block (:mod:`...profiles.pool`), with
+cases that share a model, and of plain ones what shows no fault otherwise. ``full`` has all plain ones.
+
 What is varied is what its arithmetic makes interesting: scales whose products are powers of two or leave the range in
 which a 16-bit mantissa and a 32-bit shift can hold them, zero points at their ends, outputs at and beyond their range,
 pre-activations near and past 128, sizes without length, and each attribute, input and shape as it must not be.
@@ -19,9 +22,6 @@ from .spec import OP_TYPE, VERSION, extended
 from .violations import EXTENDED_VIOLATIONS
 
 __all__ = ["extended_profile"]
-
-_SMOKE = 6
-"""Plain cases of smoke; dense ones stand beside them."""
 
 
 def _plain(about: str, **fields: Any) -> Any:
@@ -165,6 +165,18 @@ def _forms() -> Iterator[Any]:
     yield _plain("one-row", N=1, T=6, I=6, H=6)
 
 
+def _extremes() -> Iterator[Any]:
+    """Two models with scales that no dense case has, which are fed until all faults of such scales have shown."""
+    small: dict[str, Any] = {"x": _scaled(1.2 * 2.0**-20), "w": _scaled(2.0**-20 / 1.2 * 0.97), "r": _scaled(0.11)}
+    small |= {"I": 5, "H": 4, "weights": "input", "open": True, "fill": (("R", 0.0002),)}
+    for seed in (1, 2):
+        yield _plain("scales-small", **small, seed=seed)
+        yield _plain("scales-small-no-steps", **small, T=0, seed=seed)
+    large: dict[str, Any] = {"x": _scaled(1.3 * 2.0**-3), "w": _scaled(2.0**-6 / 1.3 * 0.98), "weights": "input"}
+    for seed, fill in enumerate(((0.0005, 0.02), (0.0005, 0.02), (0.003, 0.05), (0.01, 0.05))):
+        yield _plain("scales-large", **large, T=3, I=4, fill=tuple(zip("XW", fill, strict=True)), seed=seed)
+
+
 def _batches() -> Iterator[Any]:
     yield _plain("batch", T=1, N=2, I=1, H=1)
     yield _plain("batch", T=3, N=2)
@@ -176,18 +188,16 @@ def _batches() -> Iterator[Any]:
 def extended_profile(name: str) -> tuple[Any, ...]:
     """The cases of a profile, in a fixed order: what may spoil an implementation's memory comes last.
 
-    Raises KeyError for an unknown profile; ``full`` is ``core``.
+    Raises KeyError for an unknown profile.
     """
-    legal = [
-        *_realistic(), *_zero_points(), *_scales(), *_outputs(), *_pre_activations(), *_numbers(), *_forms()
-    ]  # fmt: skip
-    core = [*legal, *pinned_dense(OP_TYPE, VERSION), *_batches(), *_illegal()]
-    if name in ("core", "full"):
-        return tuple(sorted(dict.fromkeys(core), key=lambda spec: spec.spoils))
-    if name == "smoke":
-        plain = [legal[round(k * (len(legal) - 1) / (_SMOKE - 1))] for k in range(_SMOKE)]
-        return tuple(sorted((*plain, *quick_dense(OP_TYPE, VERSION)), key=lambda spec: spec.spoils))
-    raise KeyError(name)
+    plain, dense = tuple(_extremes()), pinned_dense(OP_TYPE, VERSION)
+    wide = (_realistic, _zero_points, _scales, _outputs, _pre_activations, _numbers, _forms, _batches)
+    cases = {
+        "smoke": (*plain[::4], *quick_dense(OP_TYPE, VERSION)),
+        "core": (*plain, *dense, *_illegal()),
+        "full": (*plain, *dense, *(spec for part in wide for spec in part()), *_illegal()),
+    }[name]
+    return tuple(sorted(dict.fromkeys(cases), key=lambda spec: spec.spoils))
 
 
 def _illegal() -> Iterator[Any]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from ....reference import document_of, versions_of
 from ...specs.spec import RecurrentSpec, spec_class
 from ...specs.violations import Violation
-from .axes import EXTENDED_AXES
+from .axes import EXTENDED_AXES, is_open
 from .violations import EXTENDED_VIOLATIONS
 
 __all__ = ["OP_TYPE", "VERSION", "ExtendedSpec", "extended"]
@@ -36,8 +36,8 @@ class _Spec(RecurrentSpec):
 
     @property
     def dimensions(self) -> str:
-        """Open where runs have several sizes."""
-        return "symbolic" if self.reruns == "sizes" else "static"
+        """Named where sizes are open."""
+        return "symbolic" if is_open(self) else "static"
 
     @property
     def called(self) -> tuple[str, str]:

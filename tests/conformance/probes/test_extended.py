@@ -39,14 +39,14 @@ from onnxspec.conformance.workers import Job, Outcome, TargetProcess
 from onnxspec.reference import FAULTS, Node, evaluate, operator_names, operator_of
 from onnxspec.reference.operators.extended_lstm import Parameters, arithmetic_of, evaluate_extended, resolve, run_kernel
 
-CORE = extended_profile("core")
+FULL = extended_profile("full")
 TARGET = Target("quark", "quark")
 OPERATOR = operator_of("ExtendedLSTM")
 ONNX, EXTENDED = operator_names(""), operator_names("com.amd.quark")
 
 
 def case(about: str, number: int = 0) -> Any:
-    return [spec for spec in CORE if spec.about == about and not spec.illegal][number]
+    return [spec for spec in FULL if spec.about == about and not spec.illegal][number]
 
 
 def shipped(spec: Any) -> Outcome:
@@ -124,7 +124,7 @@ def test_operators_and_cases_by_name() -> None:
 
 
 def test_realistic_cases_are_right_or_a_known_unit_off() -> None:
-    for spec in CORE:
+    for spec in FULL:
         if spec.about in ("realistic", "asymmetric-weights") and spec.T * spec.I * spec.H < 3000:
             judgement = judged(spec)
             assert judgement.verdict is Verdict.PASS, judgement.message
@@ -320,7 +320,7 @@ def test_what_has_another_form_than_it_must_have_is_explained_too() -> None:
 
 
 def test_every_case_has_a_script_that_is_python() -> None:
-    for spec in CORE[::9] + CORE[-12:]:
+    for spec in FULL[::9] + FULL[-12:]:
         ast.parse(script_of(spec))
 
 
@@ -354,7 +354,7 @@ def test_a_case_is_explained_as_those_of_onnx_are() -> None:
     assert alone.exit_code == 0
     assert "must_levels" in alone.output
     assert "got_levels" not in alone.output
-    forbidden = next(each for each in CORE if each.illegal)
+    forbidden = next(each for each in FULL if each.illegal)
     assert "must be refused" in CliRunner().invoke(app, ["explain", forbidden.id]).output
     script = CliRunner().invoke(app, ["explain", spec.id, "--emit", "script"]).output
     ast.parse(script)
