@@ -87,11 +87,11 @@ def _gist(message: str, length: int = 240) -> str:
 
 def titled(finding: Finding, conditions: str, tried: bool, passing: int = 0) -> str:
     """A finding's title. A condition that was only seen where it failed, and not tried, is said so, and one that cases
-    have which pass; and a fault that has foretold nothing yet, and that nobody has listed, is no more than consistent
-    with what was returned."""
+    have which pass; and a fault that has foretold nothing yet, or that passing cases should have shown, and that nobody
+    has listed, is no more than consistent with what was returned."""
     what = finding["what"]
     thought = finding["fault"] and finding["kind"] != Verdict.NOT_REJECTED.value
-    if thought and not finding["foretold"] and not finding["expected"]:
+    if thought and (passing or not finding["foretold"]) and not finding["expected"]:
         what = f"C{consistent(what)[1:]}"
     if not conditions:
         return what

@@ -128,7 +128,9 @@ def test_what_a_run_shows_is_a_name_only_once_it_foretold() -> None:
     finding: Any = {"what": "Ignores clip", "fault": "clip.ignored", "foretold": 0, "expected": False, "kind": "wrong"}
     assert titled(finding, "", tried=False) == "Consistent with: ignores clip"
     assert titled({**finding, "foretold": 10}, "layout 1", tried=True) == "Ignores clip (with layout 1)"
-    assert titled({**finding, "foretold": 10}, "layout 1", tried=True, passing=2) == "Ignores clip (seen with layout 1)"
+    assert titled({**finding, "foretold": 10}, "layout 1", tried=True, passing=2) == (
+        "Consistent with: ignores clip (seen with layout 1)"
+    )
     assert titled({**finding, "expected": True}, "", tried=False) == "Ignores clip"
 
 
