@@ -80,7 +80,10 @@ class Adapter:
     def prepare(self, model: bytes) -> Session:
         """Write `model` as C, compile that, and load the library."""
         proto = onnx.load_model_from_string(model)
-        text = self.generator.compile(proto)
+        try:
+            text = self.generator.compile(proto)
+        except (cgen.UnsupportedOpError, cgen.CodegenError, cgen.ShapeInferenceError) as error:
+            raise RuntimeError(str(error).partition(" (while ")[0]) from None  # behind that stands the whole node
         with tempfile.TemporaryDirectory(prefix="onnxspec-") as folder:
             source, library = os.path.join(folder, "model.c"), os.path.join(folder, "model.so")
             with open(source, "w", encoding="utf-8") as file:
@@ -124,7 +127,7 @@ class Session:
                 raise TypeError(f"{name} has shape {array.shape}, the C function takes {dimensions}")
             values.append(array)
         outputs = [
-            np.empty([_size(one, sizes) for one in _dimensions(dimensions)], _TYPES[type_])
+            _kept_apart([_size(one, sizes) for one in _dimensions(dimensions)], _TYPES[type_])
             for type_, _, dimensions, _ in self._made
         ]
         self._function(
@@ -146,6 +149,14 @@ def _parameters(text: str) -> list[tuple[str, str, str, bool]]:
             raise RuntimeError("a parameter of the generated function cannot be read: " + part)
         parameters.append((match["type"], match["name"], match["dimensions"], bool(match["const"])))
     return parameters
+
+
+def _kept_apart(shape: list[int], dtype: Any) -> np.ndarray:
+    """Room for an output, with as much room before and behind it: code that writes past the end would otherwise write
+    into what belongs to another case, which is then accused."""
+    count = int(np.prod(shape))
+    margin = count + 4096
+    return np.empty(count + 2 * margin, dtype)[margin : margin + count].reshape(shape)
 
 
 def _dimensions(text: str) -> list[str]:

@@ -117,7 +117,10 @@ class Session:
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
         """Outputs in the graph's order."""
-        results = self._function(*[self._tensor(feeds[name]) for name in self._names])
+        try:
+            results = self._function(*[self._tensor(feeds[name]) for name in self._names])
+        except (IndexError, ValueError, RuntimeError) as error:  # by which IREE tells the status of a call
+            raise RuntimeError(re.sub(r"^.*?\.c:\d+: ", "", str(error)).partition("; while ")[0]) from None
         return [_array(value) for value in (results if isinstance(results, (tuple, list)) else [results])]
 
     def _tensor(self, array: np.ndarray) -> Any:
