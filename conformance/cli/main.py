@@ -81,7 +81,7 @@ class MostUsed:
 
 
 @dataclass(frozen=True)
-class OtherCases:
+class CaseOptions:
     """Choices of cases beyond those in `MostUsed`."""
 
     panel: ClassVar[str] = "Which cases"
@@ -141,7 +141,7 @@ class ModelOptions:
 
 
 @dataclass(frozen=True)
-class Lanes:
+class LaneOptions:
     """Places where cases run: lanes of targets, and machines."""
 
     panel: ClassVar[str] = "Where they run"
@@ -166,7 +166,7 @@ class Lanes:
 
 
 @dataclass(frozen=True)
-class KnownFailures:
+class FailureOptions:
     """Failures that are known, and support that is required."""
 
     panel: ClassVar[str] = "What fails the run"
@@ -196,7 +196,7 @@ class KnownFailures:
 
 
 @dataclass(frozen=True)
-class Conduct:
+class ConductOptions:
     """The conduct of a run."""
 
     panel: ClassVar[str] = "How the run goes"
@@ -222,7 +222,7 @@ class Conduct:
 
 
 @dataclass(frozen=True)
-class Told:
+class OutputOptions:
     """Files that a run leaves beside its folder, and the form of what it prints."""
 
     panel: ClassVar[str] = "What it writes and prints"
@@ -244,12 +244,12 @@ class Told:
 def run(
     context: typer.Context,
     first: MostUsed,
-    which: OtherCases,
+    which: CaseOptions,
     of_model: ModelOptions,
-    lanes: Lanes,
-    known: KnownFailures,
-    conduct: Conduct,
-    told: Told,
+    lanes: LaneOptions,
+    known: FailureOptions,
+    conduct: ConductOptions,
+    told: OutputOptions,
 ) -> None:
     """Run the cases on targets, compare, and say what is wrong. Results go to a folder, with a report to read.
 
@@ -310,7 +310,7 @@ def run(
 
 
 def _require_sense(
-    first: MostUsed, which: OtherCases, of_model: ModelOptions, known: KnownFailures, conduct: Conduct
+    first: MostUsed, which: CaseOptions, of_model: ModelOptions, known: FailureOptions, conduct: ConductOptions
 ) -> None:
     """End the command where options contradict each other."""
     if conduct.resume and conduct.overwrite:
@@ -325,7 +325,7 @@ def _require_sense(
         fail("--model and --cases name what to run in place of a profile: which is it?")
 
 
-def _profile(first: MostUsed, which: OtherCases, of_model: ModelOptions, resume: bool, *, named: bool) -> str:
+def _profile(first: MostUsed, which: CaseOptions, of_model: ModelOptions, resume: bool, *, named: bool) -> str:
     """The profile, or the name of fresh cases that stand in its place or beside it. Raises UnknownName for what is no
     seed or nonce.
 
@@ -347,7 +347,7 @@ def _profile(first: MostUsed, which: OtherCases, of_model: ModelOptions, resume:
     return profile
 
 
-def _targets(first: MostUsed, lanes: Lanes, known: KnownFailures) -> list[Target]:
+def _targets(first: MostUsed, lanes: LaneOptions, known: FailureOptions) -> list[Target]:
     """The targets, with the lists of known failures that are used. Raises TargetError and ExpectedFailureError."""
     targets = targets_of(first.target or ["onnxruntime"], lanes.targets_file, lanes.optimize, lanes.wrap)
     if known.expected_file is not None:
@@ -368,7 +368,7 @@ def _read_lists(plan: Plan) -> None:
     warnings.simplefilter("ignore", FormerWords)  # it has been told, and the run reads the lists again
 
 
-def _journal(folder: Path, conduct: Conduct) -> Journal:
+def _journal(folder: Path, conduct: ConductOptions) -> Journal:
     """The journal of a folder, open."""
     try:
         journal = Journal(folder, resume=conduct.resume, overwrite=conduct.overwrite)
