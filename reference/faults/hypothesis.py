@@ -208,6 +208,17 @@ class Observation:
             self._scenes[key] = None if steps and observed is None else scene
         return self._scenes[key]
 
+    def expected(
+        self, faults: Sequence[Fault], interpretations: Interpretations | None = None
+    ) -> list[tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
+        """(output, value, radius) of what an implementation with these faults returns in the first run, each step from
+        the state that was reported before; without it by a free run."""
+        stepwise = self._scene(0, interpretations, True, self.accuracy)
+        scene = stepwise or self._scene(0, interpretations, False, self.accuracy)
+        assert scene is not None
+        predicted, edges = self._with_radii(faults, scene, self.runs[0], ({}, {}))
+        return [(n, predicted[n], np.abs(edges[n] - predicted[n])) for n in self.node.outputs if n in predicted]
+
     def _cost(self) -> float:
         return 1 + self.size // _PRODUCTS
 
@@ -266,14 +277,7 @@ class Observation:
         self.work += _EXACT * self._cost()
         for scene, run in zip(scenes, self.runs, strict=True):
             assert scene is not None
-            given = self._given(scene, run)
-            if all(fault.bounded for fault in faults):
-                values = BoundedPass(**given, scene=scene)
-                predicted = layered(values, faults, memories[0])(scene.computation)
-                edge = BoundedPass(**given, numbers=values.numbers, edge=True)
-                edges = layered(edge, faults, memories[1])(scene.computation)
-            else:
-                predicted, edges = self._roughly(faults, scene, given, memories[0])
+            predicted, edges = self._with_radii(faults, scene, run, memories)
             # In float64 nothing fits by chance, and defaults of coefficients have two right values.
             coarse = scene.budget.tensor.precision < FORMATS["float64"].precision
             used = _USED if coarse and any(d.structural for d in faults) else 1.0
@@ -288,6 +292,18 @@ class Observation:
             for fit in fits.values():
                 total += fit if fit is not again else Fit(0.0, 0.0)
         return total
+
+    def _with_radii(
+        self, faults: Sequence[Fault], scene: Scene, run: Run, memories: tuple[dict[str, dict[str, Any]], ...]
+    ) -> tuple[Outputs, Outputs]:
+        """What a target with these faults returns, and the same with its radii."""
+        given = self._given(scene, run)
+        if not all(fault.bounded for fault in faults):
+            return self._roughly(faults, scene, given, memories[0])
+        values = BoundedPass(**given, scene=scene)
+        predicted = layered(values, faults, memories[0])(scene.computation)
+        edge = BoundedPass(**given, numbers=values.numbers, edge=True)
+        return predicted, layered(edge, faults, memories[1])(scene.computation)
 
     def _roughly(
         self, faults: Sequence[Fault], scene: Scene, given: dict[str, Any], memory: dict[str, dict[str, Any]]

@@ -20,7 +20,7 @@ from ..faults.part import Part
 from ..faults.parts import recurrent_parts
 from ..kernels.kernel import Kernel, run_kernel
 from ..kernels.style import STYLES, Style
-from ..numbers.accuracy import WIDER_PRESETS
+from ..numbers.accuracy import WIDER_PRESETS, budget
 from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
 from ..recurrent.agreement import Expected
@@ -90,9 +90,14 @@ class RecurrentOperator(Operator):
         interpretations: Interpretations | None = None,
         faults: Sequence[Fault] = (),
     ) -> list[Expectation]:
-        """See :func:`..recurrent.expectation.expect`; faults are tried by :meth:`observation`."""
-        assert not faults
-        return expect(node, inputs, observed, accuracy, interpretations)
+        """See :func:`..recurrent.expectation.expect`, and :meth:`..faults.hypothesis.Observation.expected`."""
+        if not faults:
+            return expect(node, inputs, observed, accuracy, interpretations)
+        allowed = budget(accuracy, self.resolve(node, inputs, interpretations).format.name)
+        clause = f"{self.document.prefix}.equations"
+        with np.errstate(all="ignore"):
+            numbers = Observation(node, (Run(inputs, observed, inputs),), accuracy).expected(faults, interpretations)
+        return [Expectation(name, Bounded(value, radius, allowed), clause) for name, value, radius in numbers]
 
     def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[Expected]:
         """See :func:`..recurrent.stacking.expecting_each`: for rows that know nothing of each other."""

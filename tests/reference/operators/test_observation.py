@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.reference import FAULTS, Expectation, Fault, Node, budget
+from onnxspec.reference import FAULTS, Expectation, Fault, Node, budget, compare, operator_for, run_fault
 from onnxspec.reference.faults import Run
 from onnxspec.reference.numbers import Bounded
 from onnxspec.reference.operators import Predicted
@@ -41,3 +41,19 @@ def test_padding_speaks_for_no_fault(clause: str, bits: float) -> None:
 def test_padding_speaks_against_no_fault() -> None:
     assert predicted("rnn.equations", 5.0).fit((FAULT,)) is None
     assert predicted("rnn.padding.zero", 5.0).fit((FAULT,)) is not None
+
+
+@pytest.mark.parametrize("id", ["gates.interleaved", "lstm.gates.icfo", "lengths.longest"])
+def test_what_an_implementation_with_a_fault_returns_is_expected_of_it(id: str) -> None:
+    random = np.random.default_rng(1)
+    shapes = {"X": (4, 3, 2), "W": (1, 16, 2), "R": (1, 16, 4), "B": (1, 32)}
+    inputs = {name: random.uniform(-1, 1, shape).astype(np.float32) for name, shape in shapes.items()}
+    inputs["sequence_lens"] = np.array([4, 2, 3], np.int32)
+    node, fault = Node("LSTM", 14, {"hidden_size": 4}, ("Y", "Y_h", "Y_c")), FAULTS[id]
+    returned = run_fault(fault, node, inputs)
+    expected = operator_for(node).expect(node, inputs, returned, faults=(fault,))
+    assert [each.output for each in expected] == ["Y", "Y_h", "Y_c"]
+    for each in expected:
+        assert compare(each, returned[each.output]).worst <= 1
+    right = operator_for(node).expect(node, inputs, returned)
+    assert max(compare(each, returned[each.output]).worst for each in right) > 100
