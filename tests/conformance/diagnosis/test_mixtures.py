@@ -37,7 +37,7 @@ def test_what_shows_only_beside_other_faults_is_named_with_them() -> None:
     beside = ("scales.large-garbage", "pre-activation.terms-saturate", "pre-activation.wraps")
     known = ("output.wraps", "scales.sign-lost", *beside, "scales.small-vanish", "output.zero-point-one-up")
     search.known["ExtendedLSTM"] = [FAULTS[f"extended.{name}"] for name in known]
-    (large,) = (spec for spec in profile("core", "ExtendedLSTM", 1) if spec.about == "large-inputs")
+    (large,) = (spec for spec in profile("full", "ExtendedLSTM", 1) if spec.about == "large-inputs")
     failing_case = failing(large)
     assert not failing_case.observation("standard").changes(FAULTS["extended.pre-activation.wraps"])
     explanation = search.by_known(failing_case)

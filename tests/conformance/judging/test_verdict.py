@@ -347,7 +347,7 @@ def test_repeated_runs_that_differ_within_the_radius_pass_with_a_flag() -> None:
     assert (judgement.verdict, judgement.flags) == (Verdict.PASS, ("nondeterministic",))
 
 
-EXTENDED = next(spec for spec in profile("core", "ExtendedLSTM", 1) if spec.features >= {"about-realistic"})
+EXTENDED = next(spec for spec in profile("full", "ExtendedLSTM", 1) if spec.features >= {"about-realistic"})
 
 
 @pytest.mark.parametrize("spec", [replace(SMALL, outputs=("Y",)), EXTENDED], ids=lambda spec: spec.op)
