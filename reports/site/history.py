@@ -90,8 +90,8 @@ class Course:
             return f"in {versions[0]} already, the oldest release that was tried"
         before = versions[first - 1]
         told = {
-            RIGHT: f"{before} is right",
-            DECLINES: f"{before} does not take such a model",
+            RIGHT: f"{before}, tried before it, is right",
+            DECLINES: f"{before}, tried before it, does not take such a model",
             UNKNOWN: f"not tried in {before}",
         }
         return f"since {versions[first]} ({told[self.states[before]]})"
@@ -101,8 +101,8 @@ class Course:
             return f"still in {versions[last]}"
         after = versions[last + 1]
         told = {
-            RIGHT: f"right since {after}",
-            DECLINES: f"{after} does not take such a model",
+            RIGHT: f"{after}, tried next, is right",
+            DECLINES: f"{after}, tried next, does not take such a model",
             UNKNOWN: f"not tried in {after}",
         }
         return f"last in {versions[last]} ({told[self.states[after]]})"

@@ -58,7 +58,7 @@ def test_a_finding_says_since_when_and_until_when(folder: Path) -> None:
     findings = {one["finding"]: one for one in read(folder / "runtimes" / "some-runtime.json")["findings"]}
     coupled = findings[COUPLED]
     assert coupled["releases"] == {"1.9": "right", "1.10": "fails", "1.11": "right"}
-    assert coupled["seen"] == "since 1.10 (1.9 is right); last in 1.10 (right since 1.11)"
+    assert coupled["seen"] == "since 1.10 (1.9, tried before it, is right); last in 1.10 (1.11, tried next, is right)"
     clip = next(one for title, one in findings.items() if title.startswith("Clip"))
     assert clip["seen"] == "in 1.9 already, the oldest release that was tried; still in 1.11"
     assert clip["command"].startswith("onnxspec ")
