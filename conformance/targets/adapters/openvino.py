@@ -94,7 +94,7 @@ class Session:
 
     def __init__(self, compiled: Any, proof: str = "") -> None:
         self.proof = proof
-        # Inputs are found by their names in the ONNX graph; one that the conversion dropped has no port.
+        # Inputs are found by their names in the ONNX graph. A constant has no port, even if it is an input there too.
         self._ports = {name: port for port in compiled.inputs for name in port.get_names()}
         self._outputs = list(compiled.outputs)
         self._request = compiled.create_infer_request()
@@ -102,8 +102,9 @@ class Session:
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
         """Outputs in the graph's order."""
         for name, array in feeds.items():
-            if name in self._ports:
-                self._request.set_tensor(self._ports[name], _tensor(array))
+            if name not in self._ports:
+                raise RuntimeError(f"the compiled model has no input {name}, which is a constant in it")
+            self._request.set_tensor(self._ports[name], _tensor(array))
         try:
             self._request.infer()
         except RuntimeError as error:
