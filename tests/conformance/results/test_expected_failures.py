@@ -269,7 +269,7 @@ def test_every_shipped_entry_is_about_some_cases_of_core_and_not_about_all(name:
     for entry in parse_expected(text, name):  # looks every name up, as reading them in a run does not
         core: list[Probe] = [
             SpecProbe(spec)
-            for op, version in operator_versions()
+            for op, version in operator_versions(None)
             if op == entry.op
             for spec in profile("core", op, version)
         ]
