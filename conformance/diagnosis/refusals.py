@@ -142,12 +142,12 @@ def _apart(refused: Sequence[_Refusal]) -> dict[tuple[str, str], list[_Refusal]]
 
 
 def _is_sure(one: _Refusal, word: str, trait: str, sure: Mapping[tuple[str, str], set[str]]) -> bool:
-    """Whether a thing is refused by itself, and this refusal is about it. Of a type or a version any message is, and in
-    another operator's words it is the same one."""
+    """Whether a thing is refused by itself, and this refusal is about it. Of a type or a version any message is, and
+    one that is about nothing else is so in every operator."""
     kinds = sure.get((one.result.op, word), set())
     if not _identity(trait):
         return one.kind in kinds
-    return bool(kinds) or any(one.kind in others for (_, name), others in sure.items() if name == word)
+    return bool(kinds) or {name for (_, name), others in sure.items() if one.kind in others} == {word}
 
 
 def _sure(refused: Sequence[_Refusal]) -> dict[tuple[str, str], set[str]]:

@@ -178,6 +178,11 @@ def test_types_and_versions_that_a_target_speaks_of_are_the_reason_in_every_oper
         *right, *(refused(s, "only float16 and float32") for s in (alone, both)), refused(old, "opset below 7")
     )
     assert told == {"float64": [alone.id, both.id], "version 1": [old.id]}
+    # What is said of anything says nothing of a type.
+    old, wide = CaseSpec("LSTM", 7), CaseSpec("RNN", 22, type="float64", hidden_size=False, layout=1)
+    alike = of_these(*right, *(refused(s, "failed") for s in (alone, old, wide)))
+    assert [wide.id] in alike.values()
+    assert "version 22 (tried only with float64, hidden_size absent and 1 more)" in alike
     long = [CaseSpec(op, 14, type="float64", lengths="full") for op in ("LSTM", "RNN")]
     assert of_these(*right, *(refused(s, "Non constant seq_len is not supported") for s in long)) == {
         "sequence_lens": [s.id for s in long]
