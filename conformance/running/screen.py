@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from ...cases.specs.features import WORDS
 from ..diagnosis.failing_case import DIAGNOSED
 from ..judging.judgement import Verdict
 from ..judging.vocabulary import FLAGS, NO_FAILURE, happening
@@ -27,6 +28,8 @@ __all__ += ["screen_text", "told_answer"]
 _WORDS = 160  # characters of what a runtime says of what it declines
 
 VALIDATION = "Input validation, of models that the document forbids and that ran (--no-illegal leaves them out):"
+
+_BITS = (WORDS["quantized-8-bits"], WORDS["quantized-16-bits"])
 
 _EXPLAINABLE = frozenset(verdict.value for verdict in DIAGNOSED - {Verdict.INACCURATE, Verdict.MALFORMED})
 """Verdicts of which it is said that no fault explains them. Of what is inaccurate the title names the wider class."""
@@ -104,7 +107,7 @@ def screen_of(answer: Answer, findings: Sequence[Finding], results: Sequence[Res
         Shelf("It hits you if you rely on:", tuple(hits_of(answer.relied_on, findings))),
         Shelf(VALIDATION, tuple(hits_of(answer.validation, findings))),
         Shelf("It does not support:", tuple(_refusals(findings))),
-        Shelf("Beside that:", (*_asides(findings), *_undecided(results), *_notes(results))),
+        Shelf("Beside that:", (*_asides(findings), *_undecided(results), *_grades(results), *_notes(results))),
     ]
     if not findings:
         text = "nothing to report: all cases that could be judged passed" if results else "no case ran"
@@ -140,6 +143,19 @@ def _asides(findings: Iterable[Finding]) -> Iterator[Remark]:
         if finding["kind"] in NO_FAILURE:
             extent = f" ({_extent([finding])})"
             yield Remark("remark", finding["title"], extent, finding["message"], finding["repeat"])
+
+
+def _grades(results: Iterable[Result]) -> Iterator[Remark]:
+    """How many levels quantized outputs are off, by the bits of their levels."""
+    by_bits: dict[str, list[float]] = {}
+    for result in results:
+        bits = next((words for words in _BITS if words in result.features), "")
+        off = None if result.where is None else result.where.get("units")
+        if bits and result.judged and off is not None:
+            by_bits.setdefault(bits, []).append(off)
+    for bits, each in sorted(by_bits.items(), reverse=True):
+        some = f" ({cases_counted(len(each))}, {sum(map(bool, each)):,} of them by one or more)"
+        yield Remark("note", f"{bits}: outputs are off by {max(each):.4g} at most", some)
 
 
 def _undecided(results: Iterable[Result]) -> Iterator[Remark]:

@@ -66,7 +66,7 @@ class _Quantization(Axis):
         "quantized-8-bits": "levels of 8 bits",
         "quantized-16-bits": "levels of 16 bits",
     }
-    columns = ("quantized",)
+    columns = ("quantized-8-bits", "quantized-16-bits")
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         if not can_be_quantized(operator):

@@ -225,3 +225,9 @@ def test_the_notebook_runs() -> None:
     assert names["half"].counts["wrong"] > 0
     assert all(not cell.get("outputs") for cell in book["cells"])
     assert sum(bool(line.strip()) for cell in cells for line in cell.splitlines()) <= 10
+
+
+def test_how_many_levels_quantized_outputs_are_off_is_told_by_their_bits() -> None:
+    told = str(onnxspec.run("onnxruntime", profile="quantized", op="RNN", since_version=7))
+    assert "levels of 8 bits: outputs are off by 0 at most" in told
+    assert "levels of 16 bits: outputs are off by 0 at most" in told
