@@ -97,7 +97,10 @@ def runtimes_of(runs: Sequence[Run]) -> tuple[list[Runtime], list[str]]:
     """The runtimes, by name, and what was left out, a line each: of two runs of one release the larger counts."""
     by_name: defaultdict[str, dict[str, Subject]] = defaultdict(dict)
     remarks = []
-    for subject in subjects_of(runs):
+    for run in runs:
+        if not run.info["complete"]:  # what it would have found is not known, and its silence is no praise
+            remarks.append(f"{run.name}: left out, the run did not finish")
+    for subject in subjects_of([run for run in runs if run.info["complete"]]):
         if not subject.tally.total or not subject.version:
             remarks.append(f"{subject.run.name}: nothing was run on {subject.name}, so it is not shown")
             continue

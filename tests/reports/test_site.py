@@ -110,6 +110,14 @@ def test_of_two_runs_of_one_release_the_larger_counts_and_it_is_said(tmp_path: P
     assert remarks[0].startswith("small: left out, large has more on onnxruntime")
 
 
+def test_a_run_that_did_not_finish_praises_nobody(tmp_path: Path) -> None:
+    rows = sample_results()
+    runs, _ = read_runs([write_run(tmp_path / "half", rows, sample_info(rows) | {"complete": False})])
+    page, remarks = write_site(runs, tmp_path / "site", "")
+    assert remarks == ["half: left out, the run did not finish"]
+    assert read(page.with_suffix(".json"))["runtimes"] == []
+
+
 def test_the_command_replaces_a_site_and_nothing_else(tmp_path: Path) -> None:
     run, out = release(tmp_path, "1.9"), tmp_path / "site"
     for _ in range(2):

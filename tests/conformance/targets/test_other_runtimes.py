@@ -25,7 +25,8 @@ RAGGED = {"lengths": "ragged", "initial": "all"}
     [
         *[(name, op, {}, Verdict.PASS) for name in ("iree", "emx-onnx-cgen") for op in ("LSTM", "GRU", "RNN")],
         ("mnn", "LSTM", {}, Verdict.PASS),
-        ("mnn", "GRU", {}, Verdict.WRONG),  # the reset gate is applied behind the product
+        ("mnn", "GRU", {}, Verdict.UNSUPPORTED),  # a bias that is fed
+        ("mnn", "GRU", {"weights": "initializer"}, Verdict.WRONG),  # the reset gate is applied behind the product
         ("opencv", "LSTM", {}, Verdict.PASS),
         ("opencv", "RNN", {}, Verdict.UNSUPPORTED),
         ("emx-onnx-cgen", "LSTM", {"dimensions": "symbolic"}, Verdict.PASS),
@@ -35,7 +36,7 @@ RAGGED = {"lengths": "ragged", "initial": "all"}
         ("iree", "LSTM", {"weights": "initializer"}, Verdict.PASS),
         ("iree", "LSTM", REVERSE, Verdict.UNSUPPORTED),
         ("opencv", "LSTM", {**REVERSE, **BOTH}, Verdict.WRONG),
-        ("opencv", "GRU", {}, Verdict.MALFORMED),  # asked for Y alone it gives Y_h
+        ("opencv", "GRU", RAGGED, Verdict.MALFORMED),  # asked for Y alone it gives Y_h
         ("opencv", "GRU", {**RAGGED, **BOTH}, Verdict.WRONG),
         ("mnn", "RNN", {"activations": ("Relu",)}, Verdict.WRONG),
         ("mnn", "LSTM", {"type": "float16"}, Verdict.UNSUPPORTED),
