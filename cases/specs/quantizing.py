@@ -109,8 +109,9 @@ def can_quantize(spec: Spec, name: str) -> bool:
         return False
     if spec.node.operator.last_opset < _FIRST_OPSET[_lane(name).type_of("X")[0]] or not _announced(spec):
         return False
-    # A calibration has nothing to say of what is not finite, and of no numbers at all.
-    return not features_of(spec) & {"nonfinite", "size-zero"}
+    # A calibration has nothing to say of what is not finite, and of no numbers at all. The last level of a range that
+    # ends with the type's largest number may stand for infinity.
+    return spec.extremes != "top" and not features_of(spec) & {"nonfinite", "size-zero"}
 
 
 def _lane(name: str) -> _Manner:

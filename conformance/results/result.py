@@ -158,7 +158,7 @@ def result_of(
         message=judgement.message,
         flags=judgement.flags,
         diagnosis=(),
-        seconds=round(seconds, 6),
+        seconds=round(float(seconds), 6),
         clause=judgement.clause,
         accuracy=judgement.accuracy,
         interpretations=dict(judgement.interpretations or {}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -132,3 +133,9 @@ def test_float16_is_kept_away_from_its_subnormal_numbers() -> None:
 def test_what_no_wrap_passes_on_is_not_wrapped(spec: CaseSpec, name: str) -> None:
     assert not can_wrap(spec, name)
     assert can_wrap(spec, "neg")
+
+
+def test_a_range_up_to_the_largest_number_is_not_quantized() -> None:
+    top = CaseSpec("GRU", 14, bias=True, extremes="top")
+    assert not can_wrap(top, "qdq-u8")
+    assert can_wrap(replace(top, extremes="bias"), "qdq-u8")
