@@ -33,7 +33,7 @@ from onnxspec.conformance.results.expected import (
     stale,
 )
 from onnxspec.conformance.results.expected.decidable import decidable
-from onnxspec.conformance.running import engine, updated_text
+from onnxspec.conformance.running import turn, updated_text
 from onnxspec.conformance.targets import Target, parse_target
 from onnxspec.reference import FAULTS
 
@@ -438,7 +438,7 @@ def test_the_faults_that_a_list_names_are_those_that_a_run_tries_first(
         tried.append(list(suspects))
         return {}
 
-    monkeypatch.setattr(engine, "explained", explained)
+    monkeypatch.setattr(turn, "explained", explained)
     monkeypatch.setattr("sys.argv", ["onnxspec", "run", *naming(pick(1)), "--out", str(tmp_path / "run")])
     with pytest.raises(SystemExit):
         main()
