@@ -56,8 +56,9 @@ def check_case(spec: Spec) -> None:
         raise CaseTextError(f"there is no violation {_short(spec.illegal)} of {spec.op}-{spec.version}")
     try:
         legal: Any = replace(spec, illegal="")  # type: ignore[type-var]
-        for feed in build_case(legal).trial.first.feeds:
-            resolve(legal.node, feed.inputs)
+        first = build_case(legal).trial.first
+        for feed in first.feeds:
+            resolve(first.node, feed.inputs)
     except IllegalNode as error:
         raise CaseTextError(f"{error} ({error.clause}), and no violation is named that does so") from None
     try:

@@ -65,6 +65,11 @@ def test_every_case_survives_its_text() -> None:
         assert "\n" not in case_text(spec)
 
 
+def test_quantized_cases_survive_their_text() -> None:
+    for spec in profile("quantized", "LSTM", 14)[::9]:
+        assert case_from_text(case_text(spec)) == spec
+
+
 @settings(deadline=None)  # another process may want the processor
 @given(operator_cases())
 def test_every_drawn_case_survives_its_text(spec: CaseSpec) -> None:

@@ -12,6 +12,7 @@ from hypothesis import find, given, settings
 
 from onnxspec.cases import ABILITIES, Case, CaseSpec, build_case, case_from_json
 from onnxspec.cases.directories import read_model
+from onnxspec.cases.specs import settle
 from onnxspec.cases.strategies import operator_cases
 from onnxspec.conformance.judging import Judgement, Verdict, judge
 from onnxspec.conformance.proof import judge_staged
@@ -211,8 +212,7 @@ def test_strategies_draw_every_axis(name: str) -> None:
 @settings(derandomize=True, database=None, deadline=None, max_examples=15)
 @given(spec=operator_cases(max_steps=3, max_rows=3, max_inputs=3, max_size=3))
 def test_drawn_cases_with_all_axes_are_passed_by_what_is_right(spec: CaseSpec) -> None:
-    fields: dict[str, Any] = dict.fromkeys(AXES, True)
-    fields |= {"reweighed": spec.weights == "input", "after_refusal": spec.constant != "X"}
-    fields["waves"] = spec.dimensions == "symbolic" and spec.constant == "weights"
-    case = build_case(replace(spec, **fields))
+    # What does not go with sessions gives way to them, or they to it.
+    fields = {field: getattr(spec, field) for field in spec.__dataclass_fields__}
+    case = build_case(CaseSpec(**settle({**fields, **dict.fromkeys(AXES, True)}, search=True)))
     assert judged(case, right).verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
