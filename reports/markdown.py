@@ -74,8 +74,8 @@ def _target(subject: Subject, told: Told) -> Iterator[str]:
         return
     lacking = f" **Not:** {plain(answer.lacking)}." if answer.lacks else ""
     yield f"- **Conforms:** {plain(answer.conforms)}"
-    yield f"- **Since the last known state:** {plain(answer.since)}"
-    yield f"- **Supports:** {plain(answer.supported)}.{lacking}"
+    yield f"- **Against the list of known failures:** {plain(answer.since)}"
+    yield f"- **Runs, rightly or not:** {plain(answer.supported)}.{lacking}"
     if answer.coverage:
         yield f"- **Coverage:** {plain(answer.coverage)}"
     if answer.shown:

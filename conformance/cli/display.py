@@ -23,7 +23,7 @@ from ..results.support import DECLINED
 from ..running.conclusion import answer_on
 from ..running.events import CaseJudged, CasesFilled, Event, TargetBegun
 from ..running.run import Plan, Run, TargetRun
-from ..running.screen import VALIDATION, Remark, Shelf, cases_counted, hits_of, screen_of
+from ..running.screen import KNOWN, RUNS, VALIDATION, Remark, Shelf, cases_counted, hits_of, screen_of
 from ..targets.target import Target
 from ..workers.survey import is_command
 from ..workers.worker import one_line
@@ -177,8 +177,8 @@ def _show(target: TargetRun, answer: Answer, console: Console, *, only_new: bool
     style = {"conforms": "bold green", "few": "bold yellow", "departs": "bold red"}.get(answer.state, "bold cyan")
     first = [
         Text.assemble("Conforms: ", (answer.conforms, style)),
-        Text.assemble("Since the last known state: ", (answer.since, "bold")),
-        Text(f"Supports: {answer.supported}"),
+        Text.assemble(f"{KNOWN}: ", (answer.since, "bold")),
+        Text(f"{RUNS}: {answer.supported}"),
         *([Text(f"Coverage: {answer.coverage}")] if target.coverage and falls_short(target.coverage) else []),
     ]
     for line in first:

@@ -306,7 +306,7 @@ def run(
         fail(f"--update-expected: {why(error)}")
     with process_at(lanes.scheduler) as process:
         journal = _journal(out or _fresh(), conduct)
-        carry_out(replace(plan, process=process), journal, known.update_expected, wanted, nodes)
+        carry_out(replace(plan, process=process, excuses=not nodes), journal, known.update_expected, wanted, nodes)
 
 
 def _require_sense(

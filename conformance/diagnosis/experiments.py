@@ -326,7 +326,8 @@ def _needs(spec: Any, results: Iterable[tuple[Simpler, Tried]], left: Container[
     needs: dict[str, Need] = {}
     for change, one in results:
         name = change.field
-        if name not in left:
+        # Numbers of which nothing can be said do not show that it went away.
+        if name not in left and one.judgement.verdict is not Verdict.INCONCLUSIVE:
             before = needs.get(name)
             other = getattr(change.spec, name)
             instead = (*before.instead, other) if before else (other,)

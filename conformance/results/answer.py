@@ -135,13 +135,13 @@ def answer_of(
         badge = f"{left_out:,} not run" if left_out else f"Unknown, {broke:,} broke off"
         badge = f"{unjudged:,} not judged" if unjudged else badge
         unknown = [*open_words, *([f"{broke:,} broke off in place of a clean refusal"] if broke else [])]
-        conforms = f"unknown ({', '.join(unknown)}, all {judged:,} judged agree)"
+        conforms = f"unknown ({', '.join(unknown)}, all {judged:,} judged are right)"
     elif not failed:
-        state, badge, conforms = "conforms", f"Conforms, {judged:,} judged", f"yes (all {judged:,} judged)"
+        state, badge, conforms = "conforms", f"Conforms, {judged:,} judged", f"yes (all {judged:,} judged are right)"
     else:
         state = "few" if lists_used and not new and failed <= FEW * judged else "departs"
         badge = f"Fails {failed:,} of {judged:,} ({_percent(failed, judged)}){remark}"
-        conforms = f"no ({failed:,} of {judged:,} judged{''.join(f', {words}' for words in open_words)})"
+        conforms = f"no ({failed:,} of {judged:,} judged fail{''.join(f', {words}' for words in open_words)})"
     since = _since(new, known, stale) if lists_used else "not compared, lists of known failures were left out"
     return Answer(
         state, badge, conforms, since, supports, lacks, tuple(_hits(problems, tried)), coverage, follows, shown

@@ -91,10 +91,10 @@ def plans(node: Node, inputs: Arrays) -> list[Plan]:
 
     Raises NotQuantizable for a node that is not float32 and for numbers on which no range can be calibrated.
     """
-    X = inputs["X"]
-    if X.dtype != np.float32:
-        raise NotQuantizable(f"X is {X.dtype.name}: roads lead from float32")
-    if not X.size or not all(np.isfinite(array).all() for array in inputs.values()):
+    for name, array in inputs.items():
+        if array.dtype != np.float32 and name != "sequence_lens":
+            raise NotQuantizable(f"{name} is {array.dtype.name}: roads lead from float32")
+    if not inputs["X"].size or not all(np.isfinite(array).all() for array in inputs.values()):
         raise NotQuantizable("there are numbers that are not finite, or none: no range can be calibrated")
     everything = replace(node, outputs=node.operator.outputs)
     numbers = {**inputs, **evaluate_in_order(everything, inputs)}

@@ -69,6 +69,8 @@ class Plan:
         Those that follow, by the target's name.
     require_special
         Whether NaN that is lost, and what overflows where the document's value is finite, counts as a failure.
+    excuses
+        Whether a failure that a list knows is excused. Who deploys a model asks whether its nodes come out right.
     """
 
     selection: Selection
@@ -89,6 +91,7 @@ class Plan:
     fills: bool = False
     filled: Mapping[str, tuple[Probe, ...]] = field(default_factory=dict)
     require_special: bool = False
+    excuses: bool = True
 
     @cached_property
     def probes(self) -> tuple[Probe, ...]:
@@ -224,7 +227,7 @@ class Run:
 
     @property
     def exit_code(self) -> int:
-        """3: a target could not start; 1: a failing result that nobody expected, a refusal of what is required, special
+        """3: a target could not start; 1: a failing result that is not excused, a refusal of what is required, special
         values that are required and lost, a case that was not run or not judged, a step that broke off, no result of
         what was planned, or a target of which nothing was judged. Of a shard something else may be."""
         if any(t.unavailable for t in self.targets):
@@ -234,5 +237,6 @@ class Run:
             t.unexpected or t.missing(plan.require) or t.special(plan.require_special) or t.unknown or t.mishaps
             for t in self.targets
         )
+        wrong = not plan.excuses and any(result.failing for t in self.targets for result in t.results)
         idle = plan.shard is None and not all(t.judged for t in self.targets)
-        return int(fails or idle or self.lacking)
+        return int(fails or wrong or idle or self.lacking)

@@ -22,11 +22,13 @@ from ..results.result import Result
 from ..results.support import DECLINED, Problem, tried_of
 from ..workers.worker import one_line
 
-__all__ = ["VALIDATION", "Remark", "Shelf", "cases_counted", "hits_of", "screen_html", "screen_of"]
+__all__ = ["KNOWN", "RUNS", "VALIDATION", "Remark", "Shelf", "cases_counted", "hits_of", "screen_html", "screen_of"]
 __all__ += ["screen_text", "told_answer"]
 
 _WORDS = 160  # characters of what a runtime says of what it declines
 
+KNOWN = "Against the list of known failures"
+RUNS = "Runs, rightly or not"
 VALIDATION = "Input validation, of models that the document forbids and that ran (--no-illegal leaves them out):"
 
 _BITS = (WORDS["quantized-8-bits"], WORDS["quantized-16-bits"])
@@ -127,7 +129,8 @@ def hits_of(hits: Iterable[Hit], findings: Sequence[Finding]) -> Iterator[Remark
         remark = _NONE if unexplained and first.get("searched") else _UNSEARCHED if unexplained else ""
         extent = f" ({_extent(members)}){remark}"
         label, command = ("known", "") if hit.known else ("NEW", first["repeat"])
-        yield Remark(label, hit.text, extent, first["why"] or first["message"], command)
+        why = f"Listed as known: {first['why']}" if first["why"] else first["message"]
+        yield Remark(label, hit.text, extent, why, command)
 
 
 def _refusals(findings: Iterable[Finding]) -> Iterator[Remark]:
@@ -193,8 +196,8 @@ def cases_counted(count: int) -> str:
 def _first_lines(answer: Answer) -> list[tuple[str, str]]:
     return [
         ("Conforms", answer.conforms),
-        ("Since the last known state", answer.since),
-        ("Supports", answer.supported),
+        (KNOWN, answer.since),
+        (RUNS, answer.supported),
     ]
 
 

@@ -84,7 +84,7 @@ def test_a_stranger_reads_what_was_tested_and_what_does_not_hold(sample: Path, t
     answer = page.text("answer")
     assert "onnxruntime 1.31.1 on LSTM" in answer
     assert "Fails 39 of 240 (16 %), 3 new" in answer
-    assert "Conforms no (39 of 240 judged)" in " ".join(answer.replace("Conforms", "Conforms ").split())
+    assert "Conforms no (39 of 240 judged fail)" in " ".join(answer.replace("Conforms", "Conforms ").split())
     assert "3 new failures, 36 known" in answer
     assert "Supports LSTM; float16, float32, float64; versions 1 to 22" in answer.replace("Supports", "Supports ")
     assert "Does not support18 other cases" in answer
@@ -287,8 +287,8 @@ def test_two_targets_of_one_run_are_counted_apart(tmp_path: Path) -> None:
     info["targets"].append({"name": "other", "findings": [{"title": "t", "kind": "wrong", "cases": ["a"]}]})
     page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, info))
     answer = page.text("answer")
-    assert "yes (all 2 judged)" in answer
-    assert "no (1 of 1 judged)" in answer
+    assert "yes (all 2 judged are right)" in answer
+    assert "no (1 of 1 judged fail)" in answer
     assert answer.count("clip (0 of 1)") == 1
     assert page.data["runs"][0]["found"] == [[1, [2]]]
     titles = [str(attrs["title"]) for attrs in page.all("a") if attrs.get("title")]

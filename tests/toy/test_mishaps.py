@@ -54,7 +54,7 @@ def test_a_case_that_cannot_be_built_or_judged_is_not_judged(became: tuple[Path,
     assert "the suite's fault or the operator's: RuntimeError: no such model " + PLACE in str(rows["T1"]["message"])
     assert rows["T2"]["reason"] == "judging"
     assert "ZeroDivisionError: division by zero " + PLACE in str(rows["T2"]["message"])
-    assert "Conforms: unknown (2 could not be judged, all 2 judged agree)" in done["right"]["printed"]
+    assert "Conforms: unknown (2 could not be judged, all 2 judged are right)" in done["right"]["printed"]
     assert "not judged   2 cases, e.g. leaky-1.float32.T1." in done["right"]["printed"]
     assert "2 could not be judged" in (folder / "right" / "report" / "index.html").read_text(encoding="utf-8")
     assert (folder / "right.xml").read_text(encoding="utf-8").count("<error ") == 2

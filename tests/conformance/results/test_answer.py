@@ -57,14 +57,14 @@ def test_a_target_that_could_not_start_lacks_nothing() -> None:
 
 def test_what_was_not_run_is_said() -> None:
     answer = answer_of([tried("pass", 3), tried("not-run", 2)], ())
-    assert answer.conforms == "unknown (2 were not run, all 3 judged agree)"
+    assert answer.conforms == "unknown (2 were not run, all 3 judged are right)"
 
 
 def test_what_broke_off_in_place_of_a_refusal_leaves_it_open() -> None:
     right, broke = tried("pass", 4), tried("unsupported", 2, clean=False)
     answer = answer_of([right, broke], ())
     assert (answer.conforming, answer.state, answer.badge) == (None, "open", "Unknown, 2 broke off")
-    assert answer.conforms == "unknown (2 broke off in place of a clean refusal, all 4 judged agree)"
+    assert answer.conforms == "unknown (2 broke off in place of a clean refusal, all 4 judged are right)"
     assert answer_of([right, tried("unsupported", 2)], ()).conforming is True
     assert answer_of([right, broke, tried("wrong", 1)], ()).conforming is False
     assert answer_of([tried("unsupported", 2)], ()).conforming is None

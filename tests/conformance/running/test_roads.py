@@ -14,7 +14,7 @@ import onnxruntime as ort
 import pytest
 from onnx import numpy_helper
 
-from onnxspec.cases import CaseSpec, build_case, case_text
+from onnxspec.cases import CaseSpec, build_case, case_text, profile
 from onnxspec.conformance.cli.main import main
 from onnxspec.conformance.running import NotQuantizable, costs, plans
 
@@ -48,6 +48,9 @@ def test_what_has_no_ranges_is_refused() -> None:
         costs(node, {**inputs, "X": np.full_like(inputs["X"], np.nan)})
     with pytest.raises(NotQuantizable, match="lead from float32"):
         costs(*of(replace(LSTM, type="float64")))
+    levels = next(iter(profile("smoke", "DynamicQuantizeLSTM", 1)))
+    with pytest.raises(NotQuantizable, match="W is u?int8: roads lead from float32"):
+        costs(*of(levels))
 
 
 def test_weights_are_quantized_as_a_real_quantizer_does(tmp_path: Path) -> None:
