@@ -48,7 +48,7 @@ def can_join(spec: Spec, name: str) -> bool:
     """Whether there is such a case. Raises KeyError for a name that is none of `GRAPHS`."""
     if name not in GRAPHS:
         raise KeyError(name)
-    if not isinstance(spec, CaseSpec) or spec.illegal or spec.joined != "none":
+    if not isinstance(spec, CaseSpec) or spec.illegal or spec.graph != "none":
         return False
     needed = MOVING[spec.type] if name in CHAINS else 0
     # What the second one is to get must be asked of the first, and be there by its document.

@@ -27,8 +27,8 @@ def recurrent_case(spec: CaseSpec) -> Case:
     """The models and inputs of a case; the same bytes every time."""
     if spec.illegal:
         return _forbidden(spec)
-    if spec.joined != "none":
-        return join(_renamed(recurrent_case(replace(spec, graph="none")), spec), spec.joined)
+    if spec.graph != "none":
+        return join(_renamed(recurrent_case(replace(spec, graph="none")), spec), spec.graph)
     if spec.quantized:
         return quantized_case(spec, recurrent_case)
     trial = _trial(spec, spec.id, spec.outputs)

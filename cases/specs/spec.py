@@ -203,11 +203,6 @@ class RecurrentSpec(Specification):
         return getattr(self, "quantization", "none") != "none"
 
     @property
-    def joined(self) -> str:
-        """The graph in which a second node stands beside its own; ``none`` for a lone node."""
-        return str(getattr(self, "graph", "none"))
-
-    @property
     def directions(self) -> int:
         """How many the node has."""
         return 2 if self.direction == "bidirectional" else 1

@@ -64,7 +64,7 @@ def can_wrap(spec: Spec, name: str) -> bool:
 
     Raises KeyError for a name that is none of `WRAPS`.
     """
-    if isinstance(spec, RecurrentSpec) and (spec.course.needs or spec.joined != "none"):
+    if isinstance(spec, RecurrentSpec) and (spec.course.needs or spec.graph != "none"):
         return False  # what its sessions do is said of its own model alone, and two nodes are surroundings enough
     if name in GRAPHS:
         return can_join(spec, name)
