@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .axis import Axis
-from .graph import GRAPH
 from .node.activations import ACTIVATIONS_AXIS
 from .node.clip import CLIP
 from .node.direction import DIRECTION
@@ -53,6 +52,5 @@ RECURRENT_AXES: tuple[Axis, ...] = (
     *(OUTPUTS, WEIGHTS, CONSTANT, HELD, DIMENSIONS, DATA, ZEROS, EXTREMES, RERUNS, SEEDS),
     # What comes behind changes what stands before it.
     *(REWEIGHED, WAVES, BESIDE, MANY, AFTER_REFUSAL, KEPT),
-    GRAPH,
     *(QUANTIZATION, WEIGHT_TYPE, CHANNELS, BIAS_TYPE, QUANTIZED_TENSORS, SCALES, ZERO_POINTS),
 )

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from ...reference import operator_version, versions_of
-from ..axes.graph import CHAINS, GRAPHS, MOVING
 from ..axes.tensors.size import HIGHEST_SEED
 from ..axes.tensors.weights import CONSTANTS
 from .case import Case, Feed, Spec, Trial
@@ -36,11 +35,17 @@ __all__ = ["FIRST", "GRAPHS", "SECOND", "add_graph", "can_join", "join", "moving
 
 Arrays = Mapping[str, NDArray[Any]]
 
+GRAPHS = ("chain", "side-by-side", "shared", "two-operators")
+"""Names of the graphs."""
+
 FIRST, SECOND = "first", "second"
 
+_CHAINS = ("chain", "two-operators")
 _OTHER_SEED = 7919
 """How far the second node's seeds are from the first's."""
 
+# The first opset whose Squeeze, Transpose and Reshape take the type.
+_MOVES = {"float32": 6, "float64": 6, "float16": 6, "bfloat16": 13}
 _AXES_ARE_INPUTS = 13  # of Squeeze
 
 
@@ -48,11 +53,11 @@ def can_join(spec: Spec, name: str) -> bool:
     """Whether there is such a case. Raises KeyError for a name that is none of `GRAPHS`."""
     if name not in GRAPHS:
         raise KeyError(name)
-    if not isinstance(spec, CaseSpec) or spec.illegal or spec.graph != "none":
+    if not isinstance(spec, CaseSpec) or spec.illegal:
         return False
-    needed = MOVING[spec.type] if name in CHAINS else 0
+    needed = _MOVES[spec.type] if name in _CHAINS else 0
     # What the second one is to get must be asked of the first, and be there by its document.
-    hands_on = name not in CHAINS or ("Y" in spec.outputs and _announced(spec))
+    hands_on = name not in _CHAINS or ("Y" in spec.outputs and _announced(spec))
     return hands_on and needed <= spec.node.operator.last_opset and _second(spec, name) is not None
 
 
@@ -77,14 +82,13 @@ def _second(spec: CaseSpec, name: str) -> CaseSpec | None:
     seeds: dict[str, Any] = {
         "seed": (spec.seed + _OTHER_SEED) % HIGHEST_SEED,
         "weights_seed": (spec.weights_seed + _OTHER_SEED) % HIGHEST_SEED,
-        "graph": "none",
     }
-    columns = spec.directions * spec.H if name in CHAINS else spec.I
+    columns = spec.directions * spec.H if name in _CHAINS else spec.I
     try:
         if name != "two-operators":
             return replace(spec, I=columns, **seeds)
         op = "LSTM" if spec.op == "GRU" else "GRU"
-        version = max(v for v in versions_of(op) if v <= _opset(spec, MOVING[spec.type]))
+        version = max(v for v in versions_of(op) if v <= _opset(spec, _MOVES[spec.type]))
         kept = ("type", "direction", "layout", "T", "N", "H", "bias", "lengths", "weights", "dimensions", "reruns")
         announced = "output_sequence" in operator_version(op, version).attributes
         return CaseSpec(
@@ -123,10 +127,10 @@ def _joined(trial: Trial, spec: CaseSpec, second: CaseSpec, name: str) -> Trial:
     other = onnx.load_model_from_string(build_model(second, node, tensors[-1], asked))
     graph = model.graph
     constant = {tensor.name for tensor in other.graph.initializer} - {value.name for value in other.graph.input}
-    given = {called[f] for f in tensors[0] if f in shared or (f == "X" and name in CHAINS)}
-    opset = _opset(spec, MOVING[spec.type]) if name in CHAINS else model.opset_import[0].version
+    given = {called[f] for f in tensors[0] if f in shared or (f == "X" and name in _CHAINS)}
+    opset = _opset(spec, _MOVES[spec.type]) if name in _CHAINS else model.opset_import[0].version
     moves: tuple[Move, ...] = ()
-    if name in CHAINS:
+    if name in _CHAINS:
         moves = _moves(spec)
         graph.node.extend(moving(graph, moves, "Y", called["X"], opset))
     add_graph(graph, other.graph, called | shown, given)
@@ -134,7 +138,7 @@ def _joined(trial: Trial, spec: CaseSpec, second: CaseSpec, name: str) -> Trial:
     model.opset_import[0].version = opset
     model.ir_version = max(model.ir_version, helper.find_min_ir_version_for([helper.make_opsetid("", max(opset, 5))]))
 
-    sources = {f: Source("Y", moves) if f == "X" and name in CHAINS else Source(called[f]) for f in called}
+    sources = {f: Source("Y", moves) if f == "X" and name in _CHAINS else Source(called[f]) for f in called}
     first = Bound(FIRST, trial.node, {f: Source(f) for f in trial.feeds[-1].inputs}, {o: o for o in trial.node.outputs})
     subject = Subject(
         (first, Bound(SECOND, node, sources, shown)),
@@ -152,7 +156,7 @@ def _joined(trial: Trial, spec: CaseSpec, second: CaseSpec, name: str) -> Trial:
 
 def _shared(name: str, formal: Sequence[str] | Arrays) -> set[str]:
     """The inputs of the second node that are those of the first."""
-    if name in CHAINS:
+    if name in _CHAINS:
         return {"sequence_lens"} & set(formal)
     return {"X"} if name == "side-by-side" else set(CONSTANTS) & set(formal)
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ..axes.session.turns import Turn
 from .case import Case, Course, Feed, Step, Trial
 from .data import inputs_of
-from .graphs import join
 from .illegal import break_case, violation_of
 from .model import build_model
 from .quantizing import quantized_case
@@ -27,20 +26,12 @@ def recurrent_case(spec: CaseSpec) -> Case:
     """The models and inputs of a case; the same bytes every time."""
     if spec.illegal:
         return _forbidden(spec)
-    if spec.graph != "none":
-        return join(_renamed(recurrent_case(replace(spec, graph="none")), spec), spec.graph)
     if spec.quantized:
         return quantized_case(spec, recurrent_case)
     trial = _trial(spec, spec.id, spec.outputs)
     if "Y" in spec.outputs:
         return Case(spec, trial, None)
     return Case(spec, trial, replace(_trial(spec, f"{spec.id}~companion", spec.node.operator.outputs), graded=False))
-
-
-def _renamed(case: Case, spec: CaseSpec) -> Case:
-    """What is made for a simpler case, as that of another."""
-    trials = [replace(trial, key=trial.key.replace(case.spec.id, spec.id)) for trial in case.trials]
-    return Case(spec, trials[0], trials[1] if case.companion else None)
 
 
 def _trial(spec: CaseSpec, key: str, asked: tuple[str, ...]) -> Trial:

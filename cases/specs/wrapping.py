@@ -27,10 +27,9 @@ from onnx import TensorProto, helper
 
 from ...reference import FORMATS, OperatorVersion, cell_named
 from ...reference.documents.tensors import LENGTHS, Levels
-from ..axes.graph import GRAPHS
 from .case import Case, Feed, Spec, Trial
 from .family import features_of
-from .graphs import can_join, join
+from .graphs import GRAPHS, can_join, join
 from .quantizing import QUANTIZED, can_quantize, quantize
 from .spec import CaseSpec, RecurrentSpec
 from .tensor import tensor_proto
@@ -64,8 +63,8 @@ def can_wrap(spec: Spec, name: str) -> bool:
 
     Raises KeyError for a name that is none of `WRAPS`.
     """
-    if isinstance(spec, RecurrentSpec) and (spec.course.needs or spec.graph != "none"):
-        return False  # what its sessions do is said of its own model alone, and two nodes are surroundings enough
+    if isinstance(spec, RecurrentSpec) and spec.course.needs:
+        return False  # what its sessions do is said of its own model alone
     if name in GRAPHS:
         return can_join(spec, name)
     if name in QUANTIZED:

@@ -82,10 +82,6 @@ def test_every_value_of_every_axis_is_drawn(op: str, version: int) -> None:
     if block:
         quantized = cases(op, version, only={"quantization": axes["quantization"].rare})
         specs += drawn_until(quantized, 300, values, of_block)
-    graphs = axes["graph"].rare if "graph" in axes else ()
-    if graphs:
-        rare |= {("graph", value) for value in graphs}
-        specs += drawn_until(cases(op, version, only={"graph": graphs}), 100, values, {("graph", v) for v in graphs})
     specs += drawn_until(cases(op, version, min_steps=0, min_rows=0), 400, values, wanted - rare - of_block)
     seen = set().union(*map(values, specs))
     assert wanted <= seen

@@ -9,11 +9,10 @@ from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
 from ..observed import Observed
 
-__all__ = ["OUTPUT_SEQUENCE", "asks_for_y"]
+__all__ = ["OUTPUT_SEQUENCE"]
 
 
-def asks_for_y(row: Mapping[str, Any]) -> bool:
-    """Whether Y is among the outputs: a case's names of them, or a design's word."""
+def _asks_for_y(row: Mapping[str, Any]) -> bool:
     outputs = row["outputs"]
     return "Y" in outputs if isinstance(outputs, tuple) else outputs in ("all", "Y", "no-Y_h")
 
@@ -30,7 +29,7 @@ class _OutputSequence(Axis):
             "output_sequence",
             1,
             ("outputs",),
-            lambda row: not row["output_sequence"] and asks_for_y(row),
+            lambda row: not row["output_sequence"] and _asks_for_y(row),
             kind="open",
         ),
     )
