@@ -49,7 +49,7 @@ def test_what_has_no_ranges_is_refused() -> None:
     with pytest.raises(NotQuantizable, match="lead from float32"):
         costs(*of(replace(LSTM, type="float64")))
     levels = next(iter(profile("smoke", "DynamicQuantizeLSTM", 1)))
-    with pytest.raises(NotQuantizable, match="W is u?int8: roads lead from float32"):
+    with pytest.raises(NotQuantizable, match=r"W is u?int8: roads lead from float32"):
         costs(*of(levels))
 
 
