@@ -192,7 +192,7 @@ def _table(taken: Sequence[Road]) -> Table:
     table = Table(box=SIMPLE)
     table.add_column("road")
     for title in ("largest error", "mean", "rms", "signal to noise"):
-        table.add_column(title, justify="right", no_wrap=True)
+        table.add_column(title, justify="right", min_width=8)
     for road in taken:
         figures = [f"{number:.3g}" for number in (road.largest, road.mean, road.rms)]
         cells = [*figures, "exact" if math.isinf(road.decibels) else f"{road.decibels:.1f} dB"]

@@ -314,7 +314,9 @@ def _joined(spec: Any, changes: Sequence[Simpler]) -> list[Simpler]:
 
 def _features(spec: Any, simpler: Any, field: str) -> tuple[tuple[str, str], ...]:
     """What a case uses by one of its fields and a simpler one does not, each with words for it."""
-    axis = next((axis for axis in spec.axes if field in {own.name for own in axis.fields}), None)
+    # An operator of another distribution may say its cases otherwise.
+    axes = getattr(spec, "axes", ())
+    axis = next((axis for axis in axes if field in {own.name for own in axis.fields}), None)
     if axis is None:
         return ()
     used, still = axis.used(spec), axis.used(simpler)

@@ -12,7 +12,6 @@ import pytest
 from msgspec import structs
 
 from onnxspec.conformance.border import encode
-from onnxspec.conformance.cli import main as command
 from onnxspec.conformance.judging import Judgement, Verdict
 from onnxspec.conformance.probes import Probe, Selection, SpecProbe, select_probes
 from onnxspec.conformance.proof import MOST_MODELS, OWED, space_of
@@ -28,9 +27,9 @@ from onnxspec.conformance.running import (
     judged_result,
     lacks_of,
     no_longer_needed,
+    planning,
     with_filled,
 )
-from onnxspec.conformance.running import merge as merging
 from onnxspec.conformance.targets import Target, TargetError, parse_target
 
 from ..miniatures import Finished
@@ -210,8 +209,7 @@ def test_the_command_fills_up_and_goes_on(
     )
     monkeypatch.setattr(filling, "MOST_MODELS", 6)
     few = [p for p in CORE if "illegal" not in p.features][::4]
-    for module in (command, merging):
-        monkeypatch.setattr(module, "select_probes", lambda *words: few)
+    monkeypatch.setattr(planning, "select_probes", lambda *words: few)
     words = ("run", "--target", "backend:lacking", "--op", "RNN", "--no-shrink", "--no-expected", "--out", "out")
     done = inside(*words)
     assert "Coverage: " in done.out
