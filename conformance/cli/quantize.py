@@ -190,7 +190,7 @@ def _models(each: _Float) -> Iterator[tuple[str, bytes]]:
 def _table(taken: Sequence[Road]) -> Table:
     """A row for each road. Numbers are never cut."""
     table = Table(box=SIMPLE)
-    table.add_column("road")
+    table.add_column("road", overflow="fold")
     for title in ("largest error", "mean", "rms", "signal to noise"):
         table.add_column(title, justify="right", min_width=8)
     for road in taken:
