@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from ...reference import FAULTS, Fault, faults_of, operator_names, operator_of, versions_of
+from ...reference import FAULTS, Fault, fault_named, faults_of, operator_names, operator_of, versions_of
 from ...reference.faults.hypothesis import Fit
 from ...reference.faults.scope import scoped_of
 from .failing_case import FailingCase
@@ -167,7 +167,8 @@ class Search(Fitting):
         super().__init__(accuracy, effort, followed, arithmetics)
         self.unharmed = unharmed
         for op in operator_names() if suspects else ():
-            self.known[op] += [d for d in FAULTS.values() if _suspected(d, op, suspects)]
+            scoped = (d for name in suspects if name not in FAULTS and (d := fault_named(name)) is not None)
+            self.known[op] += [d for d in (*FAULTS.values(), *scoped) if _suspected(d, op, suspects)]
         self._fruitless: dict[str, list[FailingCase]] = defaultdict(list)
         self._in_vain: Counter[str] = Counter()
         self._asked: set[str] = set()

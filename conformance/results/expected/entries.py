@@ -16,7 +16,7 @@ from typing import Any
 
 from ....cases import family_of
 from ....cases.specs.wrapping import WRAPS
-from ....reference import FAULTS, FORMATS, clauses_of, operator_names, versions_of
+from ....reference import FAULTS, FORMATS, clauses_of, fault_named, operator_names, versions_of
 from ...judging.judgement import FAILING, UNTRIED, WITHOUT_RUN, Judgement, Verdict
 from ...probes.probe import Probe
 from ...probes.selection import UnknownName
@@ -222,6 +222,8 @@ def _require_names(row: Mapping[str, Any]) -> None:
         del kinds["types"]
     for key, (kind, names) in kinds.items():
         for given in row.get(key, ()):
+            if key == "faults" and (scoped := fault_named(given)) is not None and scoped.concerns(op):
+                continue  # made in one place only, as a diagnosis names it
             if not any(fnmatchcase(name, given) if key in _PATTERNS else name == given for name in names(op)):
                 raise ValueError(key, f"{key}: {UnknownName(kind, given, names(op), f' of {op}')}")
 

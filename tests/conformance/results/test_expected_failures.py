@@ -417,6 +417,13 @@ def test_a_small_profile_calls_nothing_stale_that_a_larger_one_may_need() -> Non
     assert decidable([entry], whole, "core") == [entry]
 
 
+@pytest.mark.parametrize("fault", ["lstm.clip.on-cell-state@besides", "lengths.ignored@reverse", "clip.ignored@Y_c"])
+def test_a_fault_of_one_place_is_read_as_a_diagnosis_names_it(fault: str, tmp_path: Path) -> None:
+    (tmp_path / "f.toml").write_text(f"[[expected]]\nop = 'LSTM'\nreason = 'r'\nfaults = ['{fault}']\n")
+    (entry,) = read_expected(tmp_path / "f.toml")
+    assert entry.faults == (fault,)
+
+
 def test_the_faults_that_a_list_names_are_those_that_a_run_tries_first(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
