@@ -212,7 +212,7 @@ def _finding(
     clauses = tuple(_clause(name, known) for name in entry["clauses"])
     expected = entry["expected"]
     section = _section(kind, expected)
-    only = "Only with" if entry["tried"] else "Seen only with"
+    only = "As far as was tried, only with" if entry["tried"] else "Seen only with"
     when = "Seen with" if entry.get("passing") else only
     key = (
         section,

@@ -26,7 +26,7 @@ def coverage_line(record: CoverageRecord) -> str:
         parts.append(f"{cases:,} {plural} added for it, since others do not run here")
     avoided = list(dict.fromkeys(id for each in counted for id in each["avoided"]))
     if avoided:
-        parts.append(f"left out is what always fails ({listed(avoided)})")
+        parts.append(f"left out is what no case had passed with ({listed(avoided)})")
     short = [each["operator"] for each in counted if not each["reached"]]
     if short:
         why = f", and no cases were added: {record['left_out']}" if record["left_out"] else ""

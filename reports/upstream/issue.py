@@ -71,8 +71,10 @@ def _paragraph(chosen: Chosen) -> Iterator[str]:
     else:
         yield f"{runtime}, on a legal {exhibit.operator}: {plain(finding.title)}. {plain(member.message)}."
     if finding.fault:
-        sure = "is that of" if "as if this were done" not in finding.title else "is consistent with"
+        guessed = "as if this were done" in finding.title or "consistent with" in finding.title.lower()
+        sure = "is consistent with" if guessed else "is that of"
         texts = "; ".join(plain(text.rstrip(".")) for _, text in exhibit.diagnosis if text)
+        texts = texts.removeprefix("Consistent with: ")
         yield f"What it returns {sure} a right implementation with this change: {texts or plain(finding.title)}."
     if finding.conditions:
         yield f"{finding.when} {plain(finding.conditions)}."
