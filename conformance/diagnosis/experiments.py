@@ -326,10 +326,12 @@ def _features(spec: Any, simpler: Any, field: str) -> tuple[tuple[str, str], ...
 def _needs(spec: Any, results: Iterable[tuple[Simpler, Tried]], left: Container[str]) -> Iterator[Need]:
     """What cannot be left out of a case, from what became of it without."""
     needs: dict[str, Need] = {}
+    results = [*results]
+    # Where of one of the things in its place nothing can be said, it is not shown that none of them will do.
+    unsure = {change.field for change, one in results if one.judgement.verdict is Verdict.INCONCLUSIVE}
     for change, one in results:
         name = change.field
-        # Numbers of which nothing can be said do not show that it went away.
-        if name not in left and one.judgement.verdict is not Verdict.INCONCLUSIVE:
+        if name not in left and name not in unsure:
             before = needs.get(name)
             other = getattr(change.spec, name)
             instead = (*before.instead, other) if before else (other,)
