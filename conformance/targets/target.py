@@ -59,7 +59,18 @@ PROVIDERS = tuple(
 )
 """Providers that onnxruntime's sources name; used for suggestions only, any other name ending alike is tried too."""
 
-_PLAIN = ("onnxruntime", "onnx-reference", "openvino", "tract", "iree", "emx-onnx-cgen", "opencv", "mnn", "quark")
+_PLAIN = (
+    "onnxruntime",
+    "onnx-reference",
+    "openvino",
+    "tract",
+    "iree",
+    "emx-onnx-cgen",
+    "opencv",
+    "mnn",
+    "quark",
+    "rknn",
+)
 """Adapters that are targets by their own names."""
 
 _ABOUT = {"quark": "com.amd.quark"}

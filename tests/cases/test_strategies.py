@@ -51,6 +51,7 @@ def test_every_draw_is_a_legal_model_that_the_reference_computes() -> None:
     check()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("op", "version"), [("LSTM", 1), ("LSTM", 22), ("GRU", 3), ("RNN", 14)], ids=str)
 def test_every_value_of_every_axis_is_drawn(op: str, version: int) -> None:
     operator = operator_version(op, version)
@@ -228,7 +229,10 @@ def test_versions_that_lack_what_is_asked_for_are_left_out() -> None:
         ({"types": []}, "no type is left; give at least one of float32"),
         ({"types": 5}, "types is a list of names, not 5"),
         ({"activations": ["Tnah"]}, "no activation function 'Tnah'; there are"),
-        ({"only": {"layuot": [0]}}, "no axis 'layuot'; only takes after_refusal, beside, bias, clip"),
+        (
+            {"only": {"layuot": [0]}},
+            "no axis 'layuot'; only takes after_refusal, beside, bias, bias_type, channels, clip",
+        ),
         ({"only": {"layout": [2]}}, "no layout 2; there are 0, 1"),
         ({"only": {"layout": [True]}}, "no layout True; there are 0, 1"),
         ({"only": {"lengths": "ragged"}}, "lengths is a list of at least one value, not 'ragged'"),

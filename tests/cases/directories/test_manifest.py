@@ -52,6 +52,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
+@pytest.mark.long
 def test_every_case_is_written_or_left_out_with_a_reason(tree: tuple[Path, dict[str, Any]]) -> None:
     folder, manifest = tree
     assert json.loads((folder / "manifest.json").read_text()) == manifest

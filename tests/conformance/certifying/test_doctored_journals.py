@@ -196,6 +196,7 @@ def changes_emptied(rows: Rows) -> Rows:
     return rows
 
 
+@pytest.mark.long
 def test_a_second_output_that_was_dropped_is_found_or_owned_up_to(inside: Inside, tmp_path: Path) -> None:
     assert inside("run", "--target", "backend:unstable", *CASES, "--record", "--no-shrink", "--out", "r").code == 1
     unstable = derived(tmp_path / "r").counts["unstable"]

@@ -253,6 +253,7 @@ def clipless(node: Node, inputs: Arrays) -> Arrays:
     return conforming(replace(node, attributes=left), inputs)
 
 
+@pytest.mark.long
 def test_a_name_has_foretold_fresh_cases_or_is_no_more_than_consistent(monkeypatch: pytest.MonkeyPatch) -> None:
     put(monkeypatch, clipless)
     hunt = search(cases=24)
