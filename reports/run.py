@@ -67,7 +67,7 @@ class Run:
 
     @property
     def described(self) -> bool:
-        """Whether there is a ``run.json``."""
+        """Tell whether there is a ``run.json``."""
         return self.info is not NO_RUN
 
 

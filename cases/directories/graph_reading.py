@@ -83,7 +83,7 @@ def _is_beside(node: NodeProto) -> bool:
 
 
 def is_quantizing(node: NodeProto) -> bool:
-    """Whether a node is a QuantizeLinear or a DequantizeLinear: ONNX's own, or com.microsoft's, which compute alike."""
+    """Tell whether a node is a QuantizeLinear or a DequantizeLinear: ONNX's own, or com.microsoft's."""
     return node.op_type in _QUANTIZING and node.domain in (*_OWN, "com.microsoft")
 
 

@@ -59,7 +59,7 @@ class Origin:
 
 
 NOT_BUILT = "not built, which is the suite's fault or the operator's: "
-"""How the reason begins of what was left out because of an exception."""
+"""The beginning of the reason for what was left out because of an exception."""
 
 
 @dataclass(frozen=True)

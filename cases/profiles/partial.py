@@ -46,7 +46,7 @@ runtimes and providers that were looked at lack: layout 1 nearly all of them, a 
 
 _LATER = {name: lacked for name, lacked in _BY_AXIS.items() if name not in PINNED_AXES}
 SELDOM_LACKED: Supported = {"type": ("float32", "float16"), "layout": (0,), "hidden_size": (True,)}
-"""What nearly every target has that lacks something. Where nothing is lacking, ``core`` is enough."""
+"""Features of nearly every target that lacks something. Where nothing is lacking, ``core`` is enough."""
 
 _ROWS: Supported = {
     **SELDOM_LACKED,
@@ -54,7 +54,7 @@ _ROWS: Supported = {
     "N": range(2, 10),
     "T": range(3, 18),
 }
-"""What cases of :data:`VARIED` have, so that their rows have an order."""
+"""Values of cases of :data:`VARIED`, so that their rows have an order."""
 
 _STRENGTHS = (0.4, 0.8, 1.2, 1.75)
 """By what the shares are multiplied, each as often as the others: targets lack little or much."""

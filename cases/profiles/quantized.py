@@ -53,7 +53,7 @@ _FEWER = 5
 """Models of another version."""
 
 _OTHER = 1000
-"""How far the seed of a model's second case is from that of its weights."""
+"""Distance of the seed of a model's second case from that of its weights."""
 
 
 def quantized_cases(op: str, version: int) -> Iterator[CaseSpec]:
@@ -76,7 +76,8 @@ def _settled(row: dict[str, Hashable]) -> dict[str, Hashable]:
 
 
 def _alone(op: str, version: int) -> Iterator[dict[str, Hashable]]:
-    """What stands in no design, once each: tensors that alone are quantized, a scale that makes all 0, layout 1."""
+    """Values that stand in no design, once each: tensors that alone are quantized, a scale that makes all 0,
+    layout 1."""
     operator = operator_version(op, version)
     tensors = space_of(operator)["quantized_tensors"].rare
     rich = {**_RICH, **({"peepholes": True} if "P" in operator.inputs else {})}

@@ -60,7 +60,7 @@ _SATURATING, _ZEROING = 0.5, 2.5
 
 @dataclass(frozen=True)
 class _Manner:
-    """How a case is quantized: the fields of :mod:`..axes.quantized`."""
+    """The manner in which a case is quantized: the fields of :mod:`..axes.quantized`."""
 
     quantization: str
     weight_type: str = "same"
@@ -71,7 +71,7 @@ class _Manner:
     zero_points: str = "calibrated"
 
     def holds(self, name: str) -> bool:
-        """Whether a tensor is quantized."""
+        """Tell whether a tensor is quantized."""
         if name == "B" and self.bias_type == "float":
             return False
         states, outputs = ("initial_h", "initial_c"), ("Y", "Y_h", "Y_c")

@@ -194,12 +194,12 @@ class RecurrentSpec(Specification):
 
     @property
     def alone(self) -> bool:
-        """Whether each of its models is run in a process of its own."""
+        """Tell whether each of its models is run in a process of its own."""
         return False
 
     @property
     def quantized(self) -> bool:
-        """Whether there are levels in the place of some of its numbers."""
+        """Tell whether there are levels in the place of some of its numbers."""
         return getattr(self, "quantization", "none") != "none"
 
     @property

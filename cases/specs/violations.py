@@ -203,7 +203,7 @@ def _lacks(name: str) -> Callable[[OperatorVersion], bool]:
 
 
 def _knows(operator: OperatorVersion, name: str) -> bool:
-    """Whether some version of an operator has an attribute."""
+    """Tell whether some version of an operator has an attribute."""
     versions = versions_of(operator.op_type)
     return any(name in operator_version(operator.op_type, version).attributes for version in versions)
 

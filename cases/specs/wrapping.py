@@ -115,7 +115,7 @@ def _numbers(operator: OperatorVersion) -> frozenset[str]:
 
 
 def _passing(name: str, through: bool, arrays: Sequence[Array], kind: str) -> list[Array]:
-    """What an input is in every run, made of numbers that the wrap does not change, where it goes through it."""
+    """An input as it is in every run, made of numbers that the wrap does not change, where it goes through it."""
     if not through or name in ("neg", "layers"):
         return list(arrays)
     if name == "cast":

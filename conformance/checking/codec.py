@@ -63,7 +63,7 @@ class Codec:
         return int(attribute(self.node, "axis", 1))
 
     def differs(self, other: Codec) -> bool:
-        """Whether the two are known to mean other numbers by the same levels."""
+        """Tell whether the two are known to mean other numbers by the same levels."""
         pairs = ((self.scale, other.scale), (self.zero_point, other.zero_point))
         return any(a is not None and b is not None and not np.array_equal(a.ravel(), b.ravel()) for a, b in pairs)
 
@@ -85,7 +85,8 @@ def attribute(node: NodeProto, name: str, default: int) -> int:
 
 
 def _is(node: NodeProto, op_type: str) -> bool:
-    """Whether a node is of that operator; with blocks, of which each has a scale of its own, it is another matter."""
+    """Tell whether a node is of that operator; with blocks, of which each has a scale of its own, it is another
+    matter."""
     return node.op_type == op_type and domain_of(node.domain) in _DOMAINS and not attribute(node, "block_size", 0)
 
 

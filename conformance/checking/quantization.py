@@ -23,7 +23,7 @@ SCALE, ZERO_POINT, COUNT = BROKEN = ("scale", "zero-point-type", "scale-count")
 """Rules of the documents of QuantizeLinear and DequantizeLinear."""
 
 SIGN, SUMMED, BIAS, PAIR, STATE = OPEN = ("scale-sign", "summed-axis", "bias-scale", "pair", "state-levels")
-"""What those allow, and integers cannot do or nobody can mean."""
+"""Parameters that those allow, and integers cannot have or nobody can mean."""
 
 _NEAR = 1e-5
 """A product of two float32 is off by 6e-8 of itself: what differs by less than this is the same scale."""
@@ -76,7 +76,7 @@ def _zero_point(codec: Codec) -> Iterator[Outcome]:
 
 
 def _count(codec: Codec) -> Iterator[Outcome]:
-    """Whether there are as many scales and zero points as channels."""
+    """Tell whether there are as many scales and zero points as channels."""
     scale, zero_point, numbers = codec.scale, codec.zero_point, codec.input(0)
     if scale is None:
         return
@@ -115,7 +115,7 @@ def _summed(subject: Subject, held: Mapping[str, Codec]) -> Iterator[Outcome]:
 
 
 def _bias(subject: Subject, held: Mapping[str, Codec], shown: Mapping[str, Codec]) -> Iterator[Outcome]:
-    """Whether a bias in int32 has the scales of the sums that it is added to."""
+    """Tell whether a bias in int32 has the scales of the sums that it is added to."""
     forms = subject.operator.tensors
     weights = _weights(forms)
     if weights is None:
@@ -185,7 +185,8 @@ def _states(held: Mapping[str, Codec], shown: Mapping[str, Codec]) -> Iterator[O
 
 
 def _goes_round(first: Codec, last: Codec) -> bool:
-    """Whether the levels that one writes are those that the other reads: in the next run of a model, or of a body."""
+    """Tell whether the levels that one writes are those that the other reads: in the next run of a model, or of a
+    body."""
     scope, given, returned = first.scope, first.node.input[0], last.node.output[0]
     if scope is not last.scope or given not in scope.declared or given in scope.initializers:
         return False

@@ -79,7 +79,7 @@ class Subject:
     mishap: Mishap = unheard
 
     def run(self, probes: Sequence[SpecProbe], budget: Budget) -> Iterator[Tried]:
-        """What becomes of some cases, all of which are paid for."""
+        """Run some cases, all of which are paid for."""
         for one in tried(self.process, probes, self.accuracy):
             budget.spend_on(one)
             yield one
@@ -124,7 +124,7 @@ class Cause:
 
 
 def experiments_of(results: Sequence[Result]) -> Budget:
-    """What experiments may cost after a run with some results."""
+    """The budget of experiments after a run with some results."""
     return Budget(max(_LEAST, _SHARE * sum(r.verdict not in WITHOUT_RUN | UNTRIED for r in results)))
 
 

@@ -35,8 +35,8 @@ _ROUNDS = 40  # each takes something away, and no case has so many things
 
 @dataclass
 class Budget:
-    """What experiments may cost, counted in cases that a run could have run instead: a slow machine comes to the same
-    findings as a fast one. What is left is shared by all of a target's findings.
+    """The cost that experiments may have, counted in cases that a run could have run instead: a slow machine comes to
+    the same findings as a fast one. What is left is shared by all of a target's findings.
 
     within
         That of which this is a part.
@@ -155,7 +155,7 @@ def shrink(
     passed: list[SpecProbe] = []
 
     def run(changes: Sequence[Simpler]) -> list[tuple[Simpler, Tried]]:
-        """What became of some changes, in their order; of fewer where the budget is spent. One that changes nothing
+        """Run some changes, in their order; of fewer where the budget is spent. One that changes nothing
         (its field has no name) is run all the same."""
         nonlocal tries
         results: dict[str, Tried] = {}
@@ -278,7 +278,7 @@ def _redrawn(spec: Any) -> list[Simpler]:
 
 
 _REDRAWN = 6
-"""How often numbers are drawn anew."""
+"""Number of times that numbers are drawn anew."""
 
 
 def _spec(one: Tried) -> Any:
@@ -313,7 +313,7 @@ def _joined(spec: Any, changes: Sequence[Simpler]) -> list[Simpler]:
 
 
 def _features(spec: Any, simpler: Any, field: str) -> tuple[tuple[str, str], ...]:
-    """What a case uses by one of its fields and a simpler one does not, each with words for it."""
+    """Features that a case uses by one of its fields and a simpler one does not, each with words for it."""
     # An operator of another distribution may say its cases otherwise.
     axes = getattr(spec, "axes", ())
     axis = next((axis for axis in axes if field in {own.name for own in axis.fields}), None)

@@ -31,7 +31,7 @@ ENOUGH = 5
 """Of them must fail: of a case that passes a fault says little."""
 
 _TIMES = 4
-"""How often so many are drawn until enough of them fail."""
+"""Number of times that so many are drawn until enough of them fail."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def foretold(
 
 
 def _of_output(fault: Fault, spec: Any) -> bool:
-    """Whether a fault is made in one output only."""
+    """Tell whether a fault is made in one output only."""
     return fault.id.partition("@")[2] in operator_version(spec.op, spec.version).outputs
 
 

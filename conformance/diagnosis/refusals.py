@@ -117,7 +117,7 @@ def _names(message: str, trait: str, op: str, version: int) -> bool:
 
 
 def _shortens(word: str, name: str) -> bool:
-    """Whether a word is a name with shorter parts: ``seq_len`` of ``sequence_lens``."""
+    """Tell whether a word is a name with shorter parts: ``seq_len`` of ``sequence_lens``."""
     parts, whole = word.split("_"), name.split("_")
     pairs = zip(parts, whole, strict=False)
     return len(parts) == len(whole) and all(len(part) >= _SHORT and own.startswith(part) for part, own in pairs)
@@ -142,8 +142,8 @@ def _apart(refused: Sequence[_Refusal]) -> dict[tuple[str, str], list[_Refusal]]
 
 
 def _is_sure(one: _Refusal, word: str, trait: str, sure: Mapping[tuple[str, str], set[str]]) -> bool:
-    """Whether a thing is refused by itself, and this refusal is about it. Of a type or a version any message is, and
-    one that is about nothing else is so in every operator."""
+    """Tell whether a thing is refused by itself, and this refusal is about it. Of a type or a version any message is,
+    and one that is about nothing else is so in every operator."""
     kinds = sure.get((one.result.op, word), set())
     if not _identity(trait):
         return one.kind in kinds

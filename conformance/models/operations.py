@@ -71,7 +71,7 @@ class Call:
 
 
 def is_folded(op_type: str) -> bool:
-    """Whether constants are computed through an operator of ONNX's own domain."""
+    """Tell whether constants are computed through an operator of ONNX's own domain."""
     return op_type in EVALUATED or op_type in _OPERATIONS
 
 
@@ -101,7 +101,7 @@ def _evaluated(call: Call, opset: int) -> list[Array]:
 
 Operation = Callable[[Call], list[Array]]
 _OPERATIONS: dict[str, Operation] = {}
-"""Those that are written here, by name."""
+"""Operators that are written here, by name."""
 
 _BROADCASTING = ("Add", "Sub", "Mul", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or")
 
@@ -112,7 +112,7 @@ EVALUATED = frozenset(
         *("ReduceProd", *_BROADCASTING),
     }
 )
-"""Those that onnx.reference evaluates: none does more work than its result has elements."""
+"""Operators that onnx.reference evaluates: none does more work than its result has elements."""
 
 
 def _operation(*names: str) -> Callable[[Operation], Operation]:

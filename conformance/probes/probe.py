@@ -178,7 +178,7 @@ class SpecProbe:
         return self._asked(lambda: traits_of(self.spec.node, self.features, self.type), frozenset())
 
     def _asked(self, what: Callable[[], Answer], otherwise: Answer) -> Answer:
-        """What an operator's own code says of the case. Where it raises, the case cannot be made ready."""
+        """Ask an operator's own code about the case. Where it raises, the case cannot be made ready."""
         try:
             return what()
         except Exception as error:  # whatever it is, it is theirs, and costs this case alone

@@ -82,7 +82,7 @@ class WrapProbe:
 
 
 def _quantized(name: str) -> tuple[str, ...]:
-    """What a lane has in common with cases that are quantized themselves."""
+    """Features that a lane has in common with cases that are quantized themselves."""
     bits = name.removeprefix("qdq-")[1:]
     return ("quantized", f"quantized-{bits}-bits") if name in QUANTIZED else ()
 

@@ -102,8 +102,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Reach:
-    """How many levels a class may leave open so that FEWEST cases of levels of so many bits still catch a fault: one
-    less than this."""
+    """Number of levels that a class may leave open so that FEWEST cases of levels of so many bits still catch a fault:
+    one less than this."""
 
     fault: str
     op: str
@@ -257,7 +257,7 @@ def _quantized(spec: Spec) -> bool:
 
 
 def _at_home(fault: Fault, spec: Spec) -> bool:
-    """Whether a fault is one that cases of this kind are there for. What shows in numbers, roundings to levels may
+    """Tell whether a fault is one that cases of this kind are there for. What shows in numbers, roundings to levels may
     hide."""
     return (fault.layer == "levels") == _quantized(spec)
 

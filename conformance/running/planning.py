@@ -96,7 +96,7 @@ def chosen_probes(
     most: int = CASE_BYTES,
     skipped: Callable[[str], None] = lambda line: None,
 ) -> tuple[tuple[Probe, ...], str]:
-    """All that a selection chooses, and the digest of what of it lies in directories, empty where nothing does.
+    """Probes that a selection chooses, and the digest of what of it lies in directories, empty where nothing does.
 
     Raises UnknownName and DirectoryError.
     """

@@ -34,7 +34,7 @@ __all__ = ["Plan", "Run", "TargetRun", "stranger_among"]
 
 
 _SPEAKING = (OSError, RunMismatch, TargetUnavailable, ClusterError, DirectoryError, ExpectedFailureError)
-"""What ends a run in a line of its own: the disk, the target, the cluster, a file."""
+"""Exceptions that end a run in a line of their own: the disk, the target, the cluster, a file."""
 
 _COUNTED = ("core", "full")  # smoke is a look, too
 
@@ -100,7 +100,7 @@ class Plan:
 
     @property
     def counts_coverage(self) -> bool:
-        """Whether coverage is counted: it is of whole operators in a profile that is meant to show
+        """Tell whether coverage is counted: it is of whole operators in a profile that is meant to show
         enough. A run of some types, versions or cases is a look at those alone."""
         some = self.selection
         narrowed = some.versions or some.types or some.cases or some.directories
@@ -193,7 +193,8 @@ class TargetRun:
 
     @property
     def judged(self) -> bool:
-        """Whether some result says that it is right or wrong. Who refuses everything refuses forbidden models, too."""
+        """Tell whether some result says that it is right or wrong. Who refuses everything refuses forbidden models,
+        too."""
         telling = [r for r in self.results if r.reason not in OF_FORBIDDEN] or self.results
         return any(r.verdict is Verdict.PASS or r.verdict in FAILING - DECLINED for r in telling)
 

@@ -149,7 +149,7 @@ def _asides(findings: Iterable[Finding]) -> Iterator[Remark]:
 
 
 def _grades(results: Iterable[Result]) -> Iterator[Remark]:
-    """How many levels quantized outputs are off, by the bits of their levels."""
+    """Count the levels that quantized outputs are off, by the bits of their levels."""
     by_bits: dict[str, list[float]] = {}
     for result in results:
         bits = next((words for words in _BITS if words in result.features), "")

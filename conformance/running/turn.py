@@ -149,7 +149,7 @@ class Turn:
         return event
 
     def _is_news(self, result: Result) -> bool:
-        """Whether no list can name a result any more: what names a diagnosis may, until there is one."""
+        """Tell whether no list can name a result any more: what names a diagnosis may, until there is one."""
         anyhow = [replace(entry, faults=()) for entry in self._entries]
         return result.failing and matching(anyhow, self._probes[result.case], result) is None
 

@@ -39,7 +39,7 @@ _AMD = {"ROCM": "rocm.toml", "MIGraphX": "migraphx.toml", "VitisAI": "vitisai.to
 
 @dataclass(frozen=True)
 class Facts:
-    """What an adapter's docstring says: the packages that pip installs for it, and the versions that it was tested
+    """Facts in an adapter's docstring: the packages that pip installs for it, and the versions that it was tested
     with; empty where it does not say."""
 
     package: str = ""

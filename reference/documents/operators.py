@@ -87,7 +87,7 @@ class OperatorVersion:
 
     @property
     def gates(self) -> int:
-        """How many blocks the weights of a recurrent operator have, by what is said of W."""
+        """Number of blocks that the weights of a recurrent operator have, by what is said of W."""
         return max(extent.times for extent in self.tensors["W"].shapes[0] if extent.size == HIDDEN_SIZE)
 
     @property

@@ -296,7 +296,7 @@ class Observation:
     def _with_radii(
         self, faults: Sequence[Fault], scene: Scene, run: Run, memories: tuple[dict[str, dict[str, Any]], ...]
     ) -> tuple[Outputs, Outputs]:
-        """What a target with these faults returns, and the same with its radii."""
+        """Outputs of a target with these faults, and the same with its radii."""
         given = self._given(scene, run)
         if not all(fault.bounded for fault in faults):
             return self._roughly(faults, scene, given, memories[0])

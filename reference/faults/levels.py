@@ -34,7 +34,7 @@ STATE_CODEC = "state"
 
 @dataclass(frozen=True)
 class AtLevels:
-    """What is wrong with a quantized node. A node of numbers is computed as it must be."""
+    """A fault of a quantized node. A node of numbers is computed as it must be."""
 
     change: Levels
 

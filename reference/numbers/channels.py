@@ -41,7 +41,7 @@ class Channels:
 
     @property
     def signed(self) -> bool:
-        """Whether the type has negative levels."""
+        """Tell whether the type has negative levels."""
         return self.each[0].signed
 
     @property
@@ -75,7 +75,7 @@ class Channels:
 
 
 Codec = Affine | Channels
-"""How a tensor is held as integers."""
+"""The way in which a tensor is held as integers."""
 
 
 def product_codec(codecs: Mapping[str, Codec]) -> Codec:

@@ -107,7 +107,7 @@ class Quantized(Operator):
         }
 
     def _as_kernel(self, node: Node, inputs: Arrays, *, style: str, state: str) -> Arrays:
-        """What a right kernel of a style returns: float32 numbers, multiplied by a reciprocal to become levels where
+        """Outputs of a right kernel of a style: float32 numbers, multiplied by a reciprocal to become levels where
         its state goes on as levels, and divided where it does not."""
         plain, numbers = as_numbers(node, inputs)
         codec, run = _state_codec(node), self.operator.conforming[style].run

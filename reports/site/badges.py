@@ -18,7 +18,7 @@ _EDGE = 10
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a release makes of one operator version: its tone on a page, the words for it, and figures."""
+    """A release on one operator version: its tone on a page, the words for it, and figures."""
 
     tone: str
     words: str
@@ -30,7 +30,7 @@ class Outcome:
 
 
 def outcome(tally: Tally | None) -> Outcome:
-    """What results come to: conforms, fails, not supported, not tried."""
+    """The state that results come to: conforms, fails, not supported, not tried."""
     if tally is None or not tally.total:
         return Outcome("none", "not tried")
     if not tally.judged:
@@ -43,7 +43,7 @@ def outcome(tally: Tally | None) -> Outcome:
 
 @dataclass(frozen=True)
 class Badge:
-    """What a badge is about, its path from the site's folder on without an ending, and what it says."""
+    """The subject of a badge, its path from the site's folder on without an ending, and what it says."""
 
     label: str
     path: str

@@ -39,7 +39,7 @@ class Chart:
 
     @property
     def summary(self) -> str:
-        """All that it shows, in words."""
+        """The chart in words."""
         return "; ".join(f"{curve.name}: " + ", ".join(told for *_, told in curve.points) for curve in self.curves)
 
 

@@ -14,7 +14,7 @@ __all__ = ["Course", "courses_of"]
 
 @dataclass(frozen=True)
 class Course:
-    """What is the same finding in several releases of a runtime.
+    """One finding in several releases of a runtime.
 
     number
         Its place among those of the runtime.
@@ -47,7 +47,7 @@ class Course:
 
     @property
     def current(self) -> bool:
-        """Whether the newest release shows it."""
+        """Tell whether the newest release shows it."""
         return self.states[self.runtime.newest.version] == FAILS
 
     @property
@@ -136,7 +136,7 @@ def courses_of(runtime: Runtime) -> list[Course]:
 
 
 def _key(finding: Finding) -> tuple[str, ...]:
-    """What makes a finding the same in two releases: its fault, or else its title, on which operators, and why."""
+    """Key by which a finding is the same in two releases: its fault, or else its title, on which operators, and why."""
     kind = finding.kind if finding.section == ASIDE else ""
     if finding.fault:
         return finding.fault, kind

@@ -18,7 +18,7 @@ from ..subject import Subject, subjects_of
 from ..tally import Tally
 
 FAILS, RIGHT, DECLINES, UNKNOWN = "fails", "right", "declined", "not tried"
-"""What a release does with a case: it fails; it passes; it does not take it; nobody knows."""
+"""The outcome of a case on a release: it fails; it passes; it does not take it; nobody knows."""
 
 K = TypeVar("K")
 _CPU = "CPUExecutionProvider"
@@ -34,7 +34,7 @@ class Release:
 
     @cached_property
     def findings(self) -> list[Finding]:
-        """What is shown of it: all but what it declines."""
+        """The results that are shown of it: all but what it declines."""
         return [finding for finding in findings_of([self.subject]) if finding.section in _SHOWN]
 
     @cached_property
@@ -68,7 +68,7 @@ class Release:
         }
 
     def state(self, cases: Iterable[str]) -> str:
-        """What it does with cases that show one thing: fails if it fails one, else is right if it passes one."""
+        """The outcome of cases that show one thing: fails if it fails one, else is right if it passes one."""
         verdicts = [self._verdicts[case] for case in cases if case in self._verdicts]
         if any(word(verdict).failing for verdict in verdicts):
             return FAILS
@@ -122,7 +122,7 @@ def slug(text: str) -> str:
 
 
 def _name(subject: Subject) -> str:
-    """What is run, whatever somebody calls the target: runtime, provider, lane, options."""
+    """The runtime, whatever somebody calls the target: runtime, provider, lane, options."""
     description = subject.info["description"]
     provider = str(description.get("provider") or "")
     parts = [str(description.get("runtime") or subject.name)]

@@ -203,7 +203,7 @@ def _feature_record(runtime: Runtime, cells: Sequence[tuple[str, Any]]) -> dict[
 def _index(
     runtimes: Sequence[Runtime], courses: dict[str, list[Course]], features: Sequence[str]
 ) -> list[dict[str, str]]:
-    """What the search knows of each page: its kind, title, address, and further words."""
+    """Entries of the search, one a page: its kind, title, address, and further words."""
     entries = [
         {
             "kind": "runtime",

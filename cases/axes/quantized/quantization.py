@@ -33,7 +33,7 @@ _USUAL: Mapping[str, tuple[Any, ...]] = {
 
 
 def can_be_quantized(operator: OperatorVersion) -> bool:
-    """Whether there are quantized cases of an operator version."""
+    """Tell whether there are quantized cases of an operator version."""
     return not operator.domain and "float32" in operator.types and operator.last_opset >= _FIRST_OPSET
 
 

@@ -23,7 +23,7 @@ _ASKED = {"all": _OUTPUTS, "Y": ("Y",), "Y_h": ("Y_h",), "no-Y_h": ("Y", "Y_c"),
 
 
 def _asked(outputs: Any, name: str) -> bool:
-    """Whether an output is asked for: by a case's tuple of names, or by a design's word."""
+    """Tell whether an output is asked for: by a case's tuple of names, or by a design's word."""
     return name in (_ASKED.get(outputs, ()) if isinstance(outputs, str) else outputs)
 
 

@@ -103,7 +103,7 @@ def numbers(spec: Any, name: str) -> tuple[float, float]:
 
 
 class _About(Axis):
-    """What a case is about, as words of its id: ``realistic``, ``x-scale-power-of-two``."""
+    """The subject of a case, as words of its id: ``realistic``, ``x-scale-power-of-two``."""
 
     name = "about"
     fields = (Field("about", str, ""),)
@@ -248,8 +248,8 @@ class _Codec(Axis):
         return None if affine is None else affine[1]
 
     def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """What calibration gives for a tensor of usual size; a zero point in the middle; a scale that is no power of
-        two."""
+        """The result of a calibration for a tensor of usual size; a zero point in the middle; a scale that is no power
+        of two."""
         affine: Affine | None = getattr(spec, self.name)
         if affine is None or affine == self._usual:
             return
@@ -315,7 +315,7 @@ class _Output(_Codec):
 
 
 def is_power(scale: float) -> bool:
-    """Whether a scale is a power of two, as attributes hold it."""
+    """Tell whether a scale is a power of two, as attributes hold it."""
     return math.frexp(float(np.float32(scale)))[0] == 0.5
 
 
@@ -437,7 +437,7 @@ class _Bias(BiasAxis):
 
 
 class _HiddenSize(HiddenSizeAxis):
-    """Whether the node carries it is told, since the document leaves open what follows."""
+    """The attribute, which cases tell to be there or not, since the document leaves open what follows."""
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         return {"hidden-size-absent": "hidden_size" not in observed.attributes}
@@ -472,7 +472,7 @@ class _Reruns(RerunsAxis):
 
 
 class _Open(Axis):
-    """Whether the model leaves seq_length and batch_size open; where runs have several sizes it does anyhow."""
+    """Names for seq_length and batch_size in the model; where runs have several sizes it does anyhow."""
 
     name = "open"
     fields = (Field("open", bool, False),)
@@ -487,12 +487,12 @@ class _Open(Axis):
 
 
 def is_open(row: Any) -> bool:
-    """Whether the model of a case gives names to seq_length and batch_size."""
+    """Tell whether the model of a case gives names to seq_length and batch_size."""
     return bool(row.open or row.reruns == "sizes")
 
 
 class _Former(Axis):
-    """Whether the node has its old domain and name."""
+    """The old domain and name of the node."""
 
     name = "old"
     fields = (Field("old", bool, False),)

@@ -32,8 +32,8 @@ DESIGN = PoolDesign(
     quick=18,
     turns=(21, 4),
 )
-"""How the pool is drawn, and how much of it is in ``core``: scales are attributes, so cases share a model only where
-all tensors are fed."""
+"""The way in which the pool is drawn, and the share of it in ``core``: scales are attributes, so cases share a model
+only where all tensors are fed."""
 
 _STEPS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 11, 16, 17)
 _ROWS = (1, 1, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 9)
@@ -137,11 +137,11 @@ class _Draw:
         return extended("dense", **row)
 
     def fill(self) -> tuple[tuple[str, float], ...]:
-        """Which tensors are beyond their range."""
+        """The tensors that are beyond their range."""
         return tuple((name, 1.5) for name in "XWRB" if self._rare("beyond", 3))
 
     def data(self) -> str:
-        """How X is spoilt, if it is."""
+        """The way in which X is spoilt, if it is."""
         return str(self.one_of("ties", "inf", "far")) if self._rare("wild", 3) else "dense"
 
     def sizes(self, *widths: int) -> dict[str, int]:

@@ -47,12 +47,12 @@ class _Spec(RecurrentSpec):
 
     @property
     def spoils(self) -> bool:
-        """Whether an implementation that looks at no shape may spoil its memory with it."""
+        """Tell whether an implementation that looks at no shape may spoil its memory with it."""
         return self.violations[self.illegal].spoils if self.illegal else bool(self.N != 1)
 
     @property
     def alone(self) -> bool:
-        """What may spoil memory is."""
+        """True for what may spoil memory."""
         return self.spoils
 
     @cached_property

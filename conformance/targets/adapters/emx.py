@@ -62,7 +62,7 @@ class Adapter:
         self.generator = cgen.Compiler(compilation.CompilerOptions(model_name=NAME))
 
     def describe(self) -> dict[str, Any]:
-        """What runs here; JSON values only."""
+        """Describe the runtime; JSON values only."""
         compiler = subprocess.run([str(self.compiler), "--version"], capture_output=True, text=True)
         return {
             "runtime": "emx-onnx-cgen",

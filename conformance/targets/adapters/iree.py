@@ -64,7 +64,7 @@ class Adapter:
         self.config = rt.Config(self.driver)
 
     def describe(self) -> dict[str, Any]:
-        """What runs here; JSON values only."""
+        """Describe the runtime; JSON values only."""
         return {
             "runtime": "iree",
             "version": metadata.version("iree-base-compiler"),
@@ -139,7 +139,7 @@ class Session:
 
 @contextlib.contextmanager
 def _caught() -> Iterator[list[str]]:
-    """What native code prints on standard error meanwhile, put into the list at the end."""
+    """Collect what native code prints on standard error meanwhile, put into the list at the end."""
     said: list[str] = []
     kept = os.dup(2)
     with tempfile.TemporaryFile() as file:

@@ -43,7 +43,7 @@ class Adapter:
         self.manager = MNN.nn.create_runtime_manager((settings,))
 
     def describe(self) -> dict[str, Any]:
-        """What runs here; JSON values only."""
+        """Describe the runtime; JSON values only."""
         return {
             "runtime": "mnn",
             "version": metadata.version("MNN"),

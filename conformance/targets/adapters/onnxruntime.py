@@ -353,7 +353,7 @@ def _judge_placement(provider: str, nodes: list[tuple[str, str, str]], source: s
 
 
 def _graph_of_qnn(folder: str) -> str:
-    """What QNN's provider has made of a model, by what it left in a folder: operators with the types they give."""
+    """The graph that QNN's provider has made of a model: operators with their types, by what it left in a folder."""
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
     for file in os.scandir(folder):
         with open(file.path, encoding="utf-8") as lines:

@@ -30,7 +30,7 @@ class Adapter:
             raise ValueError(f"unknown option {sorted(options)[0]!r}; opencv has none")
 
     def describe(self) -> dict[str, Any]:
-        """What runs here; JSON values only."""
+        """Describe the runtime; JSON values only."""
         return {
             "runtime": "opencv",
             "version": cv2.__version__,
@@ -73,6 +73,6 @@ class Session:
 
 
 def _reason(text: str) -> str:
-    """What OpenCV says without places in its sources and names of this model."""
+    """The words of OpenCV without places in its sources and names of this model."""
     lines = [line.strip("> ").strip() for line in text.splitlines() if line.strip("> ")]
     return re.sub(r"OpenCV\([\d.a-z-]+\) \S+: error: ", "", " ".join(lines))

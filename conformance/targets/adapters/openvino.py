@@ -132,7 +132,7 @@ def _reason(text: str) -> str:
 
 
 def _executed(compiled: Any) -> str:
-    """What a device executes, with the type that each operator computes in; empty where it does not say."""
+    """Operators that a device executes, with the type that each operator computes in; empty where it does not say."""
     try:
         nodes = [node.get_rt_info() for node in compiled.get_runtime_model().get_ops()]
     except RuntimeError:

@@ -43,7 +43,7 @@ class Adapter:
         self.calibrated: bool = settings["calibrated"]
 
     def describe(self) -> dict[str, Any]:
-        """What runs here; JSON values only."""
+        """Describe the runtime; JSON values only."""
         return {
             "runtime": "rknn-toolkit2",
             "version": importlib.metadata.version("rknn-toolkit2"),
@@ -138,6 +138,6 @@ def _require(code: Any, step: str) -> None:
 
 
 def _reason(text: str) -> str:
-    """What the toolkit says without colours and places in its sources: of a traceback the last line."""
+    """The words of the toolkit without colours and places in its sources: of a traceback the last line."""
     lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() if line.strip()]
     return lines[-1] if lines else "the toolkit gives no reason"

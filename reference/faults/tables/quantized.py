@@ -1,4 +1,4 @@
-"""What kernels of levels get wrong: zero points, scales, the state, how numbers become levels, and what their own code
+"""Faults of kernels of levels: zero points, scales, the state, how numbers become levels, and what their own code
 path leaves out."""
 
 from __future__ import annotations
