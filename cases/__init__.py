@@ -1,6 +1,7 @@
 """What is tried: the space of configurations, profiles, models and their inputs."""
 
 from .._face import face
+from .axes.violation import Violation
 from .operators.dynamic_quantize_lstm import DYNAMIC_QUANTIZE_FAMILY
 from .operators.extended_lstm import EXTENDED_FAMILY
 from .profiles.profiles import PROFILES, digest_of, digests_for, pinned_digests, profile
@@ -18,7 +19,6 @@ from .specs.family import (
     register,
 )
 from .specs.spec import CaseSpec
-from .specs.violations import Violation
 from .third_party import load_operators
 
 __all__ = [

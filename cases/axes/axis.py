@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ...reference import OperatorVersion
 from .context import Context
+from .violation import Violation
 
 if TYPE_CHECKING:
     from .observed import Observed
@@ -148,6 +149,8 @@ class Axis:
         ``model``, ``inputs`` or ``session``: what it changes. Cases that differ in inputs alone share a model.
     rules
         What its fields do not go with.
+    forbidden
+        The ways in which it breaks a document.
     having
         By the word of a part's need (``reference/faults/parts.py``) what has it.
     levels
@@ -175,6 +178,7 @@ class Axis:
     fields: tuple[Field, ...] = ()
     part: Literal["model", "inputs", "session"] = "inputs"
     rules: tuple[Rule, ...] = ()
+    forbidden: tuple[Violation, ...] = ()
     having: Mapping[str, Having] = NOTHING
     levels: Mapping[str, Collection[Any]] = NOTHING
     required: Mapping[str, tuple[str, ...]] = NOTHING

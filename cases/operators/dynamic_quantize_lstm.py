@@ -16,18 +16,40 @@ from ..axes.generator import integers, uniform
 from ..axes.observed import Observed
 from ..axes.recurrent import RECURRENT_AXES
 from ..axes.tensors.draft import TensorDraft, gain
+from ..axes.violation import Draft, Violation
 from ..profiles.covering import cover
 from ..profiles.recurrent import CellFamily
 from ..specs.illegal import illegal_cases, inherited_violations
 from ..specs.space import axes_of, settle, spec_from
 from ..specs.spec import RecurrentSpec, spec_class
-from ..specs.violations import Violation
 
 __all__ = ["DYNAMIC_QUANTIZE_FAMILY", "QuantizedSpec"]
 
 OP = "DynamicQuantizeLSTM"
 _WITHOUT = ("layout", "linear_before_reset", "output_sequence", "opset")
 _SPECIAL = ("small", "large", "huge", "heavy", "one-sign", "nan-row", "inf-row", "nan-padding")
+
+
+def _one_scale_more(draft: Draft) -> None:
+    for name in ("W_scale", "R_scale"):
+        draft.inputs[name] = np.concatenate((draft.inputs[name], draft.inputs[name][:1]))
+
+
+def _other_sign(draft: Draft) -> None:
+    for name in ("W_zero_point", "R_zero_point"):
+        zero = draft.inputs[name]
+        draft.inputs[name] = zero.astype(np.uint8 if zero.dtype == np.int8 else np.int8)
+
+
+_FORBIDDEN = (
+    Violation(
+        "shapes.scales",
+        "load",
+        "the scales of what holds levels are one more than there are directions",
+        _one_scale_more,
+    ),
+    Violation("types.zero-points", "check", "zero points have not the type of their levels", _other_sign),
+)
 
 
 class _Levels(Axis):
@@ -42,6 +64,7 @@ class _Levels(Axis):
         Field("ties", bool, False),
     )
     part = "model"
+    forbidden = _FORBIDDEN
     rules = (Rule("ties", False, ("data",), lambda row: row["data"] != "dense"),)
     words = MappingProxyType({
         "per-channel": "a scale for each channel",
@@ -104,6 +127,7 @@ class _Spec(RecurrentSpec):
     """One model of DynamicQuantizeLSTM and its inputs; its fields are those of LSTM's axes and of :class:`_Levels`."""
 
     operators = (OP,)
+    lacking = tuple(axis for axis in RECURRENT_AXES if axis.name in _WITHOUT)
     layout = 0
     opset, quantization = "first", "none"
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ...reference import CELLS, FORMATS, Node, operator_version
 from ..axes.axis import Axis
 from ..axes.generator import uniform
+from ..axes.violation import Violation
 from ..specs.bounds import Bounds
 from ..specs.case import Case
 from ..specs.contexts import ContextSpace
@@ -24,7 +25,6 @@ from ..specs.recurrent import recurrent_case
 from ..specs.recurrent_contexts import RecurrentContexts
 from ..specs.space import settle
 from ..specs.spec import CaseSpec
-from ..specs.violations import Violation
 from .anything import any_recurrent, crossed_recurrent
 from .fresh import recurrent_fresh
 from .levels import recurrent_challenge, recurrent_levels
@@ -120,7 +120,7 @@ class CellFamily(Family):
 
     def violations(self, op: str, version: int) -> Sequence[Violation]:
         """See :func:`..specs.illegal.violations_of`."""
-        return violations_of(op, version)
+        return violations_of(op, version, self.spec)
 
     def levels(self, op: str, version: int) -> Sequence[Level]:
         """See :mod:`.levels`."""

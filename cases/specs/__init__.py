@@ -27,6 +27,7 @@ __getattr__, __dir__ = face(
             "join",
         ),
         "illegal": (
+            "all_violations",
             "break_case",
             "illegal_cases",
             "violation_of",
@@ -49,10 +50,6 @@ __getattr__, __dir__ = face(
             "Subject",
         ),
         "tensor": ("array_of",),
-        "violations": (
-            "DUE",
-            "VIOLATIONS",
-        ),
         "wrapping": (
             "EXACT",
             "WRAPS",

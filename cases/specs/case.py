@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 from numpy.typing import NDArray
 
 from ...reference import Node, interpretations_touched, resolve
+from ..axes.violation import Violation
 from .subject import Subject
-from .violations import Violation
 
 __all__ = ["ABILITIES", "Case", "Course", "Feed", "Spec", "Step", "Trial"]
 

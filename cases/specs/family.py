@@ -17,13 +17,13 @@ from typing import Any, TypeGuard
 from numpy.typing import NDArray
 
 from ...reference import Clause, Node, clauses_of, operator_names, operator_of, versions_of
+from ..axes.violation import Violation
 from .bounds import Bounds
 from .case import Case, Spec
 from .changes import simpler_by_field
 from .contexts import ContextSpace
 from .features import groups_with, tell_words
 from .level import Level
-from .violations import Violation
 
 __all__ = [
     "Family",

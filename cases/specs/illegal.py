@@ -11,33 +11,39 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...reference import IllegalNode, Node, operator_version, resolve
+from ..axes.violation import Draft, Violation, in_pinned_order
 from .data import inputs_of
 from .space import spec_from
-from .spec import CaseSpec
-from .violations import VIOLATIONS, Draft, Violation
+from .spec import CaseSpec, RecurrentSpec
 
-__all__ = ["break_case", "illegal_cases", "inherited_violations", "violation_of", "violations_of"]
+__all__ = ["all_violations", "break_case", "illegal_cases", "inherited_violations", "violation_of", "violations_of"]
 
 Array = NDArray[Any]
 
-_BY_ID = {violation.id: violation for violation in VIOLATIONS}
+
+@cache
+def all_violations(kind: Any = CaseSpec) -> Mapping[str, Violation]:
+    """By id all that the axes of a class of cases forbid, and those that its operators lack."""
+    forbidden = (violation for axis in (*kind.axes, *kind.lacking) for violation in axis.forbidden)
+    return MappingProxyType({violation.id: violation for violation in in_pinned_order(forbidden, kind.pinned_order)})
 
 
-def violations_of(op: str, version: int) -> list[Violation]:
+def violations_of(op: str, version: int, kind: Any = CaseSpec) -> list[Violation]:
     """The violations that there can be in an operator version."""
-    return [violation for violation in VIOLATIONS if violation.applies(operator_version(op, version))]
+    operator = operator_version(op, version)
+    return [violation for violation in all_violations(kind).values() if violation.applies(operator)]
 
 
-def violation_of(spec: CaseSpec) -> Violation | None:
+def violation_of(spec: RecurrentSpec) -> Violation | None:
     """The violation of a case; None for a legal one. Raises KeyError for one that does not exist."""
-    own = _BY_ID if spec.violations is None else spec.violations
-    return own[spec.illegal] if spec.illegal else None
+    kind: Any = type(spec)
+    return all_violations(kind)[spec.illegal] if spec.illegal else None
 
 
 @cache
 def inherited_violations(op: str, version: int, kind: Any) -> tuple[Violation, ...]:
-    """Those of the table that break the document of an operator with cases of its own, by the clause of their topic."""
-    return tuple(violation for violation in violations_of(op, version) if _breaks(op, version, violation, kind))
+    """Those that break the document of an operator with cases of its own, by the clause of their topic."""
+    return tuple(violation for violation in violations_of(op, version, kind) if _breaks(op, version, violation, kind))
 
 
 def _breaks(op: str, version: int, violation: Violation, kind: type[CaseSpec]) -> bool:

@@ -16,7 +16,6 @@ from ...reference import CELLS, Node, document_of, operator_version, versions_of
 from ..axes.axis import Axis
 from ..axes.recurrent import RECURRENT_AXES
 from ..axes.session.turns import CourseDraft
-from .violations import Violation
 
 __all__ = ["FEW", "CaseSpec", "RecurrentSpec", "Specification", "spec_class"]
 
@@ -143,13 +142,21 @@ class RecurrentSpec(Specification):
     operators
         Of which there are such cases.
     illegal
-        Id of the violation (see :mod:`.violations`) by which the model breaks its document; empty for a legal one.
-    violations
-        By id those that its operators have in the place of LSTM's.
+        Id of the violation (see :mod:`..axes.violation`) by which the model breaks its document; empty for a legal one.
+    lacking
+        Axes that its operators do not have: what these forbid, they forbid too.
+    pinned_order
+        Of violations, by what their ids begin with: how pinned profiles have had them from the beginning.
     """
 
     operators: ClassVar[tuple[str, ...]] = tuple(CELLS)
-    violations: ClassVar[Mapping[str, Violation] | None] = None
+    lacking: ClassVar[tuple[Axis, ...]] = ()
+    pinned_order: ClassVar[tuple[str, ...]] = (
+        *("direction", "layout", "hidden-size", "activations", "shapes.X", "shapes.W", "shapes.R", "shapes.B"),
+        *("shapes.P", "shapes.initial", "shapes", "types.zero-points", "lengths", "types.lens", "types"),
+        *("inputs.missing", "inputs", "attributes.unknown", "attributes.layout", "attributes.linear", "attributes"),
+        *("clip", "activation-alpha", "input-forget", "outputs"),
+    )
 
     @classmethod
     def known_versions(cls, op: str) -> Sequence[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ....reference import ACTIVATIONS, OperatorVersion, cell_named, operator_version
@@ -12,6 +12,7 @@ from ..attributes import finite_float32, list_of
 from ..axis import Axis, Domain, Field, Having, Rule
 from ..context import Context, having_each
 from ..observed import Observed
+from ..violation import Draft, Violation, set_to
 from .functions import activations_of, functions_of
 
 __all__ = ["ACTIVATIONS_AXIS"]
@@ -44,6 +45,53 @@ def _two_in_one_direction(row: Mapping[str, Any]) -> bool:
     return len(set(row["activations"] or ())) > 1 and row["direction"] != "bidirectional"
 
 
+def _named(choose: Callable[[tuple[str, ...]], list[str]]) -> Callable[[Draft], None]:
+    """The attribute that `choose` makes of one direction's default functions."""
+
+    def change(draft: Draft) -> None:
+        draft.attributes["activations"] = choose(cell_named(draft.operator.op_type).activations)
+
+    return change
+
+
+_FORBIDDEN = (
+    Violation(
+        "activations.unknown",
+        "load",
+        "activations name 'Gelu', none of the functions that the document defines",
+        _named(lambda usual: ["Gelu", *usual[1:]]),
+    ),
+    Violation(
+        "activations.too-few",
+        "load",
+        "activations are one name too few",
+        _named(lambda usual: [*usual[:-1]]),
+        applies=lambda operator: len(cell_named(operator.op_type).activations) > 1,
+    ),
+    Violation(
+        "activations.too-many",
+        "load",
+        "activations are more names than one direction has",
+        # One direction of RNN has one, and two are the default that is registered for it: see ERRATA.
+        _named(lambda usual: [*usual, "Tanh", *(["Tanh"] if len(usual) == 1 else [])]),
+    ),
+    Violation(
+        "activations.one-direction",
+        "load",
+        "a bidirectional node names the activations of one direction",
+        _named(lambda usual: [*usual]),
+        {"direction": "bidirectional"},
+    ),
+    Violation(
+        "activation-alpha.left-over",
+        "load",
+        "activation_alpha has more entries than there are activations",
+        set_to("activation_alpha", [0.5] * 9),
+        open=True,
+    ),
+)
+
+
 class _Activations(Axis):
     """``activations``, ``activation_alpha`` and ``activation_beta``. A row of a design names a set of functions."""
 
@@ -54,6 +102,7 @@ class _Activations(Axis):
         Field("beta", tuple[float, ...] | None, None),
     )
     part = "model"
+    forbidden = _FORBIDDEN
     having = {
         "activations": Having(("activations",), lambda row: row.activations is not None),
         "activation_alpha": Having(("activations", "alpha"), lambda row: row.alpha is not None and _uses(row, "alpha")),

@@ -10,6 +10,7 @@ from ..attributes import finite_float32
 from ..axis import Axis, Domain, Field, Having
 from ..context import Context, having_each
 from ..observed import Observed
+from ..violation import Violation, set_to
 
 __all__ = ["CLIP"]
 
@@ -20,6 +21,7 @@ class _Clip(Axis):
     name = "clip"
     fields = (Field("clip", float | None, None),)
     part = "model"
+    forbidden = (Violation("clip.negative", "load", "clip is below zero", set_to("clip", -0.5), open=True),)
     having = {"clip": Having(("clip",), lambda row: row.clip is not None)}
     levels = {"basic": (None,), "sequence": (None,)}
     required = {"complete": ("clip",)}

@@ -9,6 +9,7 @@ from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Having, Rule
 from ..context import HALVES, Context, values_of
 from ..observed import Observed
+from ..violation import Violation, set_to
 from .functions import first_functions
 
 __all__ = ["DIRECTION"]
@@ -23,6 +24,15 @@ class _Direction(Axis):
     order = ("forward", "reverse", "bidirectional")
     rules = (
         Rule("half", "forward", ("direction",), lambda row: row["direction"] not in ("bidirectional", row["half"])),
+    )
+    forbidden = tuple(
+        Violation(
+            f"direction.{value}",
+            "load",
+            f"direction is '{value}', none of forward, reverse and bidirectional",
+            set_to("direction", value),
+        )
+        for value in ("sideways", "backward")
     )
     having = {
         "reverse": Having(("half",), lambda row: row.half == "reverse"),

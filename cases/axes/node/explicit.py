@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
 from ..context import Context, values_of
+from ..violation import Violation, set_to
 
 __all__ = ["EXPLICIT"]
 
@@ -19,6 +20,14 @@ class _Explicit(Axis):
     part = "model"
     # Two ways to write a node at a time make a refusal hard to read.
     rules = (Rule("explicit", False, ("hidden_size",), lambda row: not row["hidden_size"], (True,), kind="open"),)
+    forbidden = (
+        Violation(
+            "attributes.unknown",
+            "check",
+            "there is an attribute batch_first, which ONNX does not define",
+            set_to("batch_first", 1),
+        ),
+    )
     lacked = (3, (False,))
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field
 from ..context import Context, values_of
+from ..violation import Draft, Violation, sized
 
 __all__ = ["HIDDEN_SIZE", "HiddenSizeAxis"]
+
+
+def _off(by: int) -> Callable[[Draft], None]:
+    def change(draft: Draft) -> None:
+        draft.attributes["hidden_size"] = draft.H + by
+
+    return change
 
 
 class HiddenSizeAxis(Axis):
@@ -18,6 +26,20 @@ class HiddenSizeAxis(Axis):
     name = "hidden_size"
     fields = (Field("hidden_size", bool, True),)
     part = "model"
+    forbidden: tuple[Violation, ...] = (
+        *(
+            Violation(
+                f"hidden-size.{word}", "load", f"hidden_size is {word} by one than the last dimension of R", _off(by)
+            )
+            for word, by in (("larger", 1), ("smaller", -1))
+        ),
+        Violation(
+            "hidden-size.R-columns",
+            "load",
+            "R has a column more than hidden_size, and than a gate has rows",
+            sized("R", 2, lambda n: n + 1),
+        ),
+    )
     levels = {"basic": (True,)}
     lacked = (8, (True,))
 

@@ -9,6 +9,7 @@ from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Having
 from ..context import Context, having_each
 from ..observed import Observed
+from ..violation import Violation, has, set_to, unknown_attribute
 
 __all__ = ["INPUT_FORGET"]
 
@@ -19,6 +20,17 @@ class _InputForget(Axis):
     name = "input_forget"
     fields = (Field("input_forget", int | None, None),)
     part = "model"
+    forbidden = (
+        Violation(
+            "input-forget.two",
+            "load",
+            "input_forget is 2",
+            set_to("input_forget", 2),
+            applies=has("input_forget"),
+            open=True,
+        ),
+        unknown_attribute("input_forget", "only LSTM defines"),
+    )
     having = {"input_forget": Having(("input_forget",), lambda row: row.input_forget == 1)}
     levels = {"basic": (None,), "sequence": (None,)}
     required = {"complete": ("input-forget",)}

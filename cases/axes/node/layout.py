@@ -9,6 +9,7 @@ from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Having
 from ..context import Context, values_of
 from ..observed import Observed
+from ..violation import Violation, has, set_to, unknown_attribute
 
 __all__ = ["LAYOUT"]
 
@@ -19,6 +20,19 @@ class _Layout(Axis):
     name = "layout"
     fields = (Field("layout", int, 0),)
     part = "model"
+    forbidden = (
+        *(
+            Violation(
+                f"layout.{name}",
+                "load",
+                f"layout is {value}, for which no shapes are defined",
+                set_to("layout", value),
+                applies=has("layout"),
+            )
+            for name, value in (("two", 2), ("minus-one", -1))
+        ),
+        unknown_attribute("layout", "the version does not define"),
+    )
     having = {"layout": Having(("layout",), lambda row: row.layout == 1)}
     levels = {"basic": (0,), "sequence": (0,)}
     required = {"complete": ("layout1",)}

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ....reference import OperatorVersion
+from ....reference import OperatorVersion, operator_version, versions_of
 from ..axis import Axis, Domain, Field
 from ..context import Context, having_each
 from ..observed import Observed
+from ..violation import unknown_attribute
 
 __all__ = ["LINEAR_BEFORE_RESET"]
+
+
+def _came_later(operator: OperatorVersion) -> bool:
+    """Tell whether a version lacks the attribute, and another of its operator has it."""
+    op = operator.op_type
+    known = (operator_version(op, version).attributes for version in versions_of(op))
+    return "linear_before_reset" not in operator.attributes and any("linear_before_reset" in names for names in known)
 
 
 class _LinearBeforeReset(Axis):
@@ -19,6 +27,7 @@ class _LinearBeforeReset(Axis):
     name = "linear_before_reset"
     fields = (Field("linear_before_reset", int | None, None),)
     part = "model"
+    forbidden = (unknown_attribute("linear_before_reset", "the version does not define", _came_later),)
     levels = {"basic": (None,), "sequence": (None,)}
     required = {"complete": ("linear-before-reset",)}
     words = {

@@ -8,6 +8,7 @@ from typing import Any
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
 from ..observed import Observed
+from ..violation import unknown_attribute
 
 __all__ = ["OUTPUT_SEQUENCE"]
 
@@ -33,6 +34,7 @@ class _OutputSequence(Axis):
             kind="open",
         ),
     )
+    forbidden = (unknown_attribute("output_sequence", "the version does not define any more"),)
     words = {"output-sequence": "output_sequence", "Y-unannounced": "Y without output_sequence"}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:

@@ -11,6 +11,7 @@ from ....reference import OperatorVersion, operator_version
 from ..axis import Axis, Domain, Field, Having
 from ..context import Context
 from ..observed import Observed, skips
+from ..violation import Draft, Violation
 
 __all__ = ["OUTPUTS", "output_subsets"]
 
@@ -49,12 +50,46 @@ def _asked(operator: OperatorVersion, choice: str) -> tuple[str, ...]:
     return _by_position(operator, wanted)
 
 
+def _one_more(draft: Draft) -> None:
+    draft.outputs.append("extra" if "Y_c" in draft.operator.outputs else "Y_c")
+
+
+def _two_more(draft: Draft) -> None:
+    _one_more(draft)
+    draft.outputs.append("more")
+
+
+def _without_last(draft: Draft) -> None:
+    draft.outputs.pop()
+
+
+_FORBIDDEN = (
+    Violation(
+        "outputs.too-many", "check", "there is an output behind the last one that the operator defines", _one_more
+    ),
+    Violation(
+        "outputs.far-too-many",
+        "check",
+        "there are two outputs behind the last one that the operator defines",
+        _two_more,
+    ),
+    Violation(
+        "outputs.Y_h-missing",
+        "check",
+        "Y_h, which the version demands, is missing",
+        _without_last,
+        applies=lambda operator: "Y_h" in operator.required_outputs,
+    ),
+)
+
+
 class _Outputs(Axis):
     """The node's outputs by position. A row of a design names a subset."""
 
     name = "outputs"
     fields = (Field("outputs", tuple[str, ...], ("Y",)),)
     part = "model"
+    forbidden = _FORBIDDEN
     having = {
         "states-at": Having(("outputs",), lambda row: any(name and name != "Y" for name in row.outputs)),
         "out-Y": Having(("outputs",), lambda row: "Y" in row.outputs),

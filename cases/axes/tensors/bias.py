@@ -9,6 +9,7 @@ from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Having
 from ..context import Context, values_of
 from ..observed import Observed
+from ..violation import Violation, sized
 from .draft import TensorDraft
 
 __all__ = ["BIAS", "BiasAxis"]
@@ -20,6 +21,15 @@ class BiasAxis(Axis):
     name = "bias"
     fields = (Field("bias", bool, False),)
     part = "model"
+    forbidden: tuple[Violation, ...] = (
+        Violation(
+            "shapes.B-length",
+            "load",
+            "B is half as long as it must be: it lacks the recurrent biases",
+            sized("B", 1, lambda n: n // 2),
+            {"bias": True},
+        ),
+    )
     having = {"B": Having(("bias",), lambda row: row.bias)}
     required = {"basic": ("bias",)}
     words = {"bias": "bias B"}

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field
 from ..context import Context, values_of
 from ..observed import Observed
+from ..violation import Draft, Violation, changed
 
 __all__ = ["ELEMENT_TYPE"]
 
 _TYPES = ("float32", "float64", "float16", "bfloat16")
+
+
+def _all_integers(draft: Draft) -> None:
+    draft.inputs |= {name: np.rint(array).astype(np.int32) for name, array in draft.inputs.items()}
 
 
 class _ElementType(Axis):
@@ -20,6 +27,16 @@ class _ElementType(Axis):
     name = "type"
     fields = (Field("type", str, "float32"),)
     part = "model"
+    forbidden = (
+        Violation(
+            "types.mixed",
+            "check",
+            "initial_h is float64 while all else is float32",
+            changed("initial_h", lambda array: array.astype(np.float64)),
+            {"initial": "all"},
+        ),
+        Violation("types.integer", "check", "all tensors are int32, which T may not be", _all_integers),
+    )
     order = _TYPES
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:

@@ -9,9 +9,39 @@ from ....reference import OperatorVersion, cell_named
 from ..axis import Axis, Domain, Field, Having
 from ..context import Context
 from ..observed import Observed
+from ..violation import Draft, Violation, has, sized
 from .draft import TensorDraft
 
 __all__ = ["INITIAL"]
+
+
+def _one_input_more(draft: Draft) -> None:
+    """At the place behind the last one; GRU and RNN get what LSTM has there."""
+    name = "extra" if "initial_c" in draft.operator.inputs else "initial_c"
+    draft.inputs[name] = draft.inputs["initial_h"].copy()
+
+
+_ALL = {"initial": "all"}
+_FORBIDDEN = (
+    *(
+        Violation(
+            f"shapes.{name.replace('_', '-')}",
+            "load",
+            f"{name} has one row for a batch of several",
+            sized(name, 1, lambda n: 1),
+            _ALL,
+            has(name),
+        )
+        for name in ("initial_h", "initial_c")
+    ),
+    Violation(
+        "inputs.too-many",
+        "check",
+        "there is an input behind the last one that the operator defines",
+        _one_input_more,
+        _ALL,
+    ),
+)
 
 
 class _Initial(Axis):
@@ -20,6 +50,7 @@ class _Initial(Axis):
     name = "initial"
     fields = (Field("initial", str, "none"),)
     part = "model"
+    forbidden = _FORBIDDEN
     order = ("none", "h", "c", "all")
     having = {
         "initial_h": Having(("initial",), lambda row: row.initial in ("all", "h")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from ..axis import Axis, Domain, Field, Having, Rule
 from ..context import Context, values_of
 from ..generator import integers
 from ..observed import Observed
+from ..violation import Draft, Violation, changed, sized
 from .draft import TensorDraft
 from .reach import reached
 
@@ -44,6 +45,44 @@ def _last_row_runs(row: Any) -> bool:
     return bool(row.row_order == "first" and row.N > 3)
 
 
+def _last_length(change: Callable[[int], int]) -> Callable[[Draft], None]:
+    """The last row's length changed; the others are whole."""
+
+    def change_last(draft: Draft) -> None:
+        lengths = draft.inputs["sequence_lens"].copy()
+        lengths[-1] = change(int(lengths[-1]))
+        draft.inputs["sequence_lens"] = lengths
+
+    return change_last
+
+
+_FULL = {"lengths": "full"}
+_FORBIDDEN = (
+    Violation(
+        "shapes.lens-length",
+        "load",
+        "sequence_lens has one element less than the batch has rows",
+        sized("sequence_lens", 0, lambda n: n - 1),
+        _FULL,
+    ),
+    Violation(
+        "lengths.above-T",
+        "run",
+        "sequence_lens holds a length above seq_length",
+        _last_length(lambda length: length + 1),
+        _FULL,
+    ),
+    Violation("lengths.negative", "run", "sequence_lens holds a length of -1", _last_length(lambda length: -1), _FULL),
+    Violation(
+        "types.lens-int64",
+        "check",
+        "sequence_lens is int64, not int32",
+        changed("sequence_lens", lambda array: array.astype(np.int64)),
+        _FULL,
+    ),
+)
+
+
 class _Lengths(Axis):
     """``absent``, ``full``, ``short`` (equal, below T), ``ragged`` (unsorted), ``empty`` (ragged, one row of 0)."""
 
@@ -56,6 +95,7 @@ class _Lengths(Axis):
         # One row that is called ragged is as long as all of them.
         Rule("lengths", "short", ("N",), lambda row: row["N"] < 2, ("ragged",), kind="same"),
     )
+    forbidden = _FORBIDDEN
     having = {
         "short-row": Having(_COURSE, has_short_row),
         "uneven-rows": Having(

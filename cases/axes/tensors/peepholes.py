@@ -9,6 +9,7 @@ from ....reference import OperatorVersion, cell_named
 from ..axis import Axis, Domain, Field, Having
 from ..context import Context, values_of
 from ..observed import Observed
+from ..violation import Violation, has, sized
 from .draft import TensorDraft
 
 __all__ = ["PEEPHOLES"]
@@ -20,6 +21,16 @@ class _Peepholes(Axis):
     name = "peepholes"
     fields = (Field("peepholes", bool, False),)
     part = "model"
+    forbidden = (
+        Violation(
+            "shapes.P-length",
+            "load",
+            "P has weights for four gates, not three",
+            sized("P", 1, lambda n: n // 3 * 4),
+            {"peepholes": True, "initial": "all"},
+            has("P"),
+        ),
+    )
     having = {"P": Having(("peepholes",), lambda row: row.peepholes)}
     levels = {"basic": (False,), "sequence": (False,)}
     required = {"complete": ("peepholes",)}

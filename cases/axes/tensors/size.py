@@ -10,6 +10,7 @@ from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Having
 from ..context import Context
 from ..observed import Observed, skips
+from ..violation import Draft, Violation, changed, sized
 
 __all__ = ["HIGHEST_SEED", "LONGEST", "MOST_ELEMENTS", "SIZE", "SIZES", "SizeAxis", "size_contexts"]
 
@@ -59,11 +60,37 @@ def size_contexts() -> Iterator[Context]:
             )
 
 
+def _one_direction(draft: Draft) -> None:
+    for name in ("W", "R"):
+        draft.inputs[name] = draft.inputs[name][:1]
+
+
+_FORBIDDEN = (
+    Violation(
+        "shapes.X-rank",
+        "load",
+        "X has two dimensions, without a batch",
+        changed("X", lambda array: array[:, 0]),
+    ),
+    Violation("shapes.W-rows", "load", "W has a row too many", sized("W", 1, lambda n: n + 1)),
+    Violation("shapes.W-columns", "load", "W has a column more than X has features", sized("W", 2, lambda n: n + 1)),
+    Violation(
+        "shapes.W-directions",
+        "load",
+        "W and R of a bidirectional node have one direction",
+        _one_direction,
+        {"direction": "bidirectional"},
+    ),
+    Violation("shapes.R-rows", "load", "R has a row too many", sized("R", 1, lambda n: n + 1)),
+)
+
+
 class SizeAxis(Axis):
     """Four fields, which designs choose together by a word of :data:`SIZES`."""
 
     name = "size"
     fields = tuple(Field(name, int, 1) for name in "TNIH")
+    forbidden: tuple[Violation, ...] = _FORBIDDEN
     least: Mapping[str, int] = MappingProxyType({"T": 0, "N": 0, "I": 1, "H": 1})
     having = {"rows": Having(("N",), lambda row: row.N > 1)}
     required = {"sequence": ("several-rows",)}

@@ -8,6 +8,7 @@ from typing import Any
 from ....reference import OperatorVersion, operator_version
 from ..axis import Axis, Domain, Field
 from ..context import Context, values_of
+from ..violation import Violation, without_input
 
 __all__ = ["CONSTANTS", "WEIGHTS", "WeightsAxis", "held"]
 
@@ -26,6 +27,9 @@ class WeightsAxis(Axis):
     name = "weights"
     fields = (Field("weights", str, "input"),)
     part = "model"
+    forbidden = tuple(
+        Violation(f"inputs.missing-{name}", "check", f"{name} is missing", without_input(name)) for name in "WR"
+    )
     words = {"initializers": "constant weights"}
     lacked = (8, ("initializer",))
 

@@ -9,7 +9,7 @@ __all__ = ["EXTENDED_FAMILY"]
 __getattr__, __dir__ = face(
     __name__,
     {
-        "axes": ("HIGHEST", "B", "R", "W", "X", "Y", "calibrated"),
+        "codec": ("HIGHEST", "B", "R", "W", "X", "Y", "calibrated"),
         "contexts": ("EXTENDED_CONTEXTS",),
         "dense": (
             "DESIGN",
@@ -18,6 +18,5 @@ __getattr__, __dir__ = face(
         ),
         "profile": ("extended_profile",),
         "spec": ("ExtendedSpec", "extended"),
-        "violations": ("extended_violation",),
     },
 )

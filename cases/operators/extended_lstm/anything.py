@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .axes import HIGHEST, MIDDLE, Affine
+from .codec import HIGHEST, MIDDLE, Affine
 from .spec import extended
 
 __all__ = ["any_extended"]

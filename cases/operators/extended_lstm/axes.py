@@ -4,7 +4,6 @@ quantized, how much of its range its numbers use."""
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -16,7 +15,6 @@ from ....reference import OperatorVersion
 from ...axes.attributes import finite_float32
 from ...axes.axis import Axis, Domain, Field, Having, Rule, but
 from ...axes.context import HALVES, Context, values_of
-from ...axes.generator import uniform
 from ...axes.node.explicit import EXPLICIT
 from ...axes.node.hidden_size import HiddenSizeAxis
 from ...axes.observed import Observed
@@ -26,80 +24,11 @@ from ...axes.tensors.draft import TensorDraft
 from ...axes.tensors.seeds import SEEDS
 from ...axes.tensors.size import SizeAxis
 from ...axes.tensors.weights import WeightsAxis
+from ...axes.violation import Draft, changed, set_to, without_input
+from .codec import B, CodecAxis, OutputCodecAxis, R, W, X
+from .violations import broken, cast, each, one_direction, without
 
-__all__ = [
-    "COARSE",
-    "EXTENDED_AXES",
-    "HIGHEST",
-    "IN_RANGE",
-    "MIDDLE",
-    "Affine",
-    "B",
-    "R",
-    "W",
-    "X",
-    "Y",
-    "calibrated",
-    "is_open",
-    "is_power",
-    "numbers",
-    "reach",
-    "representable",
-]
-
-HIGHEST, MIDDLE = 65535, 32768
-"""Of the levels of uint16."""
-
-Affine = tuple[float, int]
-
-_WIDE = {"x": 3.0, "w": 0.5, "r": 0.5, "b": 0.5}
-"""By tensor from where on its numbers are large: about the middle of what dense cases have."""
-_NARROW = 0.6  # how far outputs must be representable on both sides; of narrower ranges it shows how they end
-COARSE = 2.0**-9  # a y_scale at which roundings show in few digits
-IN_RANGE = 0.999
-"""Outputs lie between -1 and 1: what cannot be represented up to this saturates."""
-_PLAIN: Affine = (2.0**-15, MIDDLE)
-"""Levels that reach to 1 on both sides."""
-_PAIR = f"any pair of a positive float32 scale and a zero point from 0 to {HIGHEST}"
-_ZERO_POINTS = (0, 20000, MIDDLE, 45000, HIGHEST)
-
-
-def calibrated(low: float, high: float) -> Affine:
-    """Scale and zero point of a range, as the producer's calibration makes them: range/65535 in float32, uint16."""
-    low, high = min(low, 0.0), max(high, 0.0)
-    scale = float(np.float32((high - low) / HIGHEST)) or 1.0  # of nothing but zeros
-    return scale, int(np.clip(np.rint(-low / scale), 0, HIGHEST))
-
-
-# What a calibration gives for tensors of a usual size, no pair of scales a power of two.
-X, W, R, B = calibrated(-3.1, 3.3), calibrated(-0.9, 1.0), calibrated(-0.8, 0.7), calibrated(-0.4, 0.5)
-Y = calibrated(-1.05, 1.03)
-
-
-def _is_affine(value: Any) -> bool:
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
-        return False
-    scale, zero_point = value
-    whole = type(zero_point) is int and 0 <= zero_point <= HIGHEST
-    return whole and type(scale) is float and finite_float32(scale) and float(np.float32(scale)) > 0
-
-
-def _affines(st: Any) -> Any:
-    """The strategy of scales and zero points. Levels of a tensor reach as far as 2**(exponent + 16): in most draws
-    numbers are of a usual size; in the others products of two scales leave what a mantissa of 16 bits and a shift of 32
-    hold."""
-    mantissas = st.sampled_from((1.0, 1.5)) | st.floats(1.0, 2.0, width=32, exclude_max=True)
-    exponents = st.one_of(st.just(-15), st.integers(-17, -13), st.integers(-30, -6))
-    scales = st.builds(lambda m, e: float(np.float32(m * 2.0**e)), mantissas, exponents)
-    zero_points = st.sampled_from((MIDDLE, 0, 32767, HIGHEST)) | st.integers(0, HIGHEST)
-    return st.just(_PLAIN) | st.tuples(scales, zero_points)
-
-
-def numbers(spec: Any, name: str) -> tuple[float, float]:
-    """The middle of what a tensor's numbers are drawn from, and how far they are from it."""
-    (scale, zero_point), fill = getattr(spec, name.lower()), dict(spec.fill).get(name, 1.0)
-    low, high = -zero_point * scale * fill, (HIGHEST - zero_point) * scale * fill
-    return (low + high) / 2, (high - low) / 2
+__all__ = ["EXTENDED_AXES", "is_open"]
 
 
 class _About(Axis):
@@ -130,6 +59,21 @@ class _Direction(Axis):
     """Both directions, always."""
 
     name = "direction"
+    forbidden = (
+        *(
+            broken(f"direction-{word}", "directions.supported", "direction", f'direction is "{value}"',
+                   set_to("direction", value))
+            for word, value in (("forward", "forward"), ("reverse", "reverse"), ("other", "sideways"))
+        ),
+        broken("direction-absent", "directions.default", "direction-absent", "there is no direction",
+               without("direction")),
+        broken("direction-one", "directions.supported", "direction", 'direction is "forward", and so are the weights',
+               each(set_to("direction", "forward"), one_direction), True),
+        broken("direction-number", "attributes.types", "attribute-type", "direction is an INT",
+               set_to("direction", 2)),
+        broken("direction-absent-one", "directions.default", "direction-absent",
+               "there is no direction, and weights of one", each(without("direction"), one_direction), True),
+    )  # fmt: skip
     having = {"second-direction": Having(("half",), lambda row: row.half == "reverse")}
 
     def attributes(self, spec: Any) -> Mapping[str, Any]:
@@ -146,11 +90,31 @@ class _Direction(Axis):
         return {"bidirectional": True}
 
 
+_SHAPES: tuple[tuple[str, str, Callable[[NDArray[Any]], Any], bool], ...] = (
+    ("w-one-direction", "W is of one direction", lambda a: a[:1], True),
+    ("w-three-gates", "W has three gates", lambda a: a[:, : a.shape[1] // 4 * 3], True),
+    ("w-narrow", "W has fewer columns than X", lambda a: a[:, :, :-1], True),
+    ("w-wide", "W has more columns than X", lambda a: np.concatenate([a, a], 2), True),
+    ("r-not-square", "R has fewer columns than units", lambda a: a[:, :, :-1], True),
+    ("w-rank-two", "W has two dimensions", lambda a: a.reshape(-1, a.shape[-1]), False),
+    ("x-rank-two", "X has two dimensions", lambda a: a[:, 0], True),
+    ("x-rank-four", "X has four dimensions", lambda a: a[..., np.newaxis], False),
+    ("x-rank-zero", "X has no dimension", lambda a: a.reshape(-1)[0], True),
+)
+
+
 class _Size(SizeAxis):
     """T, N, I and H, the first two of which may be 0, and I."""
 
     fields = (Field("T", int, 4), Field("N", int, 1), Field("I", int, 3), Field("H", int, 3))
     least = {"T": 0, "N": 0, "I": 0, "H": 1}
+    forbidden = (
+        broken("weights-one-direction", "shapes", "shapes", "W, R and B are of one direction", one_direction, True),
+        *(
+            broken(id, "shapes", "shapes", summary, changed(id[0].upper(), change), spoils)
+            for id, summary, change, spoils in _SHAPES
+        ),
+    )
     having = {
         **SizeAxis.having,
         "some-step": Having(("T",), lambda row: row.T > 0),
@@ -171,164 +135,6 @@ def _sizes(of: Any) -> Mapping[str, bool]:
         "size-zero": 0 in (of.T, of.N, of.I, of.H),
         "several-rows": of.N > 1,
     }
-
-
-class _Codec(Axis):
-    """Scale and zero point of a tensor."""
-
-    part = "model"
-
-    def __init__(self, name: str, usual: Affine) -> None:
-        self.name, self._usual = name, usual
-        self.fields = (Field(name, tuple[float, int], (0.0, 0)),)
-        self.having = {f"{name}-offset": Having((name,), lambda row: self._zero_point(row) not in (None, MIDDLE))}
-
-    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        return {self.name: Domain((_PLAIN,), fits=(_is_affine, _PAIR))}
-
-    def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        return {}
-
-    def drawn(self, st: Any) -> Mapping[str, Any]:
-        return {self.name: _affines(st)}
-
-    def refusal(self, spec: Any) -> tuple[str, str] | None:
-        affine = getattr(spec, self.name)
-        if affine is not None and finite_float32(affine[0]) and affine[0] >= 0 and affine[1] in range(HIGHEST + 1):
-            return None
-        return self.name, f"a scale from 0 on and a zero point from 0 to {HIGHEST}"
-
-    def attributes(self, spec: Any) -> Mapping[str, Any]:
-        scale, zero_point = getattr(spec, self.name)
-        return {f"{self.name}_scale": scale, f"{self.name}_zero_point": zero_point}
-
-    def spoil(self, spec: Any, draft: TensorDraft) -> None:
-        name = self.name.upper()
-        if name in draft.inputs:
-            middle, half = numbers(spec, name)
-            drawn = uniform(draft.key(name), draft.inputs[name].shape, draft.precision, 0)
-            draft.inputs[name] = (middle + half * drawn).astype(draft.format.dtype)
-
-    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        scales = [own * size for own in (1.0, 1.25) for size in (2.0**-20, 2.0**-10)]
-        return {self.name: (*itertools.product(scales, _ZERO_POINTS),)}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from self._of_zero_point()
-        yield from self._of_scale()
-        yield self._context(f"{self.name} large", lambda affine: reach(affine) >= _WIDE[self.name])
-        yield self._context(f"{self.name} small", lambda affine: reach(affine) < _WIDE[self.name])
-
-    def _context(self, id: str, holds: Callable[[Affine], bool], pairs_only: bool = False) -> Context:
-        """A context that a tensor which is not quantized has not."""
-
-        def there(row: Any) -> bool:
-            affine: Affine | None = getattr(row, self.name)
-            return affine is not None and holds(affine)
-
-        return Context(id, (self.name,), there, pairs_only=pairs_only)
-
-    def _of_zero_point(self) -> Iterator[Context]:
-        title = f"{self.name}_zero_point"
-        ends, inside = (0, HIGHEST), {"below": range(1, MIDDLE), "above": range(MIDDLE + 1, HIGHEST)}
-        yield self._context(f"{title} at an end", lambda affine: affine[1] in ends)
-        yield self._context(f"{title} in the middle", lambda affine: affine[1] == MIDDLE)
-        yield self._context(f"{title} between", lambda affine: affine[1] not in (*ends, MIDDLE))
-        for value in ends:
-            yield self._context(f"{title}={value}", lambda affine, value=value: affine[1] == value, True)  # type: ignore[misc]
-        for word, among in inside.items():
-            yield self._context(f"{title} {word} the middle", lambda affine, among=among: affine[1] in among, True)  # type: ignore[misc]
-
-    def _of_scale(self) -> Iterator[Context]:
-        yield self._context(f"{self.name}_scale power of two", lambda affine: is_power(affine[0]))
-        yield self._context(f"{self.name}_scale no power of two", lambda affine: not is_power(affine[0]))
-
-    def _zero_point(self, row: Any) -> int | None:
-        affine: Affine | None = getattr(row, self.name)
-        return None if affine is None else affine[1]
-
-    def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """The result of a calibration for a tensor of usual size; a zero point in the middle; a scale that is no power
-        of two."""
-        affine: Affine | None = getattr(spec, self.name)
-        if affine is None or affine == self._usual:
-            return
-        scale, zero_point = affine
-        values = [self._usual, (scale, MIDDLE), *([(scale * 1.25, zero_point)] if is_power(scale) else [])]
-        yield from ((self.name, {self.name: value}) for value in values if value != affine)
-
-
-class _Output(_Codec):
-    """Scale and zero point of Y; None where it is not quantized."""
-
-    words = {"quantized-output": "a quantized Y", "float-output": "a Y that is not quantized"}
-
-    def __init__(self) -> None:
-        super().__init__("y", Y)
-        self.fields = (Field("y", tuple[float, int] | None, None),)
-        self.having = {
-            **self.having,
-            "y-given": Having(("y",), lambda row: row.y is not None),
-            "y-beyond": Having(("y",), lambda row: row.y is not None and representable(row.y) < 1),
-        }
-
-    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        return {"y": Domain((None, _PLAIN), fits=(_is_affine, _PAIR))}
-
-    def drawn(self, st: Any) -> Mapping[str, Any]:
-        return {"y": st.none() | _affines(st)}
-
-    def refusal(self, spec: Any) -> tuple[str, str] | None:
-        return None if spec.y is None else super().refusal(spec)
-
-    def attributes(self, spec: Any) -> Mapping[str, Any]:
-        return {} if spec.y is None else super().attributes(spec)
-
-    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        scales = [own * size for own in (1.0, 1.25) for size in (2.0**-18, 2.0**-15, 2.0**-14, 2.0**-8)]
-        return {"y": (None, *itertools.product(scales, _ZERO_POINTS))}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield self._context("y", lambda affine: True)
-        yield Context("no y", ("y",), lambda row: row.y is None)
-        yield from self._of_zero_point()
-        yield from self._of_scale()
-        yield self._context("y narrow", lambda affine: representable(affine) < _NARROW)
-        yield self._context("y wide", lambda affine: representable(affine) >= _NARROW)
-        yield self._context("y coarse", lambda affine: affine[0] >= COARSE)
-
-    def observe(self, observed: Observed) -> Mapping[str, bool]:
-        resolved: Any = observed.configuration
-        y = resolved.y
-        return self._told(y is not None, y is not None and min(-y.least, y.greatest) < IN_RANGE)
-
-    def used(self, spec: Any) -> Mapping[str, bool]:
-        return self._told(spec.y is not None, spec.y is not None and representable(spec.y) < IN_RANGE)
-
-    def _told(self, there: bool, narrow: bool) -> Mapping[str, bool]:
-        return {"quantized-output": there, "float-output": not there, "saturating-output": narrow}
-
-    def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        yield from super().simpler(spec)
-        if spec.y is not None:
-            yield "y", {"y": None}
-
-
-def is_power(scale: float) -> bool:
-    """Tell whether a scale is a power of two, as attributes hold it."""
-    return math.frexp(float(np.float32(scale)))[0] == 0.5
-
-
-def reach(affine: Affine) -> float:
-    """The largest size of a number that levels stand for."""
-    scale, zero_point = affine
-    return scale * max(zero_point, HIGHEST - zero_point)
-
-
-def representable(affine: Affine) -> float:
-    """Up to where levels stand for numbers on both sides of zero."""
-    scale, zero_point = affine
-    return scale * min(zero_point, HIGHEST - zero_point)
 
 
 class _Fill(Axis):
@@ -428,6 +234,10 @@ class _Bias(BiasAxis):
     """The input B, which most runtimes ask for."""
 
     fields = (Field("bias", bool, True),)
+    forbidden = (
+        broken("b-half", "shapes", "shapes", "B holds Wb alone", changed("B", lambda a: a[:, : a.shape[1] // 2]), True),
+        broken("b-rank-one", "shapes", "shapes", "B has one dimension", changed("B", lambda a: a.reshape(-1))),
+    )
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         return {**super().observe(observed), "bias-absent": "B" not in observed.inputs}
@@ -436,8 +246,27 @@ class _Bias(BiasAxis):
         return {"bias-absent": not spec.bias}
 
 
+def _hidden_size(of: Callable[[int], float]) -> Callable[[Draft], None]:
+    return lambda draft: draft.attributes.update(hidden_size=of(draft.H))
+
+
 class _HiddenSize(HiddenSizeAxis):
     """The attribute, which cases tell to be there or not, since the document leaves open what follows."""
+
+    forbidden = (
+        *(
+            broken(f"hidden-size-{word}", "hidden-size", "hidden-size", f"hidden_size is {words}", _hidden_size(of),
+                   True)
+            for word, words, of in (
+                ("larger", "larger than R", lambda H: H + 5),
+                ("smaller", "smaller than R", lambda H: H - 1),
+                ("zero", "0", lambda H: 0),
+                ("negative", "-1", lambda H: -1),
+            )
+        ),
+        broken("hidden-size-float", "attributes.types", "attribute-type", "hidden_size is a FLOAT",
+               _hidden_size(float)),
+    )  # fmt: skip
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         return {"hidden-size-absent": "hidden_size" not in observed.attributes}
@@ -450,6 +279,10 @@ class _Weights(WeightsAxis):
     """Constants first, which is how the producer writes them."""
 
     fields = (Field("weights", str, "initializer"),)
+    forbidden = tuple(
+        broken(f"inputs-no-{name.lower()}", "inputs", "inputs", f"there is no {name}", without_input(name))
+        for name in "RW"
+    )
 
     def used(self, spec: Any) -> Mapping[str, bool]:
         return {value: spec.weights == value for value in ("initializer", "input")}
@@ -509,11 +342,61 @@ class _Former(Axis):
         return {"old-domain": spec.old}
 
 
+def _fifth_input(draft: Draft) -> None:
+    draft.inputs["initial_h"] = np.zeros((2, 1, draft.H), np.float32)
+
+
+def _outputs(*names: str) -> Callable[[Draft], None]:
+    def change(draft: Draft) -> None:
+        draft.outputs = [*names]
+
+    return change
+
+
+class _Fixed(Axis):
+    """What the document holds fast, and models can only break: input_forget, layout, the names of attributes, types,
+    how many inputs and outputs there are."""
+
+    name = "fixed"
+    forbidden = (
+        broken("input-forget-one", "input-forget", "input-forget", "input_forget is 1", set_to("input_forget", 1)),
+        broken("input-forget-float", "attributes.types", "attribute-type", "input_forget is a FLOAT, 1.0",
+               set_to("input_forget", 1.0)),
+        broken("layout-one", "layout", "layout", "layout is 1", set_to("layout", 1)),
+        broken("layout-float", "attributes.types", "attribute-type", "layout is a FLOAT, 1.0", set_to("layout", 1.0)),
+        broken("attribute-clip", "attributes", "attribute", "clip is given, which the operator does not have",
+               set_to("clip", 0.5)),
+        broken("attribute-activations", "attributes", "attribute",
+               "activations are given, which the operator does not have",
+               set_to("activations", ["Relu", "Relu", "Relu"] * 2)),
+        broken("attribute-unknown", "attributes", "attribute", "an attribute z_scale is given", set_to("z_scale", 1.0)),
+        broken("types-double", "types", "types", "all tensors are float64", cast(np.float64)),
+        broken("types-half", "types", "types", "all tensors are float16", cast(np.float16)),
+        broken("types-uint16", "types", "types", "W, R and B are uint16, quantized already",
+               each(*(changed(n, lambda a: np.zeros(a.shape, np.uint16)) for n in ("W", "R", "B")))),
+        broken("inputs-five", "inputs", "inputs", "there is a fifth input", _fifth_input),
+        broken("outputs-two", "outputs", "outputs", "a second output is asked for", _outputs("Y", "Y_h")),
+        broken("input-forget-two", "input-forget", "input-forget", "input_forget is 2", set_to("input_forget", 2)),
+        broken("layout-two", "layout", "layout", "layout is 2", set_to("layout", 2)),
+        broken("outputs-three", "outputs", "outputs", "all outputs of ONNX's LSTM are asked for",
+               _outputs("Y", "Y_h", "Y_c")),
+    )  # fmt: skip
+
+
 EXTENDED_AXES: tuple[Axis, ...] = (
-    *(_About(), _Direction(), _Size()),
-    *(_Codec("x", X), _Codec("w", W), _Codec("r", R), _Codec("b", B), _Output(), _Fill(), _Data(), _Bias()),
+    *(_About(), _Direction(), _Fixed(), _Size()),
+    *(
+        CodecAxis("x", X),
+        CodecAxis("w", W),
+        CodecAxis("r", R),
+        CodecAxis("b", B),
+        OutputCodecAxis(),
+        _Fill(),
+        _Data(),
+        _Bias(),
+    ),
     *(_HiddenSize(), _Weights(), _Reruns(), _Open(), _Former()),
     # Two ways to write a node at a time are what its dense cases have.
-    but(EXPLICIT, rules=()),
+    but(EXPLICIT, rules=(), forbidden=()),
     but(SEEDS, fields=(Field("seed", int, 0),)),
 )

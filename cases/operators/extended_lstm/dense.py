@@ -17,7 +17,8 @@ import numpy as np
 
 from ...profiles.covering import Counter
 from ...specs.family import PoolDesign
-from .axes import HIGHEST, MIDDLE, Affine, calibrated, is_open
+from .axes import is_open
+from .codec import HIGHEST, MIDDLE, Affine, calibrated
 from .contexts import EXTENDED_CONTEXTS
 from .spec import extended
 

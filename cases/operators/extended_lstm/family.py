@@ -21,15 +21,14 @@ from ...specs.family import Family, PoolDesign
 from ...specs.features import groups_with
 from ...specs.illegal import break_case
 from ...specs.level import Level
-from ...specs.violations import Violation
 from .anything import any_extended
-from .axes import EXTENDED_AXES, MIDDLE, numbers
+from .axes import EXTENDED_AXES
+from .codec import MIDDLE, numbers
 from .contexts import EXTENDED_CONTEXTS
 from .dense import DESIGN, dense_extended, fresh_extended, sibling_of
 from .levels import EXTENDED_LEVELS, extended_challenge
 from .profile import extended_profile
 from .spec import OP_TYPE, VERSION, ExtendedSpec
-from .violations import EXTENDED_VIOLATIONS
 
 __all__ = ["EXTENDED_FAMILY"]
 
@@ -128,10 +127,6 @@ class _Extended(RecurrentFamily):
         return any_extended(random)
 
     crossed = Family.crossed
-
-    def violations(self, op: str, version: int) -> Sequence[Violation]:
-        """All that there are."""
-        return EXTENDED_VIOLATIONS
 
     def levels(self, op: str, version: int) -> Sequence[Level]:
         """See :mod:`.levels`."""

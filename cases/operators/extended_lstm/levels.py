@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...specs.level import Level
-from .axes import COARSE, HIGHEST, IN_RANGE, MIDDLE, Affine, calibrated, is_power, reach, representable
+from .codec import COARSE, HIGHEST, IN_RANGE, MIDDLE, Affine, calibrated, is_power, reach, representable
 from .spec import extended
 
 __all__ = ["EXTENDED_LEVELS", "extended_challenge"]

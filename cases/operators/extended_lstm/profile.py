@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ...profiles.pool import pinned_dense, quick_dense
-from .axes import HIGHEST, Affine, B, R, W, X, Y, calibrated
-from .spec import OP_TYPE, VERSION, extended
-from .violations import EXTENDED_VIOLATIONS
+from ...specs.illegal import all_violations
+from .codec import HIGHEST, Affine, B, R, W, X, Y, calibrated
+from .spec import OP_TYPE, VERSION, ExtendedSpec, extended
 
 __all__ = ["extended_profile"]
 
@@ -201,5 +201,5 @@ def extended_profile(name: str) -> tuple[Any, ...]:
 
 
 def _illegal() -> Iterator[Any]:
-    for violation in EXTENDED_VIOLATIONS:
-        yield _plain("illegal", T=3, I=4, H=4, illegal=violation.id)
+    for violation in all_violations(ExtendedSpec):
+        yield _plain("illegal", T=3, I=4, H=4, illegal=violation)

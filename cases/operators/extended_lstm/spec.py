@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from ....reference import document_of, versions_of
+from ...specs.illegal import violation_of
 from ...specs.spec import RecurrentSpec, spec_class
-from ...specs.violations import Violation
 from .axes import EXTENDED_AXES, is_open
-from .violations import EXTENDED_VIOLATIONS
+from .violations import PINNED_ORDER
 
 __all__ = ["OP_TYPE", "VERSION", "ExtendedSpec", "extended"]
 
@@ -24,7 +23,7 @@ class _Spec(RecurrentSpec):
     what its cases do not vary, are no fields."""
 
     operators = (OP_TYPE,)
-    violations: ClassVar[Mapping[str, Violation]] = MappingProxyType({v.id: v for v in EXTENDED_VIOLATIONS})
+    pinned_order = PINNED_ORDER
     type, direction, layout, outputs = "float32", "bidirectional", 0, ("Y",)
     opset, held, weights_seed, quantization = "first", "fixed", 0, "none"
     shows_pattern = True
@@ -48,7 +47,8 @@ class _Spec(RecurrentSpec):
     @property
     def spoils(self) -> bool:
         """Tell whether an implementation that looks at no shape may spoil its memory with it."""
-        return self.violations[self.illegal].spoils if self.illegal else bool(self.N != 1)
+        violation = violation_of(self)
+        return violation.spoils if violation else bool(self.N != 1)
 
     @property
     def alone(self) -> bool:
@@ -59,8 +59,9 @@ class _Spec(RecurrentSpec):
     def features(self) -> frozenset[str]:
         """What the case contains, as the clause table and files of expected failures name it."""
         features = {name for axis in self.axes for name, there in axis.used(self).items() if there}
-        if self.illegal:
-            features |= {"illegal", f"illegal:{self.violations[self.illegal].feature}"}
+        violation = violation_of(self)
+        if violation:
+            features |= {"illegal", f"illegal:{violation.feature}"}
         return frozenset(features)
 
     @property

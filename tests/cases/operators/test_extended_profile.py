@@ -19,8 +19,8 @@ from onnxspec.cases import (
     pinned_digests,
     profile,
 )
-from onnxspec.cases.operators.extended_lstm import calibrated, extended_profile, extended_violation
-from onnxspec.cases.specs import inputs_of
+from onnxspec.cases.operators.extended_lstm import calibrated, extended_profile
+from onnxspec.cases.specs import inputs_of, violation_of
 from onnxspec.reference import IllegalNode, clauses_of
 from onnxspec.reference.operators.extended_lstm import resolve
 
@@ -66,10 +66,10 @@ def test_legal_cases_are_legal_and_the_others_break_their_clause() -> None:
         attributes, inputs = trial.node.attributes, trial.feeds[-1].inputs
         if not spec.illegal:
             resolve(attributes, inputs)
-        elif extended_violation(spec.illegal).topic != "outputs":  # which resolve() is not told
+        elif violation_of(spec).topic != "outputs":  # which resolve() is not told
             with pytest.raises(IllegalNode) as error:
                 resolve(attributes, inputs)
-            clause = extended_violation(spec.illegal).clause(spec.op)
+            clause = violation_of(spec).clause(spec.op)
             assert error.value.clause in (clause, ALSO.get(clause)), spec.id
 
 

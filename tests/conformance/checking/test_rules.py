@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile, strategies
-from onnxspec.cases.operators.extended_lstm import extended_profile, extended_violation
+from onnxspec.cases.operators.extended_lstm import extended_profile
 from onnxspec.cases.specs import illegal_cases, violation_of
 from onnxspec.conformance.checking import Checked, Level, check_model
 from onnxspec.conformance.checking.rules import rules
@@ -65,7 +65,7 @@ def test_every_forbidden_model_of_extended_lstm_breaks_the_rule_of_its_clause() 
     specs = [spec for spec in extended_profile("full") if spec.illegal]
     assert len(specs) > 50
     for spec in specs:
-        clause = extended_violation(spec.illegal).clause("ExtendedLSTM")
+        clause = violation_of(spec).clause("ExtendedLSTM")
         errors = broken(check_model(build_case(spec).trial.model), Level.ERROR)
         if spec.illegal == "r-not-square":  # which hidden_size contradicts first
             clause = "extendedlstm.hidden-size"

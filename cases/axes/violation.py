@@ -1,0 +1,162 @@
+"""Violations: the ways in which a model that is legal otherwise is forbidden. Each axis names its own.
+
+Only what the documents state or imply is forbidden: a name out of a closed list, a number or a shape that contradicts
+what else is given, an attribute, input, output or type that the operator version does not have. What they merely leave
+open is marked so: a negative clip, more coefficients than functions, input_forget 2 (they couple "if 1"). Refusing that
+and computing anything are both right, only an end of the process is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...reference import OperatorVersion
+
+__all__ = [
+    "DUE",
+    "Draft",
+    "Violation",
+    "changed",
+    "has",
+    "in_pinned_order",
+    "lacks",
+    "set_to",
+    "sized",
+    "unknown_attribute",
+    "without_input",
+]
+
+DUE = ("check", "load", "run")
+"""Phases of refusal: ``check`` needs only the operator's list of attributes, inputs, outputs and types; ``load`` the
+document and what the model holds; ``run`` the values of the inputs."""
+
+Array = NDArray[Any]
+
+
+@dataclass
+class Draft:
+    """What a model is made of, for a violation to change: attributes, inputs in order of their places, outputs."""
+
+    operator: OperatorVersion
+    H: int
+    attributes: dict[str, Any]
+    inputs: dict[str, Array]
+    outputs: list[str]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One way to break one clause.
+
+    id
+        Topic of the clause and a name within it: ``shapes.W-rows``; any words where ``breaks`` has the topic.
+    due
+        The phase by which it can be known, one of DUE.
+    summary
+        What the model does, in words: the subject is the model.
+    change
+        Breaks a draft.
+    base
+        What the legal case must have, as a row of the space.
+    applies
+        Whether there can be this violation in an operator version.
+    open
+        Whether the document leaves open what it means, so that it need not be refused.
+    breaks
+        The clause that it breaks, without the operator, where the id does not begin with it.
+    feature
+        What the clause table calls a model that breaks it, where that is not the topic.
+    spoils
+        Whether an implementation that does not look at it may spoil its memory: it is run in a process of its own.
+    """
+
+    id: str
+    due: str
+    summary: str
+    change: Callable[[Draft], None]
+    base: Mapping[str, Any] = field(default_factory=dict)
+    applies: Callable[[OperatorVersion], bool] = lambda operator: True
+    open: bool = False
+    breaks: str = ""
+    feature: str = ""
+    spoils: bool = False
+
+    @property
+    def topic(self) -> str:
+        """The clause that it breaks, without the operator."""
+        return self.breaks or self.id.partition(".")[0]
+
+    def clause(self, op_type: str) -> str:
+        """Id of the clause that it breaks, the one that IllegalNode names."""
+        return f"{op_type.lower()}.{self.topic}"
+
+
+def in_pinned_order(violations: Iterable[Violation], order: Sequence[str]) -> tuple[Violation, ...]:
+    """Violations in the order of what their ids begin with; those that begin with none of it stand behind."""
+
+    def place(violation: Violation) -> int:
+        begins = [name for name in order if violation.id.startswith(name)]
+        return order.index(max(begins, key=len)) if begins else len(order)
+
+    return tuple(sorted(violations, key=place))
+
+
+# Changes of a draft, and operator versions to which a violation applies.
+
+
+def set_to(name: str, value: Any) -> Callable[[Draft], None]:
+    """An attribute with a value."""
+
+    def change(draft: Draft) -> None:
+        draft.attributes[name] = value
+
+    return change
+
+
+def changed(name: str, change: Callable[[Array], Any]) -> Callable[[Draft], None]:
+    """An input with other values, another shape or another type."""
+
+    def change_draft(draft: Draft) -> None:
+        draft.inputs[name] = np.asarray(change(draft.inputs[name]), order="C")  # a number stays without dimensions
+
+    return change_draft
+
+
+def sized(name: str, axis: int, size: Callable[[int], int]) -> Callable[[Draft], None]:
+    """An input cut, or repeated from its beginning, along an axis."""
+    return changed(name, lambda array: array.take(np.arange(size(array.shape[axis])) % array.shape[axis], axis))
+
+
+def without_input(name: str) -> Callable[[Draft], None]:
+    """An input left out."""
+
+    def change(draft: Draft) -> None:
+        draft.inputs.pop(name)
+
+    return change
+
+
+def has(name: str) -> Callable[[OperatorVersion], bool]:
+    """Tell whether a version has an attribute or input."""
+    return lambda operator: name in (*operator.attributes, *operator.inputs)
+
+
+def lacks(name: str) -> Callable[[OperatorVersion], bool]:
+    """Tell whether a version lacks an attribute."""
+    return lambda operator: name not in operator.attributes
+
+
+def unknown_attribute(name: str, where: str, applies: Callable[[OperatorVersion], bool] | None = None) -> Violation:
+    """The violation by an attribute, 1, that a version lacks; ``where`` says who lacks it."""
+    return Violation(
+        f"attributes.{name.replace('_', '-')}",
+        "check",
+        f"there is an attribute {name}, which {where}",
+        set_to(name, 1),
+        applies=applies or lacks(name),
+    )

@@ -1,0 +1,275 @@
+"""The axes of scales and zero points: how each tensor is quantized."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....reference import OperatorVersion
+from ...axes.attributes import finite_float32
+from ...axes.axis import Axis, Domain, Field, Having
+from ...axes.context import Context
+from ...axes.generator import uniform
+from ...axes.observed import Observed
+from ...axes.tensors.draft import TensorDraft
+from ...axes.violation import Violation, set_to
+from .violations import broken, without
+
+__all__ = [
+    "COARSE",
+    "HIGHEST",
+    "IN_RANGE",
+    "MIDDLE",
+    "Affine",
+    "B",
+    "CodecAxis",
+    "OutputCodecAxis",
+    "R",
+    "W",
+    "X",
+    "Y",
+    "calibrated",
+    "is_power",
+    "numbers",
+    "reach",
+    "representable",
+]
+
+HIGHEST, MIDDLE = 65535, 32768
+"""Of the levels of uint16."""
+
+Affine = tuple[float, int]
+
+_WIDE = {"x": 3.0, "w": 0.5, "r": 0.5, "b": 0.5}
+"""By tensor from where on its numbers are large: about the middle of what dense cases have."""
+_NARROW = 0.6  # how far outputs must be representable on both sides; of narrower ranges it shows how they end
+COARSE = 2.0**-9  # a y_scale at which roundings show in few digits
+IN_RANGE = 0.999
+"""Outputs lie between -1 and 1: what cannot be represented up to this saturates."""
+_PLAIN: Affine = (2.0**-15, MIDDLE)
+"""Levels that reach to 1 on both sides."""
+_PAIR = f"any pair of a positive float32 scale and a zero point from 0 to {HIGHEST}"
+_ZERO_POINTS = (0, 20000, MIDDLE, 45000, HIGHEST)
+
+
+def calibrated(low: float, high: float) -> Affine:
+    """Scale and zero point of a range, as the producer's calibration makes them: range/65535 in float32, uint16."""
+    low, high = min(low, 0.0), max(high, 0.0)
+    scale = float(np.float32((high - low) / HIGHEST)) or 1.0  # of nothing but zeros
+    return scale, int(np.clip(np.rint(-low / scale), 0, HIGHEST))
+
+
+# What a calibration gives for tensors of a usual size, no pair of scales a power of two.
+X, W, R, B = calibrated(-3.1, 3.3), calibrated(-0.9, 1.0), calibrated(-0.8, 0.7), calibrated(-0.4, 0.5)
+Y = calibrated(-1.05, 1.03)
+
+
+def _is_affine(value: Any) -> bool:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        return False
+    scale, zero_point = value
+    whole = type(zero_point) is int and 0 <= zero_point <= HIGHEST
+    return whole and type(scale) is float and finite_float32(scale) and float(np.float32(scale)) > 0
+
+
+def _affines(st: Any) -> Any:
+    """The strategy of scales and zero points. Levels of a tensor reach as far as 2**(exponent + 16): in most draws
+    numbers are of a usual size; in the others products of two scales leave what a mantissa of 16 bits and a shift of 32
+    hold."""
+    mantissas = st.sampled_from((1.0, 1.5)) | st.floats(1.0, 2.0, width=32, exclude_max=True)
+    exponents = st.one_of(st.just(-15), st.integers(-17, -13), st.integers(-30, -6))
+    scales = st.builds(lambda m, e: float(np.float32(m * 2.0**e)), mantissas, exponents)
+    zero_points = st.sampled_from((MIDDLE, 0, 32767, HIGHEST)) | st.integers(0, HIGHEST)
+    return st.just(_PLAIN) | st.tuples(scales, zero_points)
+
+
+def numbers(spec: Any, name: str) -> tuple[float, float]:
+    """The middle of what a tensor's numbers are drawn from, and how far they are from it."""
+    (scale, zero_point), fill = getattr(spec, name.lower()), dict(spec.fill).get(name, 1.0)
+    low, high = -zero_point * scale * fill, (HIGHEST - zero_point) * scale * fill
+    return (low + high) / 2, (high - low) / 2
+
+
+def _forbidden(name: str) -> Iterator[Violation]:
+    scale, zero = f"{name}_scale", f"{name}_zero_point"
+    for attribute in (scale, zero):
+        words = attribute.replace("_", "-")
+        yield broken(
+            f"{words}-absent", "scales.required", "scale-absent", f"there is no {attribute}", without(attribute)
+        )
+    yield broken(f"{name}-scale-list", "scales", "scale-list", f"{scale} is a list", set_to(scale, [0.5, 0.25]))
+    kinds = ((zero, "float", "FLOAT", 32768.0), (scale, "int", "INT", 1))
+    for attribute, word, kind, value in kinds:
+        id, summary = f"{attribute.replace('_', '-')}-{word}", f"{attribute} is {'an' if kind == 'INT' else 'a'} {kind}"
+        yield broken(id, "attributes.types", "attribute-type", summary, set_to(attribute, value))
+    for word, level in (("negative", -1), ("beyond", HIGHEST + 1)):
+        id, summary = f"{name}-zero-point-{word}", f"{zero} is {level}"
+        yield broken(id, "zero-points.range", "zero-point", summary, set_to(zero, level))
+    sizes = {"zero": 0.0, "negative": -0.001}
+    # What is infinite or NaN a loader sees or does not, whichever tensor's it is.
+    for word, size in {**sizes, **({"infinite": math.inf, "nan": math.nan} if name == "x" else {})}.items():
+        yield broken(f"{name}-scale-{word}", "scales.range", "scale", f"{scale} is {size}", set_to(scale, size))
+
+
+class CodecAxis(Axis):
+    """Scale and zero point of a tensor."""
+
+    part = "model"
+
+    def __init__(self, name: str, usual: Affine) -> None:
+        self.name, self._usual = name, usual
+        self.fields = (Field(name, tuple[float, int], (0.0, 0)),)
+        self.forbidden = tuple(_forbidden(name))
+        self.having = {f"{name}-offset": Having((name,), lambda row: self._zero_point(row) not in (None, MIDDLE))}
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        return {self.name: Domain((_PLAIN,), fits=(_is_affine, _PAIR))}
+
+    def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
+        return {}
+
+    def drawn(self, st: Any) -> Mapping[str, Any]:
+        return {self.name: _affines(st)}
+
+    def refusal(self, spec: Any) -> tuple[str, str] | None:
+        affine = getattr(spec, self.name)
+        if affine is not None and finite_float32(affine[0]) and affine[0] >= 0 and affine[1] in range(HIGHEST + 1):
+            return None
+        return self.name, f"a scale from 0 on and a zero point from 0 to {HIGHEST}"
+
+    def attributes(self, spec: Any) -> Mapping[str, Any]:
+        scale, zero_point = getattr(spec, self.name)
+        return {f"{self.name}_scale": scale, f"{self.name}_zero_point": zero_point}
+
+    def spoil(self, spec: Any, draft: TensorDraft) -> None:
+        name = self.name.upper()
+        if name in draft.inputs:
+            middle, half = numbers(spec, name)
+            drawn = uniform(draft.key(name), draft.inputs[name].shape, draft.precision, 0)
+            draft.inputs[name] = (middle + half * drawn).astype(draft.format.dtype)
+
+    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
+        scales = [own * size for own in (1.0, 1.25) for size in (2.0**-20, 2.0**-10)]
+        return {self.name: (*itertools.product(scales, _ZERO_POINTS),)}
+
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        yield from self._of_zero_point()
+        yield from self._of_scale()
+        yield self._context(f"{self.name} large", lambda affine: reach(affine) >= _WIDE[self.name])
+        yield self._context(f"{self.name} small", lambda affine: reach(affine) < _WIDE[self.name])
+
+    def _context(self, id: str, holds: Callable[[Affine], bool], pairs_only: bool = False) -> Context:
+        """A context that a tensor which is not quantized has not."""
+
+        def there(row: Any) -> bool:
+            affine: Affine | None = getattr(row, self.name)
+            return affine is not None and holds(affine)
+
+        return Context(id, (self.name,), there, pairs_only=pairs_only)
+
+    def _of_zero_point(self) -> Iterator[Context]:
+        title = f"{self.name}_zero_point"
+        ends, inside = (0, HIGHEST), {"below": range(1, MIDDLE), "above": range(MIDDLE + 1, HIGHEST)}
+        yield self._context(f"{title} at an end", lambda affine: affine[1] in ends)
+        yield self._context(f"{title} in the middle", lambda affine: affine[1] == MIDDLE)
+        yield self._context(f"{title} between", lambda affine: affine[1] not in (*ends, MIDDLE))
+        for value in ends:
+            yield self._context(f"{title}={value}", lambda affine, value=value: affine[1] == value, True)  # type: ignore[misc]
+        for word, among in inside.items():
+            yield self._context(f"{title} {word} the middle", lambda affine, among=among: affine[1] in among, True)  # type: ignore[misc]
+
+    def _of_scale(self) -> Iterator[Context]:
+        yield self._context(f"{self.name}_scale power of two", lambda affine: is_power(affine[0]))
+        yield self._context(f"{self.name}_scale no power of two", lambda affine: not is_power(affine[0]))
+
+    def _zero_point(self, row: Any) -> int | None:
+        affine: Affine | None = getattr(row, self.name)
+        return None if affine is None else affine[1]
+
+    def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """The result of a calibration for a tensor of usual size; a zero point in the middle; a scale that is no power
+        of two."""
+        affine: Affine | None = getattr(spec, self.name)
+        if affine is None or affine == self._usual:
+            return
+        scale, zero_point = affine
+        values = [self._usual, (scale, MIDDLE), *([(scale * 1.25, zero_point)] if is_power(scale) else [])]
+        yield from ((self.name, {self.name: value}) for value in values if value != affine)
+
+
+class OutputCodecAxis(CodecAxis):
+    """Scale and zero point of Y; None where it is not quantized."""
+
+    words = {"quantized-output": "a quantized Y", "float-output": "a Y that is not quantized"}
+
+    def __init__(self) -> None:
+        super().__init__("y", Y)
+        self.fields = (Field("y", tuple[float, int] | None, None),)
+        self.forbidden = ()
+        self.having = {
+            **self.having,
+            "y-given": Having(("y",), lambda row: row.y is not None),
+            "y-beyond": Having(("y",), lambda row: row.y is not None and representable(row.y) < 1),
+        }
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        return {"y": Domain((None, _PLAIN), fits=(_is_affine, _PAIR))}
+
+    def drawn(self, st: Any) -> Mapping[str, Any]:
+        return {"y": st.none() | _affines(st)}
+
+    def refusal(self, spec: Any) -> tuple[str, str] | None:
+        return None if spec.y is None else super().refusal(spec)
+
+    def attributes(self, spec: Any) -> Mapping[str, Any]:
+        return {} if spec.y is None else super().attributes(spec)
+
+    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
+        scales = [own * size for own in (1.0, 1.25) for size in (2.0**-18, 2.0**-15, 2.0**-14, 2.0**-8)]
+        return {"y": (None, *itertools.product(scales, _ZERO_POINTS))}
+
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        yield self._context("y", lambda affine: True)
+        yield Context("no y", ("y",), lambda row: row.y is None)
+        yield from self._of_zero_point()
+        yield from self._of_scale()
+        yield self._context("y narrow", lambda affine: representable(affine) < _NARROW)
+        yield self._context("y wide", lambda affine: representable(affine) >= _NARROW)
+        yield self._context("y coarse", lambda affine: affine[0] >= COARSE)
+
+    def observe(self, observed: Observed) -> Mapping[str, bool]:
+        resolved: Any = observed.configuration
+        y = resolved.y
+        return self._told(y is not None, y is not None and min(-y.least, y.greatest) < IN_RANGE)
+
+    def used(self, spec: Any) -> Mapping[str, bool]:
+        return self._told(spec.y is not None, spec.y is not None and representable(spec.y) < IN_RANGE)
+
+    def _told(self, there: bool, narrow: bool) -> Mapping[str, bool]:
+        return {"quantized-output": there, "float-output": not there, "saturating-output": narrow}
+
+    def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        yield from super().simpler(spec)
+        if spec.y is not None:
+            yield "y", {"y": None}
+
+
+def is_power(scale: float) -> bool:
+    """Tell whether a scale is a power of two, as attributes hold it."""
+    return math.frexp(float(np.float32(scale)))[0] == 0.5
+
+
+def reach(affine: Affine) -> float:
+    """The largest size of a number that levels stand for."""
+    scale, zero_point = affine
+    return scale * max(zero_point, HIGHEST - zero_point)
+
+
+def representable(affine: Affine) -> float:
+    """Up to where levels stand for numbers on both sides of zero."""
+    scale, zero_point = affine
+    return scale * min(zero_point, HIGHEST - zero_point)
