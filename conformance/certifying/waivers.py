@@ -14,16 +14,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-import msgspec
-
 from ...reference import FORMATS, clauses_of, operator_names
+from ..border.typed_toml import TomlDocument
 from ..judging.judgement import FAILING
 from ..probes.probe import Probe
 from ..results.result import Result
-from ..targets.toml_lines import line_of, parse_toml
 from .records import WaiverRecord
 
 __all__ = ["LONGEST", "MOST", "WaiverError", "covering", "expired", "read_waivers"]
@@ -47,30 +45,29 @@ def read_waivers(content: bytes, place: str) -> tuple[WaiverRecord, ...]:
         raise WaiverError(f"{place}: more than {LONGEST >> 10} KiB")
     try:
         text = content.decode("utf-8").replace("\r\n", "\n")
-        tables = parse_toml(text)
     except ValueError as error:
         raise WaiverError(f"{place}: {error}") from None
-    rows = tables.pop("waiver", [])
-    if tables or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows) or len(rows) > MOST:
-        raise WaiverError(f"{place}: holds tables [[waiver]], {MOST} at most, and nothing else")
-    waivers = []
-    for number, row in enumerate(rows):
-        try:
-            waivers.append(_waiver(row))
-        except ValueError as error:
-            line = line_of(text, ("waiver", number))
-            where = place if line is None else f"{place}:{line}"
-            raise WaiverError(f"{where}: waiver {number + 1}: {error}") from None
-    return tuple(waivers)
+    document = TomlDocument(text, place, WaiverError, entry="waiver {number}")
+    rows = document.tables("waiver")
+    if len(rows) > MOST:
+        raise WaiverError(f"{place}: holds {MOST} waivers at most")
+    return tuple(_waiver(document, number, row) for number, row in enumerate(rows))
 
 
-def _waiver(row: dict[str, object]) -> WaiverRecord:
-    """The waiver of a table. Raises ValueError."""
-    if unknown := sorted(row.keys() - set(WaiverRecord.__struct_fields__)):
-        raise ValueError(f"unknown key {unknown[0]!r}; known: {', '.join(WaiverRecord.__struct_fields__)}")
+def _waiver(document: TomlDocument, number: int, row: Mapping[str, object]) -> WaiverRecord:
+    """The waiver of a table. Raises WaiverError."""
     if isinstance(day := row.get("expires"), datetime.date) and not isinstance(day, datetime.datetime):
         row = {**row, "expires": day.isoformat()}
-    waiver = msgspec.convert(row, WaiverRecord)  # its ValidationError is a ValueError
+    waiver = document.typed(row, WaiverRecord, ("waiver", number))
+    try:
+        _require_right(waiver)
+    except ValueError as error:
+        raise document.wrong(("waiver", number), str(error)) from None
+    return waiver
+
+
+def _require_right(waiver: WaiverRecord) -> None:
+    """Raise ValueError for a waiver that says what no waiver can."""
     for key in ("reason", "owner"):
         if not 0 < len(getattr(waiver, key).strip()) <= _TEXT:
             raise ValueError(f"{key} is a text of up to {_TEXT} characters")
@@ -87,7 +84,6 @@ def _waiver(row: dict[str, object]) -> WaiverRecord:
         raise ValueError(f"no clause is {waiver.clause!r}; 'onnxspec clauses' lists them")
     if strange := [kind for kind in waiver.types if kind not in FORMATS]:
         raise ValueError(f"there is no type {strange[0]!r}")
-    return waiver
 
 
 def _day(waiver: WaiverRecord) -> datetime.date:

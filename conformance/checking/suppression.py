@@ -12,32 +12,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
+from typing import Annotated
 
+from msgspec import Meta, Struct
+
+from ..border.typed_toml import TomlDocument
 from ..probes.selection import UnknownName
-from ..targets.toml_lines import line_of, parse_toml
 from .problem import Checked, Problem
 from .rules import rules
 
 __all__ = ["Suppression", "SuppressionError", "read_suppressions", "suppressed", "unused"]
-
-_KEYS = ("rule", "node", "file", "reason")
 
 
 class SuppressionError(ValueError):
     """A file of suppressions is wrong; the text names it, the line and the entry, in one line."""
 
 
-@dataclass(frozen=True)
-class Suppression:
+Text = Annotated[str, Meta(min_length=1, pattern=r"\S", description="a text that is not empty")]
+
+
+class Suppression(Struct, frozen=True, kw_only=True):
     """One entry. ``rule``, ``node`` and ``file`` may have wildcards; ``file`` is compared with the end of a path."""
 
-    rule: str
-    node: str
-    reason: str
-    file: str = "*"
+    rule: Text
+    node: Text
+    reason: Text
+    file: Text = "*"
 
     def covers(self, problem: Problem) -> bool:
         path = PurePath(problem.file).as_posix()
@@ -54,38 +57,12 @@ class Suppression:
 
 def read_suppressions(path: Path) -> list[Suppression]:
     """The entries of a file. Raises SuppressionError."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        table = parse_toml(text)
-    except OSError as error:
-        raise SuppressionError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
-        raise SuppressionError(f"{path}: {error}") from None
-    rows = table.pop("suppress", [])
-    if table:
-        raise SuppressionError(f"{path}: unknown key {', '.join(map(repr, table))}; every entry is a [[suppress]]")
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise SuppressionError(f"{path}: every entry is a [[suppress]]")
-    return [_entry(path, text, number, row) for number, row in enumerate(rows)]
-
-
-def _entry(path: Path, text: str, number: int, row: dict[str, object]) -> Suppression:
-    def wrong(key: str, what: str) -> SuppressionError:
-        line = line_of(text, ("suppress", number, key)) or line_of(text, ("suppress", number))
-        return SuppressionError(f"{path}{f':{line}' if line else ''}: entry {number + 1} of suppress: {what}")
-
-    for key, value in row.items():
-        if key not in _KEYS:
-            raise wrong(key, f"unknown key {key!r}; there are {', '.join(_KEYS)}")
-        if not isinstance(value, str) or not value.strip():
-            raise wrong(key, f"{key} is a text, not {value!r}")
-    for key in ("rule", "node", "reason"):
-        if key not in row:
-            raise wrong(key, f"{key} is missing")
-    given = {key: str(value) for key, value in row.items()}
-    if not any(fnmatchcase(id, given["rule"]) for id in rules()):
-        raise wrong("rule", str(UnknownName("rule", given["rule"], list(rules()))))
-    return Suppression(**given)
+    document = TomlDocument.read(path, SuppressionError, entry="entry {number} of suppress")
+    entries = [document.record(Suppression, ("suppress", n)) for n in range(len(document.tables("suppress")))]
+    for number, entry in enumerate(entries):
+        if not any(fnmatchcase(id, entry.rule) for id in rules()):
+            raise document.wrong(("suppress", number, "rule"), str(UnknownName("rule", entry.rule, list(rules()))))
+    return entries
 
 
 def suppressed(checked: Checked, entries: Sequence[Suppression]) -> Checked:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from ...reference import FORMATS, operator_names
+from ..border.typed_toml import line_of
 from ..probes.probe import Probe
 from ..results.expected.entries import Entry, ExpectedFailureError, Failure, applying, matching, parse_expected
 from ..results.result import Result
 from ..targets.target import Target
-from ..targets.toml_lines import line_of
 from .run import Run
 
 __all__ = ["Update", "require_lists", "update_expected", "update_lists", "updated_text"]

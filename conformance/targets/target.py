@@ -24,15 +24,18 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
 
 from ...cases.specs.family import context_space
 from ...reference import ACCURACY_CLASSES, operator_names
+from ..border.typed_toml import TomlDocument, shown
 from .adapters import EXTERNAL, adapter_names, adapter_source
 from .third_party import ThirdPartyError, third_party
-from .toml_lines import line_of, parse_toml
 
 TIME_LIMIT = 60.0
 """Seconds for one case unless a target says otherwise: compilers of devices take several."""
@@ -76,20 +79,10 @@ _PLAIN = (
 _ABOUT = {"quark": "com.amd.quark"}
 """Adapters that are there for the operators of another domain than ONNX's own."""
 
-_KEYS = (
-    "adapter",
-    "provider",
-    "options",
-    "interpreter",
-    "command",
-    "environment",
-    "time_limit",
-    "memory_limit",
-    "output_limit",
-    "accuracy",
-    "expected",
-    "lacks",
-)
+_WITHOUT_ZERO = r"^[^\0]*\Z"  # no path, name or variable holds a zero character
+Name = Annotated[str, Meta(min_length=1, pattern=_WITHOUT_ZERO, description="a string that is not empty")]
+Variable = Annotated[str, Meta(pattern=r"^[^=\0]+\Z", description="the name of a variable")]
+Bytes = Annotated[int, Meta(gt=0, lt=1 << 62, description="a positive whole number of bytes")]
 
 
 class TargetError(ValueError):
@@ -153,9 +146,12 @@ def parse_target(text: str, targets_toml: Path | None = None) -> Target:
     `targets_toml` is the file with the named ones, if there is one; it must then be readable. Raises `UnknownTarget`
     for a name that nothing has, `TargetError` for a file or table that is wrong.
     """
-    named = _read_tables(targets_toml) if targets_toml is not None else {}
-    if text in named and targets_toml is not None:
-        return _Table(targets_toml, text, named[text]).target()
+    named: Collection[str] = ()
+    if targets_toml is not None:
+        document = TomlDocument.read(targets_toml, TargetError)
+        named = document.content
+        if text in named:
+            return _Table(document, targets_toml, text).target()
     kind, _, rest = text.partition(":")
     if text in _PLAIN:
         return Target(text, text)
@@ -166,16 +162,8 @@ def parse_target(text: str, targets_toml: Path | None = None) -> Target:
     if text in third_party():
         _require_source(text)
         return Target(text, text)
-    raise UnknownTarget(f"unknown target {_short(text)!r}; nearest: {', '.join(map(_shown, _nearest(text, named)))}")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}..."
-
-
-def _shown(name: str) -> str:
-    """A name that anybody gave, as part of a line."""
-    return _short(name if name.isprintable() else ascii(name)[1:-1])
+    asked = text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}..."
+    raise UnknownTarget(f"unknown target {asked!r}; nearest: {', '.join(map(shown, _nearest(text, named)))}")
 
 
 def _require_source(adapter: str) -> None:
@@ -199,7 +187,7 @@ def lane(target: Target, optimize: bool) -> Target:
 
 def table_names(targets_toml: Path) -> list[str]:
     """The names of the tables of a file. Raises TargetError."""
-    return list(_read_tables(targets_toml))
+    return list(TomlDocument.read(targets_toml, TargetError).content)
 
 
 def target_names() -> list[str]:
@@ -207,7 +195,7 @@ def target_names() -> list[str]:
     return [*_PLAIN, *third_party(), *(f"onnxruntime:{name}" for name in PROVIDERS)]
 
 
-def _nearest(text: str, named: Mapping[str, object]) -> list[str]:
+def _nearest(text: str, named: Collection[str]) -> list[str]:
     candidates = [*named, *target_names()]
     if text.startswith("backend"):
         return ["backend:package.module"]
@@ -219,122 +207,89 @@ def _nearest(text: str, named: Mapping[str, object]) -> list[str]:
     return near or [*named, *_PLAIN, *third_party(), "backend:package.module"]
 
 
-def _read_tables(path: Path) -> dict[str, object]:
-    try:
-        text = path.read_bytes().decode("utf-8").replace("\r\n", "\n")
-    except OSError as error:
-        raise TargetError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise TargetError(f"{path}: is not TOML: {error}") from error
-    try:
-        return parse_toml(text)
-    except ValueError as error:
-        raise TargetError(f"{path}: {error}") from None
+class _Keys(Struct, kw_only=True):
+    """The keys of a table of a targets file."""
+
+    adapter: Annotated[Name, Meta(description="one of the adapters, or the path of a .py file")]
+    provider: Name | None = None
+    options: Annotated[dict[str, Any], Meta(description="a table")] = {}
+    interpreter: Name | None = None
+    command: (
+        Annotated[tuple[Name, ...], Meta(min_length=1, description="a list of strings that are not empty")] | None
+    ) = None
+    environment: dict[Variable, Annotated[str, Meta(pattern=_WITHOUT_ZERO, description="a string")]] = {}
+    time_limit: Annotated[
+        float, Meta(gt=0, le=_LONGEST, description=f"a positive number of seconds up to {_LONGEST:,}")
+    ] = TIME_LIMIT
+    memory_limit: Bytes | None = None
+    output_limit: Bytes = OUTPUT_LIMIT
+    accuracy: Name = ACCURACY
+    expected: Name | None = None
+    lacks: Annotated[tuple[str, ...], Meta(description='a list of words like "layout=1"')] = ()
 
 
 class _Table:
     """One table of a targets file, read with checks; every complaint names file, line, table and key."""
 
-    def __init__(self, path: Path, name: str, content: object) -> None:
-        self._path = path
-        self._name = name
-        if not isinstance(content, dict):
-            raise TargetError(f"{self._place(name)}: {_shown(name)}: must be a table [{_shown(name)}]")
-        self._content = content
-        for key in content:
-            if key not in _KEYS:
-                near = difflib.get_close_matches(key, _KEYS, 1)
-                hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(_KEYS)}"
-                raise self._error(key, f"unknown key; {hint}")
+    def __init__(self, document: TomlDocument, path: Path, name: str) -> None:
+        self._document, self._name = document, name
+        self._folder = path.parent
+        self._keys = document.record(_Keys, (name,))
 
     def target(self) -> Target:
         """The target that the table describes."""
-        adapter = self._adapter()
+        adapter, keys = self._adapter(), self._keys
         return Target(
             self._name,
             adapter,
             self._options(adapter),
             self._command(),
-            self._environment(),
-            self._time_limit(),
-            self._bytes("memory_limit"),
+            keys.environment,
+            keys.time_limit,
+            keys.memory_limit,
             self._accuracy(),
-            self._expected(),
-            folder=str(self._path.parent) if adapter == EXTERNAL else "",
-            output_limit=self._bytes("output_limit") or OUTPUT_LIMIT,
+            str(self._near("expected", keys.expected)) if keys.expected is not None else "",
+            folder=str(self._folder) if adapter == EXTERNAL else "",
+            output_limit=keys.output_limit,
             lacks=self._lacks(),
         )
 
-    def _error(self, key: str, complaint: str) -> TargetError:
-        place = self._place(self._name, *key.split("."))
-        return TargetError(f"{place}: [{_shown(self._name)}] {_shown(key)}: {complaint}")
-
-    def _place(self, *path: str) -> str:
-        """File and line of a key; of the table where it does not have the key."""
-        try:
-            text = self._path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):  # gone since it was read
-            return str(self._path)
-        lines = (line_of(text, path[:length]) for length in range(len(path), 0, -1))
-        line = next((number for number in lines if number is not None), None)
-        return f"{self._path}:{line}" if line is not None else str(self._path)
-
-    def _text(self, key: str) -> str | None:
-        value = self._content.get(key)
-        if value is not None and (not isinstance(value, str) or not value):
-            raise self._error(key, f"must be a string that is not empty, is {value!r}")
-        if value is not None and "\0" in value:
-            raise self._error(key, "holds a zero character, which no path or name can")
-        return value
+    def _wrong(self, key: str, complaint: str) -> ValueError:
+        return self._document.wrong((self._name, *key.split(".")), complaint)
 
     def _near(self, key: str, value: str) -> Path:
         """The path that a key holds, counted from the file's own folder."""
         try:
-            return self._path.parent / Path(value).expanduser()
+            return self._folder / Path(value).expanduser()
         except RuntimeError:  # ~name, and nobody is called so
-            raise self._error(key, f"there is no home folder for {value!r}") from None
-
-    def _table(self, key: str) -> dict[str, object]:
-        value = self._content.get(key, {})
-        if not isinstance(value, dict):
-            raise self._error(key, f"must be a table, is {value!r}")
-        return value
+            raise self._wrong(key, f"there is no home folder for {value!r}") from None
 
     def _adapter(self) -> str:
-        adapter = self._text("adapter")
-        if adapter is None:
-            raise self._error("adapter", f"is missing; one of {', '.join(adapter_names())}, or the path of a .py file")
+        adapter = self._keys.adapter
         if adapter.endswith(".py"):
             path = self._near("adapter", adapter)
             if not path.is_file():
-                raise self._error("adapter", f"there is no file {path}")
+                raise self._wrong("adapter", f"there is no file {path}")
             adapter = str(path)
-            self._require(adapter)
-            return adapter
-        known = adapter_names()
-        if adapter not in known:
+        elif adapter not in (known := adapter_names()):
             near = difflib.get_close_matches(adapter, known, 1, 0.5) or known
-            raise self._error("adapter", f"there is no adapter {adapter!r}; nearest: {', '.join(near)}")
-        if adapter == EXTERNAL and "command" not in self._content:
-            raise self._error("command", "is missing: what starts the program that speaks the protocol")
-        self._require(adapter)
-        return adapter
-
-    def _require(self, adapter: str) -> None:
+            raise self._wrong("adapter", f"there is no adapter {adapter!r}; nearest: {', '.join(near)}")
+        elif adapter == EXTERNAL and self._keys.command is None:
+            raise self._wrong("command", "is missing: what starts the program that speaks the protocol")
         try:
             _require_source(adapter)
         except TargetError as error:
-            raise self._error("adapter", str(error)) from None
+            raise self._wrong("adapter", str(error)) from None
+        return adapter
 
     def _options(self, adapter: str) -> dict[str, object]:
-        options = dict(self._table("options"))
+        options, provider = self._keys.options, self._keys.provider
         self._check_plain("options", options)
-        provider = self._text("provider")
         if provider is not None:
             if adapter in (*_PLAIN[1:], "backend"):
-                raise self._error("provider", f"adapter {adapter!r} has no providers")
+                raise self._wrong("provider", f"adapter {adapter!r} has no providers")
             if options.setdefault("provider", provider) != provider:
-                raise self._error("provider", "differs from options.provider")
+                raise self._wrong("provider", "differs from options.provider")
         return options
 
     def _check_plain(self, key: str, value: object) -> None:
@@ -346,11 +301,10 @@ class _Table:
             for inner in value:
                 self._check_plain(key, inner)
         elif not isinstance(value, (str, bool, int, float)) or value in (float("inf"), float("-inf")) or value != value:
-            raise self._error(key, f"must be a string, number, switch, list or table, is {value!r}")
+            raise self._wrong(key, f"must be a string, number, switch, list or table, is {value!r}")
 
     def _command(self) -> tuple[str, ...]:
-        interpreter = self._text("interpreter")
-        command = self._content.get("command")
+        interpreter, command = self._keys.interpreter, self._keys.command
         if command is None:
             if interpreter is None:
                 return ()
@@ -358,61 +312,26 @@ class _Table:
             bare = len(Path(interpreter).parts) == 1 and not interpreter.startswith("~")
             return (interpreter if bare else str(self._near("interpreter", interpreter)), "{worker}")
         if interpreter is not None:
-            raise self._error("command", "stands beside interpreter; give one of them")
-        if not isinstance(command, list) or not command or not all(isinstance(part, str) and part for part in command):
-            raise self._error("command", f"must be a list of strings, is {command!r}")
-        if any("\0" in part for part in command):
-            raise self._error("command", "holds a zero character, which no word of a command can")
+            raise self._wrong("command", "stands beside interpreter; give one of them")
         if re.split(r"[/\\]", command[0])[-1] in ("ssh", "ssh.exe") and "{source}" in command:
-            raise self._error(
+            raise self._wrong(
                 "command", "the far end of ssh takes {source} apart at its spaces; use {stdin}, without -c"
             )
-        return tuple(command)
-
-    def _environment(self) -> dict[str, str]:
-        environment = {}
-        for name, value in self._table("environment").items():
-            if not isinstance(value, str):
-                raise self._error(f"environment.{name}", f"must be a string, is {value!r}")
-            if not name or "=" in name or "\0" in name + value:
-                raise self._error("environment", f"no variable can be {name!r} = {value!r}")
-            environment[name] = value
-        return environment
-
-    def _time_limit(self) -> float:
-        value = self._content.get("time_limit", TIME_LIMIT)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _LONGEST:
-            raise self._error("time_limit", f"must be a positive number of seconds up to {_LONGEST:,}, is {value!r}")
-        return float(value)
-
-    def _bytes(self, key: str) -> int | None:
-        value = self._content.get(key)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 1 << 62:
-            raise self._error(key, f"must be a positive whole number of bytes, is {value!r}")
-        return value
+        return command
 
     def _accuracy(self) -> str:
-        value = self._text("accuracy") or ACCURACY
+        value = self._keys.accuracy
         if value not in ACCURACY_CLASSES:
-            raise self._error("accuracy", f"there is no class {value!r}; one of {', '.join(ACCURACY_CLASSES)}")
+            raise self._wrong("accuracy", f"there is no class {value!r}; one of {', '.join(ACCURACY_CLASSES)}")
         return value
 
-    def _expected(self) -> str:
-        value = self._text("expected")
-        return str(self._near("expected", value)) if value is not None else ""
-
     def _lacks(self) -> tuple[str, ...]:
-        value = self._content.get("lacks", [])
-        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-            raise self._error("lacks", f'must be a list of words like "layout=1", is {value!r}')
-        known = _contexts() if value else []
-        for word in value:
+        known = _contexts() if self._keys.lacks else []
+        for word in self._keys.lacks:
             if word not in known:
                 near = difflib.get_close_matches(word, known, 3, 0.4) or [*known[:6], "..."]
-                raise self._error("lacks", f"there is no {_shown(word)!r} that a target may lack; {', '.join(near)}")
-        return tuple(value)
+                raise self._wrong("lacks", f"there is no {shown(word)!r} that a target may lack; {', '.join(near)}")
+        return self._keys.lacks
 
 
 def _contexts() -> list[str]:

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from ....cases import family_of
 from ....cases.specs.wrapping import WRAPS
 from ....reference import FAULTS, FORMATS, clauses_of, fault_named, operator_names, versions_of
+from ...border.typed_toml import TomlDocument
 from ...judging.judgement import FAILING, UNTRIED, WITHOUT_RUN, Judgement, Verdict
 from ...probes.probe import Probe
 from ...probes.selection import UnknownName
 from ...targets.target import Target
-from ...targets.toml_lines import line_of, parse_toml
 from ..result import Result
 from .former import FormerWords, in_words_of_today
 from .version_range import in_numbers, in_range, is_numbers, is_range
@@ -40,9 +43,7 @@ __all__ = [
     "suspects",
 ]
 
-_LISTS = ("versions", "types", "features", "clauses", "faults", "cases", "verdicts")
 _PATTERNS = ("clauses", "faults")
-_TEXTS = ("reason", "op", "link", "runtime")
 _CPU = "CPUExecutionProvider"
 
 
@@ -68,8 +69,14 @@ class Failure:
         return Failure(said.verdict, said.clause, tuple(getattr(said, "diagnosis", ())))
 
 
-@dataclass(frozen=True)
-class Entry:
+Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
+Texts = Annotated[tuple[str, ...], Meta(min_length=1, description="a list of texts")]
+Versions = Annotated[
+    tuple[int | str, ...], Meta(min_length=1, description="a list of whole numbers, or ranges like '7-14'")
+]
+
+
+class Entry(Struct, frozen=True):
     """One known failure. Empty tuples match everything; a case must match all that is given.
 
     versions
@@ -88,18 +95,18 @@ class Entry:
         The runtime by the name that it gives itself, where many have one adapter; empty for any.
     """
 
-    reason: str
-    op: str
-    versions: tuple[int | str, ...] = ()
-    types: tuple[str, ...] = ()
-    features: tuple[str, ...] = ()
-    clauses: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
-    cases: tuple[str, ...] = ()
-    verdicts: tuple[str, ...] = ()
-    link: str = ""
-    runtime: str = ""
-    program: str = ""
+    reason: Text
+    op: Text
+    versions: Versions = ()
+    types: Texts = ()
+    features: Texts = ()
+    clauses: Texts = ()
+    faults: Texts = ()
+    cases: Texts = ()
+    verdicts: Texts = ()
+    link: Text = ""
+    runtime: Text = ""
+    program: Text = ""
 
     def covers(self, probe: Probe) -> bool:
         """Whether the entry is about this case."""
@@ -130,6 +137,16 @@ class Entry:
         return not self.runtime or in_range(version, self.runtime)
 
 
+class _About(Struct, frozen=True):
+    """The target that a file is about."""
+
+    adapter: Text = ""
+    provider: Text = ""
+    program: Text = ""
+    runtime: Text = ""
+    options: Annotated[dict[str, Any], Meta(description="a table, as in targets.toml")] = {}
+
+
 def applying(entries: Iterable[Entry], description: Mapping[str, Any]) -> tuple[Entry, ...]:
     """The entries that are about the runtime which describes itself so."""
     version, name = str(description.get("version") or ""), description.get("runtime")
@@ -138,94 +155,72 @@ def applying(entries: Iterable[Entry], description: Mapping[str, Any]) -> tuple[
 
 def parse_expected(text: str, place: str) -> tuple[Entry, ...]:
     """The entries of a TOML file. Raises ExpectedFailureError."""
-    return _parse(text, place)[1]
+    return _entries(TomlDocument(text, place, ExpectedFailureError))[1]
 
 
 def read_expected(path: Path) -> tuple[Entry, ...]:
     """The entries of a file. Raises ExpectedFailureError."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ExpectedFailureError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    return parse_expected(text, str(path))
+    return _entries(TomlDocument.read(path, ExpectedFailureError))[1]
 
 
-def _parse(text: str, place: str, *, own: bool = False) -> tuple[dict[str, Any], tuple[Entry, ...]]:
+def _entries(document: TomlDocument, *, own: bool = False) -> tuple[_About, tuple[Entry, ...]]:
     """The target that a file is about, and its entries. The names in a file of our `own` have been looked up by our
     tests: every run reads them, and what there is to look them up in takes longer to load than the files."""
-    try:
-        content = parse_toml(text)
-    except ValueError as error:
-        raise ExpectedFailureError(f"{place}: {error}") from None
-    rows, header = content.pop("expected", []), content.pop("target", {})
-    if content or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ExpectedFailureError(f"{place}: holds tables [[expected]], perhaps one [target], and nothing else")
-    known = ("adapter", "provider", "program", "runtime")
-    options = header.pop("options", {}) if isinstance(header, dict) else {}
-    if not isinstance(options, dict):
-        raise ExpectedFailureError(f"{place}: [target] options is a table, as in targets.toml")
-    if not isinstance(header, dict) or not all(key in known and isinstance(v, str) for key, v in header.items()):
-        raise ExpectedFailureError(f"{place}: [target] holds texts: {', '.join(known)}")
-    if "runtime" in header and not is_range(header["runtime"]):
-        raise ExpectedFailureError(f"{place}: [target] runtime: {header['runtime']!r} is no range like '>=1.20, <1.23'")
+    about = document.typed(document.content.pop("target", {}), _About, ("target",))
+    if about.runtime and not is_range(about.runtime):
+        raise document.wrong(("target", "runtime"), _no_range(about.runtime))
     entries = []
     former: dict[str, None] = {}
-    for number, given in enumerate(rows):
+    for number, given in enumerate(document.tables("expected")):
         row, changes = in_words_of_today(given)
         former.update(dict.fromkeys(changes))
         if row is None:
             continue
+        path = ("expected", number)
+        entry = document.typed(row, Entry, path)
         try:
-            entry = _entry(row, own)
+            _require_right(entry, own)
         except ValueError as error:
             key, complaint = error.args
-            line = line_of(text, ("expected", number, key)) or line_of(text, ("expected", number))
-            where = place if line is None else f"{place}:{line}"
-            raise ExpectedFailureError(f"{where}: entry {number + 1}: {complaint}") from None
-        software = {"program": header.get("program", ""), "runtime": entry.runtime or header.get("runtime", "")}
-        entries.append(replace(entry, **software))
+            raise document.wrong((*path, key), complaint) from None
+        entries.append(replace(entry, program=about.program, runtime=entry.runtime or about.runtime))
     if former:
-        warnings.warn(f"{place} has words of onnxspec 0.2, read: {'; '.join(former)}", FormerWords, stacklevel=2)
-    return {**header, "options": options}, tuple(entries)
+        warnings.warn(
+            f"{document.place} has words of onnxspec 0.2, read: {'; '.join(former)}", FormerWords, stacklevel=2
+        )
+    return about, tuple(entries)
 
 
-def _entry(row: Mapping[str, Any], own: bool) -> Entry:
-    """The entry of a table. Raises ValueError with the key and the complaint."""
-    for key, value in row.items():
-        if key in _LISTS:
-            if not isinstance(value, list) or not value or not all(_fits(key, v) for v in value):
-                form = "whole numbers, or ranges like '7-14'" if key == "versions" else "texts"
-                raise ValueError(key, f"{key} is a list of {form}, not {value!r}")
-        elif key not in _TEXTS:
-            raise ValueError(key, f"unknown key {key!r}")
-        elif not isinstance(value, str) or not value:
-            raise ValueError(key, f"{key} is a text, not {value!r}")
-    for key in ("reason", "op"):
-        if key not in row:
-            raise ValueError(key, f"{key} is missing")
+def _require_right(entry: Entry, own: bool) -> None:
+    """Raise ValueError, with the key and the complaint, for what no entry can say."""
+    for given in entry.versions:
+        if isinstance(given, str) and not is_numbers(given):
+            raise ValueError("versions", f"must be whole numbers, or ranges like '7-14', is {given!r}")
+    if entry.runtime and not is_range(entry.runtime):
+        raise ValueError("runtime", _no_range(entry.runtime))
     if not own:
-        _require_names(row)
-    if "runtime" in row and not is_range(row["runtime"]):
-        raise ValueError("runtime", f"runtime: {row['runtime']!r} is no range like '>=1.20, <1.23'")
-    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
-    return Entry(**fields)
+        _require_names(entry)
 
 
-def _require_names(row: Mapping[str, Any]) -> None:
+def _no_range(text: str) -> str:
+    return f"{text!r} is no range like '>=1.20, <1.23'"
+
+
+def _require_names(entry: Entry) -> None:
     """Raise ValueError, with the key and the complaint, for a name that nothing has: the entry would never match."""
-    op, kinds = row["op"], dict(_KINDS)
+    op, kinds = entry.op, dict(_KINDS)
     if op not in operator_names():
         # Of a directory with a model that no document speaks of it is the graph's name, which can be anything.
-        if "cases" not in row or {"features", "clauses", "faults"} & set(row):
+        if not entry.cases or entry.features or entry.clauses or entry.faults:
             near = UnknownName("operator", op, operator_names())
-            raise ValueError("op", f"op: {near}; the name of a directory's graph goes with cases, types and versions")
+            raise ValueError("op", f"{near}; the name of a directory's graph goes with cases, types and versions")
         del kinds["types"]
     for key, (kind, names) in kinds.items():
-        for given in row.get(key, ()):
+        for given in getattr(entry, key):
             if key == "faults" and (scoped := fault_named(given)) is not None and scoped.concerns(op):
                 continue  # made in one place only, as a diagnosis names it
             if not any(fnmatchcase(name, given) if key in _PATTERNS else name == given for name in names(op)):
-                raise ValueError(key, f"{key}: {UnknownName(kind, given, names(op), f' of {op}')}")
+                raise ValueError(key, str(UnknownName(kind, given, names(op), f" of {op}")))
 
 
 @cache
@@ -256,17 +251,14 @@ _KINDS: dict[str, tuple[str, Callable[[str], Sequence[str]]]] = {
 """Keys that hold names to what those are called, and to all that there are for an operator."""
 
 
-def _fits(key: str, value: object) -> bool:
-    if key == "versions":
-        return type(value) is int or (isinstance(value, str) and is_numbers(value))
-    return isinstance(value, str)
-
-
 @cache
-def _shipped() -> tuple[tuple[dict[str, Any], tuple[Entry, ...]], ...]:
+def _shipped() -> tuple[tuple[_About, tuple[Entry, ...]], ...]:
     folder = resources.files(__package__ or "onnxspec.conformance.results.expected")
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
-    return tuple(_parse(file.read_text(encoding="utf-8"), file.name, own=True) for file in files)
+    return tuple(
+        _entries(TomlDocument(file.read_text(encoding="utf-8"), file.name, ExpectedFailureError), own=True)
+        for file in files
+    )
 
 
 def shipped_for(target: Target) -> tuple[Entry, ...]:
@@ -275,9 +267,9 @@ def shipped_for(target: Target) -> tuple[Entry, ...]:
     provider = str(target.options.get("provider", _CPU))
     return tuple(
         entry
-        for header, entries in _shipped()
-        if header.get("adapter") == target.adapter and header.get("provider", provider) == provider
-        if header["options"].items() <= target.options.items()
+        for about, entries in _shipped()
+        if about.adapter == target.adapter and about.provider in ("", provider)
+        if about.options.items() <= target.options.items()
         for entry in entries
     )
 

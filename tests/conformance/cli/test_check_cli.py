@@ -165,11 +165,17 @@ def test_suppressions(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[[suppress]]\n", "reason is missing"),
-        ('[[suppress]]\nrule = "lstm.shapes"\nnode = "*"\n', "reason is missing"),
-        ('[[suppress]]\nrule = "lstm.shape"\nnode = "*"\nreason = "x"\n', ":2: entry 1 of suppress: unknown rule"),
-        ('[[suppress]]\nrule = "*"\nnode = "*"\nreason = "x"\nnodes = "y"\n', ":5: entry 1 of suppress: unknown key"),
-        ("suppressed = 1\n", "unknown key 'suppressed'"),
+        ("[[suppress]]\n", "rule: is missing"),
+        ('[[suppress]]\nrule = "lstm.shapes"\nnode = "*"\n', "reason: is missing"),
+        (
+            '[[suppress]]\nrule = "lstm.shape"\nnode = "*"\nreason = "x"\n',
+            ":2: entry 1 of suppress: rule: unknown rule",
+        ),
+        (
+            '[[suppress]]\nrule = "*"\nnode = "*"\nreason = "x"\nnodes = "y"\n',
+            ":5: entry 1 of suppress: nodes: unknown key",
+        ),
+        ("suppressed = 1\n", ":1: suppressed: unknown key"),
         ("nonsense", "is not TOML"),
     ],
 )
@@ -177,7 +183,7 @@ def test_a_wrong_file_of_suppressions_is_told_in_a_line(folder: Path, text: str,
     (folder / "bad.toml").write_text(text, encoding="utf-8")
     done = run("right.onnx", "--suppress", "bad.toml", cwd=folder)
     assert done.returncode == 2
-    assert words in done.stderr or ("is missing" in words and "is missing" in done.stderr)
+    assert words in done.stderr
     assert done.stderr.count("\n") == 1
 
 
