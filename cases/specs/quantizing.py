@@ -56,6 +56,10 @@ _BIAS_BITS = 24
 """Of a bias in int32 as many as float32 holds: DequantizeLinear converts levels before it multiplies."""
 _SATURATING, _ZEROING = 0.5, 2.5
 """Of the scale that holds all numbers; and of the largest number, which then is less than half a level."""
+_REACH = 2.0**126
+"""A calibrated range ends here: twice of it, which scales rounded to powers of two may hold, is a float32 still."""
+_LEAST_SCALE = 2.0**-149
+"""The least number of float32 beside 0."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ class _Manner:
     def scale(self, name: str, scale: float, largest: float) -> float:
         """A tensor's scale in place of the one that holds all its numbers."""
         if self.scales == "power":
-            return float(2.0 ** np.ceil(np.log2(scale)))
+            return float(2.0 ** np.ceil(np.log2(max(scale, _LEAST_SCALE))))
         if self.scales == "zeroing" and name == "X":
             return _short(_ZEROING * largest)
         saturates = self.scales == "saturating" and name not in CONSTANTS
@@ -192,7 +196,8 @@ def _output_codecs(node: Node, feeds: Sequence[Feed], codecs: Codecs, manner: _M
     names = [name for name in node.outputs if manner.holds(name)]
     if not names:
         return {}
-    runs = [evaluate_in_order(node, _numbers(feed.inputs, codecs)) for feed in feeds]
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers may grow beyond float32, and saturate
+        runs = [evaluate_in_order(node, _numbers(feed.inputs, codecs)) for feed in feeds]
     of_hidden = _codec("Y", (run[name] for run in runs for name in ("Y", "Y_h")), manner)
     return {
         name: of_hidden if name in ("Y", "Y_h") else _codec(name, (run[name] for run in runs), manner) for name in names
@@ -202,7 +207,7 @@ def _output_codecs(node: Node, feeds: Sequence[Feed], codecs: Codecs, manner: _M
 def _codec(name: str, arrays: Iterable[Array], manner: _Manner) -> Affine:
     """The codec that holds all numbers from the least to the largest, 0 among them; or part of them, as axes have
     it."""
-    ends = [(float(array.min(initial=0.0)), float(array.max(initial=0.0))) for array in arrays]
+    ends = [_ends(array) for array in arrays]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     bits, signed = manner.type_of(name)
     one = Affine(1.0, 0, bits, signed)
@@ -224,9 +229,15 @@ def _codec(name: str, arrays: Iterable[Array], manner: _Manner) -> Affine:
     return Affine(scale, zero_point, bits, signed)
 
 
+def _ends(array: Array) -> tuple[float, float]:
+    """The least and the largest number that can be held, 0 among them. What is no number counts for nothing."""
+    reach = np.clip(np.nan_to_num(array.astype(np.float64), posinf=_REACH, neginf=-_REACH), -_REACH, _REACH)
+    return float(reach.min(initial=0.0)), float(reach.max(initial=0.0))
+
+
 def _short(scale: float) -> float:
     """The scale in few digits, rounded up."""
-    fraction, exponent = np.frexp(scale)
+    fraction, exponent = np.frexp(max(scale, _LEAST_SCALE))
     return float(np.ldexp(np.ceil(fraction * 2.0**_DIGITS - 2.0**-20), int(exponent) - _DIGITS))
 
 

@@ -26,6 +26,12 @@ def built(op: str = "GRU", version: int = 14, **fields: Any) -> Case:
     return build_case(CaseSpec(op, version, **{**RICH, **fields}))
 
 
+def onnxruntime_of(model: bytes, level: str = "ORT_DISABLE_ALL") -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
 def codecs_of(**fields: Any) -> Any:
     return built(**fields).trial.node.codecs
 
@@ -53,11 +59,9 @@ def test_onnxruntime_computes_the_composition(fields: dict[str, Any]) -> None:
     read = read_subject(case.trial.model).subject.nodes[0].node
     assert read.codecs == case.trial.node.codecs
     for level in ("ORT_DISABLE_ALL", "ORT_ENABLE_ALL"):
-        options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
 
-        def run(model: bytes, fed: Any, options: Any = options) -> Any:
-            return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run(None, fed)
+        def run(model: bytes, fed: Any, level: str = level) -> Any:
+            return onnxruntime_of(model, level).run(None, fed)
 
         judgement = judge(case.trials, [run_in_process(run, trial) for trial in case.trials])
         assert judgement.verdict is Verdict.PASS, judgement.message
@@ -113,6 +117,17 @@ def test_scales_and_zero_points_do_what_they_are_called() -> None:
         codec = codecs_of(zero_points=place)["Y"]
         assert isinstance(codec, Affine)
         assert codec.zero_point == zero_point
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scales", ["calibrated", "power"])
+def test_numbers_that_grow_beyond_float32_saturate(scales: str) -> None:
+    grows: dict[str, Any] = {"T": 80, "N": 2, "I": 4, "H": 20, "activations": ("Relu",), "data": "heavy"}
+    trial = build_case(CaseSpec("RNN", 14, quantization="u8", scales=scales, **grows)).trial
+    assert np.isfinite(np.float32(trial.node.codecs["Y"].greatest))
+    outcome = run_in_process(lambda model, fed: onnxruntime_of(model).run(None, fed), trial)
+    assert judge([trial], [outcome]).verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
+    assert 255 in outcome.outputs[0][0][0]
 
 
 def test_what_cannot_be_quantized_is_refused_and_a_plain_case_is_what_it_was() -> None:
