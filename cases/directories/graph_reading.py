@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from onnx import NodeProto
 
 from ...reference import IllegalNode, Node
+from ...reference.documents.quantizing import DEQUANTIZE, QUANTIZE, quantizes
 from ...reference.numbers.affine import Affine
 from ...reference.numbers.channels import Channels, Codec
 from ..specs.subject import MOVES, Bound, Move, Source, Subject
 from .reading import NotOneNode, attributes_of, by_position, operator_meant, read_graph
 
-__all__ = ["NodeGraph", "axes_of", "codec_of", "is_quantizing", "read_subject"]
+__all__ = ["NodeGraph", "axes_of", "codec_of", "read_subject"]
 
 Array = NDArray[Any]
 
 _OWN = ("", "ai.onnx")
-_QUANTIZING = ("QuantizeLinear", "DequantizeLinear")
 _BY_INPUT = {"Reshape": "shape", "Squeeze": "axes", "Unsqueeze": "axes", "Transpose": "perm"}
 """What each move is told, as an attribute or, in newer opsets, as its second input."""
 
@@ -79,12 +79,11 @@ def read_subject(model: onnx.ModelProto | bytes) -> NodeGraph:
 
 
 def _is_beside(node: NodeProto) -> bool:
-    return is_quantizing(node) or (node.domain in _OWN and node.op_type in MOVES)
+    return bool(_role(node)) or (node.domain in _OWN and node.op_type in MOVES)
 
 
-def is_quantizing(node: NodeProto) -> bool:
-    """Tell whether a node is a QuantizeLinear or a DequantizeLinear: ONNX's own, or com.microsoft's."""
-    return node.op_type in _QUANTIZING and node.domain in (*_OWN, "com.microsoft")
+def _role(node: NodeProto) -> str:
+    return quantizes(node.domain, node.op_type)
 
 
 class _Reader:
@@ -101,7 +100,7 @@ class _Reader:
         self.fed = {value.name for value in model.graph.input}
         shown = [value.name for value in model.graph.output]
         taken = [name for node in model.graph.node for name in node.input] + shown
-        quantizing = [node for node in beside if node.op_type == _QUANTIZING[0]]
+        quantizing = [node for node in beside if _role(node) == QUANTIZE]
         self.quantizing = {node.input[0]: node for node in quantizing if taken.count(node.input[0]) == 1}
         self.used: set[str] = set()
         self.names: set[str] = set()
@@ -148,9 +147,9 @@ class _Reader:
             self.used.add(name)
             if node.op_type in MOVES:
                 moves.append(Move(node.op_type, axes_of(node, self.constants)))
-            elif node.op_type == _QUANTIZING[1] and codec is None:
+            elif _role(node) == DEQUANTIZE and codec is None:
                 codec = codec_of(node, self.constants)
-            elif node.op_type == _QUANTIZING[0] and codec is not None and codec == codec_of(node, self.constants):
+            elif _role(node) == QUANTIZE and codec is not None and codec == codec_of(node, self.constants):
                 if node.input[0] in self.quantizing and node.input[0] in self.producers:
                     return Source(name, tuple(reversed(moves))), codec
                 raise NotOneNode("numbers are quantized before they come to a node")

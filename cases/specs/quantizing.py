@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from ...reference import Node, evaluate_in_order
+from ...reference.documents.quantizing import DEQUANTIZE, QUANTIZE, quantizer_in
 from ...reference.numbers.affine import Affine
 from ...reference.numbers.channels import Channels, Codec, product_codec
 from ..axes.quantized.quantization import BLOCK, INTEGERS
@@ -265,7 +266,7 @@ def _numbers(inputs: Arrays, codecs: Codecs) -> dict[str, Array]:
     }
 
 
-def quantized_model(model: bytes, node: Node, inputs: Arrays, *, raises: bool = True) -> bytes:
+def quantized_model(model: bytes, node: Node, inputs: Arrays, *, raises: bool = True, domain: str = "") -> bytes:
     """A model of one float node, with DequantizeLinear before inputs and QuantizeLinear behind outputs that have a
     codec.
 
@@ -274,18 +275,21 @@ def quantized_model(model: bytes, node: Node, inputs: Arrays, *, raises: bool = 
     raises
         Whether the model gets the opset of which ONNX has both for all types; without, com.microsoft's stand in for
         what its opset lacks.
+    domain
+        That of the operators, where they are neither's: they take all types.
     """
     proto = onnx.load_model_from_string(model)
     graph = proto.graph
     (made,) = graph.node
-    opset = proto.opset_import[0].version
+    (own,) = (each for each in proto.opset_import if each.domain in ("", "ai.onnx"))
+    opset = own.version
     needed = {name: _needed(codec) for name, codec in node.codecs.items()}
-    if raises:
+    if raises and not domain:
         opset = max(opset, *needed.values())
     before: list[onnx.NodeProto] = []
     behind: list[onnx.NodeProto] = []
     held: list[TensorProto] = []
-    for kind, names, nodes in (("Dequantize", made.input, before), ("Quantize", made.output, behind)):
+    for kind, names, nodes in ((DEQUANTIZE, made.input, before), (QUANTIZE, made.output, behind)):
         for place, name in enumerate(names):
             codec = node.codecs.get(name)
             if codec is None:
@@ -296,13 +300,14 @@ def quantized_model(model: bytes, node: Node, inputs: Arrays, *, raises: bool = 
                 tensor_proto(f"{name}_zero_point", codec.zero_points),
             ]
             held += of
-            given, output = (name, number) if kind == "Dequantize" else (number, name)
+            given, output = (name, number) if kind == DEQUANTIZE else (number, name)
+            home = domain or (_ELSEWHERE if needed[name] > opset else "")
             quantizing = helper.make_node(
-                f"{kind}Linear",
+                quantizer_in(home, kind),
                 [given, *(tensor.name for tensor in of)],
                 [output],
-                name=f"{name}_{kind.lower()}",
-                domain=_ELSEWHERE if needed[name] > opset else None,
+                name=f"{name}_{kind.removesuffix('Linear').lower()}",
+                domain=home or None,
             )
             if isinstance(codec, Channels):
                 quantizing.attribute.append(helper.make_attribute("axis", codec.axis))
@@ -312,9 +317,10 @@ def quantized_model(model: bytes, node: Node, inputs: Arrays, *, raises: bool = 
     graph.initializer.extend(held)
     del graph.node[:]
     graph.node.extend([*before, made, *behind])
-    proto.opset_import[0].version = opset
-    if any(quantizing.domain for quantizing in (*before, *behind)):
-        proto.opset_import.append(helper.make_opsetid(_ELSEWHERE, 1))
+    own.version = opset
+    imported = {each.domain for each in proto.opset_import}
+    for home in sorted({quantizing.domain for quantizing in (*before, *behind)} - {"", *imported}):
+        proto.opset_import.append(helper.make_opsetid(home, 1))
     proto.ir_version = max(proto.ir_version, helper.find_min_ir_version_for([helper.make_opsetid("", max(opset, 5))]))
     return bytes(proto.SerializeToString(deterministic=True))
 

@@ -10,15 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto, helper
 
+from ...reference.documents.quantizing import DEQUANTIZE, QUANTIZE, quantizes
 from ..models.folding import NotConstant, constant
 from ..models.scope import Scope, domain_of
 from .subject import Input, Subject
 
 __all__ = ["Codec", "attribute", "codecs_before", "codecs_behind", "readers"]
-
-_QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
-_DOMAINS = ("", "com.microsoft")
-"""ONNX's own, and the one in which 16 bits were there before opset 21."""
 
 _VALUES = 1 << 20
 """Bytes of scales and zero points that are looked at."""
@@ -43,7 +40,7 @@ class Codec:
 
     @property
     def quantizes(self) -> bool:
-        return self.node.op_type == _QUANTIZE
+        return _is(self.node, QUANTIZE)
 
     def __str__(self) -> str:
         return f"the {self.node.op_type} of {self.formal}"
@@ -84,10 +81,10 @@ def attribute(node: NodeProto, name: str, default: int) -> int:
     return next((int(helper.get_attribute_value(a)) for a in node.attribute if a.name == name), default)
 
 
-def _is(node: NodeProto, op_type: str) -> bool:
-    """Tell whether a node is of that operator; with blocks, of which each has a scale of its own, it is another
+def _is(node: NodeProto, name: str) -> bool:
+    """Tell whether a node quantizes, or dequantizes; with blocks, of which each has a scale of its own, it is another
     matter."""
-    return node.op_type == op_type and domain_of(node.domain) in _DOMAINS and not attribute(node, "block_size", 0)
+    return quantizes(domain_of(node.domain), node.op_type) == name and not attribute(node, "block_size", 0)
 
 
 def _codec(formal: str, scope: Scope, node: NodeProto) -> Codec:
@@ -116,9 +113,9 @@ def codecs_before(subject: Subject) -> Iterator[Codec]:
     """The DequantizeLinear that gives an input, and the QuantizeLinear before that."""
     for given in subject.inputs.values():
         scope, name = given.scope, given.given
-        for op_type in (_DEQUANTIZE, _QUANTIZE):
+        for name_of in (DEQUANTIZE, QUANTIZE):
             producer = _producer(scope, name)
-            if producer is None or not _is(producer[1], op_type) or len(producer[1].input) < 2:
+            if producer is None or not _is(producer[1], name_of) or len(producer[1].input) < 2:
                 break
             scope, name = producer[0], producer[1].input[0]
             yield _codec(given.name, *producer)
@@ -128,7 +125,7 @@ def codecs_behind(subject: Subject) -> Iterator[Codec]:
     """The first QuantizeLinear that takes an output."""
     for formal, name in zip(subject.operator.outputs, subject.outputs, strict=False):
         users = (node for node in subject.scope.nodes if name and [*node.input][:1] == [name] and len(node.input) > 1)
-        node = next((node for node in users if _is(node, _QUANTIZE)), None)
+        node = next((node for node in users if _is(node, QUANTIZE)), None)
         if node is not None:
             yield _codec(formal, subject.scope, node)
 
@@ -137,5 +134,5 @@ def readers(codec: Codec) -> Iterator[Codec]:
     """The DequantizeLinear that read what a QuantizeLinear wrote."""
     (levels,) = codec.node.output[:1]
     for node in codec.scope.nodes:
-        if _is(node, _DEQUANTIZE) and len(node.input) > 1 and node.input[0] == levels:
+        if _is(node, DEQUANTIZE) and len(node.input) > 1 and node.input[0] == levels:
             yield _codec(codec.formal, codec.scope, node)

@@ -10,12 +10,13 @@ import onnx
 from numpy.typing import NDArray
 from onnx import NodeProto
 
-from ...cases.directories.graph_reading import axes_of, codec_of, is_quantizing
+from ...cases.directories.graph_reading import axes_of, codec_of
 from ...cases.directories.reading import NotOneNode
 from ...cases.specs.graphs import add_graph, moving
 from ...cases.specs.quantizing import quantized_model
 from ...cases.specs.subject import MOVES, Move
 from ...reference import IllegalNode, Node
+from ...reference.documents.quantizing import DEQUANTIZE, QUANTIZE, quantizes
 from ...reference.numbers.affine import Affine
 from ...reference.numbers.channels import Codec
 from ..models.folding import NotConstant, constant
@@ -27,6 +28,7 @@ __all__ = ["Layers", "QuantizedNode", "layers_of", "quantized_node"]
 Array = NDArray[Any]
 
 _MOST_LAYERS = 16
+_EVERYWHERE = {"", "com.microsoft"}
 
 
 @dataclass(frozen=True)
@@ -55,20 +57,26 @@ def quantized_node(portable: PortableNode) -> QuantizedNode | None:
     scope, proto = portable.located.scope, portable.located.node
     constants = _Constants(scope)
     codecs: dict[str, Codec] = {}
+    domains: set[str] = set()
     for formal, name in zip(portable.operator.inputs, proto.input, strict=False):
-        codec = _codec(_producer(scope, name), "DequantizeLinear", constants)
-        if codec is not None:
+        before = _producer(scope, name)
+        codec = _codec(before, DEQUANTIZE, constants)
+        if codec is not None and before is not None:
             codecs[formal] = codec
+            domains.add(domain_of(before.domain))
     for formal, name in zip(portable.operator.outputs, proto.output, strict=False):
         behind = [node for node in scope.nodes if name and name in node.input]
-        codec = _codec(behind[0], "QuantizeLinear", constants) if len(behind) == 1 else None
+        codec = _codec(behind[0], QUANTIZE, constants) if len(behind) == 1 else None
         if isinstance(codec, Affine) and name not in scope.outputs:
             codecs[formal] = codec
+            domains.add(domain_of(behind[0].domain))
     if not codecs:
         return None
     node = replace(portable.read.node, codecs=codecs)
     held = {name: _levels(array, codecs.get(name)) for name, array in portable.constants.items()}
-    return QuantizedNode(quantized_model(portable.model, node, held), node, held)
+    # The model gets those of a domain that runtimes have by a library of their own where there are some.
+    domain = max(domains - _EVERYWHERE, default="")
+    return QuantizedNode(quantized_model(portable.model, node, held, domain=domain), node, held)
 
 
 def _levels(array: Array, codec: Codec | None) -> Array:
@@ -76,7 +84,7 @@ def _levels(array: Array, codec: Codec | None) -> Array:
 
 
 def _codec(node: NodeProto | None, operator: str, constants: Mapping[str, Array]) -> Codec | None:
-    if node is None or not is_quantizing(node) or node.op_type != operator:
+    if node is None or quantizes(domain_of(node.domain), node.op_type) != operator:
         return None
     try:
         return codec_of(node, constants)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto
 
+from ...reference.documents.quantizing import quantizes
 from .content import ModelError, Unreadable
 from .operations import Call, NotFolded, bytes_of_result, is_folded, outputs_of
 from .scope import Scope, domain_of, shown_name
@@ -33,9 +34,6 @@ _KEPT = 1 << 16
 
 _REPEATING = ("Expand", "Tile", "Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Flatten")
 """Operators whose result holds no other numbers than their first input does, but for a cast."""
-
-_QUANTIZED_ELSEWHERE = "com.microsoft"
-"""A domain whose QuantizeLinear and DequantizeLinear are ONNX's with more types."""
 
 
 class NotConstant(ValueError):
@@ -151,11 +149,14 @@ class _Folder:
                 return self._shape(scope, node)
             if node.op_type == "If":
                 return self._branch(scope, number, place, depth)
-        if not is_folded(node.op_type) or (domain and not _quantizes_elsewhere(domain, node)):
+        meant = quantizes(domain, node.op_type) if domain else node.op_type
+        if not is_folded(meant):
             what = f"{domain}::{node.op_type}" if domain else node.op_type
             raise NotConstant(f"is computed by {shown_name(what)}")
         given = [self.value(scope, name, depth + 1) if name else None for name in node.input]
         opset = scope.opsets.get("", 1)
+        if meant != node.op_type:
+            node = _renamed(node, meant)
         return self._computed(Call(node, given, _tensors(scope, node, self.most)), opset, place)
 
     def _computed(self, call: Call, opset: int, place: int) -> Array:
@@ -207,8 +208,12 @@ class _Folder:
         return self.value(branch, branch.outputs[place], depth + 1)
 
 
-def _quantizes_elsewhere(domain: str, node: NodeProto) -> bool:
-    return domain == _QUANTIZED_ELSEWHERE and node.op_type in ("QuantizeLinear", "DequantizeLinear")
+def _renamed(node: NodeProto, op_type: str) -> NodeProto:
+    """The node under the name that ONNX has for its operator."""
+    renamed = NodeProto()
+    renamed.CopyFrom(node)
+    renamed.op_type = op_type
+    return renamed
 
 
 def _tensors(scope: Scope, node: NodeProto, most: int) -> dict[str, Array]:

@@ -13,6 +13,7 @@ import onnx
 import onnx.shape_inference
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
+from ...reference.documents.quantizing import quantizes
 from .content import ModelContent
 from .folding import NotConstant, constant
 from .scope import Model, Scope, shown_name
@@ -34,6 +35,9 @@ def infer_types(scope: Scope) -> dict[str, Type]:
     graph.node.extend(scope.nodes)
     for node in graph.node:
         _forget_claims(node)
+        # Of other domains' operators onnx knows nothing; those that quantize give what ONNX's own do.
+        if meant := quantizes(node.domain, node.op_type):
+            node.domain, node.op_type = "", meant
     graph.initializer.extend(scope.initializers.values())
     graph.input.extend(scope.declared.values())
     for name in scope.bindings:

@@ -17,6 +17,7 @@ from pathlib import Path
 import onnx
 
 from ...cases import family_of
+from ...cases.axes.quantized.quantization import features_of_levels
 from ...cases.directories.directory import CaseDirectory, DirectoryError, find_directories, read_directory
 from ...cases.directories.foreign import alone, read_any, trials_of
 from ...cases.directories.graph_reading import NodeGraph
@@ -190,7 +191,7 @@ def _documented(plain: DirectoryProbe, model: OneNode | NodeGraph, read: CaseDir
         own = features
         for feed in each.feeds:
             node, arrays = as_numbers(each.node, feed.inputs)
-            own |= family_of(node.op_type).node_features(node, arrays)
+            own |= family_of(node.op_type).node_features(node, arrays) | features_of_levels(each.node.bits)
             _require_short(plain.id, resolve(node, arrays), most)
         named = clauses_of(each.node.op_type, each.node.since_version, own)
         clauses |= dict.fromkeys(clause.id for clause in named)

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ...cases import build_case
+from ...cases.axes.quantized.quantization import features_of_levels
 from ...cases.specs.quantizing import QUANTIZED
 from ...cases.specs.wrapping import WRAPS, can_wrap, wrap
 from ..targets.target import OPTIMIZED, Target, TargetError, lane, parse_target
@@ -81,10 +82,9 @@ class WrapProbe:
         return self.probe.repeat(target)
 
 
-def _quantized(name: str) -> tuple[str, ...]:
+def _quantized(name: str) -> frozenset[str]:
     """Features that a lane has in common with cases that are quantized themselves."""
-    bits = name.removeprefix("qdq-")[1:]
-    return ("quantized", f"quantized-{bits}-bits") if name in QUANTIZED else ()
+    return features_of_levels(int(name.removeprefix("qdq-")[1:]) if name in QUANTIZED else 0)
 
 
 def wrapped_probes(probes: Iterable[Probe], name: str) -> tuple[Probe, ...]:

@@ -154,12 +154,15 @@ class Operator(ABC):
         How much must speak for one of its faults.
     disagreements
         Where a shipped kernel is known to part from the document.
+    takes_levels
+        Whether it quantizes what it is given by itself: then it is all one how numbers became what they are.
     """
 
     document: Document
     conforming: Mapping[str, Conforming] = {}
     evidence: Evidence = Evidence()
     disagreements: Sequence[Disagreement] = ()
+    takes_levels: bool = False
 
     @abstractmethod
     def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Resolved:

@@ -99,6 +99,7 @@ class Quantized(Operator):
         self.operator = operator
         self.document = operator.document
         self.evidence = operator.evidence
+        self._operands = 1.0 if operator.takes_levels else _OPERANDS
         styles = [style for style in _STYLES if style in operator.conforming]
         self.conforming = {
             f"{state}-state-{style}": Conforming(partial(self._as_kernel, style=style, state=state))
@@ -149,6 +150,8 @@ class Quantized(Operator):
     ) -> list[Expectation]:
         """What the levels must be: from the start, and step by step from the reported ones, whichever is tighter."""
         choices = interpretations or USUAL
+        # Arithmetics of an operator's own say nothing of what becomes of its outputs.
+        accuracy = accuracy if accuracy in ACCURACY_CLASSES else "standard"
         node, inputs, faults = _at_levels(node, inputs, faults)
         c = self._resolved(node, inputs, choices)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -162,7 +165,7 @@ class Quantized(Operator):
                 number = _as_computed(number, answer.get(name))
             measure, weak, half = None, _wide(number), None
             if codec is not None:
-                number, half = _levels(number, codec, min(steps, ceiling(codec.bits)))
+                number, half = _levels(number, codec, min(steps, ceiling(codec.bits)), self._operands)
                 measure, weak = Measure(f"{name}_scale", 1.0), _wide(number, codec.zero_point, 1 + _NEAR)
             valid = _valid(c, number.value.shape) if name == "Y" and c.ragged else None
             expectations.append(Expectation(name, number, f"{prefix}.equations", valid, weak, measure, half))
@@ -191,7 +194,8 @@ class Quantized(Operator):
         elif requantized and not by_level:
             states = arithmetic.shown(own.dequantized(reported.astype(np.int64)))
         else:
-            states = arithmetic.fed_back(_behind(reported, own, _steps_first(free["Y"], c)))
+            start = _steps_first(free["Y"], c)
+            states = arithmetic.fed_back(_behind(reported, own, start, _ends(start, self._operands)))
         stepped = self.operator.bounds(plain, numbers, arithmetic, choices, states)
         return {name: _tighter(stepped[name], free[name]) for name in free}
 
@@ -321,9 +325,9 @@ def _valid(c: Resolved, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     return np.ascontiguousarray(valid.transpose(2, 0, 1, 3) if c.layout == 1 else valid).reshape(shape)
 
 
-def _ends(number: Bounded) -> tuple[Array, Array]:
+def _ends(number: Bounded, operands: float = _OPERANDS) -> tuple[Array, Array]:
     """The least and the greatest number that it may be."""
-    reach = number.radius * RADIUS_SLACK * _OPERANDS
+    reach = number.radius * RADIUS_SLACK * operands
     return number.value - reach, number.value + reach
 
 
@@ -351,15 +355,15 @@ def _raw(number: Bounded) -> tuple[Array, Array]:
     return number.value - number.radius, number.value + number.radius
 
 
-def _behind(levels: Array, codec: Affine, free: Bounded) -> Bounded:
-    """The states that reported levels may show: half a level around each, as far as a free run may be there; where
-    it may not, the target is wrong already, and goes on from its level."""
+def _behind(levels: Array, codec: Affine, free: Bounded, ends: tuple[Array, Array]) -> Bounded:
+    """The states that reported levels may show: half a level around each, as far as a free run may be there, which is
+    between its `ends`; where it may not, the target is wrong already, and goes on from its level."""
     whole = levels.astype(np.int64)
     half = codec.scale * (0.5 + 2.0**-20 * (1 + np.abs(whole - codec.zero_point)))
     shown = codec.dequantized(whole)
     low = np.where(whole <= codec.lowest, -np.inf, shown - half)
     high = np.where(whole >= codec.highest, np.inf, shown + half)
-    least, greatest = _ends(free)
+    least, greatest = ends
     doubt = _doubts(free, shown.shape)
     least, greatest = np.where(doubt, -np.inf, least), np.where(doubt, np.inf, greatest)
     within = np.maximum(low, least), np.minimum(high, greatest)
@@ -371,10 +375,10 @@ def _behind(levels: Array, codec: Affine, free: Bounded) -> Bounded:
     return Bounded((low + high) / 2, (high - low) / 2, free.budget, unknown if unknown.any() else None)
 
 
-def _levels(number: Bounded, codec: Affine, steps: int) -> tuple[Bounded, Array]:
+def _levels(number: Bounded, codec: Affine, steps: int, operands: float) -> tuple[Bounded, Array]:
     """The levels of a number; and by how many those that its bounds leave open reach to each side, without what a class
     allows."""
-    low, high = codec.between(*_ends(number))
+    low, high = codec.between(*_ends(number, operands))
     least, greatest = np.maximum(low - steps, codec.lowest), np.minimum(high + steps, codec.highest)
     value = (least + greatest) / 2.0
     levels = Bounded(value, (greatest - least) / 2.0 + _NEAR, number.budget, number.doubt)

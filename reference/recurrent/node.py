@@ -93,6 +93,15 @@ class Node:
         described = repr(sorted(self.attributes.items()))
         return self.op_type, self.since_version, self.domain, self.outputs, described, tuple(self.codecs.items())
 
+    @property
+    def bits(self) -> int:
+        """Of the levels of outputs, else of X, else of whatever has some; 0 for a node of numbers."""
+        for names in (self.outputs, ("X",), tuple(self.codecs)):
+            widest = max((self.codecs[name].bits for name in names if name in self.codecs), default=0)
+            if widest:
+                return widest
+        return 0
+
 
 def _plain(value: Any) -> bool:
     if isinstance(value, list | tuple):

@@ -9,7 +9,7 @@ from typing import Any
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
 
-__all__ = ["BLOCK", "INTEGERS", "QUANTIZATION", "can_be_quantized", "depends"]
+__all__ = ["BLOCK", "INTEGERS", "QUANTIZATION", "can_be_quantized", "depends", "features_of_levels"]
 
 INTEGERS = ("u8", "s8", "u16", "s16")
 """Types of integers by sign and bits."""
@@ -35,6 +35,11 @@ _USUAL: Mapping[str, tuple[Any, ...]] = {
 def can_be_quantized(operator: OperatorVersion) -> bool:
     """Tell whether there are quantized cases of an operator version."""
     return not operator.domain and "float32" in operator.types and operator.last_opset >= _FIRST_OPSET
+
+
+def features_of_levels(bits: int) -> frozenset[str]:
+    """Features of a node whose levels have so many bits; none without levels."""
+    return frozenset({"quantized", f"quantized-{bits}-bits"} if bits else ())
 
 
 def depends(field: str, usual: Any, values: tuple[Any, ...]) -> Rule:
@@ -85,12 +90,8 @@ class _Quantization(Axis):
         return "quantization", f"'none' with {fields}"
 
     def used(self, spec: Any) -> Mapping[str, bool]:
-        bits = spec.quantization[1:]
-        return {
-            "quantized": bits != "one",
-            "quantized-8-bits": bits == "8",
-            "quantized-16-bits": bits == "16",
-        }
+        features = features_of_levels(0 if spec.quantization == "none" else int(spec.quantization[1:]))
+        return {name: name in features for name in self.words}
 
     def mark(self, spec: Any) -> str:
         return "" if spec.quantization == "none" else str(spec.quantization)

@@ -14,6 +14,7 @@ from ...documents.interpretations import Interpretations
 from ...faults.fault import Fault
 from ...faults.hypothesis import Run
 from ...faults.part import Part
+from ...numbers.affine import Affine
 from ...numbers.bounded import RADIUS_SLACK, Bounded
 from ...recurrent.expectation import Expectation, Measure
 from ...recurrent.gates import Steps
@@ -44,6 +45,9 @@ _MANY = 6
 _FAR = 1e20
 """A finite number of this size is far beyond every range that a case has: it was meant to saturate."""
 
+_ROUNDING = 2.0**-23
+"""The number of a level is rounded to float32 once; twice that is nothing of a level."""
+
 _LONGEST, _LARGEST = 16, 1200  # steps, and weights of a gate: larger cases show no fault that smaller ones do not
 
 
@@ -60,6 +64,7 @@ class _ExtendedLSTM(Operator):
     # There are some fifty faults, and an output that is a unit off says a bit and a half.
     evidence = Evidence(new=4.0, known=2.0**-10)
     disagreements = read_disagreements(Path(__file__).with_name("disagreements.toml"))
+    takes_levels = True
 
     def __init__(self) -> None:
         """Right are exact arithmetic, the same with states as they were computed, and float32."""
@@ -109,6 +114,38 @@ class _ExtendedLSTM(Operator):
         measure = None if resolved.y is None else Measure("y_scale", resolved.y.scale)
         clause = "equations" if Y is None or faults else _clause(resolved, number, Y)
         return [Expectation("Y", number, f"extendedlstm.{clause}", weak=weak, measure=measure)]
+
+    def bounds(
+        self,
+        node: Node,
+        inputs: Arrays,
+        arithmetic: Any,
+        interpretations: Interpretations | None = None,
+        states: Bounded | None = None,
+    ) -> dict[str, Bounded]:
+        """Y by whichever arithmetic is right and leaves more open; where it is quantized, of the numbers that its
+        levels stand for. What is known of a Y that no level says the number of is not used."""
+        resolved = self.resolve(node, inputs)
+        state = (interpretations or Interpretations()).state_quantization
+        if states is not None and resolved.y is not None:
+            Y, unknown = _only_levels(states, resolved.y)
+            several = [expect_extended(resolved, Y, kind, state) for kind in self._right(arithmetic)]
+            # A state counts in all steps after it, in its direction.
+            before = [np.logical_or.accumulate(unknown[:, 0].any(-1, keepdims=True))]
+            before += [np.logical_or.accumulate(unknown[::-1, 1].any(-1, keepdims=True))[::-1]]
+            unsure = np.broadcast_to(np.stack(before, axis=1), unknown.shape)
+        else:
+            several = [expect_free(resolved, kind, state) for kind in self._right(arithmetic)]
+            unsure = np.zeros(several[0].value.shape, bool)
+        widest = np.maximum.reduce([number.radius for number in several])
+        doubt = unsure | _undefined(resolved)
+        for number in several:
+            doubt = doubt if number.doubt is None else doubt | number.doubt
+        known = Bounded(several[0].value, widest, several[0].budget, doubt)
+        return {"Y": known if resolved.y is None else _among_levels(known, resolved.y)}
+
+    def _right(self, arithmetic: Any) -> tuple[str, ...]:
+        return self.classes(arithmetic.budget.name, "float32").right
 
     def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
         """See :func:`.document.evaluate_extended`."""
@@ -184,6 +221,31 @@ class _ExtendedLSTM(Operator):
 
     def _rounded(self, node: Node, inputs: Arrays, state: str) -> Outputs:
         return {"Y": evaluate_extended(self.resolve(node, inputs), state).astype(np.float32)}
+
+
+def _only_levels(states: Bounded, y: Affine) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The numbers of levels that alone lie in intervals, and where there is not one alone."""
+    low, high = _levels_within(states, y)
+    unknown = low != high
+    if states.doubt is not None:
+        unknown = unknown | states.doubt
+    return y.dequantized(np.where(unknown, y.zero_point, low)), unknown
+
+
+def _among_levels(number: Bounded, y: Affine) -> Bounded:
+    """A number that is that of a level: from the least to the greatest that it may be."""
+    low, high = (y.dequantized(level) for level in _levels_within(number, y))
+    some = low <= high
+    value = np.where(some, (low + high) / 2, number.value)
+    radius = np.where(some, (high - low) / 2 + _ROUNDING * np.maximum(np.abs(low), np.abs(high)), number.radius)
+    return Bounded(value, radius, number.budget, number.doubt)
+
+
+def _levels_within(number: Bounded, y: Affine) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    reach = number.radius * RADIUS_SLACK
+    ends = ((number.value + side * reach) / y.scale for side in (-1, 1))
+    low, high = (way(end).astype(np.int64) + y.zero_point for way, end in zip((np.ceil, np.floor), ends, strict=True))
+    return np.clip(low, y.lowest, y.highest), np.clip(high, y.lowest, y.highest)
 
 
 def _undefined(node: ExtendedLSTM) -> NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,3 +77,25 @@ def one_node(op: str, version: int, lengths: Sequence[int] | None = None, **attr
     if operator_version(op, version).required_outputs:
         node.output.append("Y_h")
     return model_of([node], {"X": (T, N, I)}, constants, version)
+
+
+def of_quark(domain: str, prefix: str) -> onnx.ModelProto:
+    """An ExtendedLSTM as AMD Quark's producer leaves it: its own operators before each input and behind Y."""
+    weights, scale = weights_of("LSTM", 2), np.float32(0.0003)
+    names = (f"{prefix}QuantizeLinear", f"{prefix}DequantizeLinear")
+    quantize, dequantize = (partial(helper.make_node, name, domain=domain) for name in names)
+    held = {"scale": np.array(scale), "zero": np.array(32768, np.uint16)}
+    held |= {n: (np.rint(weights[n] / scale) + 32768).astype(np.uint16) for n in "WRB"}
+    attributes = {
+        f"{n}_{part}": value for n in "xwrby" for part, value in (("scale", float(scale)), ("zero_point", 32768))
+    }
+    nodes = [
+        quantize(["X", "scale", "zero"], ["X_levels"]),
+        dequantize(["X_levels", "scale", "zero"], ["X_number"]),
+        *(dequantize([name, "scale", "zero"], [f"{name}_number"]) for name in "WRB"),
+        recurrent(f"{prefix}LSTM", [f"{name}_number" for name in "XWRB"], direction="bidirectional", **attributes),
+        quantize(["Y", "scale", "zero"], ["Y_levels"]),
+        dequantize(["Y_levels", "scale", "zero"], ["back"]),
+    ]
+    nodes[5].domain = domain
+    return model_of(nodes, {"X": (T, 1, I)}, held, 17, outputs=("back",), domains={domain: 1})

@@ -11,11 +11,14 @@ import pytest
 from onnx import helper, numpy_helper
 
 from onnxspec.cases.directories import read_any, read_directory
+from onnxspec.conformance.checking import check_model
 from onnxspec.conformance.cli.main import main
 from onnxspec.conformance.extraction import NodeCase, cases_of_model
+from onnxspec.conformance.judging import Verdict, judge
 from onnxspec.conformance.probes import probe_directories
+from onnxspec.conformance.workers import run_in_process
 
-from ..checking.nodes import H, I, N, T, model_of, recurrent, weights_of
+from ..checking.nodes import H, I, N, T, model_of, of_quark, recurrent, weights_of
 
 WEIGHTS = weights_of("LSTM")
 RIGHT = {name: WEIGHTS[name] for name in ("W", "R", "B")}
@@ -111,3 +114,39 @@ def test_run_judges_them(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
         assert not caught.value.code
         shown = capsys.readouterr().out
         assert shown.count("onnxruntime: pass") == {"chain": 3, "qdq": 2}[name]
+
+
+@pytest.mark.parametrize(("domain", "prefix"), [("com.amd.quark", "Extended"), ("com.vai.quantize", "Vitis")])
+def test_operators_of_quark_quantize_as_onnx_s_do(domain: str, prefix: str, tmp_path: Path) -> None:
+    model = of_quark(domain, prefix)
+    checked = check_model(model)
+    assert not checked.unchecked  # shapes and types are known through them
+    assert not [problem for problem in checked.problems if "old" not in problem.rule]
+    _, quantized = cases_of(model, tmp_path)
+    read = read_directory(tmp_path / "cases" / quantized.case)
+    kinds = [node.op_type for node in onnx.load_model_from_string(read.model).graph.node if node.op_type[-3:] == "ear"]
+    assert kinds == [f"{prefix}DequantizeLinear"] * 4 + [f"{prefix}QuantizeLinear"]
+    (probe,) = [p for p in probe_directories([tmp_path / "cases"]) if p.id == quantized.case]
+    assert {"quantized", "quantized-16-bits"} <= probe.features
+    given = {data.inputs["X"].tobytes(): data.outputs["Y"] for data in read.data_sets}
+    assert {array.dtype.name for array in given.values()} == {"uint16"}
+    trial = probe.prepare().trials[0]
+
+    def judged(change: int) -> Verdict:
+        def run(model: bytes, fed: Any) -> Any:
+            levels = given[fed["X"].tobytes()].astype(np.int64) + change
+            return [levels.clip(0, 65535).astype(np.uint16)]
+
+        return judge([trial], [run_in_process(run, trial)]).verdict
+
+    assert judged(0) is Verdict.PASS
+    # A level up or down is as much as the arithmetic of the document may cost.
+    assert judged(3) is Verdict.INACCURATE
+    assert judged(100) is Verdict.WRONG
+
+
+def test_a_scale_of_quark_s_that_is_0_is_told() -> None:
+    model = of_quark("com.amd.quark", "Extended")
+    scale = next(tensor for tensor in model.graph.initializer if tensor.name == "scale")
+    scale.CopyFrom(numpy_helper.from_array(np.array(0, np.float32), "scale"))
+    assert "model.scale" in {problem.rule for problem in check_model(model).problems}

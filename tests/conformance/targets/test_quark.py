@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 
@@ -27,6 +28,7 @@ from onnxspec.conformance.workers import worker
 from onnxspec.reference.operators.extended_lstm import TANHF, Parameters, foundations, run_kernel, system_tanhf
 
 from ...quark_random import KINDS, random_trial
+from ..checking.nodes import of_quark
 from ..miniatures import read_results
 
 PACKAGE = os.environ.get("ONNXSPEC_QUARK_PACKAGE", "")
@@ -124,6 +126,16 @@ def test_generated_directories_run_on_it_and_on_onnxruntime_with_the_library(
     right = ("realistic-input", "old-name", "rerun-data")
     expected = {**dict.fromkeys(right, "pass"), "as-documented": "unsupported", "output-beyond-0.3": "wrong"}
     assert verdicts == {(target, *pair) for target in ("plain", "amd") for pair in expected.items()}
+
+
+def test_a_model_with_its_own_quantizing_operators_runs_and_is_right(library: Library, tmp_path: Path) -> None:
+    onnx.save(of_quark("com.amd.quark", "Extended"), tmp_path / "model.onnx")
+    tables = tmp_path / "targets.toml"
+    tables.write_text(f'[amd]\nadapter = "quark"\noptions.library = {json.dumps(library.path)}\n')
+    chosen = ("--targets-file", tables, "--target", "amd", "--out", tmp_path / "run")
+    assert command("run", "--model", tmp_path / "model.onnx", *chosen) == 0
+    verdicts = {row["case"]: row["verdict"] for row in read_results(tmp_path / "run")}
+    assert verdicts == {"rnn": "pass", "rnn~qdq": "pass"}
 
 
 def command(*arguments: object) -> int:

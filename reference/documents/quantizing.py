@@ -1,0 +1,35 @@
+"""The operators that turn numbers into levels and levels into numbers, by the names that they have in each domain.
+
+They compute alike, and differ in the types that they take: ONNX's own have 16 bits from opset 21 on only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["DEQUANTIZE", "QUANTIZE", "quantizer_in", "quantizes"]
+
+QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
+
+_PREFIXES: Mapping[str, str] = {
+    "": "",
+    "ai.onnx": "",
+    "com.microsoft": "",
+    "com.amd.quark": "Extended",
+    "com.vai.quantize": "Vitis",
+}
+"""By domain, what stands before ONNX's names."""
+
+
+def quantizes(domain: str, op_type: str) -> str:
+    """The name that ONNX has for what an operator does: QUANTIZE or DEQUANTIZE; empty for any other operator."""
+    prefix = _PREFIXES.get(domain)
+    if prefix is None or not op_type.startswith(prefix):
+        return ""
+    name = op_type.removeprefix(prefix)
+    return name if name in (QUANTIZE, DEQUANTIZE) else ""
+
+
+def quantizer_in(domain: str, name: str) -> str:
+    """The name that a domain has for QUANTIZE or DEQUANTIZE. Raises KeyError for a domain that has none."""
+    return _PREFIXES[domain] + name
