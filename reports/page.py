@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from ..conformance.judging.vocabulary import VERDICTS, word
+from ..conformance.judging.vocabulary import DECLINES, STATES, STATUS_WORDS, VERDICTS, word
 from ..reference import document_saying
 from .answers import LACKS, SHOWN, told_of
 from .bytecode import kept_bytecode
@@ -217,7 +217,8 @@ def template(name: str) -> Template:
         "heat_map": heat_map,
         "panels": panels,
         "BANDS": BANDS,
-        "STATUS": STATUS,
+        "STATUS": STATUS_WORDS,
+        "STATES": STATES,
         "MOST_LISTED": MOST_LISTED,
         "LACKS": LACKS,
         "SHOWN": SHOWN,
@@ -225,16 +226,6 @@ def template(name: str) -> Template:
         "change_tone": tone,
     }
     return environment.get_template(name)
-
-
-STATUS = {
-    "stated": "the document says so",
-    "implied": "it follows from the document's equations",
-    "convention": "the document is silent, implementers agree",
-    "undefined": "the document leaves it open",
-    "arithmetic": "it follows from the format of numbers, and from no document",
-}
-"""What the status of a clause means."""
 
 
 SECTIONS = (
@@ -254,7 +245,7 @@ SECTIONS = (
     ),
     (
         REFUSED,
-        "Not supported",
+        STATES[DECLINES].words.capitalize(),
         "Legal models that the target declined with a clean error, or left to another provider; "
         "no arithmetic was wrong, and none was shown to be right.",
     ),

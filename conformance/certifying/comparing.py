@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..judging.vocabulary import STATES, UNKNOWN
 from .archive import Package
 from .attestation import attestation_of, record_in
 from .closeness import unlike
@@ -11,6 +12,8 @@ from .packing import ENVIRONMENT, SUITE
 from .records import MeasuredRecord, RowRecord, SuiteRecord
 
 __all__ = ["changes_since"]
+
+_NOT_TRIED = STATES[UNKNOWN].words
 
 
 def changes_since(old: Package, new: Package) -> Iterator[str]:
@@ -34,7 +37,7 @@ def changes_since(old: Package, new: Package) -> Iterator[str]:
     earlier, later = (_levels(statement.rows) for statement in (before, now))
     for name in sorted(earlier.keys() | later.keys()):
         if earlier.get(name) != later.get(name):
-            yield f"  {name}: {earlier.get(name, 'not tried')}, then {later.get(name, 'not tried')}"
+            yield f"  {name}: {earlier.get(name, _NOT_TRIED)}, then {later.get(name, _NOT_TRIED)}"
     suites = [record_in(package, SUITE, SuiteRecord) for package in (old, new)]
     if suites[0].sources != suites[1].sources:
         yield f"  suite: onnxspec {suites[0].onnxspec}, then {suites[1].onnxspec}, with other sources"

@@ -17,6 +17,7 @@ from ...reference import budget
 from ...reference.documents.interpretations import asked_anew
 from ...reference.numbers.accuracy import accuracy_class
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
+from ..judging.vocabulary import DECLINES, STATES
 from ..probes.probe import Probe, SpecProbe
 from ..probes.wrapped import WrapProbe
 from ..results.records import CoverageRecord
@@ -213,7 +214,7 @@ def _level(
     against: list[str] = []
     for kinds, words in (
         (UNTRIED - {Verdict.NOT_JUDGED}, "were not run"),
-        (DECLINED, "are not supported"),
+        (DECLINED, f"are {STATES[DECLINES].words}"),
         (_DENYING, "fail"),
     ):
         hit = [probe.id for probe in members if verdicts[probe.id] in kinds]

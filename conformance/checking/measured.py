@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ...cases.specs.features import GROUPS, groups_with
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
+from ..judging.vocabulary import outcome_told
 from ..results.folder import NoRun, read_folder
 from ..results.result import Result
 
@@ -78,9 +79,9 @@ def _bad(result: Result) -> bool:
 
 
 def _in_words(bad: Sequence[Result]) -> str:
-    counts = Counter(result.verdict.value for result in bad)
+    counts = Counter((result.verdict.value, result.reason or "") for result in bad)
     smallest = min(bad, key=lambda result: (len(result.case), result.case))
-    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    verdicts = ", ".join(f"{count} {outcome_told(*outcome)}" for outcome, count in counts.most_common())
     return f"came out so: {verdicts}; {smallest.case}: {smallest.message}"
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from ...reference import clause_named, fault_named, operator_of
 from ...reference.documents.disagreements import Disagreement
 from ..judging.judgement import DECLINED, Verdict
+from ..judging.vocabulary import STATES, UNKNOWN
 from ..probes.probe import Probe
 from ..results.records import DisagreementRecord
 from ..results.result import Result
@@ -19,7 +20,7 @@ __all__ = ["FOLDER", "disagreements_of", "write_reproducers"]
 
 FOLDER = "disagreements"
 
-_SHOWN, _WITHIN, _NOT = "shown", "within the bound", "not tried"
+_SHOWN, _WITHIN, _NOT = "shown", "within the bound", STATES[UNKNOWN].words
 
 
 def disagreements_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[DisagreementRecord]:

@@ -24,8 +24,11 @@ __getattr__, __dir__ = face(
         "vocabulary": (
             "FLAGS",
             "NO_FAILURE",
+            "STATES",
+            "STATUS_WORDS",
             "VERDICTS",
             "happening",
+            "outcome_told",
             "word",
         ),
         "view": (

@@ -1,7 +1,9 @@
-"""The words for what becomes of cases: verdicts, their reasons, flags, and kinds of findings, in one table.
+"""The words for what becomes of cases, in one table: verdicts, their reasons, flags, kinds of findings, what several
+cases come to, and how much a clause weighs.
 
-Terminal, pages, certificates, summaries and notebooks look them up here, and docs/results.md has each of them (a test
-holds that). What is unknown here, in a run of another version, is shown as it stands and claims nothing.
+Terminal, pages, certificates, summaries, notebooks, JUnit and ``check`` look them up here, and nobody has words of his
+own; docs/results.md has each of them (tests hold both). What is unknown here, in a run of another version, is shown as
+it stands and claims nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from dataclasses import dataclass, field
 
 from .judgement import EXCEPTION, FAILING, UNTRIED, Verdict
 
-__all__ = ["FLAGS", "NO_FAILURE", "VERDICTS", "Word", "happening", "rank", "short_title", "word"]
+__all__ = ["DECLINES", "FAILS", "FLAGS", "NO_FAILURE", "RIGHT", "STATES", "STATUS_WORDS", "UNKNOWN", "VERDICTS"]
+__all__ += ["State", "Word", "happening", "outcome_told", "rank", "short_title", "word"]
 
 
 @dataclass(frozen=True)
@@ -186,6 +189,36 @@ NO_FAILURE: Mapping[str, str] = {
 """Kinds of findings that fail no case, and why each is worth knowing. The others are called by their verdicts."""
 
 
+STATUS_WORDS: Mapping[str, str] = {
+    "stated": "the document says so",
+    "implied": "it follows from the document's equations",
+    "convention": "the document is silent, and implementers agree",
+    "undefined": "the document leaves it open",
+    "arithmetic": "it follows from the format of numbers, and from no document",
+}
+"""What the status of a clause means."""
+
+
+@dataclass(frozen=True)
+class State:
+    """The words and colours of what several results come to."""
+
+    words: str
+    icon: str
+    tone: str
+
+
+STATES: Mapping[str, State] = {
+    "fails": State("fails", "cross", "fail"),
+    "right": State("right", "check", "pass"),
+    "declined": State("not supported", "bar", "unsupported"),
+    "not tried": State("not tried", "dots", "none"),
+}
+"""By name, worst first: one fails; else one passes; else one was declined; else nothing is known."""
+
+FAILS, RIGHT, DECLINES, UNKNOWN = STATES
+
+
 def word(verdict: str) -> Word:
     """The word for a verdict; one that is not in the table is shown as it stands and claims nothing."""
     return VERDICTS.get(verdict) or Word(verdict or "no verdict", "question", "quiet", "This report does not know it.")
@@ -201,6 +234,12 @@ def happening(verdict: str, reason: str) -> str:
     """The words for what happens, by verdict and reason; empty where the table has none."""
     happens = word(verdict).happens
     return happens.get(reason) or happens.get("", "")
+
+
+def outcome_told(verdict: str, reason: str) -> str:
+    """An outcome in words: ``wrong (Wrong values)``."""
+    happens = happening(verdict, reason)
+    return f"{verdict} ({happens})" if happens else verdict
 
 
 def short_title(verdict: str, reason: str) -> str:

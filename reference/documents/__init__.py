@@ -7,6 +7,7 @@ __getattr__, __dir__ = face(
     {
         "clauses": (
             "STATUSES",
+            "STATUSES",
             "parse_clauses",
         ),
         "errata": (

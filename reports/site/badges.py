@@ -6,12 +6,13 @@ import base64
 from dataclasses import dataclass
 from html import escape
 
+from ...conformance.judging.vocabulary import DECLINES, STATES, UNKNOWN
 from ..tally import Tally
 
 __all__ = ["Badge", "Outcome", "outcome"]
 
 _COLOURS = {"pass": "#17653a", "fail": "#ad1f17", "unsupported": "#56469a", "none": "#56606b"}
-_ICONS = {"pass": "check", "fail": "cross", "unsupported": "bar", "none": "dots"}
+_ICONS = {state.tone: state.icon for state in STATES.values()}
 _LETTER = 6.6  # pixels, of the font below; a picture in a page cannot measure it
 _EDGE = 10
 
@@ -32,13 +33,17 @@ class Outcome:
 def outcome(tally: Tally | None) -> Outcome:
     """The state that results come to: conforms, fails, not supported, not tried."""
     if tally is None or not tally.total:
-        return Outcome("none", "not tried")
+        return _outcome(UNKNOWN)
     if not tally.judged:
-        return Outcome("unsupported", "not supported", f"{tally.total:,} tried")
+        return _outcome(DECLINES, f"{tally.total:,} tried")
     beside = f", takes {tally.total - tally.declined:,} of {tally.total:,}" if tally.declined else ""
     if tally.failed:
         return Outcome("fail", f"fails {tally.failed:,} of {tally.judged:,}", beside.removeprefix(", "))
     return Outcome("pass", "conforms", f"{tally.passed:,} right{beside}")
+
+
+def _outcome(state: str, figures: str = "") -> Outcome:
+    return Outcome(STATES[state].tone, STATES[state].words, figures)
 
 
 @dataclass(frozen=True)

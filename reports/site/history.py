@@ -6,8 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
+from ...conformance.judging.vocabulary import DECLINES, FAILS, RIGHT, UNKNOWN
 from ..findings import ASIDE, VALIDATION, Finding, Member
-from .releases import DECLINES, FAILS, RIGHT, UNKNOWN, Release, Runtime, slug
+from .releases import Release, Runtime, slug
 
 __all__ = ["Course", "courses_of"]
 

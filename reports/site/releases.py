@@ -9,16 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from ...conformance.judging.vocabulary import word
+from ...conformance.judging.vocabulary import DECLINES, FAILS, RIGHT, UNKNOWN, word
 from ...conformance.results.support import DECLINED
 from ..findings import ASIDE, KNOWN, NEW, VALIDATION, Finding, findings_of
 from ..results import Kind
 from ..run import Run
 from ..subject import Subject, subjects_of
 from ..tally import Tally
-
-FAILS, RIGHT, DECLINES, UNKNOWN = "fails", "right", "declined", "not tried"
-"""The outcome of a case on a release: it fails; it passes; it does not take it; nobody knows."""
 
 K = TypeVar("K")
 _CPU = "CPUExecutionProvider"

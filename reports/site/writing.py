@@ -112,7 +112,7 @@ def _files(runtimes: Sequence[Runtime], courses: dict[str, list[Course]], comman
             {"feature": feature, "runtimes": [_feature_record(runtime, cells) for runtime, cells in rows]},
             feature=feature,
             rows=rows,
-            operators=[name for name in operators if any(dict(cells)[name].words != "not tried" for _, cells in rows)],
+            operators=[name for name in operators if any(dict(cells)[name].tone != "none" for _, cells in rows)],
         )
 
 

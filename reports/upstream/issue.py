@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...conformance.judging.judgement import DECLINED, Verdict
+from ...conformance.judging.vocabulary import STATUS_WORDS
 from ..evidence import Checked
 from ..finding_page import times_words
 from ..findings import Clause
@@ -19,13 +20,6 @@ LONGEST_SCRIPT = 40_000
 
 _SCRIPT = "script.py"
 _DESCRIBED = ("runtime", "version", "provider", "device", "python", "onnx", "numpy", "platform", "machine")
-_STATUSES = {
-    "stated": "the document says so",
-    "implied": "it follows from the document's equations",
-    "convention": "the document is silent, and implementers agree",
-    "undefined": "the document leaves it open",
-    "arithmetic": "it follows from the format of numbers",
-}
 
 
 def issue_markdown(chosen: Chosen) -> str:
@@ -130,7 +124,7 @@ def _clauses(statements: Sequence[tuple[tuple[Clause, ...], Clause]]) -> Iterato
     if not statements:
         yield "The node is legal by its document, and its outputs follow from the equations there."
     for alike, first in statements:
-        status = _STATUSES.get(first.status, first.status)
+        status = STATUS_WORDS.get(first.status, first.status)
         where = "; ".join(filter(None, [status, plain(first.source)]))
         ids = ", ".join(code(clause.id) for clause in alike)
         yield f"- {plain(first.text) or 'No text is at hand'} ({'; '.join(filter(None, [where, ids]))})"

@@ -60,7 +60,7 @@ def outcomes(*results: Judged, required: tuple[Judged, ...] = ()) -> list[tuple[
         (Verdict.WRONG, None, "failure", "wrong: so it is"),
         (Verdict.WRONG, "a kernel's fault", "skipped", "known failure, wrong: so it is; a kernel's fault"),
         (Verdict.UNSUPPORTED, None, "skipped", "unsupported: so it is"),
-        (Verdict.FALLBACK, None, "skipped", "fallback: so it is"),
+        (Verdict.FALLBACK, None, "skipped", "fallback (The node runs somewhere else than asked for): so it is"),
         (Verdict.INCONCLUSIVE, None, "skipped", "inconclusive: so it is"),
         (Verdict.UNAVAILABLE, None, "error", "unavailable: so it is"),
         (Verdict.NOT_RUN, None, "error", "not-run: so it is"),

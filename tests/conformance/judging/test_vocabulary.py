@@ -7,9 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from onnxspec.conformance.judging import FAILING, FLAGS, NO_FAILURE, VERDICTS, Verdict, happening, word
+from onnxspec.conformance.judging import (
+    FAILING,
+    FLAGS,
+    NO_FAILURE,
+    STATES,
+    STATUS_WORDS,
+    VERDICTS,
+    Verdict,
+    happening,
+    outcome_told,
+    word,
+)
+from onnxspec.reference.documents import STATUSES
 
-DOCUMENT = (Path(__file__).parents[3] / "docs" / "results.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[3]
+DOCUMENT = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
 
 
 def rows(heading: str) -> dict[str, list[str]]:
@@ -51,6 +64,31 @@ def test_kinds_that_fail_no_case_stand_in_the_document() -> None:
 )
 def test_what_happens_is_told_by_verdict_and_reason(verdict: str, reason: str, words: str) -> None:
     assert happening(verdict, reason) == words
+
+
+def test_nobody_has_words_of_his_own() -> None:
+    phrases = [*FLAGS.values(), *NO_FAILURE.values(), *STATUS_WORDS.values()]
+    phrases += [text for each in VERDICTS.values() for text in (each.meaning, *each.happens.values())]
+    phrases += [f'{state.words}"' for state in STATES.values() if " " in state.words]
+    begins = [f'"{phrase.casefold().rstrip(".")}' for phrase in phrases]
+    for package in (ROOT / "conformance", ROOT / "reports"):
+        for path in package.rglob("*.*"):
+            if path.suffix in (".py", ".html", ".toml") and path.name != "vocabulary.py":
+                text = path.read_text(encoding="utf-8").casefold()
+                assert not [begin for begin in begins if begin in text], path
+
+
+def test_every_status_of_a_clause_has_its_words() -> None:
+    assert set(STATUS_WORDS) == set(STATUSES)
+    table = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    for status, words in STATUS_WORDS.items():
+        (cell,) = re.findall(rf"^\| `{status}` \| ([^|]*) \|", table, re.MULTILINE)
+        assert cell.startswith(words.partition(",")[0]), status
+
+
+def test_an_outcome_is_told_by_verdict_and_reason() -> None:
+    assert outcome_told("wrong", "value") == "wrong (Wrong values)"
+    assert outcome_told("unsupported", "load") == "unsupported"
 
 
 def test_a_verdict_of_another_version_claims_nothing() -> None:
