@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .checking.check import check as check
     from .checking.problem import Problem as Problem
     from .pytest_plugin.assertion import NotConforming as NotConforming
+    from .pytest_plugin.assertion import NotJudged as NotJudged
     from .pytest_plugin.assertion import assert_conforms as assert_conforms
     from .running.from_python import RunOutcome as RunOutcome
     from .running.from_python import run as run
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NotConforming",
+    "NotJudged",
     "Problem",
     "RunOutcome",
     "UnreadableModel",
@@ -40,7 +42,7 @@ _load, __dir__ = face(
     {
         "checking.check": ("UnreadableModel", "check"),
         "checking.problem": ("Problem",),
-        "pytest_plugin.assertion": ("NotConforming", "assert_conforms"),
+        "pytest_plugin.assertion": ("NotConforming", "NotJudged", "assert_conforms"),
         "running.from_python": ("RunOutcome", "run"),
     },
 )

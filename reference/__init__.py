@@ -12,7 +12,8 @@ from .documents.operators import (
     operator_version,
     versions_of,
 )
-from .faults.fault import FAULTS, Fault, faults_of, run_recurrent_fault
+from .faults.computing import run_recurrent_fault
+from .faults.fault import FAULTS, Fault, faults_of
 from .faults.scope import fault_named
 from .numbers.accuracy import ACCURACY_CLASSES, WIDER_PRESETS, AccuracyClass, budget
 from .numbers.activations import ACTIVATIONS

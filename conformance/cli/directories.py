@@ -14,7 +14,7 @@ from ...cases.directories.manifest import MANIFEST, NOT_BUILT, ManifestError, Oc
 from ...cases.profiles.fair import fair_cases
 from ...reference import operator_names
 from ..probes.probe import Probe, SpecProbe
-from ..probes.selection import Selection, UnknownName, select_probes, selection_of
+from ..probes.selection import Selection, UnknownName, all_listed, select_probes, selection_of
 from ..proof.interactions import faults_of, measurable, tally
 from ..proof.tolerance import shown_to_runner
 from ..results.environment import version_of
@@ -57,7 +57,7 @@ def generate_cases(
         fail("--out is missing: which folder are the cases to go to?")
     try:
         chosen = selection_of(profile, op, since_version, type, case)
-        specs = _specs_of(select_probes(chosen, operator_names("")))
+        specs = _specs_of(all_listed(select_probes(chosen, operator_names(""))))
         if profile != "smoke" and not chosen.cases and not chosen.directories:
             specs += _fair(chosen, {spec.digest for spec in specs})
         versions = sorted({(spec.op, spec.version) for spec in specs})
@@ -168,7 +168,8 @@ def list_cases(
     if features and as_json:
         fail("--features or --json: which is it?")
     try:
-        probes = select_probes(selection_of(profile, op, since_version, type, case), operator_names(""))
+        selection = selection_of(profile, op, since_version, type, case)
+        probes = all_listed(select_probes(selection, operator_names("")))
     except UnknownName as error:
         fail(str(error))
     if as_json:

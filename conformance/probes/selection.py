@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import TypeVar
 
 from ...cases import PROFILES, Spec, operator_versions, profile
+from ...cases.profiles.profiles import NotListed
 from ...cases.specs.family import pooled_operators
 from ...reference import FORMATS, operator_names, operator_version, versions_of
 from .drawn import challenge_probes, drawn_probes, fresh_profile, split_nonce
 from .naming import CaseError, UnknownName, expanded, is_portable, portable_probes
 from .probe import Probe, SpecProbe
+from .unlisted import UnlistedProbe
 
 __all__ = [
     "Selection",
     "UnknownName",
+    "all_listed",
     "meant_for",
     "narrow",
     "operator_types",
@@ -130,8 +133,20 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
         given = narrow(replace(selection, cases=()), given, " among the cases given") if given else []
         listed: list[Probe] = []
         if named or not given:
-            listed = [*map(SpecProbe, select(replace(selection, cases=named), about))]
+            unlisted: list[tuple[str, int]] = []
+            specs = select(replace(selection, cases=named), about, unlisted)
+            listed = [*map(SpecProbe, specs)]
+            if not named or not listed:
+                listed += [UnlistedProbe(selection.profile, *each) for each in dict.fromkeys(unlisted)]
         return _each_once([*listed, *given]) if given else listed
+
+
+def all_listed(probes: Sequence[Probe]) -> Sequence[Probe]:
+    """The probes. Raises CaseError where cases among them cannot be listed."""
+    for probe in probes:
+        if isinstance(probe, UnlistedProbe):
+            raise CaseError(probe.complaint)
+    return probes
 
 
 def _legal(probes: Sequence[Probe]) -> list[Probe]:
@@ -174,18 +189,23 @@ def probes_of_profile(name: str) -> list[Probe]:
     return select_probes(Selection(name), operator_names())
 
 
-def select(selection: Selection, about: Sequence[str] | None = None) -> list[Spec]:
+def select(
+    selection: Selection, about: Sequence[str] | None = None, unlisted: list[tuple[str, int]] | None = None
+) -> list[Spec]:
     """The cases, in a fixed order.
 
     about
         The operators that are meant where the selection names none: ONNX's own without it. A case that is named by
         itself may also be one of another operator.
+    unlisted
+        Gets the operator versions whose cases cannot be listed.
 
-    Raises UnknownName for anything that does not exist or leaves nothing.
+    Raises UnknownName for anything that does not exist or leaves nothing; CaseError for cases that cannot be listed,
+    where `unlisted` is not given.
     """
     own = tuple(operator_names("") if about is None else about)
     if not selection.cases:
-        return _selected(selection, own)
+        return _selected(selection, own, unlisted)
     others = () if selection.ops else tuple(op for op in operator_names() if op not in own)
     by_id: dict[str, Spec] = {}
     left = selection.cases
@@ -193,26 +213,28 @@ def select(selection: Selection, about: Sequence[str] | None = None) -> list[Spe
         # What begins with an operator's name is looked for among that operator's cases alone.
         named = tuple(word for word in left if word.startswith(f"{op.lower()}-"))
         if named:
-            by_id.update((spec.id, spec) for spec in _selected(replace(selection, cases=named), (op,)))
+            by_id.update((spec.id, spec) for spec in _selected(replace(selection, cases=named), (op,), unlisted))
             left = tuple(word for word in left if word not in named)
     if left:
-        rest = _of_any(replace(selection, cases=left), own, others)
+        rest = _of_any(replace(selection, cases=left), own, others, unlisted)
         by_id.update((spec.id, spec) for spec in rest)
     return sorted(by_id.values(), key=lambda spec: spec.spoils)
 
 
-def _of_any(selection: Selection, own: Sequence[str], others: Sequence[str]) -> list[Spec]:
+def _of_any(
+    selection: Selection, own: Sequence[str], others: Sequence[str], unlisted: list[tuple[str, int]] | None
+) -> list[Spec]:
     """Cases that are named by themselves: of operators that are meant or, where there are none, of others."""
     try:
-        return _selected(selection, own)
+        return _selected(selection, own, unlisted)
     except UnknownName:
         if others:
             with suppress(UnknownName):
-                return _selected(selection, others)
+                return _selected(selection, others, unlisted)
         raise
 
 
-def _selected(selection: Selection, about: Sequence[str]) -> list[Spec]:
+def _selected(selection: Selection, about: Sequence[str], unlisted: list[tuple[str, int]] | None) -> list[Spec]:
     """The cases of operators that are meant. Raises UnknownName."""
     known = list(operator_versions(None))
     if selection.profile not in PROFILES:
@@ -228,10 +250,11 @@ def _selected(selection: Selection, about: Sequence[str]) -> list[Spec]:
     for kind in selection.types:
         if kind not in FORMATS:
             raise UnknownName("type", kind, list(FORMATS))
-    specs = _named(selection, ops) if selection.cases else _narrowed(selection.profile, selection, ops)
-    if not specs:
-        of_types = Selection(types=selection.types)
-        there = _narrowed(selection.profile, of_types, ops) or _narrowed(selection.profile, Selection(), ops)
+    chosen = _named if selection.cases else _narrowed
+    specs = chosen(selection, ops, unlisted)
+    if not specs and not unlisted:
+        of_types = Selection(selection.profile, types=selection.types)
+        there = _narrowed(of_types, ops) or _narrowed(Selection(selection.profile), ops)
         combinations = list(dict.fromkeys(f"{s.op}-{s.version}:{s.type}" for s in there))
         raise UnknownName("combination", selection.narrowed, combinations, f" in profile {selection.profile}")
     # What may spoil a runtime's memory comes last: what comes after would suffer.
@@ -270,28 +293,39 @@ def narrow(selection: Selection, probes: Sequence[Probe], among: str = " among t
     return [probe for probe in left if probe.id in named]
 
 
-def _narrowed(name: str, selection: Selection, ops: Sequence[str]) -> list[Spec]:
+def _narrowed(selection: Selection, ops: Sequence[str], unlisted: list[tuple[str, int]] | None = None) -> list[Spec]:
     """The cases of a profile that operators, versions and types leave."""
     return [
         spec
         for op, version in operator_versions(None)
         if op in ops and (not selection.versions or version in selection.versions)
-        for spec in profile(name, op, version)
+        for spec in _listed(selection.profile, op, version, unlisted)
         if not selection.types or spec.type in selection.types
     ]
 
 
-def _named(selection: Selection, ops: Sequence[str]) -> list[Spec]:
+def _listed(name: str, op: str, version: int, unlisted: list[tuple[str, int]] | None) -> Sequence[Spec]:
+    try:
+        return profile(name, op, version)
+    except NotListed as error:
+        if unlisted is None:
+            raise CaseError(str(error)) from None
+        unlisted.append((op, version))
+        return ()
+
+
+def _named(selection: Selection, ops: Sequence[str], unlisted: list[tuple[str, int]] | None = None) -> list[Spec]:
     """The cases that patterns name, looked for in the profile first and then in all profiles; and among those of the
     operator version that an id begins with, since making all of them takes seconds."""
     by_id: dict[str, Spec] = {}
     for pattern in selection.cases:
         own = _version_named(pattern, selection, ops)
         chosen, of = (replace(selection, versions=(own[1],)), own[:1]) if own else (selection, ops)
-        specs = _narrowed(selection.profile, chosen, of)
+        specs = _narrowed(chosen, of, unlisted)
         hits = _matching(pattern, specs)
         if not hits and (own or _WILD & set(pattern)):
-            specs = list(dict.fromkeys(spec for name in PROFILES[-2:] for spec in _narrowed(name, chosen, of)))
+            wider = [replace(chosen, profile=name) for name in PROFILES[-2:]]
+            specs = list(dict.fromkeys(spec for each in wider for spec in _narrowed(each, of, unlisted)))
             hits = _matching(pattern, specs)
         if not specs:
             return []

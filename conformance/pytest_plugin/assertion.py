@@ -19,7 +19,8 @@ from __future__ import annotations
 import os
 import shlex
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Union
@@ -31,8 +32,8 @@ from ...cases import Spec, Trial, build_case, is_spec, profile
 from ...cases.directories.foreign import trials_of
 from ...cases.directories.reading import NotOneNode, read_model
 from ...cases.portable import case_text
-from ...reference import operator_names, resolve
-from ..judging.judgement import DECLINED, FAILING, UNTRIED, Judgement, Verdict
+from ...reference import IllegalNode, operator_names, resolve
+from ..judging.judgement import DECLINED, FAILING, UNTRIED, Judgement, Verdict, not_judged
 from ..judging.verdict import judge
 from ..probes.probe import job_of, prepared_trials
 from ..probes.selection import Selection, select_probes
@@ -41,7 +42,7 @@ from ..targets.target import Target
 from ..workers.in_process import Runner, is_runner, run_in_process
 from ..workers.process import Outcome, TargetProcess, TargetUnavailable
 
-__all__ = ["NotConforming", "RunningTarget", "assert_conforms"]
+__all__ = ["NotConforming", "NotJudged", "RunningTarget", "assert_conforms"]
 
 Arrays = Mapping[str, NDArray[Any]]
 Subject = Union[Spec, str, bytes, onnx.ModelProto, "os.PathLike[str]"]
@@ -58,6 +59,29 @@ class NotConforming(AssertionError):
     def __init__(self, text: str, judgement: Judgement) -> None:
         super().__init__(text)
         self.judgement = judgement
+
+
+class NotJudged(RuntimeError):
+    """The suite's own code or the operator's raised an exception, so nothing is known of the outputs; the text tells
+    what, and where.
+
+    ``judgement`` is the verdict with its reasons.
+    """
+
+    def __init__(self, judgement: Judgement) -> None:
+        super().__init__(f"{judgement.verdict.value} ({judgement.reason}): {judgement.message}")
+        self.judgement = judgement
+
+
+@contextmanager
+def _own_code(doing: str, *others: type[Exception]) -> Iterator[None]:
+    """Raises NotJudged for any exception but those that speak of what was given."""
+    try:
+        yield
+    except others:
+        raise
+    except Exception as error:  # whatever it is, it is ours or the operator's
+        raise NotJudged(not_judged(error, doing)) from error
 
 
 def assert_conforms(
@@ -86,7 +110,8 @@ def assert_conforms(
     What computes outputs is called twice for each of a case's runs, and once more for all outputs where the case does
     not ask for Y; what it raises comes through.
 
-    Raises NotConforming; ValueError (NotOneNode, IllegalNode or UnknownName) for what cannot be judged at all.
+    Raises NotConforming; NotJudged where an operator's own code raises something; ValueError (NotOneNode, IllegalNode
+    or UnknownName) for what cannot be judged at all.
     """
     __tracebackhide__ = True
     if isinstance(outputs, RunningTarget):
@@ -161,11 +186,15 @@ def _conclude(
 ) -> None:
     """Judge what became of trials. Raises NotConforming where they do not conform."""
     __tracebackhide__ = True
-    judgement = judge(trials, outcomes, accuracy)
+    with _own_code("judging"):
+        judgement = judge(trials, outcomes, accuracy)
+    if judgement.verdict is Verdict.NOT_JUDGED:
+        raise NotJudged(judgement)
     if judgement.verdict in FAILING | DECLINED | UNTRIED:
         repeat = _how_to_repeat(subject, trials[0].key, target)
-        prepared = prepared_trials(trials)
-        raise NotConforming(failure_text(prepared, outcomes, judgement, accuracy=accuracy, repeat=repeat), judgement)
+        with _own_code("judging"):
+            text = failure_text(prepared_trials(trials), outcomes, judgement, accuracy=accuracy, repeat=repeat)
+        raise NotConforming(text, judgement)
     if judgement.verdict is Verdict.INCONCLUSIVE:
         warnings.warn(f"{trials[0].key}: {judgement.message}", stacklevel=3)
 
@@ -196,14 +225,16 @@ def _trials_of(subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None)
             raise ValueError("a case has its own inputs")
         name = subject if isinstance(subject, str) else os.path.join(os.curdir, str(subject))
         (probe,) = select_probes(Selection(cases=(name,)), operator_names(""))
-        trials = probe.prepare().trials
+        with _own_code("building"):
+            trials = probe.prepare().trials
         if not trials:
             raise NotOneNode(f"{name}: what it holds is no recurrent node that can be judged alone")
         return trials
     if is_spec(subject):
         if inputs is not None:
             raise ValueError("a case has its own inputs")
-        return build_case(subject).trials
+        with _own_code("building"):
+            return build_case(subject).trials
     model = subject if isinstance(subject, bytes) else bytes(_proto(subject).SerializeToString())
     one = read_model(model)
     if inputs is None:
@@ -212,7 +243,8 @@ def _trials_of(subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None)
     used = [value for value in graph.input if value.name in one.inputs.values()]
     defaults = {name for formal, name in one.inputs.items() if formal in one.constants}
     fed = _by_name(inputs, used, "input", defaults)
-    resolve(one.node, one.bind(fed))  # raises IllegalNode
+    with _own_code("judging", IllegalNode):
+        resolve(one.node, one.bind(fed))
     return trials_of(graph.name or "model", model, one, [fed])
 
 

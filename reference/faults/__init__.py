@@ -12,6 +12,10 @@ __getattr__, __dir__ = face(
             "FaultError",
             "made_together",
         ),
+        "computing": (
+            "Computed",
+            "answered",
+        ),
         "hypothesis": (
             "Observation",
             "Run",

@@ -196,14 +196,12 @@ def by_direction(compute: Compute, c: Computation, other: Computation, direction
     return merged(c, right, compute(other), chosen) if chosen else right
 
 
-def merged(c: Computation, outputs: Outputs, others: Outputs, directions: Sequence[int]) -> Outputs:
-    """The outputs, those of some directions as the others have them, as far as shapes agree."""
-    batch_first = c.configuration.layout == 1
+def merged(c: Any, outputs: Outputs, others: Outputs, directions: Sequence[int]) -> Outputs:
+    """The outputs of a computation, those of some directions as the others have them, as far as shapes agree."""
     joined = dict(outputs)
     for name, array in others.items():
         if name in joined and joined[name].shape == array.shape:
-            axis = (2 if batch_first else 1) if name == "Y" else 1 if batch_first else 0
-            place = (slice(None),) * axis + (list(directions),)
+            place = (slice(None),) * c.direction_axis(name) + (list(directions),)
             joined[name] = joined[name].copy()
             joined[name][place] = array[place]
     return joined

@@ -1,8 +1,9 @@
 """Faults: the reference with one thing wrong, each a named violation of a clause.
 
-They prove the suite (each must be caught) and diagnose targets (which one explains this failure?). A fault is a
-function of the conforming :class:`Compute` and a :class:`~.recurrence.Computation`: it may change what is computed
-from, put other equations into the cell, or spoil the outputs. Tables of them register themselves with :func:`fault`.
+They prove the suite (each must be caught) and diagnose targets (which one explains this failure?). A fault changes a
+computation: what is computed from, by which equations, or the outputs. Whatever the operator, it is a function of the
+conforming :class:`Compute` and of a computation (:mod:`.computing`; of a cell, :class:`~.recurrence.Computation`).
+Tables of them register themselves with :func:`fault`.
 """
 
 from __future__ import annotations
@@ -13,18 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.clauses import base_of, clause_named, clauses_of
-from ..documents.interpretations import Interpretations
 from ..documents.operators import document_of, operator_names, versions_of
 from ..numbers.formats import FORMATS
-from ..numbers.plain import Plain
 from ..recurrent.cell import CELLS
-from ..recurrent.evaluation import computation_of
-from ..recurrent.node import Node
-from ..recurrent.recurrence import Computation, collect, trace
 from .summary import summary_of
 
 __all__ = [
@@ -44,8 +39,6 @@ __all__ = [
     "fault",
     "faults_of",
     "made_together",
-    "reported",
-    "run_recurrent_fault",
 ]
 
 Outputs = dict[str, NDArray[Any]]
@@ -75,8 +68,8 @@ class Compute:
     at.
 
     observed
-        The Y that a target reported, (T, D, N, H) in float64. Then each step starts from the reported state of the step
-        before; without it from the computed one.
+        What a target reported, in the computation's own form: of a cell Y, (T, D, N, H) in float64. Then each step
+        starts from the reported state of the step before; without it from the computed one.
     fed
         The arrays that the caller handed over, which must not be changed.
     memory
@@ -85,28 +78,29 @@ class Compute:
         The node's, as they are written down: an absent one may be taken for something else than its default.
     """
 
-    observed: NDArray[Any] | None = None
+    observed: Any = None
     fed: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
     attributes: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
-    def __call__(self, computation: Computation) -> Outputs:
-        arithmetic = Plain()
-        return collect(
-            computation.configuration, trace(computation, arithmetic, reported(computation, self.observed)), arithmetic
-        )
+    def __call__(self, computation: Any) -> Outputs:
+        outputs: Outputs = computation.plain(self.observed)
+        return outputs
 
 
-def reported(computation: Computation, observed: NDArray[Any] | None) -> NDArray[Any] | None:
-    """The states that a target reported, where the computation is of their sizes: one that takes other axes for steps
-    and rows starts from its own."""
-    c = computation.configuration
-    fits = observed is not None and observed.shape == (c.T, len(c.directions), c.N, c.H)
-    return observed if fits else None
+Wrong = Callable[[Compute, Any], Outputs]
+"""What is wrong: from what computes rightly, and a computation, to the outputs."""
 
 
-Wrong = Callable[[Compute, Computation], Outputs]
-"""What is wrong with an operator that has a cell: from the conforming computation to the outputs."""
+@dataclass(frozen=True)
+class Altering:
+    """What is wrong where another computation is made rightly, and nothing else."""
+
+    change: Callable[[Any], Any]
+
+    def __call__(self, compute: Compute, computation: Any) -> Outputs:
+        return compute(self.change(computation))
+
 
 Change = TypeVar("Change", bound=Callable[..., Any])
 
@@ -135,7 +129,7 @@ class Fault:
         Whether its equations compute with numbers that carry error bounds, too. Those of the others ask for what plain
         numbers alone can do, and what they predict has rough bounds.
     wrong
-        What is wrong, in the operator's own form: the operator applies it.
+        What is wrong; see :data:`Wrong`.
     fine
         Whether it changes outputs by about one radius, which no single number is eight radii away from.
     needs
@@ -159,7 +153,7 @@ class Fault:
     structural: bool
     drifts: bool
     accepts: bool
-    wrong: Any = field(hash=False, compare=False)
+    wrong: Wrong = field(hash=False, compare=False)
     bounded: bool = True
     fine: bool = False
     needs: str = ""
@@ -243,12 +237,13 @@ def fault(
     needs: str = "",
     disagreements: tuple[str, ...] = (),
 ) -> Callable[[Change], Change]:
-    """Register a function as a fault; its docstring's first line says the fault, as a report says it of a runtime.
+    """Register a function as a fault; its docstring's first line says the fault, as a report says it of a runtime. It
+    takes a computation, and returns another one; or what computes rightly and a computation, and returns the outputs.
 
     clause
         Without the operator; every one of the operators has it.
     operators
-        ONNX's recurrent ones without it. What the function takes and returns is theirs: see :data:`Wrong`.
+        ONNX's recurrent ones without it.
 
     The rest is that of :class:`Fault`. Raises FaultError for an id that is taken or begins with an operator that is not
     the only one, for an operator, a version, a type or a clause that does not exist, and for a function without a
@@ -261,13 +256,18 @@ def fault(
         place = f"{inspect.getsourcefile(wrong)}:{wrong.__code__.co_firstlineno}: "
         summary = summary_of(wrong)
         made = Fault(
-            id, clause, summary, of, chosen, types, structural, drifts, accepts, wrong, bounded=bounded, layer=layer,
-            within=within, fine=fine, needs=needs, disagreements=disagreements,
+            id, clause, summary, of, chosen, types, structural, drifts, accepts, made_by(wrong), bounded=bounded,
+            layer=layer, within=within, fine=fine, needs=needs, disagreements=disagreements,
         )  # fmt: skip
         enter(made, place)
         return wrong
 
     return decorate
+
+
+def made_by(wrong: Callable[..., Any]) -> Wrong:
+    """A function of one or of two parameters as what is wrong."""
+    return Altering(wrong) if wrong.__code__.co_argcount == 1 else wrong
 
 
 def enter(fault: Fault, place: str = "") -> Fault:
@@ -318,40 +318,3 @@ def made_together(faults: Iterable[Fault]) -> tuple[Fault, ...] | None:
 def faults_of(op_type: str, since_version: int, type_name: str | None = None) -> Iterator[Fault]:
     """The faults that apply to an operator version, those that can show in a type where one is named."""
     return (d for d in FAULTS.values() if d.applies(op_type, since_version, type_name))
-
-
-def run_recurrent_fault(
-    chosen: Fault,
-    node: Node,
-    inputs: Mapping[str, NDArray[Any]],
-    interpretations: Interpretations | None = None,
-    *,
-    observed: NDArray[Any] | None = None,
-    fed: Mapping[str, NDArray[Any]] | None = None,
-    memory: dict[str, Any] | None = None,
-) -> Outputs:
-    """The outputs that the node asks for, as an implementation with this fault computes them: rounded to its type,
-    except for what the fault gives in another one than float64. What it leaves out is missing.
-
-    observed
-        A target's Y, in the node's layout and any type. Then each step starts from its state of the step before.
-    fed
-        Those arrays that the caller hands over, which the fault may be to change: all inputs without it. What cannot
-        be written to is left as it is.
-    memory
-        The session's, the same dictionary for each of its runs.
-
-    Raises IllegalNode.
-    """
-    computation = computation_of(node, inputs, interpretations)
-    dtype = computation.configuration.format.dtype
-    Y = None
-    if observed is not None:
-        Y = observed.astype(np.float64)
-        Y = Y.transpose(1, 2, 0, 3) if computation.configuration.layout == 1 else Y
-    handed = inputs if fed is None else fed
-    compute = Compute(Y, handed, {} if memory is None else memory, attributes=node.attributes)
-    with np.errstate(all="ignore"):
-        computed = chosen.wrong(compute, computation)
-        outputs = {name: computed[name] for name in node.outputs if name in computed}
-        return {name: a.astype(dtype) if a.dtype == np.float64 else a for name, a in outputs.items()}

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
-from ..numbers.accuracy import budget
 from ..numbers.formats import FORMATS
 from ..recurrent.evaluation import computation_of
 from ..recurrent.node import Node
@@ -202,9 +201,8 @@ class Observation:
                 other.computation if other is not None else computation_of(self.node, run.inputs, interpretations)
             )
             observed = _reported(computation, run) if steps else None
-            allowed = budget(accuracy, computation.configuration.format.name)
             plain = self._plain.setdefault((number, steps), Remembering(observed))
-            scene = Scene(computation, observed, allowed, plain)
+            scene = Scene(computation, observed, accuracy, plain)
             self._scenes[key] = None if steps and observed is None else scene
         return self._scenes[key]
 
@@ -300,7 +298,7 @@ class Observation:
         given = self._given(scene, run)
         if not all(fault.bounded for fault in faults):
             return self._roughly(faults, scene, given, memories[0])
-        values = BoundedPass(**given, scene=scene)
+        values = BoundedPass(**given, bounded=scene.bounded)
         predicted = layered(values, faults, memories[0])(scene.computation)
         edge = BoundedPass(**given, numbers=values.numbers, edge=True)
         return predicted, layered(edge, faults, memories[1])(scene.computation)

@@ -33,13 +33,13 @@ class _Between(Compute):
     """A computation that stands between a fault and the one below, and hands on only some of what was altered."""
 
     below: Compute = field(default_factory=Compute)
-    handed: Callable[[Computation], Computation] = lambda altered: altered
+    handed: Callable[[Any], Any] = lambda altered: altered
 
-    def __call__(self, computation: Computation) -> Outputs:
+    def __call__(self, computation: Any) -> Outputs:
         return self.below(self.handed(computation))
 
 
-def _between(compute: Compute, handed: Callable[[Computation], Computation]) -> Compute:
+def _between(compute: Compute, handed: Callable[[Any], Any]) -> Compute:
     return _Between(
         compute.observed, compute.fed, compute.memory, attributes=compute.attributes, below=compute, handed=handed
     )
@@ -49,14 +49,8 @@ def of_input(name: str) -> Narrowing:
     """Of all that is altered only that input is."""
 
     def narrow(wrong: Wrong) -> Wrong:
-        def only(compute: Compute, c: Computation) -> Outputs:
-            def handed(altered: Computation) -> Computation:
-                changed, own = altered.inputs.get(name), c.inputs.get(name)
-                if changed is not None and own is not None and changed.shape != own.shape:
-                    return c  # it goes with other axes of all that there is, and not alone
-                return with_inputs(c, **{name: changed})
-
-            return wrong(_between(compute, handed), c)
+        def only(compute: Compute, c: Any) -> Outputs:
+            return wrong(_between(compute, lambda altered: c.with_input(name, altered)), c)
 
         return only
 
@@ -76,8 +70,8 @@ def of_direction(direction: str) -> Narrowing:
     """Only what one direction returns is wrong."""
 
     def narrow(wrong: Wrong) -> Wrong:
-        def only(compute: Compute, c: Computation) -> Outputs:
-            directions = c.configuration.directions
+        def only(compute: Compute, c: Any) -> Outputs:
+            directions = c.directions
             chosen = [d for d, name in enumerate(directions) if name == direction]
             if len(chosen) == len(directions):
                 return wrong(compute, c)
@@ -93,7 +87,7 @@ def of_output(output: str) -> Narrowing:
     """Only that output is wrong."""
 
     def narrow(wrong: Wrong) -> Wrong:
-        def only(compute: Compute, c: Computation) -> Outputs:
+        def only(compute: Compute, c: Any) -> Outputs:
             outputs = dict(compute(c))
             faulty = wrong(compute, c)
             if output in faulty:

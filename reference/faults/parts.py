@@ -41,7 +41,8 @@ from .alterations import (
     with_steps,
     with_tensors,
 )
-from .fault import Compute, Fault, Outputs, run_recurrent_fault
+from .computing import run_recurrent_fault
+from .fault import Compute, Fault, Outputs
 from .part import Part
 
 __all__ = ["recurrent_parts"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numbers.accuracy import Budget
+from ..numbers.accuracy import Budget, budget
 from ..numbers.bounded import RADIUS_SLACK, Bounded
-from ..numbers.bounding import Bounding
 from ..recurrent.node import Configuration
-from ..recurrent.recurrence import Computation, collect, trace
-from .fault import Compute, Fault, Outputs, Wrong, reported
+from ..recurrent.recurrence import Computation
+from .fault import Compute, Fault, Outputs
 
 __all__ = ["BoundedPass", "Remembering", "Scene", "layered"]
 
@@ -30,10 +29,10 @@ class _Layer(Compute):
     below: Compute = field(default_factory=Compute)
     fault: Fault | None = None
 
-    def __call__(self, computation: Computation) -> Outputs:
+    def __call__(self, computation: Any) -> Outputs:
         assert self.fault is not None
-        wrong: Wrong = self.fault.wrong
-        return wrong(self.below, computation)
+        outputs: Outputs = self.fault.wrong(self.below, computation)
+        return outputs
 
 
 @dataclass
@@ -42,30 +41,25 @@ class BoundedPass(Compute):
 
     Faults move numbers, replace some and leave others out; the difference between the two passes is then each
     one's radius, wherever it went.
+
+    bounded
+        From a computation to its outputs with their bounds; asked in the first pass only.
     """
 
-    scene: Scene | None = None
+    bounded: Callable[[Any], dict[str, Bounded]] | None = None
     numbers: list[dict[str, Bounded]] = field(default_factory=list)
     edge: bool = False
     _next: int = 0
 
-    def __call__(self, computation: Computation) -> Outputs:
+    def __call__(self, computation: Any) -> Outputs:
         if not self.edge:
-            assert self.scene is not None
-            self.numbers.append(self.scene.bounded(computation))
+            assert self.bounded is not None
+            self.numbers.append(self.bounded(computation))
             return {name: number.value for name, number in self.numbers[-1].items()}
         # The same computations in the same order: faults are deterministic.
         numbers = self.numbers[self._next]
         self._next += 1
         return {name: number.value + _reach(number) for name, number in numbers.items()}
-
-
-def _bounded(computation: Computation, allowed: Budget, observed: NDArray[Any] | None) -> dict[str, Bounded]:
-    arithmetic = Bounding(allowed)
-    numbers: dict[str, Bounded] = collect(
-        computation.configuration, trace(computation, arithmetic, reported(computation, observed)), arithmetic
-    )
-    return numbers
 
 
 @dataclass
@@ -84,7 +78,7 @@ class Remembering(Compute):
     last: Outputs = field(default_factory=dict)
     worked: int = 0
 
-    def __call__(self, computation: Computation) -> Outputs:
+    def __call__(self, computation: Any) -> Outputs:
         for other, outputs in self.known:
             if _same(computation, other):
                 self.last = outputs
@@ -134,16 +128,21 @@ class Scene:
 
     computation: Computation
     observed: NDArray[np.float64] | None
-    budget: Budget
+    accuracy: str
     plain_numbers: Remembering
     _known: list[tuple[Computation, dict[str, Bounded]]] = field(default_factory=list)
+
+    @cached_property
+    def budget(self) -> Budget:
+        """What roundings may cost."""
+        return budget(self.accuracy, self.computation.configuration.format.name)
 
     def bounded(self, computation: Computation) -> dict[str, Bounded]:
         """The outputs of a computation with radii."""
         for other, numbers in self._known:
             if _same(computation, other):
                 return numbers
-        numbers = _bounded(computation, self.budget, self.observed)
+        numbers = computation.bounded(self.accuracy, self.observed)
         self._known[1:] = [(computation, numbers)] if self._known else []
         self._known[:] = self._known or [(computation, numbers)]
         return numbers

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
-from ..documents.operators import document_of
-from ..recurrent.cell import Cell, cell_of
+from ..documents.operators import document_of, operator_names, operator_version, versions_of
+from ..documents.tensors import LENGTHS, Levels, TensorForm
+from ..recurrent.cell import cell_of
 from .fault import FAULTS, Fault
 from .narrowing import (
     Narrowing,
@@ -25,7 +26,7 @@ from .narrowing import (
     of_unit_tail,
 )
 
-__all__ = ["SCOPES", "Scope", "fault_named", "scoped", "scoped_named", "scoped_of"]
+__all__ = ["Scope", "base_id", "fault_named", "scoped_named", "scoped_of", "scopes"]
 
 _MARK = "@"
 
@@ -42,42 +43,69 @@ class Scope:
         From the fault as it is made everywhere to the fault as it is made there.
     takes
         Whether a fault can be made there and nowhere else.
+    among
+        Whether an operator has such a place.
     """
 
     id: str
     words: str
     narrow: Narrowing
     takes: Callable[[Fault], bool] = lambda fault: True
-
-
-_INPUTS = {
-    "X": "for X only",
-    "W": "of W only",
-    "R": "of R only",
-    "B": "of B only",
-    "P": "of P only",
-    "initial_h": "for initial_h only",
-    "initial_c": "for initial_c only",
-}
-_OUTPUTS = {"Y": "in Y only", "Y_h": "in Y_h only", "Y_c": "in Y_c only"}
+    among: Callable[[str], bool] = lambda op: True
 
 
 def _about(*topics: str) -> Callable[[Fault], bool]:
     return lambda fault: fault.topic in topics
 
 
+def _of_cell(op: str) -> bool:
+    document = document_of(op)
+    return cell_of(document.op_type, document.domain) is not None
+
+
+def _among_forms(chosen: Callable[[str], dict[str, TensorForm]], name: str) -> Callable[[str], bool]:
+    return lambda op: name in chosen(op)
+
+
+@cache
+def _forms(op: str) -> dict[str, TensorForm]:
+    """What an operator's document says of tensors, over all versions."""
+    return {n: form for v in versions_of(op) for n, form in operator_version(op, v).tensors.items()}
+
+
+@cache
+def _inputs(op: str) -> dict[str, TensorForm]:
+    """The inputs that hold numbers: lengths, scales and zero points are no such."""
+    names = {name for version in versions_of(op) for name in operator_version(op, version).inputs}
+    codecs = [form.codec for form in _forms(op).values()]
+    beside = {name for codec in codecs if isinstance(codec, Levels) for name in (codec.scale, codec.zero_point)}
+    return {n: form for n, form in _forms(op).items() if n in names - beside and form.kind != LENGTHS}
+
+
+@cache
+def _outputs(op: str) -> dict[str, TensorForm]:
+    """The outputs; none where there is but one."""
+    names = {name for version in versions_of(op) for name in operator_version(op, version).outputs}
+    return {n: form for n, form in _forms(op).items() if n in names} if len(names) > 1 else {}
+
+
+@cache
+def _directed(op: str) -> bool:
+    return any("direction" in operator_version(op, version).attributes for version in versions_of(op))
+
+
 _UNITS = _about("bias", "equations", "peepholes", "initial-states")
 # What rows take from each other; that a row is run too long or too short does not depend on its neighbours.
 _AMONG_ROWS = frozenset({f"lengths.{word}" for word in ("first-row", "longest", "shortest", "sorted")})
 
-SCOPES: dict[str, Scope] = {
-    **{d: Scope(d, f"in the {d} direction only", of_direction(d)) for d in ("forward", "reverse")},
-    **{name: Scope(name, words, of_input(name)) for name, words in _INPUTS.items()},
-    **{name: Scope(name, words, of_output(name)) for name, words in _OUTPUTS.items()},
+_DIRECTIONS = {
+    d: Scope(d, f"in the {d} direction only", of_direction(d), among=_directed) for d in ("forward", "reverse")
+}
+_OF_CELLS: dict[str, Scope] = {
     # Faults of that topic put something in the place of clip's bounds.
-    "besides": Scope("besides", "as well as clip's own bounds", besides, _about("clip")),
+    "besides": Scope("besides", "as well as clip's own bounds", besides, _about("clip"), _of_cell),
     **{
-        name: Scope(name, words, of_bias_half(half), _about("bias", "gates.order", "directions.weights"))
+        name: Scope(name, words, of_bias_half(half), _about("bias", "gates.order", "directions.weights"), _of_cell)
         for half, (name, words) in enumerate({"Wb": "of Wb, the first half of B, only", "Rb": "of Rb only"}.items())
     },
     **{
@@ -86,6 +114,7 @@ SCOPES: dict[str, Scope] = {
             f"in those units only that are left over of hidden_size after whole blocks of {block}",
             of_unit_tail(block),
             _UNITS,
+            _of_cell,
         )
         for block in (4, 8, 16)
     },
@@ -95,18 +124,33 @@ SCOPES: dict[str, Scope] = {
             f"among {block} rows that stand together",
             of_row_blocks(block),
             lambda fault: fault.id in _AMONG_ROWS,
+            _of_cell,
         )
         for block in (2, 4, 8)
     },
 }
-"""By id."""
 
 
-def scoped(fault: Fault, scope: Scope) -> Fault:
+def scopes() -> dict[str, Scope]:
+    """All scopes, by id: of every operator that is known."""
+    return _scopes(operator_names())
+
+
+@cache
+def _scopes(operators: tuple[str, ...]) -> dict[str, Scope]:
+    """Directions, then the tensors of operators in the order of their documents, then what only cells have."""
+    inputs = {name: form for op in operators for name, form in _inputs(op).items()}
+    # What has rows is read for each of them.
+    words = {name: f"{'for' if form.rows else 'of'} {name} only" for name, form in inputs.items()}
+    outputs = dict.fromkeys(name for op in operators for name in _outputs(op))
+    of_inputs = {n: Scope(n, w, of_input(n), among=_among_forms(_inputs, n)) for n, w in words.items()}
+    of_outputs = {n: Scope(n, f"in {n} only", of_output(n), among=_among_forms(_outputs, n)) for n in outputs}
+    return {**_DIRECTIONS, **of_inputs, **of_outputs, **_OF_CELLS}
+
+
+def _scoped(fault: Fault, scope: Scope) -> Fault:
     """The fault, made there only."""
-    operators = fault.operators
-    if scope.id in ("P", "initial_c", "Y_c"):
-        operators = tuple(op for op in operators if scope.id in _names(op))
+    operators = tuple(filter(scope.among, fault.operators))
     summary = _worded(fault.summary, scope)
     return replace(
         fault,
@@ -124,44 +168,34 @@ def _worded(summary: str, scope: Scope) -> str:
     return f"{text}: {scope.words}."
 
 
-def _names(op: str) -> frozenset[str]:
-    """Inputs and outputs that not every operator has, as far as this one has them."""
-    cell = _cell(op)
-    if cell is None:
-        return frozenset()
-    states = {f"{kind}_{name}" for name in cell.inner for kind in ("initial", "Y")}
-    return frozenset(states | ({"P"} if cell.peepholes else set()))
-
-
-def _cell(op: str) -> Cell | None:
-    document = document_of(op)
-    return cell_of(document.op_type, document.domain)
+def base_id(id: str) -> str:
+    """The id of a fault as it is made everywhere."""
+    return id.partition(_MARK)[0]
 
 
 @cache
 def scoped_named(id: str) -> Fault | None:
     """The scoped fault of that id; None where there is none."""
     base, mark, place = id.partition(_MARK)
-    fault, scope = FAULTS.get(base), SCOPES.get(place)
+    fault, scope = FAULTS.get(base), scopes().get(place)
     if not mark or fault is None or scope is None or not _goes(fault, scope):
         return None
-    return scoped(fault, scope)
+    return _scoped(fault, scope)
 
 
 def scoped_of(faults: Iterator[Fault]) -> Iterator[Fault]:
     """Every fault in every scope that it may have, in the order of the table."""
     for fault in faults:
-        for place, scope in SCOPES.items():
-            if _goes(fault, scope):
-                narrowed = scoped_named(f"{fault.id}{_MARK}{place}")
-                if narrowed is not None and narrowed.operators:
-                    yield narrowed
+        for place in scopes():
+            narrowed = scoped_named(f"{fault.id}{_MARK}{place}")
+            if narrowed is not None:
+                yield narrowed
 
 
 def _goes(fault: Fault, scope: Scope) -> bool:
-    """Whether a scope says something of a fault of recurrent cells: what is about the session, or about nothing but
+    """Whether a scope says something of a fault: what is about the session, about codecs, or about nothing but
     roundings, is made everywhere or nowhere."""
-    if not all(map(_cell, fault.operators)):
+    if fault.layer == "levels" or not any(map(scope.among, fault.operators)):
         return False
     if fault.accepts or fault.drifts or not fault.structural or fault.topic.startswith("session"):
         return False

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..documents.interpretations import Interpretations
 from ..faults.fault import Fault
 from ..faults.hypothesis import MOST, Fit, Run
-from ..numbers.bounded import RADIUS_SLACK
+from ..numbers.bounded import RADIUS_SLACK, Bounded
 from ..recurrent.expectation import Expectation
 from ..recurrent.node import Node
 
@@ -133,10 +133,7 @@ class Predicted:
     def _departs(self, run: Run, right: Sequence[Expectation], fault: Fault) -> bool:
         with np.errstate(all="ignore"):
             wrong = self._expect(self._node, run.inputs, run.outputs, self._accuracy, None, (fault,))
-            return any(
-                (np.abs(r.number.value - w.number.value) > _NOISE * r.number.radius).any()
-                for r, w in zip(right, wrong, strict=True)
-            )
+            return any(_differs(r.number, w.number) for r, w in zip(right, wrong, strict=True))
 
     def nearness(self, fault: Fault, interpretations: Interpretations | None = None) -> float:
         """See :class:`Observation`: all are alike here."""
@@ -184,9 +181,17 @@ class Predicted:
         return Fit(MOST, MOST)
 
 
+def _differs(right: Bounded, wrong: Bounded) -> bool:
+    if right.value.shape != wrong.value.shape:
+        return True
+    return bool((np.abs(right.value - wrong.value) > _NOISE * right.radius).any())
+
+
 def _bits(must: Expectation, predicted: Expectation, got: Array) -> float | None:
     """What an output says for the prediction; None where some of it lies outside its bounds."""
     number = predicted.number
+    if number.value.shape != got.shape:
+        return None
     off = np.abs(got.astype(np.float64) - number.value)
     near = off <= number.radius * RADIUS_SLACK
     doubt = np.zeros(got.shape, bool) if number.doubt is None else number.doubt

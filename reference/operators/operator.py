@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 from ..documents.disagreements import Disagreement
 from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare, document_of
+from ..faults.computing import Computable, answered, expected
 from ..faults.fault import Fault
 from ..faults.hypothesis import Run
 from ..faults.part import Part
+from ..numbers.accuracy import budget
 from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
 from ..numbers.formats import Format
@@ -156,6 +158,8 @@ class Operator(ABC):
         Where a shipped kernel is known to part from the document.
     takes_levels
         Whether it quantizes what it is given by itself: then it is all one how numbers became what they are.
+    topics
+        By output the topic of the clause that says what it is, where that is not ``equations``.
     """
 
     document: Document
@@ -163,12 +167,18 @@ class Operator(ABC):
     evidence: Evidence = Evidence()
     disagreements: Sequence[Disagreement] = ()
     takes_levels: bool = False
+    topics: Mapping[str, str] = {}
 
     @abstractmethod
     def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Resolved:
         """A node with its inputs. Raises IllegalNode, naming the clause, where the document does not allow it."""
 
-    @abstractmethod
+    def computation(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Computable:
+        """What is computed of a node, and what faults change: the resolved node itself, where that is such a thing
+        (:class:`..faults.computing.Computed`). Raises IllegalNode."""
+        computation: Any = self.resolve(node, inputs, interpretations)
+        return computation  # type: ignore[no-any-return]
+
     def expect(
         self,
         node: Node,
@@ -185,11 +195,17 @@ class Operator(ABC):
         accuracy
             Name of an accuracy class, or one of the operator's own arithmetics.
         faults
-            Those of an implementation of which this is expected. An operator that has another way to tell which faults
-            explain what was returned (:meth:`observation`) need not know any here.
+            Those of an implementation of which this is expected.
 
         Raises IllegalNode; ValueError for a class that there is not.
         """
+        computation = self.computation(node, inputs, interpretations)
+        with np.errstate(all="ignore"):
+            numbers = expected(computation, self.together(faults), node, accuracy, observed, inputs)
+        # No number is what faults leave out.
+        nothing = Bounded(np.full((), np.nan), np.zeros(()), budget("standard", computation.format.name))
+        clauses = {name: f"{self.document.prefix}.{self.topics.get(name, 'equations')}" for name in node.outputs}
+        return [Expectation(name, numbers.get(name, nothing), clause) for name, clause in clauses.items()]
 
     def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[Expected]:
         """:meth:`expect` of several runs on the same inputs, each to be asked with classes and interpretations.
@@ -199,7 +215,10 @@ class Operator(ABC):
         """
         return [Expected(partial(self.expect, node, inputs, observed), observed) for observed in several]
 
-    @abstractmethod
+    def together(self, faults: Sequence[Fault]) -> Sequence[Fault]:
+        """Faults in the order in which they are made, the innermost first."""
+        return faults
+
     def answer(
         self,
         node: Node,
@@ -217,10 +236,15 @@ class Operator(ABC):
         memory
             What the implementation keeps from one run of a session to the next: the same dictionary for each.
         """
+        computation = self.computation(node, inputs, interpretations)
+        handed = inputs if fed is None else fed
+        return answered(computation, self.together(faults), node, fed=handed, memory=memory)
 
-    @abstractmethod
     def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
         """The outputs that the node asks for, in float64 and the node's layout."""
+        with np.errstate(all="ignore"):
+            outputs = self.computation(node, inputs, interpretations).plain()
+        return {name: outputs[name] for name in node.outputs}
 
     def evaluate_in_order(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
         """The same, down to the last digit on every machine: what is written into files. An operator says what it does

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare, document_of
 from ..documents.tensors import recurrent_forms
-from ..faults.fault import Compute, Fault, run_recurrent_fault
-from ..faults.hypothesis import Observation, Run, layered
+from ..faults.fault import Fault
+from ..faults.hypothesis import Observation, Run
 from ..faults.part import Part
 from ..faults.parts import recurrent_parts
 from ..kernels.kernel import Kernel, run_kernel
@@ -30,6 +30,7 @@ from ..recurrent.expectation import Expectation, bounds, expect
 from ..recurrent.gates import Steps, steps_of
 from ..recurrent.node import Configuration, Node, configure, interpretations_touched
 from ..recurrent.questions import RECURRENT_QUESTIONS
+from ..recurrent.recurrence import Computation
 from ..recurrent.special import Departure, departures
 from ..recurrent.stacking import expecting_each
 from .attributes import complaints, sizes_said
@@ -119,26 +120,9 @@ class RecurrentOperator(Operator):
         """See :func:`..recurrent.evaluation.evaluate_in_order`."""
         return evaluate_in_order(node, inputs, interpretations)
 
-    def answer(
-        self,
-        node: Node,
-        inputs: Arrays,
-        faults: Sequence[Fault] = (),
-        interpretations: Interpretations | None = None,
-        *,
-        fed: Arrays | None = None,
-        memory: dict[str, Any] | None = None,
-    ) -> Outputs:
-        """See :func:`..faults.fault.run_recurrent_fault`."""
-        if len(faults) == 1:
-            return run_recurrent_fault(faults[0], node, inputs, interpretations, fed=fed, memory=memory)
-        computation = computation_of(node, inputs, interpretations)
-        dtype = computation.configuration.format.dtype
-        compute = Compute(None, inputs if fed is None else fed, attributes=node.attributes)
-        with np.errstate(all="ignore"):
-            computed = layered(compute, faults, {} if memory is None else memory)(computation)
-            outputs = {name: computed[name] for name in node.outputs if name in computed}
-            return {name: a.astype(dtype) if a.dtype == np.float64 else a for name, a in outputs.items()}
+    def computation(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Computation:
+        """See :func:`..recurrent.evaluation.computation_of`."""
+        return computation_of(node, inputs, interpretations)
 
     def bounds(
         self,

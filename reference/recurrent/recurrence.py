@@ -8,16 +8,20 @@ and then left out. One table of positions turns tensors into processing order an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numbers.accuracy import budget
+from ..numbers.bounding import Bounding
+from ..numbers.formats import Format
+from ..numbers.plain import Plain
 from .cell import ABSENT, Gates, Number, Parameters, Recurrent, blocks_of
 from .node import Configuration
 
-__all__ = ["Computation", "Trace", "collect", "trace"]
+__all__ = ["Computation", "Trace", "collect", "reported", "trace"]
 
 
 # Numbers of one array that are worked on at a time: small enough for a processor's cache, and for memory to be used
@@ -37,6 +41,47 @@ class Computation:
 
     configuration: Configuration
     inputs: Mapping[str, NDArray[Any]] = field(hash=False)
+
+    @property
+    def format(self) -> Format:
+        """Of the tensors."""
+        return self.configuration.format
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """In the order of Y's axis."""
+        return self.configuration.directions
+
+    def direction_axis(self, output: str) -> int:
+        """Which axis of an output has the directions."""
+        batch_first = self.configuration.layout == 1
+        return (2 if batch_first else 1) if output == "Y" else int(batch_first)
+
+    def plain(self, observed: NDArray[Any] | None = None) -> dict[str, NDArray[Any]]:
+        """All outputs in float64; `observed` as in :func:`trace`."""
+        arithmetic = Plain()
+        return collect(self.configuration, trace(self, arithmetic, reported(self, observed)), arithmetic)
+
+    def bounded(self, accuracy: str, observed: NDArray[Any] | None = None) -> dict[str, Number]:
+        """All outputs with their bounds in an accuracy class; `observed` as in :func:`trace`."""
+        arithmetic = Bounding(budget(accuracy, self.configuration.format.name))
+        return collect(self.configuration, trace(self, arithmetic, reported(self, observed)), arithmetic)
+
+    def with_input(self, name: str, altered: Computation) -> Computation:
+        """This computation, with one input as another one has it."""
+        changed, own = altered.inputs.get(name), self.inputs.get(name)
+        if changed is not None and own is not None and changed.shape != own.shape:
+            return self  # it goes with other axes of all that there is, and not alone
+        inputs = {**self.inputs, name: changed}
+        return replace(self, inputs={n: a for n, a in inputs.items() if a is not None})
+
+
+def reported(computation: Computation, observed: NDArray[Any] | None) -> NDArray[Any] | None:
+    """The states that a target reported, where the computation is of their sizes: one that takes other axes for steps
+    and rows starts from its own."""
+    c = computation.configuration
+    fits = observed is not None and observed.shape == (c.T, len(c.directions), c.N, c.H)
+    return observed if fits else None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from onnxspec.cases import Case
@@ -14,7 +15,7 @@ from .several import answer
 BUILT, JUDGED, DIAGNOSED = 1, 2, 4
 """Steps T of the cases in which the operator's own code raises."""
 
-_build, _expect = LeakyFamily.build, Leaky.expect
+_build, _expect, _profile = LeakyFamily.build, Leaky.expect, LeakyFamily.profile
 _fault = FAULTS["leaky.start.one"]
 _wrong = _fault.wrong
 
@@ -26,6 +27,13 @@ def build(self: LeakyFamily, spec: LeakySpec) -> Case:
     return _build(self, spec)
 
 
+def profile(self: LeakyFamily, name: str, op: str, version: int) -> Sequence[LeakySpec]:
+    """Raises where the cases of the widest profile are listed."""
+    if name == "full":
+        raise LookupError("no such\ncases")
+    return _profile(self, name, op, version)
+
+
 def expect(self: Leaky, node: Any, inputs: Any, *others: Any, **named: Any) -> list[Expectation]:
     """Raises where a case is judged, or checked."""
     if inputs["X"].shape[0] == JUDGED:
@@ -33,11 +41,11 @@ def expect(self: Leaky, node: Any, inputs: Any, *others: Any, **named: Any) -> l
     return _expect(self, node, inputs, *others, **named)
 
 
-def wrong(leak: Leak) -> Leak:
+def wrong(compute: Any, leak: Leak) -> Any:
     """Raises where a case is diagnosed."""
     if leak.X.shape[0] == DIAGNOSED:
         raise KeyError("start")
-    return _wrong(leak)
+    return _wrong(compute, leak)
 
 
 def complaints(*_: Any) -> Any:
@@ -46,7 +54,8 @@ def complaints(*_: Any) -> Any:
 
 
 def main() -> None:
-    LeakyFamily.build, Leaky.expect = build, expect  # type: ignore[method-assign]
+    LeakyFamily.build, LeakyFamily.profile = build, profile  # type: ignore[method-assign]
+    Leaky.expect = expect  # type: ignore[method-assign]
     object.__setattr__(_fault, "wrong", wrong)
     Leaky.complaints = complaints  # type: ignore[method-assign]
     answer()

@@ -39,6 +39,9 @@ def became(targets: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
         "check": ("check", folder / "model.onnx"),
         "generate": ("generate", folder / "cases", "--op", "Leaky", "--all"),
         "explain": ("explain", "leaky-1.float32.T1.", "--target", "right", *of),
+        "unlisted": ("run", "--op", "Leaky", "--profile", "full", "--target", "right", *of,
+                     "--out", folder / "unlisted"),
+        "list": ("list", "--op", "Leaky", "--profile", "full"),
     }  # fmt: skip
     return folder, dict(zip(several, commands("tests.toy.raising", *several.values()), strict=True))
 
@@ -59,6 +62,16 @@ def test_a_case_that_cannot_be_built_or_judged_is_not_judged(became: tuple[Path,
     assert "2 could not be judged" in (folder / "right" / "report" / "index.html").read_text(encoding="utf-8")
     assert (folder / "right.xml").read_text(encoding="utf-8").count("<error ") == 2
     assert json.loads((folder / "right" / "run.json").read_text())["targets"][0]["findings"] == []
+
+
+def test_cases_that_cannot_be_listed_are_not_judged(became: tuple[Path, dict[str, dict[str, Any]]]) -> None:
+    folder, done = became
+    assert done["unlisted"]["code"] == 1
+    (row,) = results(folder / "unlisted").values()
+    assert (row["verdict"], row["reason"]) == ("not-judged", "building")
+    assert "the suite's fault or the operator's: LookupError: no such cases " + PLACE in str(row["message"])
+    line = "the cases of Leaky-1 cannot be listed, which is the suite's fault or the operator's: LookupError: no such"
+    assert line in " ".join(done["list"]["printed"].split())
 
 
 def test_an_error_in_a_diagnosis_costs_that_diagnosis(became: tuple[Path, dict[str, dict[str, Any]]]) -> None:
@@ -84,9 +97,9 @@ def test_no_level_is_certified(became: tuple[Path, dict[str, dict[str, Any]]]) -
 
 def test_other_commands_tell_it(became: tuple[Path, dict[str, dict[str, Any]]]) -> None:
     _, done = became
-    assert {name: one["code"] for name, one in done.items() if name != "certify"} == dict.fromkeys(
-        ("right", "wrong", "prove", "fuzz", "check", "generate"), 1
-    ) | {"explain": 0}
+    codes = {name: one["code"] for name, one in done.items() if name != "certify"}
+    failing = ("right", "wrong", "prove", "fuzz", "check", "generate", "unlisted")
+    assert codes == dict.fromkeys(failing, 1) | {"explain": 0, "list": 2}
     assert "RuntimeError: no such model " + PLACE in done["prove"]["printed"]
     assert "fault leaky.start.one in leaky-1.float32.T4." in done["prove"]["printed"]
     assert "by the suite's fault or the operator's: " in done["fuzz"]["printed"]

@@ -13,7 +13,7 @@ from ...kernels.style import Style
 from ...numbers.activations import Activation
 from ...numbers.formats import FORMATS, Format
 from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
-from ...recurrent.recurrence import Computation, collect, trace
+from ...recurrent.recurrence import Computation, collect, reported, trace
 from ..alterations import (
     revalued,
     rounded_state,
@@ -23,7 +23,7 @@ from ..alterations import (
     with_tensors,
     with_walk,
 )
-from ..fault import ALL_BUT_BFLOAT16, WIDE, Compute, Outputs, fault, reported
+from ..fault import ALL_BUT_BFLOAT16, WIDE, Compute, Outputs, fault
 
 __all__: list[str] = []
 

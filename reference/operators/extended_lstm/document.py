@@ -43,7 +43,7 @@ from ...recurrent.cell import ABSENT, Gates, Parameters, Recurrent, blocks_of
 from ...recurrent.node import IllegalNode, Node, format_of_inputs, sizes_of_inputs
 from ..lstm.cell import LSTM
 from .attributes import Given, codecs_of, complaints
-from .stages import CONFORMING, Operand, Stages, Sums
+from .stages import Operand, Stages, Sums
 
 __all__ = [
     "ARITHMETICS",
@@ -249,7 +249,7 @@ def expect_extended(
     observed: NDArray[Any],
     arithmetic: str = "fixed-point",
     state: str = "quantized",
-    stages: Stages = CONFORMING,
+    stages: Stages = Stages(),  # noqa: B008 - a frozen value
 ) -> Bounded:
     """What Y (T, 2, N, H) must be, each step from the state that the target reported one step before.
 
@@ -281,8 +281,8 @@ class Judge:
 
     def __init__(self, node: ExtendedLSTM, arithmetic: str, state: str, stages: Stages) -> None:
         self.node, self.stages = node, stages
-        self.tensors = dict(node.tensors)
-        if stages is not CONFORMING:
+        self.tensors, self._conforming = dict(node.tensors), stages.conforming
+        if not self._conforming:
             self.tensors = {n: stages.quantized(n, node.affine[n], array) for n, array in node.given.items()}
             self.tensors["X"] = stages.rows(self.tensors["X"])
         self.fixed = arithmetic == "fixed-point"
@@ -300,7 +300,7 @@ class Judge:
         before = stages.state(self._before(observed[places]))
         input_sums = self.input_sums(d, order)
         hidden_sums = self.hidden_sums(d, before)
-        if stages is not CONFORMING:
+        if not self._conforming:
             t, own = self.tensors, stages.weights[d]
             total = input_sums.value + hidden_sums.value
             sums = Sums(t["X"][order], t["W"][own], before, t["R"][own], sum(self._biases(d)), total)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...numbers.affine import Affine
-from .fault import Change, of
+from .computation import ExtendedComputation, of
 from .kernel import NO_POWER, ZERO, Factor, shifted
 from .stages import Operand, Stages, Sums
 
@@ -115,16 +116,11 @@ def _bytes(stages: Stages) -> Stages:
 # The same for one tensor alone.
 
 
-def _for_one(tensor: str, change: Change, summary: str) -> Change:
+def _for_one(tensor: str, change: Callable[[Any], Any], summary: str) -> Callable[[Any], Any]:
     """The change, for one tensor's levels only."""
 
-    def one(stages: Stages) -> Stages:
-        changed, below = change(stages).quantized, stages.quantized
-
-        def quantized(name: str, affine: Affine, array: NDArray[Any]) -> Operand:
-            return (changed if name == tensor else below)(name, affine, array)
-
-        return replace(stages, quantized=quantized)
+    def one(c: ExtendedComputation) -> ExtendedComputation:
+        return c.with_input(tensor, change(c))
 
     one.__doc__ = summary
     return one

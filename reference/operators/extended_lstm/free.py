@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...numbers.bounded import Bounded
 from .document import MANTISSA, ExtendedLSTM, Judge
-from .stages import CONFORMING, Operand
+from .stages import Operand, Stages
 
 __all__ = ["expect_free"]
 
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 def expect_free(node: ExtendedLSTM, arithmetic: str = "fixed-point", state: str = "quantized") -> Bounded:
     """Y (T, 2, N, H), from the inputs alone, in one of ARITHMETICS and by one of STATES."""
-    judge = Judge(node, arithmetic, state, CONFORMING)
+    judge = Judge(node, arithmetic, state, Stages())
     with np.errstate(over="ignore", invalid="ignore"):
         both = [_direction(judge, d)[:, np.newaxis] for d in range(2)]
         return judge.bounding.concatenate(both, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 
 from ...documents.disagreements import read_disagreements
 from ...documents.interpretations import Interpretations
-from ...faults.fault import Fault
+from ...faults.fault import FAULTS, Fault
 from ...faults.hypothesis import Run
 from ...faults.part import Part
+from ...faults.scope import base_id
 from ...numbers.affine import Affine
 from ...numbers.bounded import RADIUS_SLACK, Bounded
 from ...recurrent.expectation import Expectation, Measure
@@ -22,12 +24,11 @@ from ...recurrent.node import Node
 from ..operator import Classes, Conforming, Evidence, Operator
 from ..written import Complaint, Said, Written
 from .attributes import complaints
+from .computation import ExtendedComputation
 from .document import ARITHMETICS, DOCUMENT, WIDEST, ExtendedLSTM, evaluate_extended, expect_extended, resolve
-from .fault import run_extended, stages_with
 from .free import expect_free
 from .kernel import Parameters, run_kernel
 from .parts import extended_parts
-from .stages import CONFORMING
 from .tanhf import TANHF, system_tanhf
 
 __all__ = ["EXTENDED_LSTM", "arithmetic_of"]
@@ -99,17 +100,11 @@ class _ExtendedLSTM(Operator):
         faults: Sequence[Fault] = (),
     ) -> list[Expectation]:
         """What Y must be. The clause is that of the first step that fails: each one starts from the Y before."""
-        resolved = self.resolve(node, inputs)
-        state = (interpretations or Interpretations()).state_quantization
-        arithmetic, stages = arithmetic_of(accuracy), stages_with(faults) if faults else CONFORMING
-        Y = observed.get("Y")
-        with np.errstate(all="ignore"):
-            if Y is None:
-                number = expect_free(resolved, arithmetic, state)
-            else:
-                number = expect_extended(resolved, Y, arithmetic, state, stages)
-        doubt = np.zeros(number.value.shape, bool) if number.doubt is None else number.doubt
-        number = Bounded(number.value, number.radius, number.budget, doubt=doubt | _undefined(resolved))
+        (must,) = super().expect(node, inputs, observed, arithmetic_of(accuracy), interpretations, faults)
+        resolved, number, Y = self.resolve(node, inputs), must.number, observed.get("Y")
+        undefined = _undefined(resolved)
+        if number.value.shape == undefined.shape:
+            number = replace(number, doubt=undefined if number.doubt is None else number.doubt | undefined)
         weak = number.radius > WIDEST
         measure = None if resolved.y is None else Measure("y_scale", resolved.y.scale)
         clause = "equations" if Y is None or faults else _clause(resolved, number, Y)
@@ -153,24 +148,18 @@ class _ExtendedLSTM(Operator):
         with np.errstate(all="ignore"):
             return {"Y": evaluate_extended(self.resolve(node, inputs), state)}
 
-    def answer(
-        self,
-        node: Node,
-        inputs: Arrays,
-        faults: Sequence[Fault] = (),
-        interpretations: Interpretations | None = None,
-        *,
-        fed: Arrays | None = None,
-        memory: dict[str, Any] | None = None,
-    ) -> Outputs:
-        """Y by the stages; a session remembers what it has computed where that has part in an answer."""
-        stages = stages_with(faults)
-        Y = run_extended(stages, self.resolve(node, inputs), (interpretations or Interpretations()).state_quantization)
-        if stages.answer is CONFORMING.answer:
-            return {"Y": Y}
-        answers = [] if memory is None else memory.setdefault("answers", [])
-        answers.append(Y)
-        return {"Y": stages.answer(answers)}
+    def computation(
+        self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None
+    ) -> ExtendedComputation:
+        """See :mod:`.computation`."""
+        state = (interpretations or Interpretations()).state_quantization
+        return ExtendedComputation(node=self.resolve(node, inputs), fed_back=state)
+
+    def together(self, faults: Sequence[Fault]) -> Sequence[Fault]:
+        """Stages are changed in the order of the table, in which a computation meets them; the outermost fault changes
+        first."""
+        order = {id: place for place, id in enumerate(FAULTS)}
+        return sorted(faults, key=lambda fault: -order[base_id(fault.id)])
 
     def parts(self) -> tuple[Part, ...]:
         """See :mod:`.parts`."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...faults.fault import Compute, Outputs
 from ...numbers.affine import Affine
 from ...numbers.bounded import Bounded
-from .fault import of
+from .computation import of
 from .stages import Operand, Stages, Sums
 
 Array = NDArray[np.float64]
@@ -272,15 +271,10 @@ def _one_input(stages: Stages) -> Stages:
 
 
 @of("extended.sizes.at-least-one-step", clause="shapes.no-steps")
-def _one_step(stages: Stages) -> Stages:
+def _one_step(compute: Compute, stages: Stages) -> Outputs:
     """Returns one step where there is none."""
-    below = stages.answer
-
-    def answer(answers: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        Y = below(answers)
-        return Y if len(Y) else np.zeros((1, *Y.shape[1:]), np.float32)
-
-    return replace(stages, answer=answer)
+    Y = compute(stages)["Y"]
+    return {"Y": Y if len(Y) else np.zeros((1, *Y.shape[1:]), np.float32)}
 
 
 @of("extended.bias.absent-for-ones", clause="bias.optional")
@@ -290,9 +284,9 @@ def _absent_for_ones(stages: Stages) -> Stages:
 
 
 @of("extended.session.first-answer", clause="session.stateless", needs="rerun")
-def _first_answer(stages: Stages) -> Stages:
+def _first_answer(compute: Compute, stages: Stages) -> Outputs:
     """Returns what the session's first run has computed."""
-    return replace(stages, answer=lambda answers: answers[0])
+    return {"Y": compute.memory.setdefault("Y", compute(stages)["Y"])}
 
 
 @of("extended.names.old-order", clause="names.old", needs="old-domain")

@@ -1,12 +1,12 @@
 """The stages of an ExtendedLSTM, as its document has them, each of which an implementation may get wrong.
 
-:mod:`.extended_lstm` runs through them; :mod:`.extended_faults` puts others in their place.
+:mod:`.document` runs through them; :mod:`.faults` puts others in their place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...numbers.affine import Affine
 from ...numbers.bounded import Bounded
 
-__all__ = ["CONFORMING", "Operand", "Stages", "Sums"]
+__all__ = ["Operand", "Stages", "Sums"]
 
 Array = NDArray[np.float64]
 
@@ -91,10 +91,6 @@ def _as_it_is(number: Any) -> Any:
     return number
 
 
-def _last(answers: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    return answers[-1]
-
-
 def _given(name: str, affine: Affine, array: NDArray[Any]) -> Operand:
     return Operand.of(affine, array)
 
@@ -143,8 +139,6 @@ class Stages:
         From X (T, N, I), quantized, to what the rows of the batch are computed from.
     absent_bias
         What is added where there is no B.
-    answer
-        From all Y that a session has computed to the one that its last run returns.
     seen, placed
         From the Y that a target reports to the one that it has computed, and back: where elements lie elsewhere.
     """
@@ -161,9 +155,10 @@ class Stages:
     functions: tuple[str, str, str] = ("Sigmoid", "Tanh", "Tanh")
     rows: Callable[[Operand], Operand] = _same
     absent_bias: float = 0.0
-    answer: Callable[[Sequence[NDArray[Any]]], NDArray[Any]] = _last
     seen: Callable[[Array], Array] = _as_it_is
     placed: Callable[[Bounded], Bounded] = _as_it_is
 
-
-CONFORMING = Stages()
+    @property
+    def conforming(self) -> bool:
+        """Whether each is as it must be."""
+        return all(getattr(self, stage.name) is stage.default for stage in fields(Stages))

@@ -13,11 +13,11 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.cases.directories import NotOneNode
 from onnxspec.cases.operators.extended_lstm import extended_profile
-from onnxspec.conformance import NotConforming, assert_conforms
+from onnxspec.conformance import NotConforming, NotJudged, assert_conforms
 from onnxspec.conformance.probes import UnknownName
 from onnxspec.conformance.pytest_plugin import RunningTarget
 from onnxspec.conformance.targets import parse_target
-from onnxspec.reference import IllegalNode, Node, evaluate
+from onnxspec.reference import IllegalNode, Node, evaluate, operator_of
 
 STEPS, BATCH, WIDTH, HIDDEN = 4, 2, 3, 5
 SHAPES = {"X": (STEPS, BATCH, WIDTH), "W": (1, 4 * HIDDEN, WIDTH), "R": (1, 4 * HIDDEN, HIDDEN)}
@@ -179,3 +179,17 @@ def test_a_running_target() -> None:
         with pytest.raises(NotConforming, match="unsupported"):
             target.assert_conforms(model(layout=1), fed() | {"my_X": np.zeros((BATCH, STEPS, WIDTH), np.float32)})
         assert target.description["runtime"] == "onnxruntime"
+
+
+@pytest.mark.parametrize("of", ["expecting_each", "resolve"])
+def test_an_operators_own_exception_is_no_failure_of_the_target(of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def raising(*_: Any, **__: Any) -> Any:
+        raise LookupError("no such\ngate")
+
+    given, text = (
+        [right()],
+        r"^not-judged \(judging\): the suite's fault or the operator's: LookupError: no such gate \(",
+    )
+    monkeypatch.setattr(type(operator_of("LSTM")), of, raising)
+    with pytest.raises(NotJudged, match=text):
+        assert_conforms(model(), given, inputs=fed())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from onnxspec.reference import (
     FORMATS,
-    Expectation,
-    Fault,
     IllegalNode,
     Interpretations,
     Node,
@@ -24,6 +22,7 @@ from onnxspec.reference import (
     register,
 )
 from onnxspec.reference.documents import Document, Extent, TensorForm
+from onnxspec.reference.faults import Computed
 from onnxspec.reference.faults.fault import fault
 from onnxspec.reference.numbers import Bounded
 from onnxspec.reference.operators import Conforming
@@ -49,15 +48,15 @@ VERSION = OperatorVersion(
 
 
 @dataclass(frozen=True)
-class Leak:
+class Leak(Computed):
     """A node with its input, resolved; and what an implementation may get wrong: where it starts."""
 
     X: NDArray[Any]
     decay: float
     start: float = 0.0
-    directions = ("forward",)
+    operator, format = VERSION, FORMATS["float32"]
+    directions: tuple[str, ...] = ("forward",)
     layout, ragged, states = 0, False, ()
-    format = FORMATS["float32"]
 
     @property
     def T(self) -> int:
@@ -80,6 +79,22 @@ class Leak:
     def shape_of(self, output: str) -> tuple[int, ...]:
         return self.T, 1, self.N, self.H
 
+    def bounded(self, accuracy: str, observed: Mapping[str, Any]) -> dict[str, Bounded]:
+        Y = observed.get("Y")
+        reported = self.run() if Y is None else Y.astype(np.float64)
+        before = np.concatenate([np.full_like(reported[:1], self.start), reported[:-1]])
+        value = self.decay * before + self.X[:, np.newaxis]
+        # A product and a sum, each rounded once, and a state that may be held wider than it is shown.
+        radius = 3 * UNIT * (np.abs(self.decay * before) + np.abs(self.X[:, np.newaxis])) + 1e-38
+        radius = radius if Y is not None else radius * max(self.T, 1)
+        return {"Y": Bounded(value, radius, budget(accuracy, "float32"))}
+
+    def run(self) -> NDArray[np.float64]:
+        states, y = np.zeros(self.X.shape), np.full(self.X.shape[1:], self.start)
+        for t, x in enumerate(self.X):
+            y = states[t] = self.decay * y + x
+        return states[:, np.newaxis]
+
 
 class Leaky(Operator):
     document = Document("Leaky", DOMAIN, Path(__file__).with_name("clauses.toml"), {1: VERSION})
@@ -92,48 +107,6 @@ class Leaky(Operator):
             raise IllegalNode("leaky.attributes", "Leaky-1: decay is missing")
         return Leak(inputs["X"], float(np.float32(node.attributes["decay"])))
 
-    def _wrong(self, node: Node, inputs: Mapping[str, Any], faults: Sequence[Fault]) -> Leak:
-        leak = self.resolve(node, inputs)
-        for each in faults:
-            leak = each.wrong(leak)
-        return leak
-
-    def expect(
-        self,
-        node: Node,
-        inputs: Mapping[str, Any],
-        observed: Mapping[str, Any],
-        accuracy: str = "standard",
-        interpretations: Interpretations | None = None,
-        faults: Sequence[Fault] = (),
-    ) -> list[Expectation]:
-        leak, Y = self._wrong(node, inputs, faults), observed.get("Y")
-        free = _run(leak)[:, np.newaxis]
-        reported = free if Y is None else Y.astype(np.float64)
-        before = np.concatenate([np.full_like(free[:1], leak.start), reported[:-1]]) if leak.T else reported
-        value = leak.decay * before + leak.X[:, np.newaxis]
-        # A product and a sum, each rounded once, and a state that may be held wider than it is shown.
-        radius = 3 * UNIT * (np.abs(leak.decay * before) + np.abs(leak.X[:, np.newaxis])) + 1e-38
-        radius = radius if Y is not None else radius * max(leak.T, 1)
-        return [Expectation("Y", Bounded(value, radius, budget("standard", "float32")), "leaky.equations")]
-
-    def evaluate(
-        self, node: Node, inputs: Mapping[str, Any], interpretations: Interpretations | None = None
-    ) -> dict[str, Any]:
-        return {"Y": _run(self.resolve(node, inputs))[:, np.newaxis]}
-
-    def answer(
-        self,
-        node: Node,
-        inputs: Mapping[str, Any],
-        faults: Sequence[Fault] = (),
-        interpretations: Interpretations | None = None,
-        *,
-        fed: Mapping[str, Any] | None = None,
-        memory: dict[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        return {"Y": _run(self._wrong(node, inputs, faults))[:, np.newaxis].astype(np.float32)}
-
     def steps(
         self,
         node: Node,
@@ -143,14 +116,7 @@ class Leaky(Operator):
     ) -> tuple[Steps, ...]:
         leak = self.resolve(node, inputs)
         positions = np.broadcast_to(np.arange(leak.T)[:, np.newaxis], (leak.T, leak.N))
-        return (Steps("forward", positions, leak.lengths, {"kept": leak.decay * _run(leak)}),)
-
-
-def _run(leak: Leak) -> NDArray[np.float64]:
-    states, y = np.zeros(leak.X.shape), np.full(leak.X.shape[1:], leak.start)
-    for t, x in enumerate(leak.X):
-        y = states[t] = leak.decay * y + x
-    return states
+        return (Steps("forward", positions, leak.lengths, {"kept": leak.decay * leak.run()[:, 0]}),)
 
 
 register(Leaky())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxspec.reference import (
-    Expectation,
-    Fault,
     IllegalNode,
     Interpretations,
     Node,
@@ -25,7 +23,6 @@ from onnxspec.reference import (
 from onnxspec.reference.documents import Document, Extent, Question, TensorForm
 from onnxspec.reference.faults.fault import fault
 from onnxspec.reference.numbers import Bounded
-from onnxspec.reference.operators import Conforming
 from onnxspec.reference.recurrent import Steps
 
 from ..reference_leaky import DOMAIN, UNIT, Leak, Leaky
@@ -61,12 +58,11 @@ class MaskedLeak(Leak):
     """A node with its inputs; and what else may go wrong: the way through X, and which step is last."""
 
     mask: NDArray[Any] | None = None
-    directions: tuple[str, ...] = ("forward",)  # type: ignore[assignment]
     function: str = "Identity"
     masked_steps: str = "kept"
     backwards: bool = True
     last_in_time: bool = False
-    states = ("Y_last",)
+    operator, states = VERSION, ("Y_last",)
 
     def shape_of(self, output: str) -> tuple[int, ...]:
         shape = (self.T, len(self.directions), self.N, self.H)
@@ -91,6 +87,22 @@ class MaskedLeak(Leak):
                 y = Y[way, d][t] = self.step(y, self.X[way][t], mask[way][t])
         return Y
 
+    def bounded(self, accuracy: str, observed: Mapping[str, Any]) -> dict[str, Bounded]:
+        free, Y = self.run(), observed.get("Y")
+        reported = free if Y is None else Y.astype(np.float64)
+        value, radius = np.zeros(free.shape), np.zeros(free.shape)
+        mask = np.ones(self.X.shape[:2]) if self.mask is None else self.mask
+        for d, direction in enumerate(self.directions):
+            way = self.way(direction)
+            start = np.full((1, *self.X.shape[1:]), self.start)
+            before = np.concatenate([start, reported[way, d][:-1]]) if self.T else reported[:, d]
+            value[way, d] = self.step(before, self.X[way], mask[way])
+            radius[way, d] = 3 * UNIT * (np.abs(self.decay * before) + np.abs(self.X[way])) + 1e-38
+        radius *= 1 if Y is not None else max(self.T, 1)
+        allowed = budget(accuracy, "float32")
+        last = Bounded(self.last(reported if Y is not None else value), self.last(radius), allowed)
+        return {"Y": Bounded(value, radius, allowed), "Y_last": last}
+
     def last(self, Y: NDArray[Any]) -> NDArray[Any]:
         """Y_last of a Y."""
         first = self.backwards and not self.last_in_time
@@ -103,9 +115,7 @@ class MaskedLeaky(Leaky):
         OP, DOMAIN, Path(__file__).with_name("clauses.toml"), {1: VERSION},
         questions=(Question("masked_steps", ("kept", "reset")),),
     )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.conforming = {"float32": Conforming(lambda node, inputs: self.answer(node, inputs))}
+    topics = MappingProxyType({"Y_last": "last"})
 
     def resolve(
         self, node: Node, inputs: Mapping[str, Any], interpretations: Interpretations | None = None
@@ -120,73 +130,11 @@ class MaskedLeaky(Leaky):
             raise illegal("attributes", "there is no such direction, or function")
         decay, directions = float(np.float32(given["decay"])), _DIRECTIONS[given["direction"]]
         masked = (interpretations or Interpretations()).masked_steps
-        return MaskedLeak(inputs["X"], decay, 0.0, inputs.get("mask"), directions, given["function"], masked)
+        return MaskedLeak(inputs["X"], decay, 0.0, directions, inputs.get("mask"), given["function"], masked)
 
     def touched(self, node: Node, inputs: Mapping[str, Any]) -> frozenset[str]:
         mask = inputs.get("mask")
         return frozenset({"masked_steps"} if mask is not None and not np.asarray(mask).all() else ())
-
-    def _wrong(
-        self,
-        node: Node,
-        inputs: Mapping[str, Any],
-        faults: Sequence[Fault],
-        interpretations: Interpretations | None = None,
-    ) -> MaskedLeak:
-        leak = self.resolve(node, inputs, interpretations)
-        for each in faults:
-            leak = each.wrong(leak)
-        return leak
-
-    def expect(
-        self,
-        node: Node,
-        inputs: Mapping[str, Any],
-        observed: Mapping[str, Any],
-        accuracy: str = "standard",
-        interpretations: Interpretations | None = None,
-        faults: Sequence[Fault] = (),
-    ) -> list[Expectation]:
-        leak, Y = self._wrong(node, inputs, faults, interpretations), observed.get("Y")
-        free = leak.run()
-        reported = free if Y is None else Y.astype(np.float64)
-        value, radius = np.zeros(free.shape), np.zeros(free.shape)
-        mask = np.ones(leak.X.shape[:2]) if leak.mask is None else leak.mask
-        for d, direction in enumerate(leak.directions):
-            way = leak.way(direction)
-            start = np.full((1, *leak.X.shape[1:]), leak.start)
-            before = np.concatenate([start, reported[way, d][:-1]]) if leak.T else reported[:, d]
-            value[way, d] = leak.step(before, leak.X[way], mask[way])
-            radius[way, d] = 3 * UNIT * (np.abs(leak.decay * before) + np.abs(leak.X[way])) + 1e-38
-        radius *= 1 if Y is not None else max(leak.T, 1)
-        numbers = {"Y": (value, radius), "Y_last": (leak.last(reported if Y is not None else value), leak.last(radius))}
-        topics = {"Y": "equations", "Y_last": "last"}
-        allowed = budget("standard", "float32")
-        return [
-            Expectation(name, Bounded(*numbers[name], allowed), f"maskedleaky.{topics[name]}") for name in node.outputs
-        ]
-
-    def evaluate(
-        self, node: Node, inputs: Mapping[str, Any], interpretations: Interpretations | None = None
-    ) -> dict[str, Any]:
-        return self._outputs(node, self.resolve(node, inputs, interpretations))
-
-    def answer(
-        self,
-        node: Node,
-        inputs: Mapping[str, Any],
-        faults: Sequence[Fault] = (),
-        interpretations: Interpretations | None = None,
-        *,
-        fed: Mapping[str, Any] | None = None,
-        memory: dict[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        outputs = self._outputs(node, self._wrong(node, inputs, faults, interpretations))
-        return {name: array.astype(np.float32) for name, array in outputs.items()}
-
-    def _outputs(self, node: Node, leak: MaskedLeak) -> dict[str, Any]:
-        Y = leak.run()
-        return {name: array for name, array in (("Y", Y), ("Y_last", leak.last(Y))) if name in node.outputs}
 
     def steps(
         self,

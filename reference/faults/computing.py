@@ -1,0 +1,157 @@
+"""Computations with faults: one engine for every operator.
+
+A computation is a frozen value: all that the numbers of a node depend on. A fault makes another computation of it, or
+other outputs; several are made one around the other, each with a memory of its own. What comes of it is asked for in
+plain numbers, as an implementation returns them, and with bounds, as a target's outputs are compared with them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..documents.interpretations import Interpretations
+from ..documents.operators import OperatorVersion
+from ..numbers.accuracy import budget
+from ..numbers.bounded import Bounded
+from ..numbers.formats import Format
+from ..recurrent.evaluation import computation_of
+from ..recurrent.node import Node
+from .fault import Compute, Fault, Outputs
+from .predicting import BoundedPass, layered
+
+__all__ = ["Computable", "Computed", "answered", "expected", "run_recurrent_fault"]
+
+
+class Computable(Protocol):
+    """What faults change; see :class:`Computed` for what there is of it."""
+
+    @property
+    def format(self) -> Format: ...
+    @property
+    def directions(self) -> tuple[str, ...]: ...
+    def direction_axis(self, output: str, /) -> int: ...
+    def with_input(self, name: str, altered: Any, /) -> Any: ...
+    def plain(self, observed: Any = None) -> Outputs: ...
+    def bounded(self, accuracy: str, observed: Any) -> dict[str, Bounded]: ...
+
+
+class Computed(ABC):
+    """The computation of a node whose operator has no cell: a frozen dataclass, which mostly is the resolved node.
+
+    operator
+        The version of the node, whose tensors have their forms.
+    format
+        Of the tensors.
+    directions
+        ``forward`` and ``reverse``, in the order of the outputs' axis.
+    layout
+        1 where the batch comes before the sequence.
+
+    Inputs are fields of it by their formal names, unless :meth:`with_input` says otherwise.
+    """
+
+    operator: OperatorVersion
+    format: Format
+    directions: tuple[str, ...]
+    layout: int
+
+    @abstractmethod
+    def bounded(self, accuracy: str, observed: Mapping[str, NDArray[Any]]) -> dict[str, Bounded]:
+        """All outputs by name, with how far a right implementation may be from each number.
+
+        observed
+            What a target returned: each step starts from what it reported of the step before. Of an output that is
+            missing nothing is known, so that its steps start from what is computed.
+        """
+
+    def plain(self, observed: Mapping[str, NDArray[Any]] | None = None) -> Outputs:
+        """All outputs in float64."""
+        return {name: number.value for name, number in self.bounded("standard", observed or {}).items()}
+
+    def direction_axis(self, output: str) -> int:
+        """Which axis of an output has the directions."""
+        sizes = [extent.size for extent in self.operator.tensors[output].shape(self.layout)]
+        return sizes.index("num_directions")
+
+    def with_input(self, name: str, altered: Any) -> Any:
+        """This computation, with one input as another one has it."""
+        changed: Any = replace(self, **{name: getattr(altered, name)})  # type: ignore[type-var]
+        return changed
+
+
+def answered(
+    computation: Computable,
+    faults: Iterable[Fault],
+    node: Node,
+    *,
+    fed: Mapping[str, NDArray[Any]],
+    observed: Any = None,
+    memory: dict[str, Any] | None = None,
+) -> Outputs:
+    """The outputs that a node asks for, as an implementation with these faults computes them, the first one innermost:
+    rounded to the type of its tensors, except for what a fault gives in another one than float64. What faults leave out
+    is missing.
+
+    fed
+        The arrays that the caller hands over, which a fault may change.
+    observed
+        What a target reported, in the computation's own form. Then each step starts from its state of the step before.
+    memory
+        What the implementation keeps from one run of a session to the next: the same dictionary for each.
+    """
+    compute = Compute(observed, fed, attributes=node.attributes)
+    dtype = computation.format.dtype
+    with np.errstate(all="ignore"):
+        computed = layered(compute, faults, {} if memory is None else memory)(computation)
+        outputs = {name: computed[name] for name in node.outputs if name in computed}
+        return {name: a.astype(dtype) if a.dtype == np.float64 else a for name, a in outputs.items()}
+
+
+def expected(
+    computation: Computable,
+    faults: Iterable[Fault],
+    node: Node,
+    accuracy: str,
+    observed: Any,
+    fed: Mapping[str, NDArray[Any]],
+) -> dict[str, Bounded]:
+    """What an implementation with these faults returns, with bounds; in doubt where nothing is known."""
+    faults = tuple(faults)
+    if not faults:
+        return computation.bounded(accuracy, observed)
+    given: dict[str, Any] = {"observed": observed, "fed": fed, "attributes": node.attributes}
+    values = BoundedPass(**given, bounded=lambda altered: altered.bounded(accuracy, observed))
+    predicted = layered(values, faults, {})(computation)
+    edges = layered(BoundedPass(**given, numbers=values.numbers, edge=True), faults, {})(computation)
+    allowed = budget("standard", computation.format.name)
+    numbers = {}
+    for name, value in predicted.items():
+        radius = np.abs(edges[name] - value)
+        numbers[name] = Bounded(value, radius, allowed, doubt=~np.isfinite(radius))
+    return numbers
+
+
+def run_recurrent_fault(
+    chosen: Fault,
+    node: Node,
+    inputs: Mapping[str, NDArray[Any]],
+    interpretations: Interpretations | None = None,
+    *,
+    observed: NDArray[Any] | None = None,
+    fed: Mapping[str, NDArray[Any]] | None = None,
+    memory: dict[str, Any] | None = None,
+) -> Outputs:
+    """:func:`answered` of one fault, by a node whose operator has a cell; `observed` is a target's Y, in the node's
+    layout and any type. Raises IllegalNode."""
+    computation = computation_of(node, inputs, interpretations)
+    if observed is not None:
+        observed = observed.astype(np.float64)
+        observed = observed.transpose(1, 2, 0, 3) if computation.configuration.layout == 1 else observed
+    handed = inputs if fed is None else fed
+    return answered(computation, (chosen,), node, fed=handed, observed=observed, memory=memory)
