@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..conformance.judging.judgement import NO_CLEAN_REFUSAL
 from ..conformance.judging.vocabulary import happening
-from ..conformance.results.answer import Answer, Hit, answer_of
+from ..conformance.results.answer import Answer, Hit, answer_of, look_of
 from ..conformance.results.coverage import coverage_line
 from ..conformance.results.interpreted import followed_line, shown_line
 from ..conformance.results.support import Problem, Tried, listed
@@ -87,6 +87,7 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
     lists_used = subject.run.info["expected_failures"]
     coverage = subject.info.get("coverage")
     reach = coverage_line(coverage) if coverage else ""
+    chosen = subject.run.info["selection"]
     answer = answer_of(
         tried,
         [_problem(f, m) for f, m in own],
@@ -95,6 +96,7 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
         coverage=reach,
         follows=followed_line(subject.info.get("interpretations", [])),
         shown=shown_line(subject.info.get("shown", {})),
+        look=look_of(subject.run.info["profile"], [*chosen["case"], *chosen.get("directories", [])]),
     )
     return Told(answer, tuple(finding for finding, _ in own), tuple(_undecided(tried)))
 

@@ -24,7 +24,9 @@ from .terminal import console_on, fail, put
 
 __all__ = ["ambiguous", "explain"]
 
-_EFFORT = 2000  # hypotheses that are tried on the case
+_EFFORT = 6000
+"""Hypotheses that are tried on the case: as many as on the smallest case of a finding."""
+
 _NAMED = 10
 
 
@@ -87,7 +89,7 @@ def explain(
     from .explanation import explain as explain_case
 
     accuracy = chosen.accuracy if chosen is not None else ACCURACY
-    diagnosis = Explainer(accuracy, _EFFORT).explain(one) if one is not None else ()
+    diagnosis = Explainer(accuracy, _EFFORT, share=1).explain(one) if one is not None else ()
     judgement, outcomes = (one.judgement, one.outcomes) if one is not None else (None, ())
     explain_case(probe, outcomes, judgement, console_on(sys.stdout), accuracy, diagnosis)
 

@@ -59,7 +59,11 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
             groups[kind, result.verdict, reason, topic, result.why].append(result)
         elif result.verdict in DECLINED:
             declined[result.verdict].append(result)
-    findings = [_fault(id, members, passing, probes) for id, members in explained.items()]
+    reasons: dict[str, list[Result]] = defaultdict(list)
+    for result in results:
+        if result.diagnosis:
+            reasons[result.why].append(result)
+    findings = [_fault(id, members, passing, probes, reasons) for id, members in explained.items()]
     findings += [_finding(kind, members, passing, probes) for (kind, *_), members in groups.items()]
     findings += _special_values(results, probes)
     findings += _mixed_interpretations(passing, probes)
@@ -165,8 +169,14 @@ def _smallest(members: Iterable[Result], probes: Mapping[str, Probe]) -> Result:
     return min(members, key=lambda r: (probes[r.case].size, r.case))
 
 
-def _fault(id: str, members: list[Result], passing: Iterable[Result], probes: Mapping[str, Probe]) -> Finding:
-    """The finding that a fault is, with where it shows and where not."""
+def _fault(
+    id: str,
+    members: list[Result],
+    passing: Iterable[Result],
+    probes: Mapping[str, Probe],
+    reasons: Mapping[str, Sequence[Result]],
+) -> Finding:
+    """The finding that a fault is, with where it shows and where not. `reasons` has what lists give them for."""
     # A case that shows it and nothing else shows it best.
     alone = [r for r in members if r.diagnosis == (id,)] or members
     first = _smallest(alone, probes)
@@ -187,7 +197,6 @@ def _fault(id: str, members: list[Result], passing: Iterable[Result], probes: Ma
         if not any(would_show(fault, probe) for probe in alike):
             conditions = told(telling)
     summary = fault.summary.rstrip(".") if fault is not None else id
-    reasons = Counter(r.why for r in alone if r.why)
     return _entry(
         summary,
         kind,
@@ -198,8 +207,19 @@ def _fault(id: str, members: list[Result], passing: Iterable[Result], probes: Ma
         conditions=conditions,
         expected=all(r.expected for r in members),
         # Of what is new in part nothing is excused, so that it is not to be read as if it were.
-        why=reasons.most_common(1)[0][0] if all(r.expected for r in members) else "",
+        why=_why(id, members, reasons) if all(r.expected for r in members) else "",
     )
+
+
+def _why(id: str, members: Iterable[Result], reasons: Mapping[str, Sequence[Result]]) -> str:
+    """The reason in the list of known failures that is about a fault: what most cases have that show nothing else, if
+    most that have it show the fault. A list gives one reason for a case with several faults, whichever it is about.
+    """
+    own = Counter(r.why for r in members if r.why and r.diagnosis == (id,))
+    for why, _ in own.most_common():
+        if 2 * sum(id in r.diagnosis for r in reasons[why]) > len(reasons[why]):
+            return why
+    return ""
 
 
 def _finding(kind: str, members: list[Result], passing: Iterable[Result], probes: Mapping[str, Probe]) -> Finding:

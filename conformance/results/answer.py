@@ -11,10 +11,13 @@ from ..judging.judgement import FAILING, OF_FORBIDDEN, Verdict
 from ..judging.vocabulary import NO_FAILURE, happening, short_title, word
 from .support import DECLINED, Lack, Problem, Tried, listed, support_of
 
-__all__ = ["Answer", "Hit", "answer_of", "in_words"]
+__all__ = ["Answer", "Hit", "answer_of", "in_words", "look_of"]
 
 _FAILING = frozenset(verdict.value for verdict in FAILING)
 _FORBIDDEN = Verdict.NOT_REJECTED.value
+
+_LOOK = "smoke"
+"""The profile, with or without a nonce behind it, that says little of a target by being right: some 60 cases."""
 
 FEW = 0.1
 """Up to this share of judged results, failures that are all known are called few. The figure is a choice: it colours a
@@ -99,6 +102,7 @@ def answer_of(
     coverage: str = "",
     follows: str = "",
     shown: str = "",
+    look: str = "",
 ) -> Answer:
     """The answer that the results and findings of one target give.
 
@@ -111,6 +115,8 @@ def answer_of(
         (:mod:`.interpreted`), in a line each.
     coverage
         How far the cases reach, in a line (:func:`.coverage.coverage_line`).
+    look
+        The profile that was run, where it is too small to conclude much from (:func:`look_of`).
     """
     failed = sum(t.times for t in tried if t.verdict in _FAILING - DECLINED)
     judged = failed + sum(t.times for t in tried if t.verdict == Verdict.PASS.value)
@@ -138,6 +144,9 @@ def answer_of(
         conforms = f"unknown ({', '.join(unknown)}, all {judged:,} judged are right)"
     elif not failed:
         state, badge, conforms = "conforms", f"Conforms, {judged:,} judged", f"yes (all {judged:,} judged are right)"
+        if look:
+            badge = f"Conforms in {look}, {judged:,} judged"
+            conforms = f"yes, as far as {look} goes (all {judged:,} judged are right; core tries far more)"
     else:
         state = "few" if lists_used and not new and failed <= FEW * judged else "departs"
         badge = f"Fails {failed:,} of {judged:,} ({_percent(failed, judged)}){remark}"
@@ -146,6 +155,11 @@ def answer_of(
     return Answer(
         state, badge, conforms, since, supports, lacks, tuple(_hits(problems, tried)), coverage, follows, shown
     )
+
+
+def look_of(profile: str, chosen: Sequence[str]) -> str:
+    """The profile of a run where it is no more than a first look; empty otherwise, and where cases were chosen."""
+    return _LOOK if profile.startswith(_LOOK) and not chosen else ""
 
 
 def _percent(part: int, whole: int) -> str:

@@ -9,7 +9,7 @@ from msgspec import structs
 from ..diagnosis.disagreements import disagreements_of
 from ..diagnosis.findings import findings_of
 from ..probes.probe import Probe
-from ..results.answer import Answer
+from ..results.answer import Answer, look_of
 from ..results.expected.decidable import decidable
 from ..results.expected.entries import Entry, applying, matching, stale
 from ..results.records import Finding
@@ -57,12 +57,14 @@ def conclude(
 
 def answer_on(target: TargetRun, run: Run) -> Answer:
     """The first lines on a target: whether it conforms, what it supports, whom its failures hit."""
+    chosen = run.plan.selection
     return told_answer(
         target.results,
         target.findings,
         stale=len(target.stale),
         lists_used=run.plan.expected,
         coverage=target.coverage,
+        look=look_of(chosen.profile, (*chosen.cases, *chosen.directories)),
     )
 
 

@@ -71,6 +71,7 @@ def told_answer(
     stale: int = 0,
     lists_used: bool = True,
     coverage: CoverageRecord | None = None,
+    look: str = "",
 ) -> Answer:
     """The answer that a target's results and findings give, with the arguments of ``answer_of``."""
     reasons = {result.case: result.reason or "" for result in results}
@@ -82,6 +83,7 @@ def told_answer(
         coverage=coverage_line(coverage) if coverage is not None else "",
         follows=followed_line(followed_interpretations(results)),
         shown=shown_line(shown_elements(results)),
+        look=look,
     )
 
 

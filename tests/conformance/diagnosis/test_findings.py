@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.conformance.diagnosis import (
@@ -101,6 +102,21 @@ def test_results_are_grouped_by_how_they_fail() -> None:
     assert sorted(tuple(finding["cases"]) for finding in findings) == sorted([(a.id, e.id), (b.id,), (c.id,), (d.id,)])
     known = findings_of(results_of([(a, wrong)], "known") + results_of([(e, wrong)]), BY_ID)
     assert sorted((finding["expected"], finding["why"]) for finding in known) == [(False, ""), (True, "known")]
+
+
+def test_a_reason_stands_beside_the_fault_that_it_is_about() -> None:
+    wrong = Judgement(Verdict.WRONG, "value", clause="lstm.equations", message="m", worst=9.0, judged=1)
+    lengths = "sequence_lens is ignored."
+
+    def named(spec: CaseSpec, *faults: str) -> Result:
+        (result,) = results_of([(spec, wrong)], lengths)
+        return structs.replace(result, diagnosis=faults)
+
+    # A list gives a case one reason, though another fault made it fail as well, or alone.
+    some = [named(spec, "lengths.ignored") for spec in SPECS[:4]]
+    some += [named(SPECS[4], "lengths.ignored", "bias.ignored"), named(SPECS[5], "clip.ignored")]
+    reasons = {f["fault"]: f["why"] for f in findings_of(some, BY_ID)}
+    assert reasons == {"lengths.ignored": lengths, "bias.ignored": "", "clip.ignored": ""}
 
 
 def test_refusals_belong_together_whatever_addresses_and_shapes_they_name() -> None:

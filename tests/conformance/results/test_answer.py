@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from onnxspec.conformance.results import Answer, Problem, Tried, answer_of
+from onnxspec.conformance.results.answer import look_of
 from onnxspec.reference import clauses_of, operator_names
 
 
@@ -38,6 +39,15 @@ def test_the_badge_tells_few_known_failures_from_many(
     rows = [tried("wrong", failing), tried("wrong", known, expected=True), tried("pass", passing)]
     answer = answer_of([*(row for row in rows if row.times), tried("inconclusive", 4)], ())
     assert (answer.state, answer.badge) == (state, badge)
+
+
+def test_a_profile_that_is_a_look_promises_no_more_than_it_shows() -> None:
+    look = look_of("smoke+1234", ())
+    answer = answer_of([tried("pass", 7)], (), look=look)
+    assert answer.conforms == "yes, as far as smoke goes (all 7 judged are right; core tries far more)"
+    assert (answer.badge, answer.conforming) == ("Conforms in smoke, 7 judged", True)
+    assert answer_of([tried("pass", 3), tried("wrong")], (), look=look).conforms == "no (1 of 4 judged fail)"
+    assert [look_of("core", ()), look_of("smoke", ["lstm-14.*"])] == ["", ""]
 
 
 def test_what_is_declined_is_never_a_pass() -> None:
