@@ -21,6 +21,7 @@ from onnxspec.conformance.diagnosis import Subject, explained, findings_of, with
 from onnxspec.conformance.diagnosis.causes import experiments_of
 from onnxspec.conformance.diagnosis.explainer import arithmetics_of
 from onnxspec.conformance.diagnosis.own_functions import function_classes
+from onnxspec.conformance.diagnosis.own_sums import summing_faults
 from onnxspec.conformance.probes import Probe, SpecProbe, tried
 from onnxspec.conformance.results import Kept, Result, result_of
 from onnxspec.conformance.results.records import Finding
@@ -164,7 +165,7 @@ def findings_on(opened: Opened, specs: Sequence[Any]) -> tuple[list[Finding], li
     needed = {result.case: result for result in with_needed_classes(results)}
     results = [needed.get(r.case, r) for r in results]
     own = function_classes(process.run, results, ACCURACY)
-    causes = explained(results, probes, kept, ACCURACY, (), own)
+    causes = explained(results, probes, kept, ACCURACY, (), own, facts=summing_faults(process.run, results))
     results = [structs.replace(r, diagnosis=causes.get(r.case, ())) for r in results]
     arithmetics = arithmetics_of(results, ACCURACY, own)
     known = dict(probes)

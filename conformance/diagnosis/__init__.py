@@ -51,6 +51,7 @@ __getattr__, __dir__ = face(
             "stated",
         ),
         "own_functions": ("function_classes",),
+        "own_sums": ("summing_faults",),
         "search": (
             "Search",
             "diagnose",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 
-from ...reference import Fault, UnknownOperator, faults_of, operator_of
+from ...reference import Fault, UnknownOperator, fault_named, faults_of, operator_of
 from ..judging.judgement import UNTRIED, WITHOUT_RUN, Judgement, Verdict
 from ..judging.view import view_of
 from ..probes.probe import Probe
@@ -39,6 +39,7 @@ def explained(
     suspects: Sequence[str] = (),
     own: Mapping[str, tuple[str, ...]] | None = None,
     mishap: Mishap = unheard,
+    facts: Sequence[Fault] = (),
 ) -> dict[str, tuple[str, ...]]:
     """For every failing case the ids of the faults that explain all of them together, as far as what the target
     returned is still at hand; cases that nothing explains are left out. The same for equal results, whatever their
@@ -50,16 +51,22 @@ def explained(
         Type to the accuracy classes that the target's own functions need.
     mishap
         Told of an exception in the suite's own code or an operator's, which costs a case its diagnosis.
+    facts
+        Faults that the target was seen to have (:mod:`.own_sums`).
     """
     taken = (r for r in results if r.verdict is Verdict.NOT_REJECTED)
     accepted = {r.case: faults for r in taken if (faults := accepting(r.op, r.version, r.clause))}
-    failing = _failing_cases(results, probes, kept, mishap)
+    by_class = _by_class(results)
+    failing = [case for case in _failing_cases(results, probes, kept, mishap) if case.case not in by_class]
     if not failing:
-        return {**accepted, **_by_class(results)}
+        return {**accepted, **by_class}
     evidence = _followed(results), _unharmed(results, probes)
     arithmetics = arithmetics_of(results, accuracy, own)
-    causes = diagnose(failing, accuracy, _effort(results), *evidence, suspects, arithmetics, mishap=mishap).of
-    return {**accepted, **_by_class(results), **causes}
+    # Arithmetic that shows in some results is in those, too, where other faults hide it, or functions that saturate.
+    shown = [d for id in sorted({*itertools.chain(*by_class.values())}) if isinstance(d := fault_named(id), Fault)]
+    shown += [d for d in facts if d not in shown]
+    causes = diagnose(failing, accuracy, _effort(results), *evidence, suspects, arithmetics, shown, mishap).of
+    return {**accepted, **by_class, **causes}
 
 
 def _by_class(results: Iterable[Result]) -> dict[str, tuple[str, ...]]:

@@ -25,7 +25,7 @@ from ..results.result import Result
 from ..workers.process import Job, Outcome
 from .failing_case import DIAGNOSED
 
-__all__ = ["function_classes"]
+__all__ = ["function_classes", "showing_gates"]
 
 _ARGUMENTS = np.arange(-12.0, 12.0625, 0.0625)
 """They are numbers of every type."""
@@ -59,7 +59,7 @@ def function_classes(
         # Some versions demand outputs beside Y.
         outputs = tuple(operator_version(op, version).outputs)
         spec = CaseSpec(op, version, type=type, N=len(_ARGUMENTS), bias=True, outputs=outputs)
-        nodes = list(_nodes(spec))
+        nodes = list(showing_gates(spec, _ARGUMENTS.reshape(-1, 1)))
         jobs = [
             Job(f"{spec.id}~function-{number}", build_model(spec, spec.node, inputs, spec.outputs), (inputs,))
             for number, inputs in enumerate(nodes)
@@ -74,8 +74,8 @@ def function_classes(
     return classes
 
 
-def _nodes(spec: CaseSpec) -> Iterator[Inputs]:
-    """For each gate the inputs that show most of its function."""
+def showing_gates(spec: CaseSpec, rows: NDArray[np.float64]) -> Iterator[Inputs]:
+    """For each gate the inputs that show most of its function of the sum of each row of X, in one step."""
     gates = len(cell_named(spec.op).gates)
     dtype = FORMATS[spec.type].dtype
     for gate in range(gates):
@@ -83,10 +83,10 @@ def _nodes(spec: CaseSpec) -> Iterator[Inputs]:
         for signs in itertools.product((-_SHUT, _SHUT), repeat=gates - 1):
             bias = np.zeros(2 * gates)
             bias[:gates] = np.insert(np.array(signs), gate, 0.0)
-            weights = np.zeros((1, gates, 1))
+            weights = np.zeros((1, gates, rows.shape[1]))
             weights[0, gate] = 1.0
             tensors = {
-                "X": _ARGUMENTS.reshape(1, -1, 1), "W": weights, "R": np.zeros((1, gates, 1)), "B": bias[np.newaxis],
+                "X": rows[np.newaxis], "W": weights, "R": np.zeros((1, gates, 1)), "B": bias[np.newaxis],
             }  # fmt: skip
             inputs = {name: array.astype(dtype) for name, array in tensors.items()}
             shown = float(np.ptp(evaluate(spec.node, inputs)["Y"]))

@@ -9,6 +9,7 @@ __getattr__, __dir__ = face(
             "Answer",
             "answer_of",
             "in_words",
+            "look_of",
         ),
         "coverage": (
             "coverage_line",

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import structs
 
+from ...reference import Fault
 from ..diagnosis.causes import Subject, experiments_of
 from ..diagnosis.disagreements import write_reproducers
 from ..diagnosis.explainer import arithmetics_of, explained
@@ -18,6 +19,7 @@ from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import findings_of
 from ..diagnosis.needed_classes import with_needed_classes
 from ..diagnosis.own_functions import function_classes
+from ..diagnosis.own_sums import summing_faults
 from ..diagnosis.telling import with_causes
 from ..judging.judgement import Judgement, Verdict
 from ..probes.probe import Probe, SpecProbe
@@ -68,6 +70,7 @@ class Turn:
             yield from self._unavailable(str(error))
         self._entries = applying(self._listed, run.description)
         own: dict[str, tuple[str, ...]] = {}
+        facts: list[Fault] = []
         if not run.unavailable:
             yield from self._repeated()
             if self._plan.shard is None:  # a shard's share decides nothing; what is merged of shards does
@@ -76,10 +79,10 @@ class Turn:
                     needed = list(with_needed_classes(run.results))
                 yield from self._amend("needed-classes", needed)
             with run.guarded("the target's own functions"):
-                own = self._own_functions()
+                own, facts = self._own_arithmetic()
             named: Sequence[Result] = ()
             with run.guarded("diagnosis"):
-                named = self._diagnosed(own)
+                named = self._diagnosed(own, facts)
             yield from self._amend("diagnosis", named)
         with run.guarded("findings"):
             run.findings = findings_of(run.results, self._probes)
@@ -184,15 +187,18 @@ class Turn:
         if changes:
             yield ResultsAmended(run, by, changes)
 
-    def _own_functions(self) -> dict[str, tuple[str, ...]]:
-        """Type to the accuracy classes that the target's functions need, where results fail."""
-        if not any(r.verdict in DIAGNOSED and not r.expected for r in self._run.results):
-            return {}
+    def _own_arithmetic(self) -> tuple[dict[str, tuple[str, ...]], list[Fault]]:
+        """Type to the accuracy classes that the target's functions need, where results fail; and how it is seen to sum
+        up."""
+        results = self._run.results
+        if not any(r.verdict in DIAGNOSED and not r.expected for r in results):
+            return {}, []
         with contextlib.suppress(TargetUnavailable), self._process() as process:
-            return function_classes(process.run, self._run.results, self._target.accuracy)
-        return {}
+            own = function_classes(process.run, results, self._target.accuracy)
+            return own, summing_faults(process.run, results)
+        return {}, []
 
-    def _diagnosed(self, own: dict[str, tuple[str, ...]]) -> list[Result]:
+    def _diagnosed(self, own: dict[str, tuple[str, ...]], facts: Sequence[Fault]) -> list[Result]:
         """The failing results with what explains them, all of them together."""
         results, kept, accuracy = self._run.results, self._kept, self._target.accuracy
         # What an earlier run of this folder obtained must be run again to be explained.
@@ -201,7 +207,8 @@ class Turn:
             with contextlib.suppress(TargetUnavailable), self._process() as process:
                 for one in tried(process, [self._probes[case] for case in unseen], accuracy):
                     kept.offer(one)
-        causes = explained(results, self._probes, kept, accuracy, suspects(self._entries), own, self._run.mishap)
+        listed = suspects(self._entries)
+        causes = explained(results, self._probes, kept, accuracy, listed, own, self._run.mishap, facts)
         return [structs.replace(r, diagnosis=causes[r.case]) for r in results if r.case in causes]
 
     def _experiments(self, own: dict[str, tuple[str, ...]]) -> Events:

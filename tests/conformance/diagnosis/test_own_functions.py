@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks are no part of 
 
 from benchmarks.staging import staged
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.diagnosis import explained, function_classes
+from onnxspec.conformance.diagnosis import explained, function_classes, summing_faults
 from onnxspec.conformance.judging import Verdict
 from onnxspec.conformance.probes import Probe, SpecProbe, tried
 from onnxspec.conformance.results import Kept, result_of
@@ -88,6 +88,36 @@ def test_functions_within_their_class_and_nodes_that_are_wrong_otherwise_tell_no
     results = [result_of(one.probe, "staged", one.judgement, 0.0, None)]
     for off in (0.0, 0.5):
         assert function_classes(staged(kernel(off)).run, results, "standard") == {}
+
+
+def summing(lanes: int, half: bool) -> Callable[[bytes], Any]:
+    """A kernel of RNN whose Tanh is 0.02 off, and which sums up in so many lanes, in float16 or float32."""
+
+    def opened(model: bytes) -> Any:
+        def run(feeds: dict[str, Any]) -> list[Any]:
+            products = (feeds["X"][0] * feeds["W"][0]).astype(np.float16 if half else np.float32)
+            total = np.zeros((len(products), lanes), products.dtype)
+            for start in range(0, products.shape[1], lanes):
+                part = products[:, start : start + lanes]
+                total[:, : part.shape[1]] += part
+            h = np.tanh(total.sum(axis=1, dtype=np.float32)) * 0.98
+            return [h.astype(np.float16)[np.newaxis, np.newaxis, :, np.newaxis]]
+
+        return run
+
+    return opened
+
+
+def test_sums_in_half_types_are_seen_by_what_they_lose_whatever_the_functions_are() -> None:
+    spec = CaseSpec("RNN", 14, type="float16", T=1, bias=True)
+    (one,) = tried(staged(summing(1, True)), [SpecProbe(spec)], "standard")
+    results = [result_of(one.probe, "staged", one.judgement, 0.0, None)]
+    assert results[0].failing
+    for lanes in (1, 16):
+        assert [d.id for d in summing_faults(staged(summing(lanes, True)).run, results)] == ["precision.half-sums"]
+        assert summing_faults(staged(summing(lanes, False)).run, results) == []
+    in_single = [structs.replace(results[0], type="float32")]
+    assert summing_faults(staged(summing(1, True)).run, in_single) == []
 
 
 @pytest.mark.parametrize(("op", "version"), [(op, version) for op in CELLS for version in versions_of(op)])

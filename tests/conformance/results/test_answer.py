@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from onnxspec.conformance.results import Answer, Problem, Tried, answer_of
-from onnxspec.conformance.results.answer import look_of
+from onnxspec.conformance.results import Answer, Problem, Tried, answer_of, look_of
 from onnxspec.reference import clauses_of, operator_names
 
 
