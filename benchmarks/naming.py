@@ -3,9 +3,11 @@
     python -m benchmarks.naming [TARGET ...] [--targets-file FILE] [--profile core] [--json FILE] [--wrong]
 
 Without a target it runs the kernels of `benchmarks/kernels`, of which `benchmarks.truths` knows what is wrong. Of any
-other target no truth is known: then it is counted what is named, and how many names have foretold fresh cases. The
-command prints a table in Markdown; ``--wrong`` lists wrong names, and cases without one, below it. Exit code 1 where a
-kernel's result has a wrong name, or its first finding does not name what is wrong.
+other target no truth is known: then it is counted what is named, and how many names have foretold fresh cases. A kernel
+of the zoo is ``batch_amber:tail-skips-bias``, a whole batch ``batch_amber``: what is wrong with it is known in words,
+which stand below the table beside what each of its findings says. The command prints a table in Markdown; ``--wrong``
+lists wrong names, and cases without one, below it. Exit code 1 where a kernel's result has a wrong name, or its first
+finding does not name what is wrong.
 """
 
 from __future__ import annotations
@@ -16,21 +18,26 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from benchmarks import zoo
 from benchmarks.sentences import false_sentences
+from benchmarks.staging import words_of_zoo, zoo_names
 from benchmarks.truths import TRUTHS, Truth
 from onnxspec.conformance.cli import targets_of
 from onnxspec.conformance.diagnosis import DIAGNOSED
 from onnxspec.conformance.judging import Verdict
+from onnxspec.conformance.judging.vocabulary import NO_FAILURE
 from onnxspec.conformance.probes import Selection, select_probes
 from onnxspec.conformance.results import Journal, Result
+from onnxspec.conformance.results.records import Finding
 from onnxspec.conformance.running import CaseJudged, Event, Plan, ResultsAmended, Run, TargetRun, answer_on, execute
 from onnxspec.conformance.targets import Target
 
 KERNELS = Path(__file__).parent / "kernels" / "targets.toml"
+ZOO = Path(zoo.__file__).parent
 OPERATORS = ("GRU", "LSTM", "RNN")
 _PLAIN = ("plain", "right")
 
@@ -106,6 +113,18 @@ class Clock:
             self.named = time.monotonic()
 
 
+def targets_named(names: Sequence[str], targets_file: Path) -> Iterator[Target]:
+    """The targets of these names; all kernels without names."""
+    of_zoo = [fault for name in names for fault in zoo_names() if fault == name or fault.partition(":")[0] == name]
+    batches = {fault.partition(":")[0] for fault in of_zoo}
+    others = [name for name in names if name.partition(":")[0] not in batches]
+    if others or not of_zoo:
+        yield from targets_of(others or list(TRUTHS), targets_file)
+    for name in of_zoo:
+        batch, _, fault = name.partition(":")
+        yield Target(name, str(ZOO / "adapter.py"), {"batch": str(ZOO / f"{batch}.py"), "fault": fault})
+
+
 def measured(target: Target, profile: str, targets_file: Path, remarks: list[str]) -> Row:
     """A run of a target as anybody runs it, and what its names are worth."""
     selection = Selection(profile, ops=OPERATORS)
@@ -122,6 +141,7 @@ def measured(target: Target, profile: str, targets_file: Path, remarks: list[str
     false = false_sentences(ran.findings, ran.results, known, truth)
     remarks += [f"{target.name}: false: {line}" for line in false]
     remarks += _remarks(target.name, ran.results, truth)
+    remarks += _beside_words(target.name, ran.findings)
     return _row(run, ran, clock, ended, len(false))
 
 
@@ -167,6 +187,14 @@ def _remarks(name: str, results: Iterable[Result], truth: Truth | None) -> list[
     return lines + [f"{name}: no name: {r.case}" for r in failing if not r.diagnosis][:20]
 
 
+def _beside_words(name: str, findings: Iterable[Finding]) -> Iterator[str]:
+    """What is wrong with a kernel of the zoo, in its author's words, and what each finding says."""
+    if name in zoo_names():
+        yield f"{name} is: {words_of_zoo(name)}"
+        told = (f for f in findings if f["kind"] not in NO_FAILURE and f["kind"] != Verdict.UNSUPPORTED.value)
+        yield from (f"{name}: {len(f['cases'])} cases: {f['title']}" for f in told)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="*")
@@ -178,13 +206,14 @@ def main() -> int:
     rows: list[Row] = []
     remarks: list[str] = []
     print(f"| {' | '.join(HEADINGS)} |\n|{' --- |' * len(HEADINGS)}", flush=True)
-    for target in targets_of(given.targets or list(TRUTHS), given.targets_file):
+    for target in targets_named(given.targets, given.targets_file):
         rows.append(measured(target, given.profile, given.targets_file, remarks))
         print(f"| {' | '.join(rows[-1].cells())} |", flush=True)
     if given.json:
         given.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n", encoding="utf-8")
-    for line in remarks if given.wrong else ():
-        print(line)
+    for line in remarks:
+        if given.wrong or line.partition(":")[0].startswith("batch_"):
+            print(line)
     known = [row for row in rows if row.right is not None]
     return int(any(row.named != row.right or row.leads is False for row in known))
 

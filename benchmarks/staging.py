@@ -29,7 +29,8 @@ from onnxspec.conformance.workers.in_process import outcome_of_job
 from onnxspec.conformance.workers.job import Job, Outcome
 from onnxspec.reference import Fault, Node, fault_named, operator_for
 
-__all__ = ["findings_on", "kernel_names", "of_faults", "on_kernel", "on_zoo", "staged", "zoo_names"]
+__all__ = ["findings_on", "kernel_names", "of_faults", "on_kernel", "on_zoo", "staged"]
+__all__ += ["words_of_zoo", "zoo_names"]
 
 Session = Callable[[dict[str, np.ndarray[Any, Any]]], Any]
 Opened = Callable[[bytes], Session]
@@ -132,6 +133,12 @@ def zoo_names() -> list[str]:
     """The faults of ``benchmarks/zoo``, which were written by who had not seen the table of faults."""
     batches = [module.name for module in pkgutil.iter_modules(zoo.__path__) if module.name.startswith("batch_")]
     return [f"{batch}:{fault}" for batch in batches for fault in _batch(batch).FAULTS]
+
+
+def words_of_zoo(name: str) -> str:
+    """What is wrong with a kernel of the zoo, as its author says it."""
+    batch, _, fault = name.partition(":")
+    return str(_batch(batch).FAULTS[fault])
 
 
 def on_zoo(name: str) -> Opened:

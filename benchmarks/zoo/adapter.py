@@ -1,0 +1,36 @@
+"""A kernel of the zoo as an adapter, to be run, diagnosed and named as any target is.
+
+Options ``batch``: the path of its module; ``fault``: which of its faults it has, none for the right kernel.
+
+Tested: NumPy 2.3, onnx 1.23. Package: onnx.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+
+class Adapter:
+    """One kernel of a batch."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        path = Path(options["batch"])
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        if spec is None or spec.loader is None:
+            raise ValueError(f"{path} is no module")
+        self.batch: Any = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self.batch)
+        self.fault: str | None = options.get("fault")
+        if self.fault is not None and self.fault not in self.batch.FAULTS:
+            raise ValueError(f"no fault {self.fault!r} in {path.stem}")
+
+    def describe(self) -> dict[str, Any]:
+        """What runs here; JSON values only."""
+        name = f"{self.batch.__name__}:{self.fault or 'right'}"
+        return {"runtime": name, "version": self.batch.WRITTEN, "provider": "", "device": "CPU"}
+
+    def prepare(self, model: bytes) -> Any:
+        """A session of a model."""
+        return self.batch.prepare(model, self.fault)
