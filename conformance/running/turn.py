@@ -153,7 +153,7 @@ class Turn:
 
     def _is_news(self, result: Result) -> bool:
         """Tell whether no list can name a result any more: what names a diagnosis may, until there is one."""
-        anyhow = [replace(entry, faults=()) for entry in self._entries]
+        anyhow = [structs.replace(entry, faults=()) for entry in self._entries]
         return result.failing and matching(anyhow, self._probes[result.case], result) is None
 
     def _same_runtime(self, description: dict[str, Any]) -> dict[str, Any]:
