@@ -150,89 +150,139 @@ def shrink(
     asked
         How often a try is made until it fails in the same way, where a failure comes and goes.
     """
-    smallest, tries, complete = first, 0, False
-    needs: tuple[Need, ...] = ()
-    passed: list[SpecProbe] = []
+    search = _Search(process, first, same, accuracy, budget, observe, asked)
+    search.take_much()
+    complete, needs = search.take_each()
+    # What does not fail again by itself went away for no reason: then nothing that was tried says anything.
+    if needs and not search.fails_again():
+        return Shrunk(search.smallest, (), search.tries, False, tuple(search.passed))
+    if any(need.field in SIZES for need in needs) and not search.fails_redrawn():
+        # Of many numbers one may be what it takes: then it is in fewer, too, if others are drawn.
+        needs = tuple(need for need in needs if need.field not in SIZES)
+    needs = tuple(search.measured(need) for need in needs)
+    return Shrunk(search.smallest, needs, search.tries, complete, tuple(search.passed))
 
-    def run(changes: Sequence[Simpler]) -> list[tuple[Simpler, Tried]]:
-        """Run some changes, in their order; of fewer where the budget is spent. One that changes nothing
-        (its field has no name) is run all the same."""
-        nonlocal tries
-        results: dict[str, Tried] = {}
-        probes = [SpecProbe(change.spec, fresh=True, answers=False) for change in changes]
-        if budget.left > 0 or (changes and not changes[0].field):
-            with contextlib.closing(tried(process, probes, accuracy)) as running:
-                for one in running:
-                    if one.judgement.verdict in _NOT_TRIED:
-                        break
-                    results[one.probe.id] = one
-                    budget.spend_on(one)
-                    if budget.left <= 0:
-                        break
-            for _ in range(asked - 1):
-                again = [p for p in probes if p.id in results and not same(results[p.id])]
-                if not again or budget.left <= 0:
+
+class _Search:
+    """A search for the smallest case, as far as it has come.
+
+    smallest
+        The smallest case up to now that fails in the same way.
+    tries
+        Cases that were run.
+    passed
+        Those of them that came out right.
+    """
+
+    def __init__(
+        self,
+        process: TargetProcess,
+        first: Tried,
+        same: Alike,
+        accuracy: str,
+        budget: Budget,
+        observe: Callable[[Tried, str], None],
+        asked: int,
+    ) -> None:
+        self._process, self._same, self._accuracy = process, same, accuracy
+        self._budget, self._observe, self._asked = budget, observe, asked
+        self.smallest, self.tries = first, 0
+        self.passed: list[SpecProbe] = []
+
+    def take_much(self) -> None:
+        """Take as much as can be at once: where a failure costs a new process, or the wait for a hang, tries are to be
+        few."""
+        blocked: set[str] = set()
+        for _ in range(_ROUNDS):
+            spec = _spec(self.smallest)
+            chain = _joined(spec, [change for change in simpler_cases(spec) if change.field not in blocked])
+            holds, fails = 0, len(chain) + 1  # the longest beginning of the chain that fails as before
+            while fails - holds > 1 and self._budget.left > 0:
+                middle = len(chain) if fails > len(chain) else (holds + fails) // 2
+                alike = self._alike([chain[middle - 1]])
+                if alike:
+                    self.smallest, holds = alike[0][1], middle
+                else:
+                    fails = middle
+            if fails > len(chain):
+                return
+            blocked.add(chain[fails - 1].field)
+
+    def take_each(self) -> tuple[bool, tuple[Need, ...]]:
+        """Take one thing at a time, many tries in a batch. Whether nothing more can be taken, and what is needed."""
+        complete = False
+        needs: tuple[Need, ...] = ()
+        for _ in range(_ROUNDS):
+            spec = _spec(self.smallest)
+            changes = [change for change in simpler_cases(spec) if _legal(change.spec)]
+            results = self._run(changes)
+            kept = [(change, one) for change, one in results if self._same(one)]
+            needs = tuple(_needs(spec, results, {change.field for change, _ in kept}))
+            complete = len(results) == len(changes) and not kept
+            if not kept:
+                # A run before that is larger may show by itself what it is the case's sizes for.
+                kept = self._alike(_runs_before(spec, needs))
+                if not kept:
                     break
-                for one in tried(process, again, accuracy):
-                    results[one.probe.id] = one
-                    budget.spend_on(one)
+            self.smallest, needs = kept[0][1], ()
+            # What can be left out alone can mostly be left out together: all of it, one after the other.
+            together = _joined(_spec(self.smallest), [change for change, _ in kept[1:]])
+            for _, one in self._run(together):
+                if not self._same(one):
+                    break
+                self.smallest = one
+        return complete, needs
+
+    def fails_again(self) -> bool:
+        """Tell whether the smallest case fails as before where it is run once more."""
+        return bool(self._alike([Simpler("", _spec(self.smallest))]))
+
+    def fails_redrawn(self) -> bool:
+        """Tell whether it fails as before with whatever other numbers."""
+        return all(self._same(one) for _, one in self._run(_redrawn(_spec(self.smallest))))
+
+    def measured(self, need: Need) -> Need:
+        """A need of a size with what became of larger ones."""
+        results = self._run(_larger(_spec(self.smallest), need))
+        outcomes = [(getattr(change.spec, need.field), one) for change, one in results]
+        right = tuple(size for size, one in outcomes if one.judgement.verdict is Verdict.PASS)
+        wrong = tuple(size for size, one in outcomes if self._same(one))
+        return replace(need, passed=(*need.passed, *right), failed=wrong)
+
+    def _alike(self, changes: Sequence[Simpler]) -> list[tuple[Simpler, Tried]]:
+        """Those of some changes, run in their order, that fail as before."""
+        return [(change, one) for change, one in self._run(changes) if self._same(one)]
+
+    def _run(self, changes: Sequence[Simpler]) -> list[tuple[Simpler, Tried]]:
+        """Run some changes, in their order; of fewer where the budget is spent. One that changes nothing (its field has
+        no name) is run all the same."""
+        probes = [SpecProbe(change.spec, fresh=True, answers=False) for change in changes]
+        results: dict[str, Tried] = {}
+        if self._budget.left > 0 or (changes and not changes[0].field):
+            self._try(probes, results)
+            for _ in range(self._asked - 1):
+                again = [p for p in probes if p.id in results and not self._same(results[p.id])]
+                if not again or self._budget.left <= 0:
+                    break
+                self._try(again, results)
         outcomes = [(change, results[p.id]) for change, p in zip(changes, probes, strict=True) if p.id in results]
         for change, one in outcomes:
-            observe(one, change.field)
+            self._observe(one, change.field)
             if one.judgement.verdict is Verdict.PASS and isinstance(one.probe, SpecProbe):
-                passed.append(one.probe)
-        tries += len(outcomes)
+                self.passed.append(one.probe)
+        self.tries += len(outcomes)
         return outcomes
 
-    # First as much as can be at once: where a failure costs a new process, or the wait for a hang, tries are to be few.
-    blocked: set[str] = set()
-    for _ in range(_ROUNDS):
-        spec = _spec(smallest)
-        chain = _joined(spec, [change for change in simpler_cases(spec) if change.field not in blocked])
-        holds, fails = 0, len(chain) + 1  # the longest beginning of the chain that fails as before
-        while fails - holds > 1 and budget.left > 0:
-            middle = len(chain) if fails > len(chain) else (holds + fails) // 2
-            results = run([chain[middle - 1]])
-            if results and same(results[0][1]):
-                smallest, holds = results[0][1], middle
-            else:
-                fails = middle
-        if fails > len(chain):
-            break
-        blocked.add(chain[fails - 1].field)
-    # Then one thing at a time, many of them in a batch.
-    for _ in range(_ROUNDS):
-        spec = _spec(smallest)
-        changes = [change for change in simpler_cases(spec) if _legal(change.spec)]
-        results = run(changes)
-        kept = [(change, one) for change, one in results if same(one)]
-        needs = tuple(_needs(spec, results, {change.field for change, _ in kept}))
-        complete = len(results) == len(changes) and not kept
-        if not kept:
-            # A run before that is larger may show by itself what it is the case's sizes for.
-            alone = [(change, one) for change, one in run(_runs_before(spec, needs)) if same(one)]
-            if not alone:
-                break
-            smallest, needs = alone[0][1], ()
-            continue
-        smallest, needs = kept[0][1], ()
-        # What can be left out alone can mostly be left out together: all of it, one after the other.
-        together = _joined(_spec(smallest), [change for change, _ in kept[1:]])
-        for _, one in run(together):
-            if not same(one):
-                break
-            smallest = one
-    # What does not fail again by itself went away for no reason: then nothing that was tried says anything.
-    again = run([Simpler("", _spec(smallest))]) if needs else []
-    if needs and not (again and same(again[0][1])):
-        return Shrunk(smallest, (), tries, False, tuple(passed))
-    if any(need.field in SIZES for need in needs):
-        # Of many numbers one may be what it takes: then it is in fewer, too, if others are drawn.
-        redrawn = run(_redrawn(_spec(smallest)))
-        if not all(same(one) for _, one in redrawn):
-            needs = tuple(need for need in needs if need.field not in SIZES)
-    needs = tuple(_measured(need, run(_larger(_spec(smallest), need)), same) for need in needs)
-    return Shrunk(smallest, needs, tries, complete, tuple(passed))
+    def _try(self, probes: Sequence[SpecProbe], results: dict[str, Tried]) -> None:
+        """Run some cases once, into the results by id, until the target or the budget is at its end."""
+        with contextlib.closing(tried(self._process, probes, self._accuracy)) as running:
+            for one in running:
+                if one.judgement.verdict in _NOT_TRIED:
+                    return
+                results[one.probe.id] = one
+                self._budget.spend_on(one)
+                if self._budget.left <= 0:
+                    return
 
 
 def _larger(spec: Any, need: Need) -> list[Simpler]:
@@ -245,14 +295,6 @@ def _larger(spec: Any, need: Need) -> list[Simpler]:
         with contextlib.suppress(ValueError):
             larger.append(Simpler(need.field, replace(spec, **{need.field: other})))
     return [change for change in larger if _legal(change.spec)]
-
-
-def _measured(need: Need, results: Iterable[tuple[Simpler, Tried]], same: Alike) -> Need:
-    """A need of a size with what became of larger ones."""
-    outcomes = [(getattr(change.spec, need.field), one) for change, one in results]
-    right = tuple(size for size, one in outcomes if one.judgement.verdict is Verdict.PASS)
-    wrong = tuple(size for size, one in outcomes if same(one))
-    return replace(need, passed=(*need.passed, *right), failed=wrong)
 
 
 def _runs_before(spec: Any, needs: Iterable[Need]) -> list[Simpler]:
@@ -323,10 +365,9 @@ def _features(spec: Any, simpler: Any, field: str) -> tuple[tuple[str, str], ...
     return tuple((name, words) for name, words in axis.words.items() if used.get(name) and not still.get(name))
 
 
-def _needs(spec: Any, results: Iterable[tuple[Simpler, Tried]], left: Container[str]) -> Iterator[Need]:
+def _needs(spec: Any, results: Sequence[tuple[Simpler, Tried]], left: Container[str]) -> Iterator[Need]:
     """What cannot be left out of a case, from what became of it without."""
     needs: dict[str, Need] = {}
-    results = [*results]
     # Where of one of the things in its place nothing can be said, it is not shown that none of them will do.
     unsure = {change.field for change, one in results if one.judgement.verdict is Verdict.INCONCLUSIVE}
     for change, one in results:

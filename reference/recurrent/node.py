@@ -235,39 +235,12 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
     T, N, I, H = sizes_of_inputs(node, inputs, D, layout, illegal)
     _check_kinds(operator, inputs, illegal)
 
-    lengths = np.full(N, T, np.int64)
-    if "sequence_lens" in inputs:
-        given = inputs["sequence_lens"]
-        if given.size and (given.min() < 0 or given.max() > T):
-            raise illegal("lengths", f"sequence_lens lie between 0 and {T}, not {given.tolist()}")
-        lengths = given.astype(np.int64)
-    if (lengths == 0).any():
-        touched.add("empty")
-
-    clip = node.attributes.get("clip")
-    if clip is not None:
-        if not clip >= 0:
-            raise illegal("clip", f"clip is a threshold, not {clip}")
-        clip = float(np.float32(clip))  # attributes are float32, whatever the tensors are
-        if clip == 0:
-            touched.add("zero_clip")
-            clip = None if interpretations.zero_clip == "off" else clip
-    clips: list[float | None] = [clip] * len(cell.activations)
-    if clip is not None and cell.inner:
-        touched.add("cell_output_clip")
-        if interpretations.cell_output_clip == "unclipped":
-            clips[-1] = None
-
+    lengths = _lengths(inputs, T, N, touched, illegal)
+    clips = _clips(node, cell, interpretations, touched, illegal)
+    coupled = _coupled(node, interpretations, touched, illegal)
     touched |= cell.questions(T, N)
     if node.since_version in cell.unmarked:
         touched.add("recurrent_product")
-    coupled = None
-    input_forget = node.attributes.get("input_forget", 0)
-    if input_forget not in (0, 1):
-        raise illegal("input-forget", f"input_forget is 0 or 1, not {input_forget}")
-    if input_forget:
-        touched.add("coupled_gate")
-        coupled = interpretations.coupled_gate
     announced = "output_sequence" not in operator.attributes or node.attributes.get("output_sequence", 0)
     if "Y" in node.outputs and not announced:
         touched.add("sequence_output")
@@ -282,7 +255,7 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
         H=H,
         layout=layout,
         activations=_activations(node, cell, D, interpretations, touched, illegal),
-        clips=tuple(clips),
+        clips=clips,
         coupled=coupled,
         linear_before_reset=bool(node.attributes.get("linear_before_reset", 0)),
         lengths=lengths,
@@ -296,6 +269,52 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
 
 Illegal = Callable[[str, str], IllegalNode]
 """From the topic of a clause and a message to what is raised."""
+
+
+def _lengths(
+    inputs: Mapping[str, NDArray[Any]], T: int, N: int, touched: set[str], illegal: Illegal
+) -> NDArray[np.int64]:
+    """The number of steps of each row."""
+    lengths = np.full(N, T, np.int64)
+    if "sequence_lens" in inputs:
+        given = inputs["sequence_lens"]
+        if given.size and (given.min() < 0 or given.max() > T):
+            raise illegal("lengths", f"sequence_lens lie between 0 and {T}, not {given.tolist()}")
+        lengths = given.astype(np.int64)
+    if (lengths == 0).any():
+        touched.add("empty")
+    return lengths
+
+
+def _clips(
+    node: Node, cell: Cell, interpretations: Interpretations, touched: set[str], illegal: Illegal
+) -> tuple[float | None, ...]:
+    """The threshold of each activation's argument; None where nothing is clipped."""
+    clip = node.attributes.get("clip")
+    if clip is not None:
+        if not clip >= 0:
+            raise illegal("clip", f"clip is a threshold, not {clip}")
+        clip = float(np.float32(clip))  # attributes are float32, whatever the tensors are
+        if clip == 0:
+            touched.add("zero_clip")
+            clip = None if interpretations.zero_clip == "off" else clip
+    clips: list[float | None] = [clip] * len(cell.activations)
+    if clip is not None and cell.inner:
+        touched.add("cell_output_clip")
+        if interpretations.cell_output_clip == "unclipped":
+            clips[-1] = None
+    return tuple(clips)
+
+
+def _coupled(node: Node, interpretations: Interpretations, touched: set[str], illegal: Illegal) -> str | None:
+    """The interpretation of coupled gates; None where they are not."""
+    input_forget = node.attributes.get("input_forget", 0)
+    if input_forget not in (0, 1):
+        raise illegal("input-forget", f"input_forget is 0 or 1, not {input_forget}")
+    if not input_forget:
+        return None
+    touched.add("coupled_gate")
+    return interpretations.coupled_gate
 
 
 def format_of_inputs(operator: OperatorVersion, inputs: Mapping[str, NDArray[Any]], illegal: Illegal) -> Format:
