@@ -30,8 +30,10 @@ from .operators.asking import (
 )
 from .operators.operator import OPERATORS, Operator, operator_of, register
 from .recurrent.agreement import Agreement, compare
+from .recurrent.cell import CELLS
+from .recurrent.configuration import Configuration, configure
 from .recurrent.expectation import Expectation
-from .recurrent.node import CELLS, Configuration, IllegalNode, Node, cell_named, configure
+from .recurrent.node import IllegalNode, Node, cell_named
 from .recurrent.special import LOSES_NAN, OVERFLOWS, SPECIAL, Departure
 
 __all__ = [

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..numbers.accuracy import Budget, budget
 from ..numbers.bounded import RADIUS_SLACK, Bounded
-from ..recurrent.node import Configuration
+from ..recurrent.configuration import Configuration
 from ..recurrent.recurrence import Computation
 from .fault import Compute, Fault, Outputs
 

@@ -25,10 +25,11 @@ from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
 from ..recurrent.agreement import Expected
 from ..recurrent.cell import Cell, enter
+from ..recurrent.configuration import Configuration, configure, interpretations_touched
 from ..recurrent.evaluation import computation_of, evaluate, evaluate_in_order
 from ..recurrent.expectation import Expectation, bounds, expect
 from ..recurrent.gates import Steps, steps_of
-from ..recurrent.node import Configuration, Node, configure, interpretations_touched
+from ..recurrent.node import Node
 from ..recurrent.questions import RECURRENT_QUESTIONS
 from ..recurrent.recurrence import Computation
 from ..recurrent.special import Departure, departures

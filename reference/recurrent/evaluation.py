@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ..documents.interpretations import Interpretations
 from ..documents.tensors import Levels, TensorForm
 from ..numbers.plain import Ordered, Plain
-from .node import Node, configure
+from .configuration import configure
+from .node import Node
 from .recurrence import Computation, collect, trace
 
 __all__ = ["computation_of", "dequantized", "evaluate", "evaluate_in_order", "tensors_of"]

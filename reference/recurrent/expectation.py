@@ -25,8 +25,9 @@ from ..numbers.accuracy import Budget, budget
 from ..numbers.bounded import Bounded, Mask
 from ..numbers.bounding import Bounding
 from ..numbers.dyadic import Proving, provable
+from .configuration import Configuration, configure
 from .evaluation import computation_of, tensors_of
-from .node import Configuration, Node, configure
+from .node import Node
 from .recurrence import Computation, Inputs, collect, trace
 
 __all__ = [

@@ -1,40 +1,33 @@
-"""One recurrent node: what its version allows, and what its attributes and inputs come to."""
+"""One recurrent node: what its version allows it to be, and to be fed with."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from ..documents.interpretations import USUAL, Interpretations
 from ..documents.operators import OperatorVersion, UnknownOperator, document_of, operator_version
 from ..documents.tensors import HIDDEN_SIZE, units_place
-from ..numbers.activations import THRESHOLDED_RELU_ABOVE, Activation, Coefficient, kind_named
 from ..numbers.channels import Codec
 from ..numbers.formats import Format, format_of
-from .cell import CELLS, Cell, cell_of
-from .operands import Operands
+from .cell import Cell, cell_of
 
 __all__ = [
-    "CELLS",
-    "Configuration",
+    "Illegal",
     "IllegalNode",
     "Node",
     "cell_named",
-    "configure",
+    "cell_of_version",
+    "clause_of",
     "format_of_inputs",
-    "interpretations_touched",
+    "require_kinds",
     "sizes_of_inputs",
     "text_of",
 ]
-
-_DIRECTIONS = {"forward": ("forward",), "reverse": ("reverse",), "bidirectional": ("forward", "reverse")}
 
 
 class IllegalNode(ValueError):
@@ -72,13 +65,13 @@ class Node:
         object.__setattr__(self, "outputs", tuple(name for name in self.outputs if name))
         for name in self.attributes:
             if name not in operator.attributes:
-                raise IllegalNode(_clause(self, "attributes"), f"{operator.name} defines no attribute {name!r}")
+                raise IllegalNode(clause_of(self, "attributes"), f"{operator.name} defines no attribute {name!r}")
         for name in self.outputs:
             if name not in operator.outputs:
-                raise IllegalNode(_clause(self, "outputs"), f"{operator.name} defines no output {name!r}")
+                raise IllegalNode(clause_of(self, "outputs"), f"{operator.name} defines no output {name!r}")
         for name in operator.outputs:
             if name in operator.required_outputs and name not in self.outputs:
-                raise IllegalNode(_clause(self, "outputs"), f"{operator.name} demands output {name}")
+                raise IllegalNode(clause_of(self, "outputs"), f"{operator.name} demands output {name}")
 
     @property
     def operator(self) -> OperatorVersion:
@@ -109,100 +102,11 @@ def _plain(value: Any) -> bool:
     return isinstance(value, str | bytes | int | float)
 
 
-@dataclass(frozen=True)
-class Configuration:
-    """A node together with its inputs, everything resolved: what the scan and the cell compute with.
-
-    T, N, I, H
-        seq_length, batch_size, input_size, hidden_size.
-    directions
-        ``forward`` and ``reverse``, in the order in which W holds them.
-    activations
-        For each direction its functions, coefficients included.
-    clips
-        For each activation of a direction the clip threshold or None.
-    lengths
-        Shape (N,), every row's number of steps.
-    transposes
-        Whether the recurrent product is with the transposed blocks of R.
-    operands
-        What X and states go into products as; None for themselves.
-    touched
-        Names of the interpretations on which this node's results depend.
-    """
-
-    cell: Cell
-    format: Format
-    directions: tuple[str, ...]
-    T: int
-    N: int
-    I: int
-    H: int
-    layout: int
-    activations: tuple[tuple[Activation, ...], ...]
-    clips: tuple[float | None, ...]
-    coupled: str | None
-    linear_before_reset: bool
-    lengths: NDArray[np.int64]
-    empty: str
-    outputs: tuple[str, ...]
-    transposes: bool
-    touched: frozenset[str]
-    operands: Operands | None = None
-
-    @cached_property
-    def ragged(self) -> bool:
-        """Whether some row has fewer than T steps."""
-        return bool((self.lengths != self.T).any())
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        """The outputs beside Y, in the order in which they are computed."""
-        return tuple(f"Y_{name}" for name in ("h", *self.cell.inner))
-
-    def shape_of(self, output: str) -> tuple[int, ...]:
-        """The shape of an output, in the node's layout; initial states have that of Y_h."""
-        D = len(self.directions)
-        if output == "Y":
-            return (self.T, D, self.N, self.H) if self.layout == 0 else (self.N, self.T, D, self.H)
-        return (D, self.N, self.H) if self.layout == 0 else (self.N, D, self.H)
-
-
-def _clause(node: Node, topic: str) -> str:
+def clause_of(node: Node, topic: str) -> str:
     return f"{document_of(node.op_type, node.domain).prefix}.{topic}"
 
 
-_KNOWN: OrderedDict[object, Configuration] = OrderedDict()
-_MOST_KNOWN = 2048
-"""Configurations that are kept: a case is resolved some ten times, from its features to its verdict, and a run has a
-hundred or two under way."""
-
-
-def configure(
-    node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations | None = None
-) -> Configuration:
-    """Resolve a node with its inputs (formal name to array; absent ones missing or None).
-
-    Raises IllegalNode, naming the clause, where the operator's document does not allow what is given.
-    """
-    interpretations = interpretations or USUAL
-    inputs = {name: array for name, array in inputs.items() if array is not None}
-    if node.key is None:
-        return _configured(node, inputs, interpretations)
-    lengths = inputs.get("sequence_lens")
-    # All that is asked of the inputs: shapes and types, and of the lengths their values.
-    forms = tuple((name, array.shape, array.dtype) for name, array in inputs.items())
-    key = node.key, forms, None if lengths is None else lengths.tobytes(), interpretations
-    known = _KNOWN.get(key)
-    if known is None or known.cell is not _cell(node.operator):
-        known = _KNOWN[key] = _configured(node, inputs, interpretations)
-        known.lengths.flags.writeable = False  # it is shared from now on
-        while len(_KNOWN) > _MOST_KNOWN:
-            _KNOWN.popitem(last=False)
-    return known
-
-
-def _cell(operator: OperatorVersion) -> Cell:
+def cell_of_version(operator: OperatorVersion) -> Cell:
     return cell_of(operator.op_type, operator.domain) or cell_named(f"{operator.domain}::{operator.op_type}")
 
 
@@ -215,106 +119,8 @@ def cell_named(op_type: str) -> Cell:
     return cell
 
 
-def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations) -> Configuration:
-    operator, cell = node.operator, _cell(node.operator)
-    touched: set[str] = set()
-
-    def illegal(topic: str, message: str) -> IllegalNode:
-        return IllegalNode(_clause(node, topic), f"{operator.name}: {message}")
-
-    form = format_of_inputs(operator, inputs, illegal)
-    direction = text_of(node.attributes.get("direction", operator.defaults["direction"]))
-    if direction not in _DIRECTIONS:
-        raise illegal("direction", f"direction is forward, reverse or bidirectional, not {direction!r}")
-    directions = _DIRECTIONS[direction]
-    layout = node.attributes.get("layout", 0)
-    if layout not in (0, 1):
-        raise illegal("layout", f"layout is 0 or 1, not {layout}")
-
-    D = len(directions)
-    T, N, I, H = sizes_of_inputs(node, inputs, D, layout, illegal)
-    _check_kinds(operator, inputs, illegal)
-
-    lengths = _lengths(inputs, T, N, touched, illegal)
-    clips = _clips(node, cell, interpretations, touched, illegal)
-    coupled = _coupled(node, interpretations, touched, illegal)
-    touched |= cell.questions(T, N)
-    if node.since_version in cell.unmarked:
-        touched.add("recurrent_product")
-    announced = "output_sequence" not in operator.attributes or node.attributes.get("output_sequence", 0)
-    if "Y" in node.outputs and not announced:
-        touched.add("sequence_output")
-
-    return Configuration(
-        cell=cell,
-        format=form,
-        directions=directions,
-        T=T,
-        N=N,
-        I=I,
-        H=H,
-        layout=layout,
-        activations=_activations(node, cell, D, interpretations, touched, illegal),
-        clips=clips,
-        coupled=coupled,
-        linear_before_reset=bool(node.attributes.get("linear_before_reset", 0)),
-        lengths=lengths,
-        empty=interpretations.empty,
-        outputs=node.outputs,
-        transposes=interpretations.recurrent_product == "transposed" or node.since_version not in cell.unmarked,
-        touched=frozenset(touched),
-        operands=None if cell.operands is None else cell.operands(interpretations),
-    )
-
-
 Illegal = Callable[[str, str], IllegalNode]
 """From the topic of a clause and a message to what is raised."""
-
-
-def _lengths(
-    inputs: Mapping[str, NDArray[Any]], T: int, N: int, touched: set[str], illegal: Illegal
-) -> NDArray[np.int64]:
-    """The number of steps of each row."""
-    lengths = np.full(N, T, np.int64)
-    if "sequence_lens" in inputs:
-        given = inputs["sequence_lens"]
-        if given.size and (given.min() < 0 or given.max() > T):
-            raise illegal("lengths", f"sequence_lens lie between 0 and {T}, not {given.tolist()}")
-        lengths = given.astype(np.int64)
-    if (lengths == 0).any():
-        touched.add("empty")
-    return lengths
-
-
-def _clips(
-    node: Node, cell: Cell, interpretations: Interpretations, touched: set[str], illegal: Illegal
-) -> tuple[float | None, ...]:
-    """The threshold of each activation's argument; None where nothing is clipped."""
-    clip = node.attributes.get("clip")
-    if clip is not None:
-        if not clip >= 0:
-            raise illegal("clip", f"clip is a threshold, not {clip}")
-        clip = float(np.float32(clip))  # attributes are float32, whatever the tensors are
-        if clip == 0:
-            touched.add("zero_clip")
-            clip = None if interpretations.zero_clip == "off" else clip
-    clips: list[float | None] = [clip] * len(cell.activations)
-    if clip is not None and cell.inner:
-        touched.add("cell_output_clip")
-        if interpretations.cell_output_clip == "unclipped":
-            clips[-1] = None
-    return tuple(clips)
-
-
-def _coupled(node: Node, interpretations: Interpretations, touched: set[str], illegal: Illegal) -> str | None:
-    """The interpretation of coupled gates; None where they are not."""
-    input_forget = node.attributes.get("input_forget", 0)
-    if input_forget not in (0, 1):
-        raise illegal("input-forget", f"input_forget is 0 or 1, not {input_forget}")
-    if not input_forget:
-        return None
-    touched.add("coupled_gate")
-    return interpretations.coupled_gate
 
 
 def format_of_inputs(operator: OperatorVersion, inputs: Mapping[str, NDArray[Any]], illegal: Illegal) -> Format:
@@ -361,7 +167,7 @@ def sizes_of_inputs(
     return T, N, I, H
 
 
-def _check_kinds(operator: OperatorVersion, inputs: Mapping[str, NDArray[Any]], illegal: Any) -> None:
+def require_kinds(operator: OperatorVersion, inputs: Mapping[str, NDArray[Any]], illegal: Illegal) -> None:
     """Raises IllegalNode for types of other kinds than T: those that the document has not, and two of one kind."""
     first: dict[str, str] = {}
     for name, array in inputs.items():
@@ -375,85 +181,6 @@ def _check_kinds(operator: OperatorVersion, inputs: Mapping[str, NDArray[Any]], 
             raise illegal("types", f"{name} is {array.dtype.name} while {other} is {inputs[other].dtype.name}")
 
 
-def interpretations_touched(node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
-    """All interpretations on which a node's results depend, also those that only show when another one is followed:
-    counted by position, a coefficient list may have nothing left for a function whose default is open.
-
-    Raises IllegalNode as :func:`configure` does.
-    """
-    known: frozenset[str] = frozenset()
-    while True:
-        branching = USUAL.alternatives(known & _BRANCHING)
-        touched = known.union(*(configure(node, inputs, r).touched for r in branching))
-        if touched == known:
-            return known
-        known = touched
-
-
-_BRANCHING = frozenset({"coefficients", "zero_clip"})
-"""The interpretations that decide whether others are asked for: a coefficient that a function is left without, and what
-a clip that is none would bound. Combinations of all of them are up to 64 times as many, and touch no more."""
-
-
 def text_of(value: Any) -> str:
     """An attribute of text, which models hold as bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _activations(
-    node: Node, cell: Cell, directions: int, interpretations: Interpretations, touched: set[str], illegal: Any
-) -> tuple[tuple[Activation, ...], ...]:
-    """The activation functions of each direction, with the coefficients that the attributes give them."""
-    each = len(cell.activations)
-    names = [text_of(n) for n in node.attributes.get("activations", cell.activations * directions)]
-    if len(names) != each * directions:
-        raise illegal("activations", f"activations are {each * directions} names, not {len(names)}")
-    kinds = []
-    for name in names:
-        kind = kind_named(name)
-        if kind is None:
-            raise illegal("activations", f"no activation function is called {name!r}")
-        kinds.append(kind)
-
-    def consumed(attribute: str, uses: list[bool]) -> list[float | None]:
-        """The entry of a coefficient list that belongs to each activation; None where the list has none for it."""
-        values = [float(v) for v in node.attributes.get(attribute, ())]
-        if len(values) > len(kinds):
-            raise illegal(attribute.replace("_", "-"), f"{attribute} has more entries than there are activations")
-        by_use = [sum(uses[:position]) if used else len(values) for position, used in enumerate(uses)]
-        by_position = [position if used else len(values) for position, used in enumerate(uses)]
-        pick = {
-            name: [values[p] if p < len(values) else None for p in places]
-            for name, places in (("by-use", by_use), ("by-position", by_position))
-        }
-        if pick["by-use"] != pick["by-position"]:
-            touched.add("coefficients")
-        return pick[interpretations.coefficients]
-
-    alphas = consumed("activation_alpha", [k.uses_alpha for k in kinds])
-    betas = consumed("activation_beta", [k.uses_beta for k in kinds])
-
-    def coefficient(given: float | None, used: bool, default: float | None, assumed: float) -> Coefficient:
-        if not used:
-            return Coefficient(0.0)
-        if given is not None:
-            return Coefficient(float(np.float32(given)))
-        usual = Coefficient(assumed) if default is None else Coefficient.of(default)
-        if default is not None and node.since_version not in cell.without_defaults:
-            return usual
-        touched.add("defaults")
-        return usual if interpretations.defaults == "one" else Coefficient(0.0)
-
-    functions = []
-    for kind, alpha, beta in zip(kinds, alphas, betas, strict=True):
-        function = Activation(
-            kind,
-            coefficient(alpha, kind.uses_alpha, kind.default_alpha, 1.0),
-            coefficient(beta, kind.uses_beta, kind.default_beta, 0.0 if kind.name == "Affine" else 1.0),
-        )
-        if kind.name == "ThresholdedRelu":
-            touched.add("threshold")
-            if interpretations.threshold == "above":
-                function = replace(function, kind=THRESHOLDED_RELU_ABOVE)
-        functions.append(function)
-    return tuple(tuple(functions[d * each : (d + 1) * each]) for d in range(directions))

@@ -19,7 +19,7 @@ from ..numbers.bounding import Bounding
 from ..numbers.formats import Format
 from ..numbers.plain import Plain
 from .cell import ABSENT, Gates, Number, Parameters, Recurrent, blocks_of
-from .node import Configuration
+from .configuration import Configuration
 
 __all__ = ["Computation", "Trace", "collect", "reported", "trace"]
 

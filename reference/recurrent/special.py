@@ -21,10 +21,11 @@ from ..numbers.activations import Activation, kind_named
 from ..numbers.bounding import Bounding
 from ..numbers.plain import Plain
 from .agreement import compare, ratios
+from .configuration import Configuration
 from .evaluation import computation_of
 from .expectation import Expectation, valid_elements
 from .gates import overflowing_arguments
-from .node import Configuration, Node, text_of
+from .node import Node, text_of
 from .recurrence import Computation, collect, trace
 
 __all__ = ["LOSES_NAN", "OVERFLOWS", "SPECIAL", "Departure", "departures"]

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from ..documents.interpretations import Interpretations
 from ..numbers.bounding import LEAST_SINGLE
 from .agreement import Agreement, Expected, compare, compare_each
+from .configuration import Configuration, configure
 from .expectation import Expectation, Expecting
-from .node import Configuration, Node, configure
+from .node import Node
 
 __all__ = ["expecting_each"]
 
