@@ -50,6 +50,7 @@ __all__ = [
 __getattr__, __dir__ = face(
     __name__,
     {
+        "own": ("OwnFamily", "OwnSpec"),
         "portable": (
             "CaseTextError",
             "case_from_json",

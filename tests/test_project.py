@@ -39,7 +39,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(enco
 # What is inside a package, in the order in which it may import each other: sub-packages, and modules beside them.
 PARTS = {
     "reference": ("numbers", "documents", "recurrent", "kernels", "faults", "operators"),
-    "cases": ("axes", "specs", "directories", "profiles", "operators", "portable", "strategies", "third_party"),
+    "cases": ("axes", "specs", "directories", "profiles", "operators", "own", "portable", "strategies", "third_party"),
     "conformance": (
         "border",
         "targets",

@@ -8,6 +8,6 @@ __getattr__, __dir__ = face(
         "axis": ("Axis", "Domain", "Field", "Having", "Rule"),
         "generator": ("uniform",),
         "recurrent": ("RECURRENT_AXES",),
-        "violation": ("DUE",),
+        "violation": ("DUE", "changed", "set_to", "without_input"),
     },
 )

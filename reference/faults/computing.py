@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..documents.interpretations import Interpretations
 from ..documents.operators import OperatorVersion
 from ..numbers.accuracy import budget
 from ..numbers.bounded import Bounded
-from ..numbers.formats import Format
+from ..numbers.formats import FORMATS, Format
 from ..recurrent.evaluation import computation_of
 from ..recurrent.node import Node
 from .fault import Compute, Fault, Outputs
@@ -46,20 +47,75 @@ class Computed(ABC):
 
     operator
         The version of the node, whose tensors have their forms.
-    format
-        Of the tensors.
     directions
         ``forward`` and ``reverse``, in the order of the outputs' axis.
     layout
         1 where the batch comes before the sequence.
 
-    Inputs are fields of it by their formal names, unless :meth:`with_input` says otherwise.
+    Inputs are fields of it by their formal names, unless :meth:`with_input` says otherwise; their shapes say all sizes.
+    What else is asked of a resolved node (:class:`..operators.operator.Resolved`) has a default: every row has all
+    steps.
     """
 
     operator: OperatorVersion
-    format: Format
-    directions: tuple[str, ...]
-    layout: int
+    directions: tuple[str, ...] = ("forward",)
+    layout: int = 0
+    ragged: bool = False
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """By their names in the document (``seq_length``), as the inputs have them."""
+        sizes = {"num_directions": len(self.directions)}
+        for name in self.operator.inputs:
+            array = getattr(self, name, None)
+            if array is not None:
+                shape = self.operator.tensors[name].shape(self.layout, array.ndim)
+                sizes |= {e.size: n // e.times for e, n in zip(shape, array.shape, strict=True)}
+        return sizes
+
+    def _size(self, *names: str) -> int:
+        return next((self.sizes[name] for name in names if name in self.sizes), 1)
+
+    @property
+    def format(self) -> Format:
+        """Of the tensors of type T."""
+        first = next(name for name in self.operator.inputs if self.operator.kind_of(name) == "T")
+        return FORMATS[getattr(self, first).dtype.name]
+
+    @property
+    def T(self) -> int:
+        """seq_length."""
+        return self._size("seq_length")
+
+    @property
+    def N(self) -> int:
+        """batch_size."""
+        return self._size("batch_size")
+
+    @property
+    def I(self) -> int:  # noqa: E743 - the document's letter
+        """input_size."""
+        return self._size("input_size")
+
+    @property
+    def H(self) -> int:
+        """hidden_size; the same where nothing else is said."""
+        return self._size("hidden_size", "input_size")
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(N,), every row's number of steps."""
+        return np.full(self.N, self.T)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The outputs beside the first, in the order in which they are computed."""
+        return self.operator.outputs[1:]
+
+    def shape_of(self, output: str) -> tuple[int, ...]:
+        """The shape of an output, by its form."""
+        shape = self.operator.tensors[output].shape(self.layout)
+        return tuple(self._size(extent.size) * extent.times for extent in shape)
 
     @abstractmethod
     def bounded(self, accuracy: str, observed: Mapping[str, NDArray[Any]]) -> dict[str, Bounded]:

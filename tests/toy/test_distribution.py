@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,10 +29,18 @@ def onnxspec(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_plain_onnxspec_knows_it(tmp_path: Path) -> None:
-    done = onnxspec(installed(tmp_path / "site", "tests.toy.cases_leaky"), "list", "--op", "Leaky")
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.split()) == 5
+def test_the_operator_of_the_documentation_is_one(tmp_path: Path) -> None:
+    """Its files as docs/operators.md shows them, installed: plain onnxspec knows and proves it."""
+    site = installed(tmp_path / "site", "leaky_operator")
+    text = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\w+\n# (\S+/\S+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    for name, block in blocks:
+        (site / name).parent.mkdir(exist_ok=True)
+        (site / name).write_text(block, encoding="utf-8")
+    assert len(blocks) == 6
+    done = onnxspec(site, "prove", "--op", "Leaky", "-j", "1", "--out", str(tmp_path / "proof.csv"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "6 cases catch 3 of 3 faults" in done.stdout
 
 
 def test_a_broken_one_is_left_out_and_named(tmp_path: Path) -> None:

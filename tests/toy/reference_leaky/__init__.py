@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxspec.reference import (
-    FORMATS,
     IllegalNode,
     Interpretations,
     Node,
@@ -54,30 +53,8 @@ class Leak(Computed):
     X: NDArray[Any]
     decay: float
     start: float = 0.0
-    operator, format = VERSION, FORMATS["float32"]
     directions: tuple[str, ...] = ("forward",)
-    layout, ragged, states = 0, False, ()
-
-    @property
-    def T(self) -> int:
-        return self.X.shape[0]
-
-    @property
-    def N(self) -> int:
-        return self.X.shape[1]
-
-    @property
-    def I(self) -> int:  # noqa: E743
-        return self.X.shape[2]
-
-    H = I
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        return np.full(self.N, self.T)
-
-    def shape_of(self, output: str) -> tuple[int, ...]:
-        return self.T, 1, self.N, self.H
+    operator = VERSION
 
     def bounded(self, accuracy: str, observed: Mapping[str, Any]) -> dict[str, Bounded]:
         Y = observed.get("Y")

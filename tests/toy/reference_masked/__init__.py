@@ -62,11 +62,7 @@ class MaskedLeak(Leak):
     masked_steps: str = "kept"
     backwards: bool = True
     last_in_time: bool = False
-    operator, states = VERSION, ("Y_last",)
-
-    def shape_of(self, output: str) -> tuple[int, ...]:
-        shape = (self.T, len(self.directions), self.N, self.H)
-        return shape if output == "Y" else shape[1:]
+    operator = VERSION
 
     def way(self, direction: str) -> slice:
         """From the positions of X to the steps of a direction, and back."""
