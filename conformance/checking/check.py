@@ -15,7 +15,7 @@ from ..models.inference import main_scope
 from ..models.scope import Scope, domain_of, shown_name
 from ..models.walk import Located, nodes_of
 from .frozen import frozen
-from .measured import Configuration, Measured
+from .measured import Measured
 from .operators import Judged, judged_operators
 from .problem import Checked, Level, Problem, Unchecked
 from .quantization import quantization
@@ -130,8 +130,9 @@ def check_node(located: Located, judged: Judged, file: str = "", measured: Measu
     problems: dict[tuple[str, str], Problem] = {}
     unchecked: dict[tuple[str, str], Unchecked] = {}
 
-    def report(rule: Rule, message: str) -> None:
-        problem = Problem(rule.id, rule.level, file, located.path, operator.name, message, _said(rule), _advice(rule))
+    def report(rule: Rule, message: str, helps: str = "") -> None:
+        advice = f"{helps} {_advice(rule)}".strip()
+        problem = Problem(rule.id, rule.level, file, located.path, operator.name, message, _said(rule), advice)
         problems[rule.id, message] = problem
 
     outcomes = [(rule_broken(judged, outcome.topic), outcome) for outcome in judged.outcomes(subject)]
@@ -146,16 +147,15 @@ def check_node(located: Located, judged: Judged, file: str = "", measured: Measu
     if not any(problem.level is Level.ERROR for problem in problems.values()):
         for topic, message in frozen(subject):
             report(rules()[f"model.{topic}"], message)
-        features = judged.features(subject) | ({"old-domain"} if given != judged.domain else frozenset())
+        like = judged.stand_in(subject)
+        features = like.features if like is not None else frozenset()
+        features |= {"old-domain"} if given != judged.domain else set()
         for rule in rules_open(judged, operator.since_version, features):
             report(rule, f"this is left open, and the node depends on it: {rule.text}")
-        X = subject.inputs.get("X")
-        if measured is not None and X is not None and X.element is not None:
-            configuration = Configuration.of(
-                operator.domain, operator.op_type, operator.since_version, X.element, features
-            )
-            for line in measured.notes(configuration):
-                report(rules()[f"model.{MEASURED}"], line)
+        if measured is not None and like is not None and like.element:
+            rule = rules()[f"model.{MEASURED}"]
+            for note in measured.notes(like):
+                report(rule, note.text, note.helps)
     return CheckedNode(operator.name, tuple(problems.values()), tuple(unchecked.values()))
 
 

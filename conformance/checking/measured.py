@@ -1,24 +1,35 @@
-"""Measurements of nodes like these in a recorded run: configurations that a target fails, or does not support.
+"""Measurements of nodes like these in recorded runs: what a target fails or does not support, and what helps.
 
-A node is compared with recorded cases by operator version, element type, and what both have of the report's columns:
-direction, biases, lengths, states, peepholes, functions, clip and so on. Nothing is claimed of a configuration that the
-run did not try.
+Three things are known of a run. Its findings say under which conditions something fails, or which fault explains it: a
+node has the conditions, or a small node like it shows the fault. The list of known failures of the target says more
+than a short run has tried. Failures of which nobody knows a condition are compared by the report's columns: operator
+version, element type, direction, biases, lengths and so on. Nothing is claimed of a configuration that was not tried.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...cases.specs.features import GROUPS, groups_with
+from ...reference import fault_named, operator_of
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
-from ..judging.vocabulary import outcome_told
+from ..judging.vocabulary import NO_FAILURE, outcome_told
+from ..probes.probe import worded
+from ..results.expected.entries import Entry, applying, shipped_for
+from ..results.expected.version_range import in_numbers
 from ..results.folder import NoRun, read_folder
+from ..results.records import Finding, TargetRecord
 from ..results.result import Result
+from ..results.support import listed
+from ..targets.target import Target
+from .stand_in import StandIn
+from .ways_out import way_out
 
-__all__ = ["Configuration", "Measured", "MeasuredError", "read_measured"]
+__all__ = ["Configuration", "Measured", "MeasuredError", "Note", "read_measured"]
 
 # Columns that are about the numbers that were fed, how often, or whether there is a node at all to speak of.
 _OF_DATA = frozenset(GROUPS[feature] for feature in ("rerun", "nonfinite", "numerics", "exact", "illegal"))
@@ -40,25 +51,115 @@ class Configuration:
     type: str
     columns: frozenset[str]
 
+    @property
+    def place(self) -> _Place:
+        return self.domain, self.op, self.version, self.type
+
     @staticmethod
-    def of(domain: str, op: str, version: int, type: str, features: frozenset[str]) -> Configuration:
-        return Configuration(domain, op, version, type, frozenset(groups_with(features)) - _OF_DATA)
+    def of(node: StandIn) -> Configuration:
+        kind = node.node
+        columns = frozenset(groups_with(node.features)) - _OF_DATA
+        return Configuration(kind.domain, kind.op_type, kind.since_version, node.element, columns)
+
+
+_Place = tuple[str, str, int, str]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A finding of a run: its results by operator version and type, and how many of its cases other targets pass."""
+
+    target: str
+    finding: Finding
+    results: Mapping[_Place, Sequence[Result]]
+    passing: Mapping[str, int]
+
+    def met_by(self, node: StandIn) -> tuple[str, ...]:
+        """The node's traits that are the finding's conditions; none where it lacks some."""
+        words = self.finding["conditions"].partition(" (")[0]
+        if words == f"{node.operator} altogether":
+            return (words,)
+        traits = {worded(trait): trait for trait in node.traits}
+        if words in traits:
+            return (traits[words],)
+        pairs = itertools.permutations(traits, 2)
+        return next(((traits[a], traits[b]) for a, b in pairs if f"{a} and {b}" == words), ())
+
+    def concerns(self, node: StandIn) -> bool:
+        """Whether a node is like its cases: it shows the fault that explains them, or has what they have."""
+        fault = fault_named(self.finding["fault"]) if self.finding["fault"] else None
+        return node.shows(fault) if fault is not None else bool(self.met_by(node))
+
+    def note(self, node: StandIn) -> Note:
+        finding, results = self.finding, self.results[Configuration.of(node).place]
+        count = f"{len(results)} recorded case{'' if len(results) == 1 else 's'}"
+        text = f"{self.target}: {finding['title']}, in {count} of this operator and type, such as {results[0].case}"
+        if finding["why"]:
+            text += f"; known: {finding['why']}"
+        elif results[0].verdict in DECLINED:
+            text += f": {results[0].message}"
+        return Note(text, _helping([*self.met_by(node), *_topics(finding["clauses"], node)], self.passing))
+
+
+@dataclass(frozen=True)
+class Note:
+    """What runs say of a node, and what helps; empty where nothing is known to."""
+
+    text: str
+    helps: str = ""
+
+
+def _topics(clauses: Sequence[str], node: StandIn) -> list[str]:
+    """Clauses without their operator."""
+    prefix = f"{operator_of(node.operator).document.prefix}."
+    return [clause.removeprefix(prefix) for clause in clauses if clause.startswith(prefix)]
+
+
+def _helping(topics: Sequence[str], passing: Mapping[str, int]) -> str:
+    others = [f"{target} passes {count} of these cases" for target, count in passing.items()]
+    return " ".join(filter(None, [way_out(topics), f"{listed(others)}." if others else ""]))
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Recorded results by configuration and target."""
+    """What recorded runs say.
+
+    results
+        Results for which no finding has conditions, by configuration and target.
+    seen
+        Findings that have some.
+    known
+        By target, entries of the shipped list of its known failures.
+    """
 
     results: Mapping[Configuration, Mapping[str, Sequence[Result]]]
+    seen: Sequence[_Seen]
+    known: Mapping[str, Sequence[Entry]]
 
-    def notes(self, node: Configuration) -> Iterator[str]:
-        """Measurements of nodes like this one, a line for each target."""
+    def notes(self, node: StandIn) -> Iterator[Note]:
+        """Measurements of nodes like this one."""
+        configuration = Configuration.of(node)
+        told: set[str] = set()
+        for seen in self.seen:
+            if configuration.place in seen.results and seen.concerns(node):
+                told.add(seen.finding["why"])
+                yield seen.note(node)
+        for target, entries in self.known.items():
+            for entry in entries:
+                if entry.reason not in told and _about(entry, node):
+                    told.add(entry.reason)
+                    topics = [*_topics(entry.clauses, node), *_first_parts(entry.faults), *entry.features]
+                    yield Note(f"{target}: known of it: {entry.reason}", way_out(topics))
+        yield from self._alike(configuration)
+
+    def _alike(self, node: Configuration) -> Iterator[Note]:
+        """Failures of which nobody knows a condition, in cases configured like this node or a part of it."""
         noted: set[str] = set()
         for target, results in self.results.get(node, {}).items():
             noted.add(target)
             bad = [result for result in results if _bad(result)]
             if bad:
-                yield f"{target}: of {len(results)} recorded cases configured like this node {_in_words(bad)}"
+                yield Note(f"{target}: of {len(results)} recorded cases configured like this node {_in_words(bad)}")
         # What fails whenever it is there fails beside other things as well.
         parts = [c for c in self.results if _part(c, node)]
         for configuration in sorted(parts, key=lambda c: (len(c.columns), sorted(c.columns))):
@@ -66,12 +167,31 @@ class Measured:
                 if target not in noted and len(results) >= _FEW and all(map(_bad, results)):
                     noted.add(target)
                     have = ", ".join(sorted(configuration.columns)) or "nothing more than the operator"
-                    yield f"{target}: all {len(results)} recorded cases with a part of it ({have}) {_in_words(results)}"
+                    yield Note(
+                        f"{target}: all {len(results)} recorded cases with a part of it ({have}) {_in_words(results)}"
+                    )
+
+
+def _about(entry: Entry, node: StandIn) -> bool:
+    """Whether an entry is about nodes like this one, whatever their data."""
+    kind = node.node
+    return bool(
+        entry.op == node.operator
+        and not entry.cases
+        and (entry.features or entry.versions)
+        and (not entry.versions or any(in_numbers(kind.since_version, given) for given in entry.versions))
+        and (not entry.types or node.element in entry.types)
+        and {*entry.features} <= node.features
+    )
+
+
+def _first_parts(faults: Sequence[str]) -> list[str]:
+    """The subjects of faults: ``coefficients`` of ``coefficients.default-thresholded-relu``."""
+    return [fault.partition(".")[0] for fault in faults]
 
 
 def _part(part: Configuration, node: Configuration) -> bool:
-    same = (part.domain, part.op, part.version, part.type) == (node.domain, node.op, node.version, node.type)
-    return same and part.columns < node.columns
+    return part.place == node.place and part.columns < node.columns
 
 
 def _bad(result: Result) -> bool:
@@ -87,17 +207,48 @@ def _in_words(bad: Sequence[Result]) -> str:
 
 def read_measured(folders: Sequence[Path]) -> Measured:
     """The results of runs. Raises MeasuredError."""
-    grouped: dict[Configuration, dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
+    runs = []
     for folder in folders:
         try:
-            results = read_folder(folder).results
+            runs.append(read_folder(folder))
         except NoRun as error:
             raise MeasuredError(str(error)) from None
-        if not results:
+        if not runs[-1].results:
             raise MeasuredError(f"{folder}: holds no results")
-        for result in results:
-            columns = frozenset(result.features)
-            if not columns & _OF_DATA and result.verdict not in UNTRIED | {Verdict.NOT_TRIED}:
-                key = Configuration(result.domain, result.op, result.version, result.type, columns)
-                grouped[key][result.target].append(result)
-    return Measured(grouped)
+    results = [result for run in runs for result in run.results]
+    targets = [target for run in runs if run.info is not None for target in run.info["targets"]]
+    seen = [seen for target in targets for seen in _seen_on(target, results)]
+    explained = {(each.target, case) for each in seen for case in each.finding["cases"]}
+    grouped: dict[Configuration, dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
+    for result in results:
+        columns = frozenset(result.features)
+        untold = not columns & _OF_DATA and result.verdict not in UNTRIED | {Verdict.NOT_TRIED}
+        if untold and (result.target, result.case) not in explained:
+            key = Configuration(result.domain, result.op, result.version, result.type, columns)
+            grouped[key][result.target].append(result)
+    return Measured(grouped, seen, {target["name"]: _known_of(target) for target in targets})
+
+
+def _seen_on(target: TargetRecord, results: Sequence[Result]) -> Iterator[_Seen]:
+    """The findings on a target that say when a node is hit."""
+    own = {result.case: result for result in results if result.target == target["name"]}
+    for finding in target["findings"]:
+        if finding["kind"] in NO_FAILURE or not (finding["conditions"] or finding["fault"]):
+            continue
+        cases = {case for case in finding["cases"] if case in own}
+        mine: dict[_Place, list[Result]] = defaultdict(list)
+        for case in filter(cases.__contains__, finding["cases"]):
+            result = own[case]
+            mine[result.domain, result.op, result.version, result.type].append(result)
+        passing = Counter(
+            result.target
+            for result in results
+            if result.target != target["name"] and result.case in cases and result.verdict is Verdict.PASS
+        )
+        yield _Seen(target["name"], finding, mine, passing)
+
+
+def _known_of(target: TargetRecord) -> tuple[Entry, ...]:
+    """Entries of the shipped list that are about this version of a runtime."""
+    listed_for = shipped_for(Target(target["name"], target["adapter"], target["options"]))
+    return applying(listed_for, target["description"] or {})

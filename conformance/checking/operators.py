@@ -12,7 +12,7 @@ from onnx import defs
 from ...cases import family_of
 from ...reference import OPERATORS, Operator, OperatorVersion, operator_version, versions_of
 from .general import outcomes
-from .stand_in import open_features
+from .stand_in import StandIn, stand_in
 from .subject import Outcome, Subject
 
 __all__ = ["Judged", "judged_operators"]
@@ -55,9 +55,9 @@ class Judged:
         """Complaints about a node, and what is not known of it."""
         return outcomes(subject, self.operator)
 
-    def features(self, subject: Subject) -> frozenset[str]:
-        """The features by which open clauses know their cases, of a node that breaks nothing."""
-        return open_features(subject, self.operator)
+    def stand_in(self, subject: Subject) -> StandIn | None:
+        """A small node like one that breaks nothing."""
+        return stand_in(subject, self.operator)
 
 
 @cache

@@ -2,29 +2,73 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...cases import family_of
-from ...reference import IllegalNode, Node, Operator
+from ...cases.axes.generator import uniform
+from ...reference import FORMATS, Fault, IllegalNode, Node, Operator
+from ...reference.operators.discrimination import discrimination
 from ..models.folding import NotConstant
+from ..probes.probe import traits_of
 from .general import shapes_of, steps_of
 from .subject import Subject
 
-__all__ = ["open_features"]
+__all__ = ["StandIn", "stand_in"]
 
 _SIZES = {"seq_length": 3, "batch_size": 2, "input_size": 2, "hidden_size": 2, "num_directions": 1}
 
 _OF_SIZES = frozenset({"size-one", "size-zero", "no-rows", "no-steps", "several-rows", "unsorted"})
+_OF_SIZES |= frozenset({"falling-lengths", "first-row-longest", "zero-elements", "zero-tensor"})
 """Features that would be those of the stand-in."""
 
 
-def open_features(subject: Subject, operator: Operator) -> frozenset[str]:
-    """The features by which the document's open clauses know their cases, of a node that breaks none.
+@dataclass(frozen=True)
+class StandIn:
+    """A small node like one of a model, with numbers of its own.
 
-    They come from the attributes, from what is given and, where they are constant, from the lengths.
+    operator
+        The operator by its name here.
+    element
+        The type of its numbers, as the model has it.
+    """
+
+    node: Node
+    inputs: dict[str, NDArray[Any]]
+    operator: str
+    element: str
+
+    @cached_property
+    def features(self) -> frozenset[str]:
+        """The features by which clauses know their cases; none of a node that breaks its document."""
+        try:
+            return family_of(self.operator).node_features(self.node, self.inputs) - _OF_SIZES
+        except (IllegalNode, KeyError, TypeError, ValueError):
+            return frozenset()
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """What can be said of it, as of a case."""
+        return traits_of(self.node, self.features, self.element)
+
+    def shows(self, fault: Fault) -> bool:
+        """Whether a target that makes a fault is wrong on it; False where nobody can tell."""
+        if not fault.applies(self.node.op_type, self.node.since_version):
+            return False
+        try:
+            return discrimination(fault, self.node, [self.inputs], enough=1.0) > 1
+        except (IllegalNode, KeyError, TypeError, ValueError):
+            return False
+
+
+def stand_in(subject: Subject, operator: Operator) -> StandIn | None:
+    """The stand-in of a node that breaks nothing; None where there is none.
+
+    It has the node's attributes and inputs and, where they are constant, the lengths.
     """
     version = subject.operator
     values = {name: subject.given(name) for name in subject.attributes}
@@ -36,17 +80,21 @@ def open_features(subject: Subject, operator: Operator) -> frozenset[str]:
     for name, given in subject.inputs.items():
         shape = tuple(extent.times * sizes[extent.size] for extent in formal[name])
         allowed = version.types_of(name)
-        # NumPy has no bfloat16: what a node contains is the same in float32.
-        kind = given.element if given.element in allowed else allowed[0]
-        arrays[name] = np.zeros(shape, np.float32 if version.kind_of(name) == "T" else kind)
+        element = given.element if given.element in allowed else allowed[0]
+        if version.kind_of(name) == "T":
+            form = FORMATS[element]
+            arrays[name] = uniform(f"stand-in/{name}", shape, form.precision, 0).astype(form.dtype)
+        else:
+            arrays[name] = np.zeros(shape, element)
     if "sequence_lens" in arrays:
         arrays["sequence_lens"] = _lengths_like(subject)
     asked = [formal for formal, name in zip(version.outputs, subject.outputs, strict=False) if name]
+    X = subject.inputs.get("X")
     try:
         node = Node(version.op_type, version.since_version, values, tuple(asked), version.domain)
-        return family_of(operator.document.name).node_features(node, arrays) - _OF_SIZES
     except (IllegalNode, KeyError, TypeError, ValueError):
-        return frozenset()
+        return None
+    return StandIn(node, arrays, operator.document.name, (X.element if X is not None else None) or "")
 
 
 def _lengths_like(subject: Subject) -> NDArray[np.int32]:

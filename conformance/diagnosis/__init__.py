@@ -9,7 +9,6 @@ __getattr__, __dir__ = face(
         "conditions": (
             "condition_of",
             "message_kind",
-            "worded",
         ),
         "disagreements": ("disagreements_of",),
         "experiments": (

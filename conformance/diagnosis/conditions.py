@@ -7,28 +7,16 @@ from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import combinations
 
-from ...cases.specs.features import WORDS
 from ...reference import FORMATS, Fault, operator_names
 from ...reference.operators.discrimination import discrimination
-from ..probes.probe import Probe
+from ..probes.probe import Probe, worded
 
-__all__ = ["condition_of", "message_kind", "telling_of", "told", "worded", "would_show"]
+__all__ = ["condition_of", "message_kind", "telling_of", "told", "would_show"]
 
 Traits = frozenset[str]
 
 _ENOUGH = 3
 """Failing cases from which two traits together are told: of fewer, some two are true by chance."""
-
-
-@cache
-def _words() -> dict[str, str]:
-    """Traits as readers are told of them: a trait is a feature without hyphens."""
-    return {feature.replace("-", " "): words for feature, words in WORDS.items()}
-
-
-def worded(trait: str) -> str:
-    """A trait as a reader is told of it."""
-    return _words().get(trait) or trait.removeprefix("uses ").removeprefix("about ")
 
 
 @lru_cache(maxsize=4096)

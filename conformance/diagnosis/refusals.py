@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...reference import FORMATS, UnknownOperator, operator_version
+from ..probes.probe import worded
 from ..results.result import Result
-from .conditions import Traits, message_kind, worded
+from .conditions import Traits, message_kind
 
 __all__ = ["refusals"]
 

@@ -22,6 +22,7 @@ __getattr__, __dir__ = face(
             "Probe",
             "SpecProbe",
             "job_of",
+            "worded",
         ),
         "selection": (
             "Selection",

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Protocol, TypeVar
 
 from ...cases import Case, Spec, Trial, build_case, features_of, group_of
 from ...cases.portable import case_text
+from ...cases.specs.features import WORDS
 from ...reference import Node, clauses_of, operator_of
 from ..judging.judgement import Judgement
 from ..judging.verdict import judge
 from ..targets.target import Target
 from ..workers.process import Job, Outcome
 
-__all__ = ["Prepared", "Probe", "SpecProbe", "job_of", "prepared_trials", "traits_of"]
+__all__ = ["Prepared", "Probe", "SpecProbe", "job_of", "prepared_trials", "traits_of", "worded"]
 
 Answer = TypeVar("Answer")
 
@@ -109,6 +110,17 @@ def traits_of(node: Node, features: frozenset[str], type: str) -> frozenset[str]
     words |= {f"activations {'/'.join(names)}"} if names else set()
     words |= {"hidden_size absent"} if "hidden_size" not in node.attributes else set()
     return frozenset(words)
+
+
+@cache
+def _words() -> dict[str, str]:
+    """Traits as readers are told of them: a trait is a feature without hyphens."""
+    return {feature.replace("-", " "): words for feature, words in WORDS.items()}
+
+
+def worded(trait: str) -> str:
+    """A trait as a reader is told of it."""
+    return _words().get(trait) or trait.removeprefix("uses ").removeprefix("about ")
 
 
 def job_of(trial: Trial) -> Job:

@@ -6,7 +6,7 @@ import contextlib
 import io
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import onnx
 import pytest
 from msgspec import structs
 
+import onnxspec
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance.checking.rules import rules
 from onnxspec.conformance.cli.main import main
@@ -201,6 +202,39 @@ def test_notes_of_what_was_measured(folder: Path) -> None:
     assert "1 wrong" in done.stdout
     assert run("right.onnx", "--measured", "run", "--strict", cwd=folder).returncode == 1
     assert run("right.onnx", "--measured", "none", cwd=folder).returncode == 2
+
+
+def test_findings_of_a_run_are_noted_of_the_nodes_that_they_hit(folder: Path) -> None:
+    """By what a node has, not by what cases beside it had: with what to change, and who does it rightly."""
+    plain = CaseSpec("LSTM", 14, T=3, N=2, I=2, H=4)
+    lacking = [replace(plain, hidden_size=False, seed=seed) for seed in range(6)]
+    short = [replace(plain, lengths="ragged", direction="reverse", seed=seed) for seed in range(3)]
+    recorded: list[str] = []
+    for target in ("onnxruntime", "onnx-reference"):
+        onnxspec.run(target, case=[plain, *lacking, *short], out=folder / target)
+        recorded += ["--measured", target]
+    onnx.save(one_node("LSTM", 14, hidden_size=None), folder / "lacking.onnx")
+    onnx.save(one_node("LSTM", 14, lengths=[T, 1], direction="reverse"), folder / "short.onnx")
+    noted = {
+        name: run(f"{name}.onnx", *recorded, cwd=folder).stdout.splitlines()[2:]
+        for name in ("right", "lacking", "short")
+    }
+    assert noted["right"] == []
+    (note, do) = noted["lacking"]
+    assert "note  model.measured: onnxruntime: refuses hidden_size absent, in 6 recorded cases" in note
+    assert "what to do: Write hidden_size down" in do
+    assert "onnx-reference passes 6 of these cases." in do
+    (note,) = [k for k, line in enumerate(noted["short"]) if "model.measured" in line]
+    assert "onnx-reference: Ignores sequence_lens" in noted["short"][note]
+    assert "onnxruntime passes 3 of these cases." in noted["short"][note + 1]
+
+
+def test_what_is_known_of_a_target_is_noted_where_its_run_was_too_short_to_show_it(folder: Path) -> None:
+    onnxspec.run("onnxruntime", case=CaseSpec("GRU", 14, T=2), out=folder / "run")
+    onnx.save(one_node("GRU", 14, activations=["ThresholdedRelu", "Tanh"]), folder / "relu.onnx")
+    done = run("relu.onnx", "--measured", "run", cwd=folder)
+    assert "onnxruntime: known of it: ThresholdedRelu without an alpha runs" in done.stdout
+    assert "Write activation_alpha and activation_beta down" in done.stdout
 
 
 def test_rules_are_listed_and_explained() -> None:

@@ -15,10 +15,9 @@ from onnxspec.conformance.diagnosis import (
     findings_of,
     message_kind,
     with_needed_classes,
-    worded,
 )
 from onnxspec.conformance.judging import Judgement, Verdict
-from onnxspec.conformance.probes import Probe, SpecProbe
+from onnxspec.conformance.probes import Probe, SpecProbe, worded
 from onnxspec.conformance.proof import judge_staged
 from onnxspec.conformance.results import Kept, Result, biases, grades, passing_grades, result_of
 from onnxspec.reference import CELLS as OPERATORS
