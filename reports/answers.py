@@ -97,8 +97,15 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
         follows=followed_line(subject.info.get("interpretations", [])),
         shown=shown_line(subject.info.get("shown", {})),
         look=look_of(subject.run.info["profile"], [*chosen["case"], *chosen.get("directories", [])]),
+        chosen=_chosen(subject),
     )
     return Told(answer, tuple(finding for finding, _ in own), tuple(_undecided(tried)))
+
+
+def _chosen(subject: Subject) -> bool:
+    """Whether the run's cases were chosen one by one, or are a model's nodes."""
+    selection = subject.run.info["selection"]
+    return bool(selection["case"] or selection.get("directories"))
 
 
 def _undecided(tried: Sequence[Tried]) -> Iterator[tuple[str, int, str]]:

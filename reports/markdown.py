@@ -73,9 +73,10 @@ def _target(subject: Subject, told: Told) -> Iterator[str]:
         yield ""
         return
     lacking = f" **Not:** {plain(answer.lacking)}." if answer.lacks else ""
-    yield f"- **Conforms:** {plain(answer.conforms)}"
+    yield f"- **{answer.question}:** {plain(answer.conforms)}"
     yield f"- **Against the list of known failures:** {plain(answer.since)}"
-    yield f"- **Runs, rightly or not:** {plain(answer.supported)}.{lacking}"
+    if not answer.chosen:
+        yield f"- **Runs, rightly or not:** {plain(answer.supported)}.{lacking}"
     if answer.coverage:
         yield f"- **Coverage:** {plain(answer.coverage)}"
     if answer.shown:
@@ -83,7 +84,7 @@ def _target(subject: Subject, told: Told) -> Iterator[str]:
     if answer.follows:
         yield f"- **Follows against the letter:** {plain(answer.follows)}"
     yield ""
-    yield from _hits("It hits you if you rely on", answer.relied_on)
+    yield from _hits(answer.who, answer.relied_on)
     yield from _hits("Input validation, of forbidden models that ran", answer.validation)
     new_ones = [(hit, finding) for hit, finding in (*told.hits, *told.validation) if not hit.known]
     if new_ones:

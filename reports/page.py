@@ -91,12 +91,14 @@ def render(
 ) -> str:
     """Return the HTML of the page on ``runs``, with ``problems`` as its first lines."""
     style, theme, script = asset("page.css"), asset("theme.js"), asset("page.js")
+    told = {subject.number: told_of(subject, findings) for subject in subjects}
     return template("page.html").render(
         title=_title(subjects),
         several=len(subjects) > 1,
         pages=paged(findings),
         comparison=_comparison(runs, subjects, findings),
-        told={subject.number: told_of(subject, findings) for subject in subjects},
+        told=told,
+        chosen=bool(told) and all(each.answer.chosen for each in told.values()),
         runs=[_about_run(run) for run in runs],
         subjects=subjects,
         disagreements=DISAGREEMENTS if disagreements_of(subjects) else "",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...cases.specs.features import GROUPS, groups_with
-from ...reference import fault_named, operator_of
+from ...reference import fault_named
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..judging.vocabulary import NO_FAILURE, outcome_told
 from ..probes.probe import worded
@@ -27,7 +27,7 @@ from ..results.result import Result
 from ..results.support import listed
 from ..targets.target import Target
 from .stand_in import StandIn
-from .ways_out import way_out
+from .ways_out import way_out, way_out_of
 
 __all__ = ["Configuration", "Measured", "MeasuredError", "Note", "read_measured"]
 
@@ -74,21 +74,17 @@ class _Seen:
     results: Mapping[_Place, Sequence[Result]]
     passing: Mapping[str, int]
 
-    def met_by(self, node: StandIn) -> tuple[str, ...]:
-        """The node's traits that are the finding's conditions; none where it lacks some."""
+    def met_by(self, node: StandIn) -> bool:
+        """Whether a node has what the finding's cases have."""
         words = self.finding["conditions"].partition(" (")[0]
-        if words == f"{node.operator} altogether":
-            return (words,)
-        traits = {worded(trait): trait for trait in node.traits}
-        if words in traits:
-            return (traits[words],)
+        traits = {worded(trait) for trait in node.traits} | {f"{node.operator} altogether"}
         pairs = itertools.permutations(traits, 2)
-        return next(((traits[a], traits[b]) for a, b in pairs if f"{a} and {b}" == words), ())
+        return words in traits or any(f"{a} and {b}" == words for a, b in pairs)
 
     def concerns(self, node: StandIn) -> bool:
         """Whether a node is like its cases: it shows the fault that explains them, or has what they have."""
         fault = fault_named(self.finding["fault"]) if self.finding["fault"] else None
-        return node.shows(fault) if fault is not None else bool(self.met_by(node))
+        return node.shows(fault) if fault is not None else self.met_by(node)
 
     def note(self, node: StandIn) -> Note:
         finding, results = self.finding, self.results[Configuration.of(node).place]
@@ -98,7 +94,9 @@ class _Seen:
             text += f"; known: {finding['why']}"
         elif results[0].verdict in DECLINED:
             text += f": {results[0].message}"
-        return Note(text, _helping([*self.met_by(node), *_topics(finding["clauses"], node)], self.passing))
+        others = [f"{target} passes {count} of these cases" for target, count in self.passing.items()]
+        helps = [way_out(finding, node.operator), *([f"{listed(others)}."] if others else [])]
+        return Note(text, " ".join(filter(None, helps)))
 
 
 @dataclass(frozen=True)
@@ -107,17 +105,6 @@ class Note:
 
     text: str
     helps: str = ""
-
-
-def _topics(clauses: Sequence[str], node: StandIn) -> list[str]:
-    """Clauses without their operator."""
-    prefix = f"{operator_of(node.operator).document.prefix}."
-    return [clause.removeprefix(prefix) for clause in clauses if clause.startswith(prefix)]
-
-
-def _helping(topics: Sequence[str], passing: Mapping[str, int]) -> str:
-    others = [f"{target} passes {count} of these cases" for target, count in passing.items()]
-    return " ".join(filter(None, [way_out(topics), f"{listed(others)}." if others else ""]))
 
 
 @dataclass(frozen=True)
@@ -148,8 +135,10 @@ class Measured:
             for entry in entries:
                 if entry.reason not in told and _about(entry, node):
                     told.add(entry.reason)
-                    topics = [*_topics(entry.clauses, node), *_first_parts(entry.faults), *entry.features]
-                    yield Note(f"{target}: known of it: {entry.reason}", way_out(topics))
+                    which = f" (of releases {entry.runtime})" if entry.runtime else ""
+                    yield Note(
+                        f"{target}: known of it: {entry.reason}{which}", way_out_of([*entry.faults, *entry.features])
+                    )
         yield from self._alike(configuration)
 
     def _alike(self, node: Configuration) -> Iterator[Note]:
@@ -183,11 +172,6 @@ def _about(entry: Entry, node: StandIn) -> bool:
         and (not entry.types or node.element in entry.types)
         and {*entry.features} <= node.features
     )
-
-
-def _first_parts(faults: Sequence[str]) -> list[str]:
-    """The subjects of faults: ``coefficients`` of ``coefficients.default-thresholded-relu``."""
-    return [fault.partition(".")[0] for fault in faults]
 
 
 def _part(part: Configuration, node: Configuration) -> bool:

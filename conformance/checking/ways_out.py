@@ -7,12 +7,16 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
+from ...cases.specs.features import WORDS
+from ...reference import operator_of
+from ..results.records import Finding
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-__all__ = ["way_out"]
+__all__ = ["way_out", "way_out_of"]
 
 
 @cache
@@ -21,14 +25,28 @@ def _table() -> Mapping[str, str]:
     return table
 
 
-def way_out(topics: Iterable[str]) -> str:
-    """The change of the model that helps with the first of these that is known; empty where none is.
+@cache
+def _features() -> Mapping[str, str]:
+    """Features by the words that readers are told."""
+    return {words: feature for feature, words in WORDS.items()}
 
-    A topic is a trait or a feature of a node, or a clause without its operator; of one that the table
-    lacks the wider one counts.
+
+def way_out(finding: Finding, op: str) -> str:
+    """The change of a model that helps nodes of an operator with what a finding says; empty where none is known."""
+    prefix = f"{operator_of(op).document.prefix}."
+    clauses = [clause.removeprefix(prefix) for clause in finding["clauses"] if clause.startswith(prefix)]
+    conditions = finding["conditions"].partition(" (")[0].split(" and ")
+    return way_out_of([*conditions, *clauses])
+
+
+def way_out_of(topics: Iterable[str]) -> str:
+    """The change of a model that helps with the first of these that is known; empty where none is.
+
+    A topic is a feature or its words, or a clause without its operator; of one that the table lacks the wider one
+    counts.
     """
     for topic in topics:
-        topic = topic.replace(" ", "-")
+        topic = _features().get(topic, topic).replace(" ", "-")
         while topic not in _table() and "." in topic:
             topic = topic.rpartition(".")[0]
         if topic in _table():

@@ -176,9 +176,9 @@ def _show(target: TargetRun, answer: Answer, console: Console, *, only_new: bool
         return
     style = {"conforms": "bold green", "few": "bold yellow", "departs": "bold red"}.get(answer.state, "bold cyan")
     first = [
-        Text.assemble("Conforms: ", (answer.conforms, style)),
+        Text.assemble(f"{answer.question}: ", (answer.conforms, style)),
         Text.assemble(f"{KNOWN}: ", (answer.since, "bold")),
-        Text(f"{RUNS}: {answer.supported}"),
+        *([] if answer.chosen else [Text(f"{RUNS}: {answer.supported}")]),
         *([Text(f"Coverage: {answer.coverage}")] if target.coverage and falls_short(target.coverage) else []),
     ]
     for line in first:

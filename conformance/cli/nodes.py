@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+from ..checking.ways_out import way_out
 from ..extraction.capture import CaptureError
 from ..extraction.cases import NodeCase, OccupiedFolder, cases_of_model, read_nodes
+from ..judging.judgement import DECLINED
 from ..models.content import ModelError
+from ..results.records import Finding
 from ..results.result import Result
 from ..running.run import Run
 from .terminal import fail, warn, why
@@ -73,6 +76,7 @@ def say_nodes(nodes: Sequence[NodeCase], finished: Run, console: Console) -> Non
     for each in finished.targets:
         for result in each.results:
             by_case.setdefault(result.case, []).append(result)
+    findings = {each.target.name: each.findings for each in finished.targets}
     line("\nnodes of the model")
     for node in nodes:
         line(f"  {node.node}  {node.operator}  {f'({node.data})' if node.data else ''}".rstrip())
@@ -81,9 +85,27 @@ def say_nodes(nodes: Sequence[NodeCase], finished: Run, console: Console) -> Non
         for result in by_case.get(node.case, ()) if node.case else ():
             message = f": {result.message}" if result.message else ""
             line(f"    {result.target}: {result.verdict.value}{message}", "red" if result.failing else "")
+            for helps in _helping(result, findings[result.target]):
+                line(f"      {helps}")
     for each in finished.targets:
         name = each.target.name
         failing = {result.case for result in each.results if result.failing}
         first = next((node.node for node in nodes if node.case in failing), None)
         if first is not None:
             line(f"  first outside its bound on {name}: {first}", "red")
+
+
+def _helping(result: Result, findings: Sequence[Finding]) -> Iterator[str]:
+    """What is known of a result that is not right, and what to change in the model."""
+    finding = next((finding for finding in findings if result.case in finding["cases"]), None)
+    if finding is None or not (result.failing or result.verdict in DECLINED):
+        return
+    if finding["fault"]:
+        yield f"explained by: {finding['what']}"
+    if result.why:
+        yield f"known: {result.why}"
+    helps = way_out(finding, result.op)
+    if helps:
+        yield f"what to do: {helps}"
+    else:
+        yield "what to do: try other targets, releases or providers, with --target"

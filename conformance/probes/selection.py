@@ -62,6 +62,11 @@ class Selection:
     legal: bool = False
 
     @property
+    def chosen(self) -> bool:
+        """Whether the cases are some that somebody chose, or a model's nodes, and stand for no others."""
+        return bool(self.cases or self.directories)
+
+    @property
     def narrowed(self) -> str:
         """The operators, versions and types asked for, like ``LSTM-14:float16|float32``; empty where that is all."""
         if not (self.ops or self.versions or self.types):

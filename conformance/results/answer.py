@@ -54,6 +54,7 @@ class Answer:
 
     ``state`` is ``conforms``, ``few`` (failures that are known, and few), ``departs`` or ``open`` (nobody knows);
     ``badge`` says all of it in a few words. ``coverage`` says how far the cases reach; empty where that is not counted.
+    ``chosen`` is whether the cases were chosen one by one, or are a model's nodes: nothing follows for others.
     """
 
     state: str
@@ -66,6 +67,17 @@ class Answer:
     coverage: str = ""
     follows: str = ""
     shown: str = ""
+    chosen: bool = False
+
+    @property
+    def question(self) -> str:
+        """The question that ``conforms`` answers, as a heading."""
+        return "Of these cases" if self.chosen else "Conforms"
+
+    @property
+    def who(self) -> str:
+        """The heading of what fails."""
+        return "What fails" if self.chosen else "It hits you if you rely on"
 
     @property
     def conforming(self) -> bool | None:
@@ -103,6 +115,7 @@ def answer_of(
     follows: str = "",
     shown: str = "",
     look: str = "",
+    chosen: bool = False,
 ) -> Answer:
     """The answer that the results and findings of one target give.
 
@@ -117,6 +130,8 @@ def answer_of(
         How far the cases reach, in a line (:func:`.coverage.coverage_line`).
     look
         The profile that was run, where it is too small to conclude much from (:func:`look_of`).
+    chosen
+        Whether the cases were chosen one by one.
     """
     failed = sum(t.times for t in tried if t.verdict in _FAILING - DECLINED)
     judged = failed + sum(t.times for t in tried if t.verdict == Verdict.PASS.value)
@@ -143,17 +158,21 @@ def answer_of(
         unknown = [*open_words, *([f"{broke:,} broke off in place of a clean refusal"] if broke else [])]
         conforms = f"unknown ({', '.join(unknown)}, all {judged:,} judged are right)"
     elif not failed:
-        state, badge, conforms = "conforms", f"Conforms, {judged:,} judged", f"yes (all {judged:,} judged are right)"
+        right = f"all {judged:,} judged are right" if judged > 1 else "the one judged is right"
+        state, badge = "conforms", f"{'Right' if chosen else 'Conforms'}, {judged:,} judged"
+        conforms = right if chosen else f"yes ({right})"
         if look:
             badge = f"Conforms in {look}, {judged:,} judged"
-            conforms = f"yes, as far as {look} goes (all {judged:,} judged are right; core tries far more)"
+            conforms = f"yes, as far as {look} goes ({right}; core tries far more)"
     else:
         state = "few" if lists_used and not new and failed <= FEW * judged else "departs"
         badge = f"Fails {failed:,} of {judged:,} ({_percent(failed, judged)}){remark}"
-        conforms = f"no ({failed:,} of {judged:,} judged fail{''.join(f', {words}' for words in open_words)})"
+        failing = f"{failed:,} of {judged:,} judged {'fails' if failed == 1 else 'fail'}"
+        failing += "".join(f", {words}" for words in open_words)
+        conforms = failing if chosen else f"no ({failing})"
     since = _since(new, known, stale) if lists_used else "not compared, lists of known failures were left out"
     return Answer(
-        state, badge, conforms, since, supports, lacks, tuple(_hits(problems, tried)), coverage, follows, shown
+        state, badge, conforms, since, supports, lacks, tuple(_hits(problems, tried)), coverage, follows, shown, chosen
     )
 
 

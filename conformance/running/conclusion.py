@@ -65,6 +65,7 @@ def answer_on(target: TargetRun, run: Run) -> Answer:
         lists_used=run.plan.expected,
         coverage=target.coverage,
         look=look_of(chosen.profile, (*chosen.cases, *chosen.directories)),
+        chosen=run.plan.selection.chosen,
     )
 
 

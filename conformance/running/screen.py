@@ -72,6 +72,7 @@ def told_answer(
     lists_used: bool = True,
     coverage: CoverageRecord | None = None,
     look: str = "",
+    chosen: bool = False,
 ) -> Answer:
     """The answer that a target's results and findings give, with the arguments of ``answer_of``."""
     reasons = {result.case: result.reason or "" for result in results}
@@ -84,6 +85,7 @@ def told_answer(
         follows=followed_line(followed_interpretations(results)),
         shown=shown_line(shown_elements(results)),
         look=look,
+        chosen=chosen,
     )
 
 
@@ -108,7 +110,7 @@ def _problem(finding: Finding, reason: str) -> Problem:
 def screen_of(answer: Answer, findings: Sequence[Finding], results: Sequence[Result]) -> Iterator[Shelf]:
     """Shelves of what fails, what is not supported, and what is left to know; in this order, and none that is empty."""
     shelves = [
-        Shelf("It hits you if you rely on:", tuple(hits_of(answer.relied_on, findings))),
+        Shelf(f"{answer.who}:", tuple(hits_of(answer.relied_on, findings))),
         Shelf(VALIDATION, tuple(hits_of(answer.validation, findings))),
         Shelf("It does not support:", tuple(_refusals(findings))),
         Shelf("Beside that:", (*_asides(findings), *_undecided(results), *_grades(results), *_notes(results))),
@@ -197,7 +199,7 @@ def cases_counted(count: int) -> str:
 
 def _first_lines(answer: Answer) -> list[tuple[str, str]]:
     return [
-        ("Conforms", answer.conforms),
+        (answer.question, answer.conforms),
         (KNOWN, answer.since),
         (RUNS, answer.supported),
     ]

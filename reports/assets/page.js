@@ -256,7 +256,7 @@
   const most = [...judgedOf].reduce((one, other) => (other[1] > one[1] ? other : one), ["", 0])[0];
   offer("op", distinct(kinds.map((kind) => kind.op)), most);
   offer("type", distinct(kinds.map((kind) => kind.type)), "float32");
-  offer("group", [["", "anything"], ...distinct(abouts.flatMap((about) => about.groups)).filter(([name]) => name !== INVALID)], "");
+  offer("group", [["", "any feature"], ...distinct(abouts.flatMap((about) => about.groups)).filter(([name]) => name !== INVALID)], "");
   offer("target", data.subjects.map((label, place) => [String(place), label]));
   function linked(found) {
     const places = data.findings.filter(([number]) => findings.get(number).some((row) => found.has(row)));
@@ -288,12 +288,14 @@
     }
     const judged = passed + failed.size, all = judged + declined.size + others;
     const cases = (count) => `${number.format(count)} case${count === 1 ? "" : "s"}`;
+    const judgedCases = (count) => `${cases(count)} that ${count === 1 ? "was" : "were"} judged`;
+    const right = (count) => (count === 1 ? `the one case that was judged is right` : `all ${judgedCases(count)} are right`);
     const [tone, word, text] =
       all === 0 ? ["quiet", "Not tried", "no case has that"]
       : judged === 0 ? ["unsupported", declined.size ? "No" : "Unknown", declined.size ? `none of ${cases(all)} is supported` : `none of ${cases(all)} could be judged`]
-      : failed.size ? [[...failed].every((row) => kinds[kindOf[row]].expected) && failed.size <= FEW * judged ? "known" : "fail", "Not everywhere", `${number.format(failed.size)} of ${cases(judged)} that were judged fail${[...failed].every((row) => kinds[kindOf[row]].expected) ? ", all known" : ""}`]
-      : declined.size ? ["part", "Where it is supported", `all ${cases(judged)} that were judged are right, ${number.format(declined.size)} are not supported`]
-      : ["pass", "Yes", `all ${cases(judged)} that were judged are right`];
+      : failed.size ? [[...failed].every((row) => kinds[kindOf[row]].expected) && failed.size <= FEW * judged ? "known" : "fail", "Not everywhere", `${number.format(failed.size)} of ${judgedCases(judged)} ${failed.size === 1 ? "fails" : "fail"}${[...failed].every((row) => kinds[kindOf[row]].expected) ? ", all known" : ""}`]
+      : declined.size ? ["part", "Where it is supported", `${right(judged)}, ${number.format(declined.size)} ${declined.size === 1 ? "is" : "are"} not supported`]
+      : ["pass", "Yes", right(judged)];
     const query = new URLSearchParams({ target, op, type, ...(group ? { group } : {}) });
     const see = make("a", "", "see them");
     see.href = `#results?${query}`;
@@ -480,7 +482,7 @@
   addEventListener("hashchange", () => fromAddress(false));
 
   form.hidden = false;
-  ask.hidden = false;
+  ask.hidden = "chosen" in ask.dataset; // of what nobody tried nothing can be asked
   answerAsked();
   grid.hidden = false;
   byId("hint").hidden = false;

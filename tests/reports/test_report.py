@@ -288,7 +288,7 @@ def test_two_targets_of_one_run_are_counted_apart(tmp_path: Path) -> None:
     page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, info))
     answer = page.text("answer")
     assert "yes (all 2 judged are right)" in answer
-    assert "no (1 of 1 judged fail)" in answer
+    assert "no (1 of 1 judged fails)" in answer
     assert answer.count("clip (0 of 1)") == 1
     assert page.data["runs"][0]["found"] == [[1, [2]]]
     titles = [str(attrs["title"]) for attrs in page.all("a") if attrs.get("title")]
