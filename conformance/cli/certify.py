@@ -179,14 +179,15 @@ def _summary(content: bytes) -> StatementRecord:
     for number, waiver in enumerate(statement.waivers, 1):
         say(f"exception {number}: {waiver.op or 'any operator'} {waiver.clause or waiver.verdict}: {waiver.reason}")
     if statement.kind == "trial":
-        say(f"trial, which certifies nothing: {'; '.join(statement.trial_because)}")
+        say("a trial, which certifies nothing:", *(f"  {reason}" for reason in statement.trial_because))
     for row in statement.rows:
         if set(row.verdicts) <= {"unsupported", "fallback"}:
             continue
-        first = next((level.against[0] for level in row.levels if level.status == "denied" and level.against), "")
-        level = {"certified": row.level, "exceptions": f"{row.level}, with exceptions"}.get(row.status, "none")
-        more = f"  ({first})" if row.status == "none" and first else ""
-        say(f"{row.op}-{row.version} {row.type} {row.accuracy}: {level}{more}")
+        level = {"certified": row.level, "exceptions": f"{row.level}, with exceptions"}.get(row.status, "no level")
+        say(f"{row.op}-{row.version} {row.type} {row.accuracy}: {level}")
+        lowest = next((level for level in reversed(row.levels) if level.status == "denied" and level.against), None)
+        if row.status == "none" and lowest is not None:
+            say(*(f"  {lowest.level}: {reason}" for reason in lowest.against))
     return statement
 
 

@@ -66,8 +66,8 @@ def fuzz(
     """Search for failures beyond the profiles, and make each as small as it can be.
 
     Every legal configuration may be drawn, near those more often whose numbers were nearly too far off. What was found
-    before is tried first. Exit code 0: nothing new; 1: something new, or our own code or the operator's broke off;
-    2: usage; 3: the target could not start.
+    before is tried first. Exit code 0: nothing new but what the list of known failures has; 1: something new, or our own
+    code or the operator's broke off; 2: usage; 3: the target could not start.
     """
     try:
         (chosen,) = targets_of([target], targets_file)
@@ -111,7 +111,8 @@ def fuzz(
     _tell(hunt, out, reports)
     if broken is not None:
         raise broken
-    raise typer.Exit(130 if interrupted else int(bool(hunt.new or hunt.mishaps)))
+    unknown = [failure for failure in hunt.new if not hunt.reason(failure)]
+    raise typer.Exit(130 if interrupted else int(bool(unknown or hunt.mishaps)))
 
 
 def _joined(hunt: Hunt) -> Any:
@@ -168,16 +169,16 @@ def _tell(hunt: Hunt, out: Path, reports: list[str]) -> None:
     told = [(failure, report, hunt.reason(failure)) for failure, report in zip(hunt.failures, reports, strict=True)]
     told.sort(key=lambda row: (row[0].known, bool(row[2])))  # what nobody knows first
     for failure, report, reason in told:
-        say(f"{'known' if failure.known else 'NEW':<6} {failure.title}")
+        say(f"{'known' if failure.known or reason else 'NEW':<6} {failure.title}")
         say(f"       {failure.one.judgement.message}")
         if reason:
-            say(f"       in the list of known failures: {reason}")
+            say(f"       Listed as known: {reason}")
         say(f"       {out / report}")
     for mishap, times in hunt.mishaps.items():
         say(f"broke off {times} times, by the suite's fault or the operator's: {mishap}")
     if hunt.new:
         listed = sum(bool(reason) for failure, _, reason in told if not failure.known)
-        say(f"new: {len(hunt.new)}, of which the list of known failures of {hunt.target.name} has {listed}")
+        say(f"found for the first time: {len(hunt.new)}; on the list of known failures of {hunt.target.name}: {listed}")
     for known in hunt.gone:
         say(f"gone   {known.title}: {known.case}")
     if hunt.failures:

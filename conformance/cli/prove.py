@@ -233,10 +233,13 @@ assert FEWEST == 2, "the command's help says two"
 
 # What it says of interactions: how many faults "X goes wrong when Y and Z" a profile shows
 
+_SHARES = {"pairs": "X when Y", "twice": "by two cases", "triples": "X when Y and Z"}
+"""Names of shares of faults, as the table has them."""
+
 _INTERACTIONS = (
-    'faults "X goes wrong", "X goes wrong when Y", "... when Y and Z" that cases show, of all that can occur and show; '
-    "twice: by two cases or more; core is meant to show "
-) + ", ".join(f"{goal:.1%} of {name}" for name, goal in GOAL.items())
+    "X: faults that make a part of the operator wrong, shown of all that can show; then those that do so only when Y, or "
+    "Y and Z, is there too; core is meant to show "
+) + ", ".join(f"{goal:.1%} of {_SHARES[name]}" for name, goal in GOAL.items())
 _NAMED = 8  # surviving pairs that are named
 
 Measured = Sequence[Sequence[Run]]
@@ -246,7 +249,7 @@ Measured = Sequence[Sequence[Run]]
 def _interaction_table(measured: Measured) -> Table:
     """A row for each operator, and one for each of its types by itself."""
     table = Table(box=SIMPLE, caption=_INTERACTIONS, caption_justify="left")
-    for title in ("operator", "type", "cases", "parts", "pairs", "twice", "triples"):
+    for title in ("operator", "type", "cases", "X", *_SHARES.values()):
         table.add_column(title, justify="left" if title in ("operator", "type") else "right", no_wrap=True)
     for op, cases in _by_operator(measured).items():
         whole = tally(op, cases).score(faults_of(op))
@@ -267,7 +270,9 @@ def interaction_complaints(measured: Measured) -> list[str]:
         for name, least in LEAST.items():
             shown, there = getattr(score, name)
             if shown < least * there:
-                complaints.append(f"{op}: {_share(shown, there)} of {name} are shown, at least {least:.1%} must be")
+                complaints.append(
+                    f"{op}: {_share(shown, there)} of {_SHARES[name]!r} are shown, at least {least:.1%} must be"
+                )
         left = tallied.surviving(faults)
         if left and score.pairs[0] < LEAST["pairs"] * score.pairs[1]:
             named = "; ".join(f"{part} when {context}" for part, context in left[:_NAMED])

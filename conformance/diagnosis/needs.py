@@ -118,14 +118,14 @@ _CONDITIONS: Mapping[tuple[str, Any], tuple[Condition, ...]] = {
         Condition("initial_c alone", _is("initial", "c")),
         Condition("initial states", _has("initial-state")),
     ),
-    ("reruns", "data"): (Condition("another run before", lambda spec: spec.reruns != "none"),),
+    ("reruns", "data"): (Condition("an earlier run of the session", lambda spec: spec.reruns != "none"),),
     **{
         ("reruns", value): (
             Condition(words, _is("reruns", value)),
-            Condition("a run of another size before", _is("reruns", *_OTHER_SIZES)),
-            Condition("another run before", lambda spec: spec.reruns != "none"),
+            Condition("an earlier run of another size", _is("reruns", *_OTHER_SIZES)),
+            Condition("an earlier run of the session", lambda spec: spec.reruns != "none"),
         )
-        for value, words in (("sizes", "a larger run before"), ("growing", "a smaller run before"))
+        for value, words in (("sizes", "an earlier run that is larger"), ("growing", "an earlier run that is smaller"))
     },
 }
 """By field and value: what may be said of it, the plainest first."""

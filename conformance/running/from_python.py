@@ -10,42 +10,33 @@
 from __future__ import annotations
 
 import tempfile
-import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import structs
 
 from ...cases import Spec
 from ...cases.portable import case_text
-from ..diagnosis.explainer import explained
-from ..diagnosis.needed_classes import with_needed_classes
-from ..judging.judgement import Judgement
-from ..probes.probe import Probe
 from ..probes.selection import Selection, selection_of
-from ..probes.stream import NOTHING, Tried, judged, made_ready
 from ..probes.wrapped import named_target
 from ..results.answer import Answer
-from ..results.evidence import Kept
 from ..results.journal import Journal
 from ..results.records import Finding
 from ..results.result import Result
 from ..targets.target import ACCURACY, Target
-from ..workers.in_process import Runner, is_runner, outcome_of_job
+from ..workers.in_process import OwnProcess, Runner, is_runner
 from ..workers.process import TargetUnavailable
 from ..workers.worker import one_line
-from .conclusion import answer_on, conclude
+from .conclusion import answer_on
 from .engine import execute, run_events
 from .events import CaseJudged
-from .filling import NOT_ASKED
-from .loop import judged_result
 from .planning import planned
 from .run import Plan, Run, TargetRun
 from .screen import screen_html, screen_of, screen_text
@@ -257,31 +248,16 @@ def _outcome(run: Run, one: TargetRun, folder: Path | None = None) -> RunOutcome
 
 
 def _on_function(runner: Runner, selection: Selection, accuracy: str, each: Callable[[Result], None]) -> RunOutcome:
-    clock = time.monotonic()
     name = getattr(runner, "__name__", runner.__class__.__name__)
-    target = Target(name, "backend", accuracy=accuracy)
-    plan = planned(selection, [target], command=("onnxspec.run",), expected=False)
-    probes = {probe.id: probe for probe in plan.probes}
-    run = Run(plan, Path(), datetime.now(timezone.utc), [one := TargetRun(target)])
-    kept, results = Kept(), one.results
-
-    def repeat(probe: Probe) -> str:
-        return f"assert_conforms({probe.text!r}, {name})"
-
-    for probe in probes.values():
-        prepared = made_ready(probe)
-        if isinstance(prepared, Judgement):
-            tried = Tried(probe, NOTHING, (), prepared)
-        else:
-            outcomes = tuple(outcome_of_job(runner, job) for job in prepared.jobs)
-            tried = Tried(probe, prepared, outcomes, judged(prepared, outcomes, accuracy))
-        kept.offer(tried)
-        results.append(judged_result(probe, target, tried.judgement, (), repeat, tried.seconds))
-        each(results[-1])
-    needed = {amended.case: amended for amended in with_needed_classes(results)}
-    results[:] = [needed.get(result.case, result) for result in results]
-    causes = explained(results, probes, kept, accuracy)
-    results[:] = [structs.replace(result, diagnosis=causes.get(result.case, ())) for result in results]
-    conclude(run, one, left_out=NOT_ASKED)
-    one.seconds = time.monotonic() - clock
-    return _outcome(run, one)
+    named = name.isidentifier()
+    target = Target(name if named else "your function", "backend", accuracy=accuracy)
+    plan = planned(
+        selection,
+        [target],
+        command=("onnxspec.run",),
+        expected=False,
+        fills=False,
+        process=partial(OwnProcess, runner),
+        function=name if named else "f",
+    )
+    return _carried_out(plan, None, each)

@@ -44,6 +44,7 @@ class Conduct(TypedDict, total=False):
     fail_fast: bool
     fills: bool
     process: Callable[..., TargetProcess]
+    function: str
 
 
 def planned(

@@ -69,6 +69,9 @@ class Plan:
         Those that follow, by the target's name.
     require_special
         Whether NaN that is lost, and what overflows where the document's value is finite, counts as a failure.
+    function
+        The expression that names the function of this process that is the target; empty for targets with processes of
+        their own, which commands can repeat.
     excuses
         Whether a failure that a list knows is excused. Who deploys a model asks whether its nodes come out right.
     """
@@ -88,6 +91,7 @@ class Plan:
     shrinks: bool = True
     fail_fast: bool = False
     process: Callable[..., TargetProcess] = field(default=TargetProcess, repr=False, compare=False)
+    function: str = ""
     fills: bool = False
     filled: Mapping[str, tuple[Probe, ...]] = field(default_factory=dict)
     require_special: bool = False

@@ -72,7 +72,8 @@ class Turn:
         own: dict[str, tuple[str, ...]] = {}
         facts: list[Fault] = []
         if not run.unavailable:
-            yield from self._repeated()
+            if not self._plan.function:  # which has no fresh process
+                yield from self._repeated()
             if self._plan.shard is None:  # a shard's share decides nothing; what is merged of shards does
                 needed: Sequence[Result] = ()
                 with run.guarded("needed classes"):
@@ -242,7 +243,9 @@ class Turn:
         )
 
     def _repeat(self, probe: Probe) -> str:
-        """The command that shows a case on the target."""
+        """The command that shows a case on the target, or the line of Python."""
+        if self._plan.function:
+            return f"onnxspec.assert_conforms({probe.text!r}, {self._plan.function})"
         file = self._plan.targets_file
         where = ["--targets-file", str(file)] if file is not None else []
         return shlex.join([*probe.repeat(self._target.name), *where])

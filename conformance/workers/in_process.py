@@ -7,7 +7,7 @@ crash ends the whole process. :mod:`.process` is for everything else.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -17,10 +17,12 @@ import onnx
 from numpy.typing import NDArray
 
 from ...cases import Course, Step, Trial
-from .process import REPEATS, Job, Outcome
+from ..targets.target import Target
+from .hangs import HangBudget
+from .process import REPEATS, Job, Outcome, TargetProcess
 from .worker import failure_of
 
-__all__ = ["Runner", "is_runner", "outcome_of_job", "run_in_process", "run_job"]
+__all__ = ["OwnProcess", "Runner", "is_runner", "outcome_of_job", "run_in_process", "run_job"]
 
 Run = Callable[[dict[str, NDArray[Any]]], Any]
 Lists = tuple[NDArray[Any] | None, ...]
@@ -67,6 +69,23 @@ def outcome_of_job(runner: Runner, job: Job) -> Outcome:
         phase, broke_at = "run" if together.accepted else "load", failure.get("broke_at", "")
         return Outcome(job.key, failure["status"], phase, message=failure["message"], broke_at=broke_at)
     return replace(together.outcome(), seconds=perf_counter() - clock)
+
+
+class OwnProcess(TargetProcess):
+    """A function of this process at work as a target: what it raises is an outcome, and nothing guards against it."""
+
+    def __init__(self, runner: Runner, target: Target, hangs: HangBudget | None = None, measure: bool = False) -> None:
+        super().__init__(target, hangs=hangs, measure=measure)
+        self._runner = runner
+
+    def start(self) -> dict[str, Any]:
+        """Nothing is to be started, and nothing is known of it."""
+        return {}
+
+    def run(self, jobs: Iterable[Job]) -> Generator[Outcome, None, None]:
+        """Outcomes of `jobs`, in order."""
+        for job in jobs:
+            yield outcome_of_job(self._runner, job)
 
 
 def _in_turn(job: Job) -> Course:

@@ -35,8 +35,8 @@ def _activations(written: Written, cell: Cell) -> Iterator[Complaint]:
     each, directions = len(cell.activations), _DIRECTIONS.get(written.chosen("direction"))
     count = len(names) if names is not None else None
     if count is not None and directions is not None and count != each * directions:
-        of = "both directions" if directions == 2 else "one direction"
-        yield Complaint("activations", f"activations are {count} names; {of} need {each * directions}")
+        need = "both directions need" if directions == 2 else "one direction needs"
+        yield Complaint("activations", f"activations are {count} names; {need} {each * directions}")
     for name in dict.fromkeys(names or ()):
         if kind_named(name) is None:
             what = f"activations name {name!r}, none of the functions that the document defines"

@@ -19,7 +19,7 @@ class _AfterRefusal(Axis):
     fields = (Field("after_refusal", bool, False),)
     part = "session"
     levels = {"basic": (False,), "sequence": (False,)}
-    words = {"after-refusal": "a refused run before"}
+    words = {"after-refusal": "an earlier run that was refused"}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"after_refusal": SELDOM}

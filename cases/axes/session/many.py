@@ -22,7 +22,7 @@ class _Many(Axis):
     fields = (Field("many", bool, False),)
     part = "session"
     levels = {"basic": (False,), "sequence": (False,)}
-    words = {"many-runs": "many runs before"}
+    words = {"many-runs": "many earlier runs"}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"many": SELDOM}

@@ -21,7 +21,7 @@ class _Reweighed(Axis):
     # Weights that are constants cannot change.
     rules = (Rule("reweighed", False, ("weights",), lambda row: row["weights"] == "initializer", (True,)),)
     levels = {"basic": (False,), "sequence": (False,)}
-    words = {"other-weights": "other weights before"}
+    words = {"other-weights": "an earlier run with other weights"}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"reweighed": SELDOM}

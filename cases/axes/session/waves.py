@@ -24,7 +24,7 @@ class _Waves(Axis):
     # Inputs of another size have no place in a model whose dimensions are numbers.
     rules = (Rule("waves", False, ("dimensions",), lambda row: row["dimensions"] == "static", (True,)),)
     levels = {"basic": (False,), "sequence": (False,)}
-    words = {"waves": "sizes that went up and down before"}
+    words = {"waves": "earlier runs of sizes that go up and down"}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"waves": SELDOM}

@@ -13,6 +13,7 @@ import onnx
 import pytest
 from onnx import helper
 
+from onnxspec.conformance.checking.ways_out import way_out_of
 from onnxspec.conformance.cli.main import main
 
 from ..checking.nodes import I, N, T, model_of, recurrent, weights_of
@@ -67,14 +68,19 @@ def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -
     assert nodes[0] == "  /encoder/first  GRU-14  (what flows there, one run)"
     assert nodes[1] == "    onnxruntime: pass"
     assert nodes[2].startswith("    onnx-reference: wrong: ")
-    assert nodes[3:6] == [
+    assert nodes[3].startswith("      explained by: Ignores the attribute activations")
+    assert nodes[4].startswith("      known: The attribute activations is ignored")
+    assert nodes[5] == f"      what to do: {way_out_of(['activations'])}"
+    assert nodes[6:9] == [
         "  /encoder/second  GRU-14  (what flows there, one run)",
         "    onnxruntime: pass",
         "    onnx-reference: pass",
     ]
     # Layers one behind the other are judged together, too: the second from what the target returned for the first.
-    assert nodes[6] == "  /encoder/first + /encoder/second  GRU-14 + GRU-14  (what flows there, one run)"
-    assert nodes[9] == "  first outside its bound on onnx-reference: /encoder/first"
+    assert nodes[9] == "  /encoder/first + /encoder/second  GRU-14 + GRU-14  (what flows there, one run)"
+    assert nodes[-5] == "  first outside its bound on onnx-reference: /encoder/first"
+    assert "  Of these cases: 1 of 3 judged fails" in lines
+    assert not [line for line in lines if line.startswith("  Runs, rightly or not")]
     assert done.returncode == 1
     assert (folder / "run" / "report" / "index.html").is_file()
     assert "encoder.first" in (folder / "run" / "report" / "index.html").read_text(encoding="utf-8")

@@ -112,7 +112,18 @@ def test_a_function_is_a_target_and_its_fault_has_a_name() -> None:
     assert [finding["cases"] for finding in outcome.findings] == [[RAGGED.id]]
     assert outcome.results[1].diagnosis
     assert outcome.unexpected == outcome.results[1:]
-    assert outcome.results[1].repeat.startswith('assert_conforms(\'{"op":"RNN"')
+    assert outcome.results[1].repeat.startswith('onnxspec.assert_conforms(\'{"op":"RNN"')
+
+
+@needs_cell_output
+def test_a_function_without_a_name_is_diagnosed_as_any_target_and_its_line_can_be_typed() -> None:
+    """Experiments find the smallest case and the condition, and the line that shows it is Python."""
+    unnamed = run(lambda model, inputs: by_onnx(model, inputs), case=[PLAIN, RAGGED])
+    (finding,) = unnamed.findings
+    assert (unnamed.target, finding["conditions"]) == ("your function", "a short row and outputs Y_h")
+    assert "T2N1I1H1" in finding["smallest"]
+    with pytest.raises(onnxspec.NotConforming):
+        eval(finding["repeat"], {"onnxspec": onnxspec, "f": by_onnx})
 
 
 def test_what_a_function_raises_is_a_refusal() -> None:
@@ -178,13 +189,11 @@ def test_what_breaks_off_is_one_finding_for_each_exception_and_says_where() -> N
             raise KeyError("lengths") if len(inputs) > 3 else ZeroDivisionError("batch")
 
     findings = run(Broken, case=[PLAIN, RAGGED]).findings
-    titles = {f["smallest"]: f["title"] for f in findings}
-    assert titles == {
+    assert {case: f["title"] for f in findings for case in f["cases"]} == {
         PLAIN.id: "crashed (exception), ZeroDivisionError",
-        RAGGED.id: "crashed (exception), KeyError",
+        RAGGED.id: "crashed (exception), KeyError (with sequence_lens)",
     }
-    title = in_words(titles[RAGGED.id], "crashed", "exception")
-    assert title == "The program breaks off, KeyError"
+    assert in_words("crashed (exception), KeyError", "crashed", "exception") == "The program breaks off, KeyError"
 
 
 def test_a_right_function_conforms() -> None:
