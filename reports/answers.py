@@ -87,7 +87,8 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
     lists_used = subject.run.info["expected_failures"]
     coverage = subject.info.get("coverage")
     reach = coverage_line(coverage) if coverage else ""
-    chosen = subject.run.info["selection"]
+    selection = subject.run.info["selection"]
+    chosen = [*selection["case"], *selection.get("directories", [])]
     answer = answer_of(
         tried,
         [_problem(f, m) for f, m in own],
@@ -96,16 +97,10 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
         coverage=reach,
         follows=followed_line(subject.info.get("interpretations", [])),
         shown=shown_line(subject.info.get("shown", {})),
-        look=look_of(subject.run.info["profile"], [*chosen["case"], *chosen.get("directories", [])]),
-        chosen=_chosen(subject),
+        look=look_of(subject.run.info["profile"], chosen),
+        chosen=bool(chosen),
     )
     return Told(answer, tuple(finding for finding, _ in own), tuple(_undecided(tried)))
-
-
-def _chosen(subject: Subject) -> bool:
-    """Whether the run's cases were chosen one by one, or are a model's nodes."""
-    selection = subject.run.info["selection"]
-    return bool(selection["case"] or selection.get("directories"))
 
 
 def _undecided(tried: Sequence[Tried]) -> Iterator[tuple[str, int, str]]:

@@ -66,8 +66,8 @@ def fuzz(
     """Search for failures beyond the profiles, and make each as small as it can be.
 
     Every legal configuration may be drawn, near those more often whose numbers were nearly too far off. What was found
-    before is tried first. Exit code 0: nothing new but what the list of known failures has; 1: something new, or our own
-    code or the operator's broke off; 2: usage; 3: the target could not start.
+    before is tried first. Exit code 0: nothing new but what the list of known failures has; 1: something new, or our
+    own code or the operator's broke off; 2: usage; 3: the target could not start.
     """
     try:
         (chosen,) = targets_of([target], targets_file)

@@ -237,8 +237,8 @@ _SHARES = {"pairs": "X when Y", "twice": "by two cases", "triples": "X when Y an
 """Names of shares of faults, as the table has them."""
 
 _INTERACTIONS = (
-    "X: faults that make a part of the operator wrong, shown of all that can show; then those that do so only when Y, or "
-    "Y and Z, is there too; core is meant to show "
+    "X: faults that make a part of the operator wrong, shown of all that can show; then those that do so only when Y, "
+    "or Y and Z, is there too; core is meant to show "
 ) + ", ".join(f"{goal:.1%} of {_SHARES[name]}" for name, goal in GOAL.items())
 _NAMED = 8  # surviving pairs that are named
 

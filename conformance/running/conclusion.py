@@ -57,15 +57,15 @@ def conclude(
 
 def answer_on(target: TargetRun, run: Run) -> Answer:
     """The first lines on a target: whether it conforms, what it supports, whom its failures hit."""
-    chosen = run.plan.selection
+    selection = run.plan.selection
     return told_answer(
         target.results,
         target.findings,
         stale=len(target.stale),
         lists_used=run.plan.expected,
         coverage=target.coverage,
-        look=look_of(chosen.profile, (*chosen.cases, *chosen.directories)),
-        chosen=run.plan.selection.chosen,
+        look=look_of(selection.profile, (*selection.cases, *selection.directories)),
+        chosen=selection.chosen,
     )
 
 

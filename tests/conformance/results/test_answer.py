@@ -45,8 +45,14 @@ def test_a_profile_that_is_a_look_promises_no_more_than_it_shows() -> None:
     answer = answer_of([tried("pass", 7)], (), look=look)
     assert answer.conforms == "yes, as far as smoke goes (all 7 judged are right; core tries far more)"
     assert (answer.badge, answer.conforming) == ("Conforms in smoke, 7 judged", True)
-    assert answer_of([tried("pass", 3), tried("wrong")], (), look=look).conforms == "no (1 of 4 judged fail)"
+    assert answer_of([tried("pass", 3), tried("wrong")], (), look=look).conforms == "no (1 of 4 judged fails)"
     assert [look_of("core", ()), look_of("smoke", ["lstm-14.*"])] == ["", ""]
+
+
+def test_cases_that_somebody_chose_stand_for_no_others() -> None:
+    right, wrong = (answer_of([tried(verdict)], (), chosen=True) for verdict in ("pass", "wrong"))
+    assert (right.question, right.conforms) == ("Of these cases", "the one judged is right")
+    assert (wrong.who, wrong.conforms) == ("What fails", "1 of 1 judged fails")
 
 
 def test_what_is_declined_is_never_a_pass() -> None:
