@@ -13,7 +13,6 @@ import onnx
 import pytest
 from onnx import helper
 
-from onnxspec.conformance.checking.ways_out import way_out_of
 from onnxspec.conformance.cli.main import main
 
 from ..checking.nodes import I, N, T, model_of, recurrent, weights_of
@@ -70,7 +69,7 @@ def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -
     assert nodes[2].startswith("    onnx-reference: wrong: ")
     assert nodes[3].startswith("      explained by: Ignores the attribute activations")
     assert nodes[4].startswith("      known: The attribute activations is ignored")
-    assert nodes[5] == f"      what to do: {way_out_of(['activations'])}"
+    assert nodes[5].startswith("      what to do: Use the operator's default functions")
     assert nodes[6:9] == [
         "  /encoder/second  GRU-14  (what flows there, one run)",
         "    onnxruntime: pass",
