@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -55,7 +55,7 @@ class Row:
     false
         Sentences that are false (:mod:`.sentences`).
     run, search, experiments
-        Seconds: running and judging; looking for names; asking the target.
+        Seconds of processor time: running and judging; looking for names; asking the target.
     """
 
     target: str
@@ -97,20 +97,40 @@ def _percent(part: int, whole: int) -> str:
     return f"{1000 * part // whole / 10:g} %" if whole else "-"  # never rounded up to all
 
 
+@dataclass(frozen=True)
+class Spent:
+    """Seconds of processor time: of this process, and of targets that have ended."""
+
+    own: float
+    targets: float
+
+    @staticmethod
+    def by_now() -> Spent:
+        times = os.times()
+        return Spent(times.user + times.system, times.children_user + times.children_system)
+
+
 @dataclass
 class Clock:
-    """When what a run consists of was over, in seconds of the wall clock: devices are waited for, too."""
+    """What had been spent when each part of a run was over: other programs on the machine count for nothing."""
 
-    started: float
-    judged: float = 0.0
-    named: float = 0.0
+    started: Spent
+    judged: Spent
+    named: Spent
 
     def observe(self, event: Event) -> None:
-        """Takes down the time of an event."""
+        """Takes down what has been spent by an event."""
         if isinstance(event, CaseJudged) or (isinstance(event, ResultsAmended) and event.by == "needed-classes"):
-            self.judged = self.named = time.monotonic()
+            self.judged = self.named = Spent.by_now()
         elif isinstance(event, ResultsAmended) and event.by == "diagnosis":
-            self.named = time.monotonic()
+            self.named = Spent.by_now()
+
+    def parts(self, ended: Spent) -> tuple[float, float, float]:
+        """Seconds for running and judging, for looking for names, and for asking the target. It has ended by the time
+        at which names are there."""
+        run = self.judged.own - self.started.own + self.named.targets - self.started.targets
+        experiments = ended.own - self.named.own + ended.targets - self.named.targets
+        return run, self.named.own - self.judged.own, experiments
 
 
 def targets_named(names: Sequence[str], targets_file: Path) -> Iterator[Target]:
@@ -131,10 +151,11 @@ def measured(target: Target, profile: str, targets_file: Path, remarks: list[str
     probes = tuple(select_probes(selection, OPERATORS))
     plan = Plan(selection, probes, (target,), expected=False, targets_file=targets_file)
     with tempfile.TemporaryDirectory() as folder:
-        clock = Clock(time.monotonic())
+        now = Spent.by_now()
+        clock = Clock(now, now, now)
         with Journal(Path(folder) / "run") as journal:
             run = execute(plan, journal, clock.observe)
-        ended = time.monotonic()
+        parts = clock.parts(Spent.by_now())
     truth = TRUTHS.get(target.name)
     (ran,) = run.targets
     known = {probe.id: probe for probe in run.plan.probes_of(target)}
@@ -142,10 +163,10 @@ def measured(target: Target, profile: str, targets_file: Path, remarks: list[str
     remarks += [f"{target.name}: false: {line}" for line in false]
     remarks += _remarks(target.name, ran.results, truth)
     remarks += _beside_words(target.name, ran.findings)
-    return _row(run, ran, clock, ended, len(false))
+    return _row(run, ran, parts, len(false))
 
 
-def _row(run: Run, target: TargetRun, clock: Clock, ended: float, false: int) -> Row:
+def _row(run: Run, target: TargetRun, parts: tuple[float, float, float], false: int) -> Row:
     failing = [r for r in target.results if r.verdict in DIAGNOSED]
     truth = TRUTHS.get(target.target.name)
     verdicts = {verdict.value for verdict in DIAGNOSED}
@@ -160,9 +181,7 @@ def _row(run: Run, target: TargetRun, clock: Clock, ended: float, false: int) ->
         first["title"] if first else "",
         None if truth is None or first is None else truth.right(first["fault"]),
         false,
-        clock.judged - clock.started,
-        clock.named - clock.judged,
-        ended - clock.named,
+        *parts,
     )
 
 
