@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...reference import ACCURACY_CLASSES, FORMATS, Expectation
 
-__all__ = ["has_its_size", "looks_like_flushing", "looks_like_rounding"]
+__all__ = ["has_its_signature", "looks_like_flushing", "looks_like_rounding"]
 
 # From this ratio of the two bounds on an element tells. Conforming variants have a median error of 0.011 to 0.056 of
 # their class's bound, and 44 to 206 times t of their elements lie within a share t = 0.001 of it: so of elements whose
@@ -51,6 +51,7 @@ _FEWEST = 8
 class _Elements:
     """Judged elements of one output beside both bounds, as flat arrays."""
 
+    got: NDArray[np.float64]
     error: NDArray[np.float64]
     value: NDArray[np.float64]
     narrow: NDArray[np.float64]
@@ -89,20 +90,35 @@ def looks_like_rounding(
     return bool(np.mean(outside[telling]) >= least)
 
 
-def has_its_size(
+def has_its_signature(
     pairs: Iterable[tuple[Expectation, Expectation]], outputs: Mapping[str, NDArray[Any]], name: str
 ) -> bool:
-    """Whether errors that look like roundings of a class are as large as those are: a function that is approximated
-    looks like them in some cases, on a device that has no such format. For what :func:`looks_like_rounding` takes."""
+    """Whether errors that look like roundings of a class are those of no other: as large as its roundings where bounds
+    tell them from others, or on numbers that its format holds and the right ones are not.
+
+    A function that is approximated looks like them in some cases, on a device that has no such format; and in a bound
+    that is a fifth of the numbers there is room for much else. For what :func:`looks_like_rounding` takes."""
     wider = ACCURACY_CLASSES.get(name)
     if wider is None or wider.flushes:
         return True
     parts = [part for pair in pairs if (part := _elements(*pair, outputs)) is not None]
-    apart = [(part.wide >= _APART * part.narrow) & (part.wide > 0) for part in parts]
+    if wider.storage is not None and _on_grid(parts, wider.storage):
+        return True
+    apart = [(p.wide >= _APART * p.narrow) & (p.wide > 0) & (p.wide <= _NARROW * p.signal) for p in parts]
     shares = [np.abs(part.error[far]) / part.wide[far] for part, far in zip(parts, apart, strict=True)]
     telling = np.concatenate([*shares, np.zeros(0)])
     # Where functions saturate most errors vanish.
-    return not telling.size or bool(np.quantile(telling, 0.9) >= _SIZED)
+    return bool(telling.size) and bool(np.quantile(telling, 0.9) >= _SIZED)
+
+
+def _on_grid(parts: Iterable[_Elements], form: str) -> bool:
+    """Whether all numbers are ones of a format, among them some that must be others."""
+    others = 0
+    for part in parts:
+        if (_off_grid(part.got, form) > 0).any():
+            return False
+        others += int((_off_grid(part.value, form) > part.narrow).sum())
+    return others >= _FEWEST
 
 
 def looks_like_flushing(
@@ -154,7 +170,7 @@ def _elements(narrow: Expectation, wide: Expectation, outputs: Mapping[str, NDAr
     value = np.broadcast_to(narrow.number.value, got.shape)
     signal = np.broadcast_to(np.abs(value).max(axis=-1, keepdims=True), got.shape)
     bound, wider = (np.broadcast_to(number.radius, got.shape)[judged] for number in (narrow.number, wide.number))
-    return _Elements((got - value)[judged], value[judged], bound, wider, signal[judged])
+    return _Elements(got[judged], (got - value)[judged], value[judged], bound, wider, signal[judged])
 
 
 def _off_grid(value: NDArray[np.float64], form: str) -> NDArray[np.float64]:

@@ -25,7 +25,7 @@ from ..workers.process import Outcome
 from .divergence import Divergence, first_divergence
 from .judgement import Judgement, Verdict
 from .returned import Returned, Session, of_node, read
-from .rounding import has_its_size, looks_like_flushing, looks_like_rounding
+from .rounding import has_its_signature, looks_like_flushing, looks_like_rounding
 from .special_values import with_special_values
 
 __all__ = ["judge", "judge_each"]
@@ -186,7 +186,7 @@ def _by_values(sessions: list[_Session], touched: frozenset[str], classes: Class
                         break  # it is hardly wider than the declared one
                     # A wider class tells less still.
                     return _refuted(best, Verdict.WRONG)
-                return _inaccurate(attempt, name, best, _sized(sessions, classes.right[0], name, interpretations))
+                return _inaccurate(attempt, name, best, _signed(sessions, classes.right[0], name, interpretations))
             if name in classes.right and (best is None or attempt.failing < best.failing):
                 best = attempt
     assert best is not None
@@ -206,11 +206,11 @@ def _rounds(sessions: list[_Session], declared: str, name: str, interpretations:
     return True
 
 
-def _sized(sessions: list[_Session], declared: str, name: str, interpretations: Interpretations) -> bool:
-    """Whether some run shows that its errors have the size of a wider class's roundings."""
+def _signed(sessions: list[_Session], declared: str, name: str, interpretations: Interpretations) -> bool:
+    """Whether some run shows that its errors are a wider class's roundings."""
     for session in sessions:
         narrow, wide = (session.expected(accuracy, interpretations) for accuracy in (declared, name))
-        if has_its_size(zip(narrow, wide, strict=True), session.present, name):
+        if has_its_signature(zip(narrow, wide, strict=True), session.present, name):
             return True
     return False
 
@@ -352,11 +352,13 @@ def _hold(sessions: list[_Session], accuracy: str, interpretations: Interpretati
     )
 
 
-def _inaccurate(attempt: _Attempt, name: str, best: _Attempt, sized: bool) -> Judgement:
-    """That only a wider arithmetic holds what came back. It is named where errors have the size of its roundings."""
+def _inaccurate(attempt: _Attempt, name: str, best: _Attempt, signed: bool) -> Judgement:
+    """That only a wider arithmetic holds what came back. It is named where errors are seen to be its roundings."""
     judgement = _refuted(best, Verdict.INACCURATE)
-    if not sized:
-        return replace(judgement, message=f"{judgement.message}; within class {name}, whose roundings are larger")
+    if not signed:
+        return replace(
+            judgement, message=f"{judgement.message}; within class {name}, whose roundings these are not seen to be"
+        )
     # A radius that has outgrown the signal everywhere agrees with anything.
     words = "right by" if attempt.telling or not attempt.vague else "cannot be told from"
     return replace(judgement, accuracy=name, message=f"{judgement.message}; {words} the wider class {name}")

@@ -57,7 +57,19 @@ def test_a_class_is_named_only_where_errors_have_the_size_of_its_roundings() -> 
     assert changed(1.0, 2e-3).accuracy is not None
     approximated = changed(1.0, 1e-5)
     assert (approximated.verdict, approximated.accuracy) == (Verdict.INACCURATE, None)
-    assert approximated.message.endswith("whose roundings are larger")
+    assert approximated.message.endswith("whose roundings these are not seen to be")
+
+
+def test_a_class_whose_bound_is_a_fifth_of_the_numbers_is_not_named() -> None:
+    spec = CaseSpec("RNN", 14, T=1, N=4, I=3000, H=16, outputs=("Y", "Y_h"), initial="h", activations=("Relu",))
+
+    def off(node: Node, inputs: Any) -> Outputs:
+        outputs = evaluate(node, inputs)
+        sign = np.where(np.arange(spec.H) % 2, -1.0, 1.0)
+        return {n: (a * (1 + sign * 0.1)).astype(np.float32) for n, a in outputs.items()}
+
+    judgement = judge_staged(build_case(spec), off)
+    assert (judgement.verdict, judgement.accuracy) == (Verdict.INACCURATE, None)
 
 
 @pytest.mark.parametrize("lost", [True, False])

@@ -264,9 +264,11 @@ def test_rounded_operands_are_inaccurate_by_name(operands: str, named: str, allo
     assert all(spec.clip is not None or spec.data == "huge" for spec in wrong)
     inaccurate = [j for j in judgements if j.verdict is Verdict.INACCURATE]
     assert len(inaccurate) > len(judgements) / 2
-    assert {j.accuracy for j in inaccurate} <= allowed
+    # Where bounds are wide beside the numbers, no class is named.
+    assert {j.accuracy for j in inaccurate} <= {*allowed, None}
+    assert sum(j.accuracy is None for j in inaccurate) < len(inaccurate) / 8
     assert sum(j.accuracy == named for j in inaccurate) > len(inaccurate) / 2
-    assert all(f"wider class {j.accuracy}" in j.message for j in inaccurate)
+    assert all(f"wider class {j.accuracy}" in j.message for j in inaccurate if j.accuracy)
 
 
 @pytest.mark.parametrize(("inner", "named"), [("float16", "f16-storage"), ("bfloat16", "bf16-storage")])
