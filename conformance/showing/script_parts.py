@@ -187,7 +187,8 @@ class Bits(np.ndarray):
 
 
 @load
-session = adapter["Adapter"](@options).prepare(model.SerializeToString())
+options = {**adapter.get("OPTION_DEFAULTS", {}), **@options}
+session = adapter["Adapter"](options).prepare(model.SerializeToString())
 
 
 def run(k: int) -> dict[str, np.ndarray]:

@@ -599,8 +599,26 @@ def _limit_memory(limit: int) -> None:
 
 
 def load_adapter(source: str, options: dict[str, Any]) -> Any:
-    """Execute an adapter's source as a module of its own and return its ``Adapter(options)``."""
-    return adapter_module(source).Adapter(options)
+    """Execute an adapter's source as a module of its own and return its ``Adapter(options)``. One that declares what
+    its options are when they are not given gets all of them."""
+    module = adapter_module(source)
+    defaults = getattr(module, "OPTION_DEFAULTS", None)
+    return module.Adapter(options if defaults is None else _settled(options, defaults))
+
+
+_KINDS = {bool: "true or false", int: "a whole number", str: "a text", list: "a list", dict: "a table"}
+
+
+def _settled(options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """All options, those that are not given at their defaults. Raises ValueError for one that there is not, and for one
+    of another kind than its default: "false" is no switch."""
+    for name, value in options.items():
+        if name not in defaults:
+            known = "known: " + ", ".join(sorted(defaults)) if defaults else "there are none"
+            raise ValueError(f"unknown option {name!r}; {known}")
+        if type(value) is not type(defaults[name]):
+            raise ValueError(f"option {name!r} must be {_KINDS[type(defaults[name])]}, is {value!r}")
+    return dict(defaults, **options)
 
 
 _LOADED: dict[str, ModuleType] = {}  # what a forked worker has from the process that it was forked from

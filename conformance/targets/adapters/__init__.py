@@ -4,7 +4,8 @@ An adapter's *source text* is sent to the worker, which may run under another in
 imports nothing but the standard library, NumPy and its runtime. It defines a class ``Adapter``:
 
 ``Adapter(options)``
-    Any exception means that the target is not available.
+    Any exception means that the target is not available. Where the module has ``OPTION_DEFAULTS``, a table of all
+    options at their defaults, the worker refuses others, and those of another type, and hands over all of them.
 ``describe() -> dict``
     JSON values: runtime, version, provider, device, python, platform, ...
 ``prepare(model: bytes) -> session``

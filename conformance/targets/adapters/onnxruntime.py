@@ -57,7 +57,7 @@ QNN = "QNNExecutionProvider"
 BFLOAT16 = 16  # TensorProto.BFLOAT16
 SURROUNDINGS = ("Cast", "QuantizeLinear", "DequantizeLinear", "Neg", "Add", "Squeeze", "Transpose", "Reshape")
 """Operators that a wrap lane puts around a node, and what they are when nothing else is said of them."""
-DEFAULTS: dict[str, Any] = {
+OPTION_DEFAULTS: dict[str, Any] = {
     "provider": CPU,
     "provider_options": {},
     "session_options": {},
@@ -69,7 +69,6 @@ DEFAULTS: dict[str, Any] = {
     "device": "",
     "surroundings": False,
 }
-KINDS: dict[type, str] = {bool: "true or false", int: "a whole number", str: "a text", list: "a list", dict: "a table"}
 
 
 class FellBackError(Exception):
@@ -92,20 +91,19 @@ class Adapter:
     """onnxruntime in one configuration."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        settings = settled(options, DEFAULTS)
-        self.provider: str = settings["provider"]
-        self.provider_options = {key: _text(value) for key, value in settings["provider_options"].items()}
-        self.entries = {key: _text(value) for key, value in settings["session_options"].items()}
-        self.threads: int = settings["threads"]
-        self.optimize: bool = settings["optimize"]
-        self.custom_op_libraries = [str(path) for path in settings["custom_op_libraries"]]
-        self.apart = SURROUNDINGS if settings["surroundings"] else ()
+        self.provider: str = options["provider"]
+        self.provider_options = {key: _text(value) for key, value in options["provider_options"].items()}
+        self.entries = {key: _text(value) for key, value in options["session_options"].items()}
+        self.threads: int = options["threads"]
+        self.optimize: bool = options["optimize"]
+        self.custom_op_libraries = [str(path) for path in options["custom_op_libraries"]]
+        self.apart = SURROUNDINGS if options["surroundings"] else ()
         self.devices: list[Any] = []
         self.provider_version = ""
         available = ort.get_available_providers()
-        if settings["provider_library"]:
-            self.devices = _plug_in(self.provider, settings)
-            self.provider_version = _version_of(settings["provider_library"])
+        if options["provider_library"]:
+            self.devices = _plug_in(self.provider, options)
+            self.provider_version = _version_of(options["provider_library"])
         elif self.provider not in available:
             near = difflib.get_close_matches(self.provider, available, 1, 0.8)
             raise RuntimeError(
@@ -213,17 +211,6 @@ class Adapter:
             return "no proof needed"
         record = "proved by the graph assignment record, by the profile where that is empty"
         return record if self.recorded else "proved by the profile"
-
-
-def settled(options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """All options, those that are not given at their defaults. Raises ValueError for one that there is not, and for one
-    of another kind than its default: "false" is no switch."""
-    for name, value in options.items():
-        if name not in defaults:
-            raise ValueError("unknown option {!r}; known: {}".format(name, ", ".join(sorted(defaults))))
-        if type(value) is not type(defaults[name]):
-            raise ValueError(f"option {name!r} must be {KINDS[type(defaults[name])]}, is {value!r}")
-    return dict(defaults, **options)
 
 
 def _plug_in(provider: str, settings: dict[str, Any]) -> list[Any]:

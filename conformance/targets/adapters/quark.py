@@ -20,6 +20,7 @@ runtime: Any = importlib.import_module("onnxspec_part_onnxruntime")
 quark_library: Any = importlib.import_module("onnxspec_part_quark_library")
 
 OWN = {"library": "", "package": "", "compiler": "", "cache": ""}
+OPTION_DEFAULTS = {**OWN, **runtime.OPTION_DEFAULTS}
 TANHF_ARGUMENTS = 144
 """The C library's tanhf is told by its values at 1/16, 2/16, ... 9."""
 
@@ -30,7 +31,7 @@ class Adapter:
     """onnxruntime with AMD Quark's custom operators."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        settings = runtime.settled(options, {**OWN, **runtime.DEFAULTS})
+        settings = dict(options)
         if settings["provider"] != runtime.CPU:
             message = "AMD Quark's kernels for the CPU are what this target runs, not those of {}"
             raise ValueError(message.format(settings["provider"]))

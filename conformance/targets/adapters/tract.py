@@ -22,7 +22,7 @@ import numpy as np
 os.environ["RUST_BACKTRACE"] = "0"  # tract puts the trace into the text of every refusal
 tract: Any = importlib.import_module("tract")
 
-DEFAULTS: dict[str, Any] = {"runtime": "default"}
+OPTION_DEFAULTS: dict[str, Any] = {"runtime": "default"}
 
 SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")
 
@@ -31,7 +31,7 @@ class Adapter:
     """tract on one of its runtimes."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        self.name: str = _settled(options)["runtime"]
+        self.name: str = options["runtime"]
         self.runtime = None if self.name == "default" else tract.runtime_for_name(self.name)
         self.onnx = tract.onnx()
 
@@ -79,17 +79,6 @@ class Session:
             return [value.to_numpy() for value in self._runnable.run(inputs)]
         except tract.TractError as error:
             raise RuntimeError(_reason(str(error))) from None
-
-
-def _settled(options: dict[str, Any]) -> dict[str, Any]:
-    """All options, those that are not given at their defaults. Raises ValueError for one that there is not, and for one
-    that is no text."""
-    for name, value in options.items():
-        if name not in DEFAULTS:
-            raise ValueError("unknown option {!r}; known: {}".format(name, ", ".join(sorted(DEFAULTS))))
-        if not isinstance(value, str):
-            raise ValueError(f"option {name!r} must be a text, is {value!r}")
-    return dict(DEFAULTS, **options)
 
 
 def _tensor(array: np.ndarray) -> Any:

@@ -88,7 +88,7 @@ def test_an_empty_record_leaves_the_proof_to_the_profile(
 
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["P"])
     monkeypatch.setattr(onnxruntime, "InferenceSession", Recorded)
-    session = names["Adapter"]({"provider": "P"}).prepare(b"a model")
+    session = names["Adapter"]({**names["OPTION_DEFAULTS"], "provider": "P"}).prepare(b"a model")
     if where == "P":
         session.finish()
         assert session.proof == "profile: P: LSTM n"
@@ -109,7 +109,7 @@ def test_a_digest_in_an_option_is_that_of_the_model(monkeypatch: pytest.MonkeyPa
 
     names = adapter()
     options = {"provider_options": {"cache_key": "k-{digest}", "device_id": 0, "fast": True}}
-    built = names["Adapter"](options)
+    built = names["Adapter"]({**names["OPTION_DEFAULTS"], **options})
     monkeypatch.setattr(onnxruntime, "InferenceSession", session)
     for model in (b"one", b"two", b"one"):
         with pytest.raises(Caught):

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 
 from onnxspec.conformance.targets import PROVIDERS, Target, TargetError, UnknownTarget, parse_target, table_names
 from onnxspec.conformance.targets.adapters import ADAPTERS, adapter_source
-from onnxspec.conformance.targets.adapters.onnxruntime import DEFAULTS
+from onnxspec.conformance.targets.adapters.onnxruntime import OPTION_DEFAULTS
 from onnxspec.conformance.workers import PLACEHOLDERS, Job, Outcome, TargetProcess, TargetUnavailable, worker
 
 from ..miniatures import needs_cell_output
@@ -170,7 +170,7 @@ def test_onnxruntime_takes_its_options() -> None:
         ("iree", {"flags": "x"}, "option 'flags' must be a list, is 'x'"),
         ("emx-onnx-cgen", {"compiler": 3}, "option 'compiler' must be a text, is 3"),
         ("mnn", {"precision": "all"}, "precision 'all'; one of high, normal, low"),
-        ("opencv", {"threads": 1}, "unknown option 'threads'; opencv has none"),
+        ("opencv", {"threads": 1}, "unknown option 'threads'; there are none"),
         ("rknn", {"calibrated": "yes"}, "option 'calibrated' must be true or false, is 'yes'"),
         ("backend", {"module": "onnxruntime.backend", "device": 0}, "option 'device' must be a text, is 0"),
     ],
@@ -450,7 +450,7 @@ def test_the_shipped_examples_are_right(file: Path) -> None:
             # A plug-in has a name of its own making.
             plugged = "provider_library" in target.options
             assert plugged or target.options.get("provider", "CPUExecutionProvider") in PROVIDERS
-            assert set(target.options) <= set(DEFAULTS)
+            assert set(target.options) <= set(OPTION_DEFAULTS)
 
 
 def test_there_is_an_example_for_every_configuration_of_amd() -> None:
