@@ -137,6 +137,12 @@ def block(op: str, version: int, kind: str, *, first: bool = True) -> Iterator[C
     yield from twice({**both, "lengths": "ragged", "outputs": "states"}, T=2)
     # The same session with other sizes, and sizes of one and of none: all in a model whose dimensions have names.
     yield from often(named, reruns="sizes")
+    # All that sessions may do, one thing after the other, and rows and steps of zeros.
+    eventful: Row = {"reweighed": True, "waves": True, "beside": True, "after_refusal": True, "kept": True}
+    for seed, zeros in enumerate(("row", "step")):
+        yield case(named, T=4, N=3, **eventful, seed=seed, zeros=zeros)
+    # Weights beyond what fixed point and int8 hold, zeros among them; sums are moderate in the first step.
+    yield from twice(named, lengths="full", T=1, N=9, data="small", zeros="elements", extremes="weights")
     if not half:
         yield from often(named, N=1)
         yield from often(named, lengths="full", T=1)
@@ -159,6 +165,8 @@ def block(op: str, version: int, kind: str, *, first: bool = True) -> Iterator[C
     relu: Row = {"activations": ("HardSigmoid", "Relu", "Relu")[:each], "alpha": (0.0,), "beta": (0.5,)}
     relu = relu if each > 1 else {"activations": ("Relu",)}
     yield from (twice if half else often)(base, T=1, N=2, I=8192 if half else 2048, H=2, **relu, data="one-sign")
+    # Subnormal numbers, which only functions without an error of their own let through.
+    yield from twice(base, T=2, N=3, I=3, H=5, **relu, extremes="subnormal")
     # Piecewise-linear activations on few digits: every intermediate is representable, so the tolerance is zero.
     exact: Row = {**rich, "lengths": "absent", "data": "exact", "T": 2 if kind == "float64" else 1}
     exact |= {"N": 3, "I": 2, "H": 3, "activations": ("HardSigmoid", "Relu", "Relu")[:each]}

@@ -12,7 +12,7 @@ from typing import Any
 from ..specs.space import settle
 from ..specs.spec import CaseSpec
 
-__all__ = ["FIRST_TURN", "TURNING", "TURNS", "can_turn", "turned"]
+__all__ = ["EVENTS", "FIRST_TURN", "TURNING", "TURNS", "can_turn", "turned"]
 
 FIRST_TURN = 100
 """Numbers of siblings from here on say which turn a sibling takes."""
@@ -32,6 +32,15 @@ TURNS: tuple[Mapping[str, Any], ...] = (
 
 TURNING = frozenset(field for turn in TURNS for field in turn)
 
+EVENTS: tuple[Mapping[str, Any], ...] = (
+    {"reweighed": True, "waves": True, "beside": True, "after_refusal": True, "kept": True},
+    {"many": True, "beside": True, "after_refusal": True, "kept": True},
+)
+"""What sessions do beside a case's own run. Turns beyond those of TURNS are the same ones with the first of these, and
+then with the second."""
+
+_NEEDING = {"reweighed": ("weights", "input"), "waves": ("dimensions", "symbolic")}
+
 _DATA = frozenset({"X", "states", "lengths"})  # constants with which another case is another model
 _SHIFT = 104729  # added to seeds, so that siblings have numbers of their own
 
@@ -45,9 +54,17 @@ def turned(spec: CaseSpec, turn: int) -> CaseSpec | None:
     """The sibling of a case that takes a turn; None where what it is cannot be together."""
     if not can_turn(spec) or spec.constant in _DATA:
         return None
-    seeds = {"seed": spec.seed + _SHIFT + turn}
+    of_rows = turn % len(TURNS)
+    seeds = {"seed": spec.seed + _SHIFT + of_rows}
     if spec.weights == "input" and spec.constant == "weights":
         seeds["weights_seed"] = seeds["seed"]
-    changed = replace(spec, **TURNS[turn], **seeds)
+    events = _events(spec, turn // len(TURNS) - 1) if turn >= len(TURNS) else {}
+    changed = replace(spec, **TURNS[of_rows], **seeds, **events)
     row = {name: getattr(changed, name) for name in changed.__dataclass_fields__}
     return changed if settle(row) == row else None
+
+
+def _events(spec: CaseSpec, which: int) -> dict[str, Any]:
+    """What the session of a case may do without another model."""
+    needed = {name: getattr(spec, field) == value for name, (field, value) in _NEEDING.items()}
+    return {name: value for name, value in EVENTS[which].items() if needed.get(name, True)}

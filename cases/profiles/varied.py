@@ -22,7 +22,7 @@ __all__ = ["varied"]
 
 # (T, N, I, H): a long run, many rows, many inputs, many units.
 _SIZES = (
-    (129, 2, 3, 5),
+    (258, 2, 3, 5),
     (2, 31, 3, 32),
     (3, 33, 2, 64),
     (2, 40, 65, 6),
@@ -30,6 +30,13 @@ _SIZES = (
     (2, 2, 5, 127),
     (2, 2, 130, 129),
     (2, 1, 7, 520),
+)
+
+# Constants that are overridden one by one.
+_ALONE: tuple[dict[str, Any], ...] = (
+    {"held": "once", "constant": "states"},
+    {"held": "overridden", "constant": "B"},
+    {"held": "overridden", "constant": "lengths"},
 )
 
 
@@ -61,9 +68,10 @@ def _rare(op: str, version: int) -> Iterator[CaseSpec]:
     if "linear_before_reset" in operator.attributes:
         ends += [{"linear_before_reset": -1}, {"linear_before_reset": 255}]
     # What is constant hides no zeros, what is overridden no size of numbers, and no session the end of an attribute.
+    held = [*rare.pop("held"), *({**one, "weights": "input"} for one in _ALONE)]
     pairs = (
         (rare.pop("constant"), rare.pop("zeros")),
-        (rare.pop("extremes"), rare.pop("held")),
+        (rare.pop("extremes"), held),
         ([change for changes in rare.values() for change in changes], ends),
     )
     nothing: dict[str, Any] = {}
@@ -73,7 +81,9 @@ def _rare(op: str, version: int) -> Iterator[CaseSpec]:
     for number, change in enumerate(changes):
         row = {**rich, **change, "type": next(kinds)}
         if "held" in change:
-            row["weights"] = "initializer"
+            row["weights"] = change.get("weights", "initializer")
+        if "reweighed" in change:
+            row["weights"] = "input"
         yield spec_from(op, version, row, seed=number + 1, weights_seed=number + 1)
 
 
@@ -86,13 +96,14 @@ def _coefficients(op: str) -> list[dict[str, Any]]:
         ("LeakyRelu", (0.0,), ()),
         ("Elu", (-4.0,), ()),
         ("ThresholdedRelu", (0.0,), ()),
-        ("ScaledTanh", (4.0,), (0.0,)),
+        ("ScaledTanh", (4.0,), (0.375,)),
         ("Affine", (0.0,), (-4.0,)),
     ):
         functions = (*gates, name) * 2
         given = ((0.25,) * (each - 1) + alpha) * 2
         both = ((0.5,) * (each - 1) + beta) * 2
-        rows.append({"activations": functions, "alpha": given, "beta": both or None})
+        # What is folded into constants is folded into each of them.
+        rows.append({"activations": functions, "alpha": given, "beta": both or None, "weights": "initializer"})
     return rows
 
 

@@ -95,6 +95,11 @@ class ContextSpace(ABC):
         """How many models must be compiled for a legal case, a companion among them."""
         return 1
 
+    def measured(self, spec: Any) -> Any:
+        """The case by which it is told what a case shows: what sessions do beside the case's own run takes nothing from
+        that."""
+        return spec
+
     def earlier(self, spec: Any) -> Any | None:
         """What the first of a session's runs is a case of; None where there is one run, or no case is like it."""
         return None

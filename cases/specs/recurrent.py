@@ -40,7 +40,7 @@ def _trial(spec: CaseSpec, key: str, asked: tuple[str, ...]) -> Trial:
     own = inputs_of(spec)
     # The case's own run comes last: it is what people look at first.
     turns = [*dict.fromkeys(turn for turn in draft.turns if turn != Turn(0)), Turn(0)]
-    feeds = tuple(_feed(spec, _tensors(spec, turn, own)) for turn in turns)
+    feeds = tuple(_feed(spec, _tensors(spec, turn, own), turn) for turn in turns)
     node = replace(spec.node, outputs=tuple(name for name in asked if name))
     model = build_model(spec, spec.node, own, asked)
     course = None
@@ -70,7 +70,7 @@ def _tensors(spec: CaseSpec, turn: Turn, own: Mapping[str, NDArray[Any]]) -> Map
     if not turn.weights:
         return inputs_of(spec, turn.run)
     tensors = inputs_of(_other(spec), turn.run)
-    if turn.session or not spec.constants:
+    if turn.session or not spec.constants or spec.held == "once":
         return tensors
     return {name: own[name] if name in spec.constants else array for name, array in tensors.items()}
 
@@ -81,8 +81,10 @@ def _of_another_width(fed: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[A
     return {**fed, "X": np.concatenate((X, X[..., :1]), axis=-1)}
 
 
-def _feed(spec: CaseSpec, tensors: Mapping[str, NDArray[Any]]) -> Feed:
-    constant = frozenset() if spec.held == "overridden" else spec.constants
+def _feed(spec: CaseSpec, tensors: Mapping[str, NDArray[Any]], turn: Turn) -> Feed:
+    # In a further session the other weights are those of its model.
+    overridden = spec.held == "overridden" or (spec.held == "once" and turn.weights and not turn.session)
+    constant = frozenset() if overridden else spec.constants
     return Feed(tensors, {name: array for name, array in tensors.items() if name not in constant})
 
 
@@ -90,6 +92,8 @@ def _forbidden(spec: CaseSpec) -> Case:
     """A forbidden model is run once: all that there is to see is whether it runs."""
     node, tensors = break_case(spec)
     model = build_model(spec, node, tensors, node.outputs)
-    trial = Trial(spec.id, model, node, (_feed(spec, tensors),), violation=violation_of(spec), alone=spec.alone)
+    trial = Trial(
+        spec.id, model, node, (_feed(spec, tensors, Turn(0)),), violation=violation_of(spec), alone=spec.alone
+    )
     legal = recurrent_case(replace(spec, illegal="")).trial
     return Case(spec, trial, replace(legal, key=f"{spec.id}~companion"))

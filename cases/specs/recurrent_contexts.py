@@ -19,6 +19,7 @@ from .spec import CaseSpec
 __all__ = ["RecurrentContexts"]
 
 _LARGEST = 1500  # T*N*H and I*H of cases that are measured: larger ones are there for other reasons
+_EVENTFUL = ("reweighed", "waves", "beside", "many", "after_refusal", "kept")
 _DATA = frozenset({"dense", "small", "large", "heavy"})
 
 
@@ -59,12 +60,16 @@ class RecurrentContexts(ContextSpace):
         """Neither large nor with special numbers."""
         small = 0 < spec.T * spec.N * spec.H <= _LARGEST and spec.I * spec.H <= _LARGEST
         plain = spec.data in _DATA and spec.zeros == "none" and spec.extremes == "none"
-        # Levels, and a session that does more than run before, have no contexts yet.
-        return not spec.illegal and small and plain and not spec.course.needs and not spec.quantized
+        return not spec.illegal and small and plain and not spec.quantized  # levels have no contexts
 
     def models(self, spec: CaseSpec) -> int:
         """Without Y there is a companion with all outputs."""
         return 1 if "Y" in spec.outputs else 2
+
+    def measured(self, spec: CaseSpec) -> CaseSpec:
+        """Without what the axes of its session do, but for the run before."""
+        eventful = {name: False for name in _EVENTFUL if getattr(spec, name)}
+        return replace(spec, **eventful) if eventful else spec
 
     def earlier(self, spec: CaseSpec) -> CaseSpec | None:
         """None too where sizes are so small that the word for its lengths means something else."""

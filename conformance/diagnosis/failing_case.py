@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from ...cases import Trial
+from numpy.typing import NDArray
+
+from ...cases import Course, Trial
 from ...reference import interpretations_touched, operator_for, resolve
 from ...reference.faults.hypothesis import Run
 from ...reference.operators.observation import Observation
@@ -14,6 +17,8 @@ from ..judging.judgement import Verdict
 from ..workers.process import Outcome
 
 __all__ = ["DIAGNOSED", "FailingCase", "failing_case_of"]
+
+Array = NDArray[Any]
 
 DIAGNOSED = frozenset({Verdict.WRONG, Verdict.INACCURATE, Verdict.MALFORMED, Verdict.UNSTABLE})
 """Verdicts that rest on what a target returned."""
@@ -69,12 +74,34 @@ def failing_case_of(
     """The failing case that an outcome makes; None where it did not run, or not as it was asked to."""
     if outcome.status != "ran" or len(outcome.outputs) != len(trial.feeds) or not trial.feeds:
         return None
+    if trial.course is not None and outcome.returned:
+        ordered = tuple(_in_order(trial, trial.course, outcome))
+        return FailingCase(case, trial, ordered, frozenset(topics), size, slight)
     varies = any(len(lists) > 1 for lists in outcome.outputs)
-    runs = []
+    runs: list[Run] = []
     for feed, lists in zip(trial.feeds, outcome.outputs, strict=True):
         # Results that vary are seen in their order; those that agree stand there once for all repeats.
         for arrays in lists if not varies or len(lists) > 1 else [*lists, *lists]:
-            named = zip(trial.node.outputs, arrays, strict=False)
-            outputs = {name: array for name, array in named if array is not None}
-            runs.append(Run(feed.inputs, outputs, feed.fed))
+            runs.append(Run(feed.inputs, _named(trial, arrays), feed.fed))
     return FailingCase(case, trial, tuple(runs), frozenset(topics), size, slight)
+
+
+def _in_order(trial: Trial, course: Course, outcome: Outcome) -> Iterator[Run]:
+    """What the runs of a course returned, one after the other, as often as the target went through it."""
+    counts = [0] * len(trial.feeds)
+    refused: set[int] = set()
+    once = {number: count for number, count in course.runs.items() if count}
+    for _ in range(min(len(outcome.returned[number]) // count for number, count in once.items())):
+        for step in course.steps:
+            if step.does == "try":
+                refused.add(step.session)
+            elif step.does == "run":
+                feed, place = trial.feeds[step.number], outcome.returned[step.number][counts[step.number]]
+                counts[step.number] += 1
+                outputs = _named(trial, outcome.outputs[step.number][place])
+                yield Run(feed.inputs, outputs, feed.fed, step.session, step.session in refused)
+
+
+def _named(trial: Trial, arrays: Sequence[Array | None]) -> dict[str, Array]:
+    named = zip(trial.node.outputs, arrays, strict=False)
+    return {name: array for name, array in named if array is not None}

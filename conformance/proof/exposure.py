@@ -67,16 +67,18 @@ def runs_shown(spec: Spec) -> list[Run]:
     """
     runs: list[Run] = [(spec, parts_shown(spec))]
     space = context_space(spec.op)
-    earlier = None if space is None else space.earlier(spec)
+    measured = spec if space is None else space.measured(spec)
+    earlier = None if space is None else space.earlier(measured)
     if earlier is not None:
-        trial = build_case(spec).trial
+        trial = build_case(measured).trial
         runs.append((earlier, _parts_shown(spec.op, replace(trial, feeds=trial.feeds[:1]))))
     return runs
 
 
 def parts_shown(spec: Spec) -> dict[str, Shown]:
     """The parts that the own run of a legal case shows, by id. What runs before it is right."""
-    return _parts_shown(spec.op, build_case(spec).trial)
+    space = context_space(spec.op)
+    return _parts_shown(spec.op, build_case(spec if space is None else space.measured(spec)).trial)
 
 
 def _parts_shown(op: str, trial: Trial) -> dict[str, Shown]:

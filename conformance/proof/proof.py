@@ -270,7 +270,8 @@ def _levels_of(trial: Trial, judgement: Judgement) -> tuple[int, float]:
 
 def _same(outcome: Outcome, other: Outcome) -> bool:
     """Whether two outcomes are the same bit for bit."""
-    if (outcome.status, outcome.changed, outcome.malformed) != (other.status, other.changed, other.malformed):
+    of_form = [(each.status, each.changed, each.malformed, each.altered) for each in (outcome, other)]
+    if of_form[0] != of_form[1]:
         return False
     runs = itertools.zip_longest(outcome.outputs, other.outputs, fillvalue=())
     for lists, others in runs:

@@ -10,8 +10,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ...cases import Case, Trial
+from ...cases import Case, Course, Step, Trial
 from ...reference import Fault, IllegalNode, Node, run_fault
+from ...reference.faults.memory import Sessions
 from ..judging.judgement import Judgement
 from ..judging.verdict import judge
 from ..workers.process import REPEATS, Outcome
@@ -61,26 +62,70 @@ def _runs(trial: Trial, implementation: Implementation) -> Outcome:
 
 
 def _session(trial: Trial, chosen: Fault) -> Outcome:
-    """All runs in turn, as often as the worker goes through them; once where nothing is kept, for then they cannot
+    """All steps in turn, as often as the worker goes through them; once where nothing is kept, for then they cannot
     differ. Each session keeps things of its own."""
-    memories: dict[int, dict[str, Any]] = {}
-    seen: list[list[Lists]] = [[] for _ in trial.feeds]
-    changed: set[str] = set()
-    runs = [(0, number) for number in range(len(trial.feeds))]
-    if trial.course is not None:
-        runs = [(step.session, step.number) for step in trial.course.steps if step.does == "run"]
+    followed = _Followed(trial, chosen)
+    course = trial.course or Course(frozenset(), tuple(Step("run", 0, number) for number in range(len(trial.feeds))))
     for _ in range(REPEATS):
-        for session, number in runs:
-            feed, distinct = trial.feeds[number], seen[number]
-            fed = {name: array.copy() for name, array in feed.fed.items()}
-            result = run_fault(chosen, trial.node, feed.inputs, fed=fed, memory=memories.setdefault(session, {}))
-            changed.update(name for name, array in fed.items() if not _equal(array, feed.fed[name]))
-            outputs = tuple(result.get(name) for name in trial.node.outputs)
-            if not any(all(map(_equal, outputs, others)) for others in distinct):
-                distinct.append(outputs)
-        if not any(memories.values()):
+        followed.follow(course)
+        if followed.sessions.empty:
             break
-    return Outcome(trial.key, "ran", "run", tuple(map(tuple, seen)), changed=tuple(sorted(changed)))
+    return followed.outcome()
+
+
+class _Followed:
+    """The sessions of an implementation with a fault, and what has come out of them."""
+
+    def __init__(self, trial: Trial, chosen: Fault) -> None:
+        self._trial, self._chosen = trial, chosen
+        self.sessions = Sessions()
+        self._seen: list[list[Lists]] = [[] for _ in trial.feeds]
+        self._returned: list[list[int]] = [[] for _ in trial.feeds]
+        self._changed: set[str] = set()
+        self._altered: set[int] = set()
+
+    def follow(self, course: Course) -> None:
+        """Go through the steps once."""
+        held: dict[int, tuple[Lists, Lists]] = {}
+        for number, step in enumerate(course.steps):
+            if step.does == "try":
+                self.sessions[step.session].refused = True
+            elif step.does == "run":
+                held[number] = self._run(step)
+            else:
+                returned, before = held[step.number]
+                if not all(map(_equal, returned, before)):
+                    self._altered.add(course.steps[step.number].number)
+
+    def _run(self, step: Step) -> tuple[Lists, Lists]:
+        """The outputs of a run, as they are and as they were at once."""
+        feed, distinct = self._trial.feeds[step.number], self._seen[step.number]
+        fed = {name: array.copy() for name, array in feed.fed.items()}
+        memory = self.sessions[step.session]
+        result = run_fault(self._chosen, self._trial.node, feed.inputs, fed=fed, memory=memory)
+        self._changed.update(name for name, array in fed.items() if not _equal(array, feed.fed[name]))
+        returned = tuple(result.get(name) for name in self._trial.node.outputs)
+        outputs = returned
+        if not self.sessions.empty:  # what is kept may be written to again
+            outputs = tuple(None if array is None else array.copy() for array in returned)
+        place = next((k for k, other in enumerate(distinct) if all(map(_equal, outputs, other))), len(distinct))
+        if place == len(distinct):
+            distinct.append(outputs)
+        self._returned[step.number].append(place)
+        return returned, outputs
+
+    def outcome(self) -> Outcome:
+        """The outcome of the job."""
+        trial = self._trial
+        return Outcome(
+            trial.key,
+            "ran",
+            "run",
+            tuple(map(tuple, self._seen)),
+            changed=tuple(sorted(self._changed)),
+            returned=tuple(map(tuple, self._returned)),
+            altered=tuple(sorted(self._altered)),
+        )
 
 
 def _equal(first: NDArray[Any] | None, second: NDArray[Any] | None) -> bool:

@@ -251,7 +251,10 @@ def _derived(
 
     declined, passing, failing = those(DECLINED), those([Verdict.PASS]), those(FAILING)
     ran = ~declined & ~those(UNTRIED | {Verdict.NOT_TRIED})
-    lacks = lacking(space, evidence, ran, declined, own, final=final)
+    # What only cases have that are not tried, since the target speaks of no such sessions, is owed by nobody.
+    untried = evidence.held[those([Verdict.NOT_TRIED])].any(axis=0) & ~evidence.held[ran | declined].any(axis=0)
+    untold = frozenset(np.flatnonzero(untried).tolist()) if final else frozenset[int]()
+    lacks = lacking(space, evidence, ran, declined, own | untold, final=final)
     doubtful = np.array(~space.of_half & ~evidence.held[ran].any(axis=0))
     if not passing.any():
         return _Known(own, lacks, Lacking(), doubtful, False, tried)

@@ -166,7 +166,7 @@ def answered(
     with np.errstate(all="ignore"):
         computed = layered(compute, faults, {} if memory is None else memory)(computation)
         outputs = {name: computed[name] for name in node.outputs if name in computed}
-        return {name: a.astype(dtype) if a.dtype == np.float64 else a for name, a in outputs.items()}
+        return {n: a.astype(dtype, copy=False) if a.dtype == np.float64 else a for n, a in outputs.items()}
 
 
 def expected(

@@ -20,6 +20,7 @@ from ..documents.clauses import base_of, clause_named, clauses_of
 from ..documents.operators import document_of, operator_names, versions_of
 from ..numbers.formats import FORMATS
 from ..recurrent.cell import CELLS
+from .memory import Memory
 from .summary import summary_of
 
 __all__ = [
@@ -82,6 +83,16 @@ class Compute:
     fed: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
     attributes: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def process(self) -> MutableMapping[str, Any]:
+        """What an implementation keeps for all of its sessions; where there is but one, what it keeps of that."""
+        return self.memory.process if isinstance(self.memory, Memory) else self.memory
+
+    @property
+    def refused(self) -> bool:
+        """Whether the session has refused inputs before."""
+        return isinstance(self.memory, Memory) and self.memory.refused
 
     def __call__(self, computation: Any) -> Outputs:
         outputs: Outputs = computation.plain(self.observed)

@@ -24,6 +24,7 @@ from ..recurrent.evaluation import computation_of
 from ..recurrent.node import Node
 from ..recurrent.recurrence import Computation
 from .fault import LAYERS, UNINITIALIZED, Compute, Fault, Outputs, made_together
+from .memory import Memory, Sessions
 from .predicting import BoundedPass, Remembering, Scene, layered
 
 __all__ = ["MOST", "Fit", "Observation", "Run", "layered"]
@@ -58,11 +59,25 @@ _COMMON = 2.0
 @dataclass(frozen=True)
 class Run:
     """One run of a session: all inputs of the node by formal name, those of them that were fed, and what the target
-    returned."""
+    returned.
+
+    session
+        Its number, where several are alive.
+    refused
+        Whether the session has refused inputs before.
+    """
 
     inputs: Arrays
     outputs: Arrays
     fed: Arrays = field(default_factory=dict)
+    session: int = 0
+    refused: bool = False
+
+    def memory(self, sessions: Sessions) -> Memory:
+        """What its session has kept by now."""
+        memory = sessions[self.session]
+        memory.refused = self.refused
+        return memory
 
 
 @dataclass(frozen=True)
@@ -151,11 +166,11 @@ class Observation:
     def left_open(self, fault: Fault, interpretations: Interpretations | None = None) -> list[NDArray[Any]]:
         """What was returned where by a fault anything may stand, as memory happened to be."""
         shown: list[NDArray[Any]] = []
-        memory: dict[str, dict[str, Any]] = {}
+        sessions = Sessions()
         with np.errstate(all="ignore"):
             for number, run in enumerate(self.runs):
                 scene = self._scene(number, interpretations, False, self.accuracy)
-                predicted = {} if scene is None else self._predicted((fault,), scene, run, memory)
+                predicted = {} if scene is None else self._predicted((fault,), scene, run, sessions)
                 for name, want in predicted.items():
                     got = run.outputs.get(name)
                     if got is not None and got.shape == want.shape:
@@ -214,31 +229,31 @@ class Observation:
         stepwise = self._scene(0, interpretations, True, self.accuracy)
         scene = stepwise or self._scene(0, interpretations, False, self.accuracy)
         assert scene is not None
-        predicted, edges = self._with_radii(faults, scene, self.runs[0], ({}, {}))
+        predicted, edges = self._with_radii(faults, scene, self.runs[0], (Sessions(), Sessions()))
         return [(n, predicted[n], np.abs(edges[n] - predicted[n])) for n in self.node.outputs if n in predicted]
 
     def _cost(self) -> float:
         return 1 + self.size // _PRODUCTS
 
-    def _predicted(self, faults: Sequence[Fault], scene: Scene, run: Run, memory: dict[str, dict[str, Any]]) -> Outputs:
+    def _predicted(self, faults: Sequence[Fault], scene: Scene, run: Run, sessions: Sessions) -> Outputs:
         """What a target with these faults returns, by plain numbers."""
         compute = scene.plain_numbers
         before = compute.worked
         compute.fed, compute.attributes = run.fed, self.node.attributes
-        predicted = layered(compute, faults, memory)(scene.computation)
+        predicted = layered(compute, faults, run.memory(sessions))(scene.computation)
         self.work += (compute.worked - before) * self._cost() / len(self.runs)
         return predicted
 
     def _likely(self, faults: Sequence[Fault], scenes: Sequence[Scene | None]) -> tuple[float, bool]:
         """The share of what was returned that is anywhere near what plain numbers, which cost little, predict, below 0
         where the faults change none; and whether they change what was computed, not only what is computed from."""
-        memory: dict[str, dict[str, Any]] = {}
+        sessions = Sessions()
         changed = altered = False
         shares: list[float] = []
         compared: list[tuple[str, NDArray[Any], NDArray[Any], Scene]] = []
         for scene, run in zip(scenes, self.runs, strict=True):
             assert scene is not None
-            predicted = self._predicted(faults, scene, run, memory)
+            predicted = self._predicted(faults, scene, run, sessions)
             altered = altered or any(array is not scene.plain_numbers.last.get(n) for n, array in predicted.items())
             for name in self.node.outputs:
                 got, want = run.outputs.get(name), predicted.get(name)
@@ -270,12 +285,12 @@ class Observation:
 
     def _compared(self, faults: Sequence[Fault], scenes: Sequence[Scene | None]) -> Fit | None:
         """How all numbers fit these faults; None where one contradicts them."""
-        memories: tuple[dict[str, dict[str, Any]], ...] = ({}, {})
+        sessions = Sessions(), Sessions()
         total = Fit(0.0, 0.0)
         self.work += _EXACT * self._cost()
         for scene, run in zip(scenes, self.runs, strict=True):
             assert scene is not None
-            predicted, edges = self._with_radii(faults, scene, run, memories)
+            predicted, edges = self._with_radii(faults, scene, run, sessions)
             # In float64 nothing fits by chance, and defaults of coefficients have two right values.
             coarse = scene.budget.tensor.precision < FORMATS["float64"].precision
             used = _USED if coarse and any(d.structural for d in faults) else 1.0
@@ -292,19 +307,19 @@ class Observation:
         return total
 
     def _with_radii(
-        self, faults: Sequence[Fault], scene: Scene, run: Run, memories: tuple[dict[str, dict[str, Any]], ...]
+        self, faults: Sequence[Fault], scene: Scene, run: Run, sessions: tuple[Sessions, Sessions]
     ) -> tuple[Outputs, Outputs]:
         """Outputs of a target with these faults, and the same with its radii."""
         given = self._given(scene, run)
         if not all(fault.bounded for fault in faults):
-            return self._roughly(faults, scene, given, memories[0])
+            return self._roughly(faults, scene, given, run.memory(sessions[0]))
         values = BoundedPass(**given, bounded=scene.bounded)
-        predicted = layered(values, faults, memories[0])(scene.computation)
+        predicted = layered(values, faults, run.memory(sessions[0]))(scene.computation)
         edge = BoundedPass(**given, numbers=values.numbers, edge=True)
-        return predicted, layered(edge, faults, memories[1])(scene.computation)
+        return predicted, layered(edge, faults, run.memory(sessions[1]))(scene.computation)
 
     def _roughly(
-        self, faults: Sequence[Fault], scene: Scene, given: dict[str, Any], memory: dict[str, dict[str, Any]]
+        self, faults: Sequence[Fault], scene: Scene, given: dict[str, Any], memory: Memory
     ) -> tuple[Outputs, Outputs]:
         """Predictions by plain numbers, with radii like those of the conforming ones."""
         predicted = layered(Compute(**given), faults, memory)(scene.computation)

@@ -15,6 +15,7 @@ from ..numbers.bounded import RADIUS_SLACK, Bounded
 from ..recurrent.configuration import Configuration
 from ..recurrent.recurrence import Computation
 from .fault import Compute, Fault, Outputs
+from .memory import Memory
 
 __all__ = ["BoundedPass", "Remembering", "Scene", "layered"]
 
@@ -159,10 +160,10 @@ class Scene:
         return self.plain_numbers(self.computation)
 
 
-def layered(compute: Compute, faults: Iterable[Fault], memory: dict[str, dict[str, Any]]) -> Compute:
+def layered(compute: Compute, faults: Iterable[Fault], memory: dict[str, Any]) -> Compute:
     """A computation with all of these faults, each with a memory of its own, the first one nearest to `compute`."""
     for fault in faults:
-        kept = memory.setdefault(fault.id, {})
+        kept = memory.of(fault.id) if isinstance(memory, Memory) else memory.setdefault(fault.id, {})
         compute.memory = kept
         given: dict[str, Any] = {"attributes": compute.attributes, "below": compute, "fault": fault}
         compute = _Layer(compute.observed, compute.fed, kept, **given)

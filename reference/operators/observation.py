@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..documents.interpretations import Interpretations
 from ..faults.fault import Fault
 from ..faults.hypothesis import MOST, Fit, Run
+from ..faults.memory import Sessions
 from ..numbers.bounded import RADIUS_SLACK, Bounded
 from ..recurrent.expectation import Expectation
 from ..recurrent.node import Node
@@ -166,9 +167,9 @@ class Predicted:
     def _by_form(self, faults: Sequence[Fault], interpretations: Interpretations | None) -> Fit | None:
         """Of what has another form than it must have nothing is expected: it is compared with what an implementation
         with these faults returns by itself."""
-        memory: dict[str, Any] = {}
+        sessions = Sessions()
         for run in self._runs:
-            answer = self._answer(self._node, run.inputs, faults, interpretations, memory=memory)
+            answer = self._answer(self._node, run.inputs, faults, interpretations, memory=run.memory(sessions))
             for name in self._node.outputs:
                 got, want = run.outputs.get(name), answer.get(name)
                 if got is None or want is None:

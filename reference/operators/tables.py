@@ -28,6 +28,7 @@ def _load_faults() -> None:
         output,
         precision,
         quantized,
+        session,
         size,
         state,
         weight,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import SELDOM, Axis, Domain, Field
+from ..context import Context, eventful
 from .turns import CourseDraft
 
 __all__ = ["AFTER_REFUSAL"]
@@ -29,11 +30,14 @@ class _AfterRefusal(Axis):
             draft.needs.add("refusals")
             draft.refused = True
 
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        yield eventful("after_refusal")
+
     def used(self, spec: Any) -> Mapping[str, bool]:
         return {"after-refusal": spec.after_refusal}
 
     def mark(self, spec: Any) -> str:
-        return "after-refusal" if spec.after_refusal else ""
+        return "refusal" if spec.after_refusal else ""
 
 
 AFTER_REFUSAL = _AfterRefusal()

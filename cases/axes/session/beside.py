@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import SELDOM, Axis, Domain, Field
+from ..context import Context, eventful
 from .turns import CourseDraft, Turn
 
 __all__ = ["BESIDE"]
@@ -30,11 +31,14 @@ class _Beside(Axis):
             draft.needs.add("several")
             draft.turns[:0] = [Turn(0), Turn(0, weights=1, session=1)]
 
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        yield eventful("beside")
+
     def used(self, spec: Any) -> Mapping[str, bool]:
         return {"two-sessions": spec.beside}
 
     def mark(self, spec: Any) -> str:
-        return "beside-another" if spec.beside else ""
+        return "beside" if spec.beside else ""
 
 
 BESIDE = _Beside()

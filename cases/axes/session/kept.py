@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import SELDOM, Axis, Domain, Field
+from ..context import Context, eventful
 from .turns import CourseDraft, Turn
 
 __all__ = ["KEPT"]
@@ -32,11 +33,14 @@ class _Kept(Axis):
             draft.turns.append(Turn(_AFTER))
             draft.looks = True
 
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        yield eventful("kept")
+
     def used(self, spec: Any) -> Mapping[str, bool]:
         return {"held-outputs": spec.kept}
 
     def mark(self, spec: Any) -> str:
-        return "held-outputs" if spec.kept else ""
+        return "kept" if spec.kept else ""
 
 
 KEPT = _Kept()

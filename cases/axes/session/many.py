@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import SELDOM, Axis, Domain, Field
+from ..context import Context, eventful
 from .turns import CourseDraft, Turn
 
 __all__ = ["MANY"]
@@ -34,11 +35,14 @@ class _Many(Axis):
                 draft.turns.insert(0, Turn(_OTHER))
             draft.turns *= _TIMES
 
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        yield eventful("many")
+
     def used(self, spec: Any) -> Mapping[str, bool]:
         return {"many-runs": spec.many}
 
     def mark(self, spec: Any) -> str:
-        return "many-runs" if spec.many else ""
+        return "many" if spec.many else ""
 
 
 MANY = _Many()

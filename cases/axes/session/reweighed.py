@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import SELDOM, Axis, Domain, Field, Rule
+from ..context import Context, eventful
 from .turns import CourseDraft, Turn
 
 __all__ = ["REWEIGHED"]
@@ -31,11 +32,14 @@ class _Reweighed(Axis):
             draft.needs.add("weights")
             draft.turns.insert(0, Turn(0, weights=1))
 
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        yield eventful("reweighed")
+
     def used(self, spec: Any) -> Mapping[str, bool]:
         return {"other-weights": spec.reweighed}
 
     def mark(self, spec: Any) -> str:
-        return "other-weights-before" if spec.reweighed else ""
+        return "reweighed" if spec.reweighed else ""
 
     def written(self, row: dict[str, Any], operator: OperatorVersion) -> dict[str, Any]:
         return {**row, "weights": "input"} if row.get("reweighed") else row

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import SELDOM, Axis, Domain, Field, Rule
+from ..context import Context, eventful
 from ..tensors.draft import TensorDraft
 from .turns import CourseDraft, Turn
 
@@ -34,11 +35,14 @@ class _Waves(Axis):
             draft.needs.add("sizes")
             draft.turns[:0] = [Turn(_UP), Turn(_DOWN), Turn(_UP)]
 
+    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
+        yield eventful("waves")
+
     def used(self, spec: Any) -> Mapping[str, bool]:
         return {"waves": spec.waves}
 
     def mark(self, spec: Any) -> str:
-        return "sizes-up-and-down" if spec.waves else ""
+        return "waves" if spec.waves else ""
 
     def resize(self, spec: Any, draft: TensorDraft) -> None:
         if draft.run == _UP:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
+from ..session.turns import CourseDraft, Turn
 
 __all__ = ["CONSTANT", "HELD"]
 
@@ -20,6 +21,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "lengths": ("sequence_lens",),
 }
 _NEEDS = {"B": "bias", "P": "peepholes", "states": "initial", "lengths": "lengths"}
+_OVERRIDING = 6  # number of a run with other data
 _ABSENT = (False, "none", "absent")
 
 
@@ -69,32 +71,45 @@ class _Constant(Axis):
 
 class _Held(Axis):
     """``fixed``; ``listed`` (constants are graph inputs too, which nobody feeds); ``overridden`` (they are fed, and
-    what the model holds is something else)."""
+    what the model holds is something else); ``once`` (they are fed other numbers in the run before, and then not)."""
 
     name = "held"
     fields = (Field("held", str, "fixed"),)
     part = "model"
-    order = ("fixed", "listed", "overridden")
+    order = ("fixed", "listed", "overridden", "once")
     rules = (
         Rule(
             "held",
             "fixed",
             ("weights", "constant"),
             lambda row: row["weights"] != "initializer" and row["constant"] == "weights",
-            ("listed", "overridden"),
+            order[1:],
         ),
     )
-    words = {"overridable": "constants that can be overridden", "overridden": "constants that are overridden"}
+    words = {
+        "overridable": "constants that can be overridden",
+        "overridden": "constants that are overridden",
+        "overridden-before": "constants that were overridden before",
+    }
     lacked = (8, ("fixed",))
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        return {"held": Domain(("fixed",), rare=("listed", "overridden"), often=("fixed",) * 6 + self.order[1:])}
+        return {"held": Domain(("fixed",), rare=self.order[1:], often=("fixed",) * 6 + self.order[1:])}
+
+    def course(self, spec: Any, draft: CourseDraft) -> None:
+        if spec.held == "once":
+            draft.needs.add("weights")
+            draft.turns.insert(0, Turn(_OVERRIDING, weights=1))
 
     def used(self, spec: Any) -> Mapping[str, bool]:
-        return {"overridable": spec.held != "fixed", "overridden": spec.held == "overridden"}
+        return {
+            "overridable": spec.held != "fixed",
+            "overridden": spec.held == "overridden",
+            "overridden-before": spec.held == "once",
+        }
 
     def mark(self, spec: Any) -> str:
-        return "" if spec.held == "fixed" else str(spec.held)
+        return "" if spec.held == "fixed" else {"once": "overridden-before"}.get(spec.held, str(spec.held))
 
 
 CONSTANT, HELD = _Constant(), _Held()

@@ -27,7 +27,7 @@ _PLAIN = ("dense", "small", "large")
 
 
 class _Extremes(Axis):
-    """``none``; ``subnormal`` (half of the elements of X); ``cancel`` (products of X and W cancel in pairs, to exactly
+    """``none``; ``subnormal`` (all elements of X); ``cancel`` (products of X and W cancel in pairs, to exactly
     0); ``top`` (some of X as large as its type can hold); ``weights``, ``bias``, ``peepholes``, ``states`` (these are
     many times as large as usual)."""
 
@@ -59,7 +59,9 @@ class _Extremes(Axis):
         form = FORMATS[spec.type]
         if spec.extremes == "subnormal":
             least = float(form.least_normal)
-            X[..., ::2] = (np.sign(X[..., ::2].astype(np.float64)) * least / 4).astype(X.dtype)
+            # By a power of two that leaves the largest below the least normal number: as many digits as there are.
+            exponent = np.frexp(np.abs(X.astype(np.float64)).max(initial=1.0))[1]
+            X[...] = (X.astype(np.float64) * least * 2.0 ** -float(exponent)).astype(X.dtype)
         elif spec.extremes == "top":
             X[draft.T // 2, :, 0] = X.dtype.type(form.largest)
         elif spec.extremes == "cancel":

@@ -138,6 +138,18 @@ def alpha_one_without_default(compute: Compute, c: Computation) -> Outputs:
     return compute(with_functions(c, lambda f, p, d: change(f, p, d) if f.kind.uses_alpha else f))
 
 
+@fault("alpha.zero-as-default", clause="activation-alpha", operators=SEVERAL)
+def zero_alpha_as_default(compute: Compute, c: Computation) -> Outputs:
+    """Takes an alpha of 0 for one that is not given."""
+
+    def change(function: Activation, position: int, d: int) -> Activation:
+        usual = function.kind.default_alpha
+        taken = function.kind.uses_alpha and usual is not None and float(function.alpha.value) == 0
+        return replace(function, alpha=Coefficient.of(usual)) if taken and usual is not None else function
+
+    return compute(with_functions(c, change))
+
+
 @fault("alpha.not-consumed", clause="activation-alpha")
 def alpha_not_consumed(compute: Compute, c: Computation) -> Outputs:
     """Gives every function that uses an alpha the first entry of activation_alpha."""

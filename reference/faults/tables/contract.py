@@ -1,5 +1,4 @@
-"""What is got wrong about the contract of a session: inputs changed, runs that depend on each other, illegal models
-that are computed."""
+"""What is got wrong about the contract of a node: inputs changed, constants, illegal models that are computed."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...recurrent.recurrence import Computation
-from ..alterations import with_inputs, with_lengths
+from ..alterations import with_inputs
 from ..fault import Compute, Outputs, fault
 
 __all__: list[str] = []
@@ -53,56 +52,6 @@ def weights_repacked(compute: Compute, c: Computation) -> Outputs:
     R = compute.fed.get("R", c.inputs["R"])
     _overwrite(compute, "R", np.ascontiguousarray(R.swapaxes(1, 2)).reshape(R.shape))
     return compute(c)
-
-
-@fault("session.state-kept", clause="session.stateless")
-def state_kept(compute: Compute, c: Computation) -> Outputs:
-    """Without initial states starts from those in which the run before ended."""
-    known = {n: a for n, a in compute.memory.items() if n not in c.inputs}
-    k = c.configuration
-    outputs = compute(with_inputs(c, **{n: a for n, a in known.items() if a.shape == k.shape_of("Y_h")}))
-    compute.memory.update({f"initial_{name}": outputs[f"Y_{name}"] for name in ("h", *k.cell.inner)})
-    return outputs
-
-
-@fault("session.lengths-kept", clause="session.stateless")
-def lengths_kept(compute: Compute, c: Computation) -> Outputs:
-    """Computes every run with the lengths of the first, where the batch has as many rows."""
-    lengths = compute.memory.setdefault("lengths", c.configuration.lengths)
-    fits = len(lengths) == c.configuration.N and lengths.max(initial=0) <= c.configuration.T
-    return compute(with_lengths(c, lengths) if fits else c)
-
-
-@fault("session.initial-h-kept", clause="session.stateless")
-def initial_h_kept(compute: Compute, c: Computation) -> Outputs:
-    """Starts every run from the initial_h of the first, where it has that shape."""
-    given = c.inputs.get("initial_h")
-    kept = compute.memory.setdefault("initial_h", given)
-    fits = given is not None and kept is not None and kept.shape == given.shape
-    return compute(with_inputs(c, initial_h=kept) if fits else c)
-
-
-@fault("session.bias-once", clause="session.repeatable")
-def bias_once(compute: Compute, c: Computation) -> Outputs:
-    """Adds B in the first run only."""
-    run = compute.memory["runs"] = compute.memory.get("runs", 0) + 1
-    return compute(c if run == 1 else with_inputs(c, B=None))
-
-
-@fault("session.varies", clause="session.repeatable")
-def results_vary(compute: Compute, c: Computation) -> Outputs:
-    """Returns other numbers every second time, as a race between threads does."""
-    run = compute.memory["runs"] = compute.memory.get("runs", 0) + 1
-    outputs = compute(c)
-    return outputs if run % 2 else {name: 1.25 * array for name, array in outputs.items()}
-
-
-@fault("session.sizes-kept", clause="dimensions", layer="form")
-def sizes_kept(compute: Compute, c: Computation) -> Outputs:
-    """Gives outputs of the sizes of the first run in all later ones."""
-    outputs = compute(c)
-    shapes = compute.memory.setdefault("shapes", {name: array.shape for name, array in outputs.items()})
-    return {name: np.resize(array, shapes[name]) for name, array in outputs.items()}
 
 
 @fault("constants.bias-ignored", clause="constants")

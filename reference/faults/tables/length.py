@@ -232,3 +232,15 @@ def nan_spreads(compute: Compute, c: Computation) -> Outputs:
     return with_outputs(
         c, compute(c), Y=lambda Y: np.full_like(Y, np.nan), states=lambda states: np.full_like(states, np.nan)
     )
+
+
+@fault("lengths.ended-by-zeros", clause="lengths")
+def ended_by_zeros(compute: Compute, c: Computation) -> Outputs:
+    """Ends a row at its first step whose X is all zeros, as if that were padding."""
+    k = c.configuration
+    if not k.T:
+        return compute(c)
+    X = c.inputs["X"] if k.layout == 0 else c.inputs["X"].swapaxes(0, 1)
+    nothing = ~X.any(axis=2)
+    ends = np.where(nothing.any(axis=0), nothing.argmax(axis=0), k.T)
+    return compute(with_lengths(c, np.minimum(k.lengths, ends)))

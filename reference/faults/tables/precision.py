@@ -123,6 +123,13 @@ def half_sums(compute: Compute, c: Computation) -> Outputs:
     return _by_kernel(compute, c, Style("half-sums", work="float32", accumulator=form.name, order="forward"), form)
 
 
+@fault("precision.subnormals-lost", clause="types", types=ALL_BUT_BFLOAT16, within="flushing")
+def subnormals_lost(compute: Compute, c: Computation) -> Outputs:
+    """Takes subnormal numbers of X for zero."""
+    least = float(c.configuration.format.least_normal)
+    return compute(with_steps(c, lambda X: np.where(np.abs(X) < least, 0.0, X)))
+
+
 @fault("precision.rational-tanh", clause="functions.tanh", types=WIDE)
 def rational_tanh(compute: Compute, c: Computation) -> Outputs:
     """Tanh is x(27 + x^2) / (27 + 9x^2), as much as 0.02 off."""

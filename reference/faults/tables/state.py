@@ -73,6 +73,12 @@ def states_read_batch_first(compute: Compute, c: Computation) -> Outputs:
     return compute(with_states(c, read))
 
 
+@fault("initial-h.bounded", clause="initial-states")
+def initial_h_bounded(compute: Compute, c: Computation) -> Outputs:
+    """Bounds initial_h to between -1 and 1, as if Tanh had given it."""
+    return compute(with_states(c, lambda states: np.clip(states, -1.0, 1.0), ("h",)))
+
+
 @fault("initial-h.single-step-ignored", clause="shapes.one")
 def single_step_without_recurrence(compute: Compute, c: Computation) -> Outputs:
     """Leaves the product with R out of sequences of one step, as if they began from zero."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...recurrent.recurrence import Computation
 from ..alterations import reordered, with_inputs, with_tensors
-from ..fault import Compute, Outputs, fault
+from ..fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault
 
 __all__: list[str] = []
 
@@ -168,3 +168,20 @@ def backward_bias_ignored(compute: Compute, c: Computation) -> Outputs:
         return np.concatenate((B[:1], np.zeros_like(B[1:])))
 
     return compute(with_tensors(c, "B", first_only))
+
+
+@fault("weights.zeros-dropped", clause="equations")
+def zeros_dropped(compute: Compute, c: Computation) -> Outputs:
+    """Packs each row of W without its zeros, and multiplies what is left by the first elements of X."""
+
+    def packed(W: Array) -> Array:
+        order = np.argsort(W == 0, axis=2, kind="stable")
+        return np.take_along_axis(W, order, axis=2)
+
+    return compute(with_tensors(c, "W", packed))
+
+
+@fault("weights.bounded", clause="equations", types=ALL_BUT_BFLOAT16)
+def weights_bounded(compute: Compute, c: Computation) -> Outputs:
+    """Holds W and R in fixed point, which ends at 8 and -8."""
+    return compute(with_tensors(c, "WR", lambda tensor: np.clip(tensor, -8.0, 8.0)))
