@@ -57,7 +57,8 @@ class Adapter:
         if self.compiler is None:
             raise RuntimeError("there is no C compiler {}".format(options["compiler"]))
         self.flags = [str(flag) for flag in options["flags"]]
-        self.generator = cgen.Compiler(compilation.CompilerOptions(model_name=NAME))
+        # Beyond a threshold it leaves weights to a file of its own, which must be loaded before the first run.
+        self.generator = cgen.Compiler(compilation.CompilerOptions(model_name=NAME, large_weight_threshold=0))
 
     def describe(self) -> dict[str, Any]:
         """Describe the runtime; JSON values only."""
@@ -112,6 +113,8 @@ class Session:
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
         """Outputs in the graph's order."""
+        if set(feeds) - set(self._inputs):
+            raise TypeError("the C function takes nothing in the place of a constant")
         sizes: dict[str, int] = {}
         values: list[Any] = []
         for name, (type_, _, dimensions, _) in zip(self._inputs, self._taken, strict=True):

@@ -115,6 +115,8 @@ class Session:
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
         """Outputs in the graph's order."""
+        if set(feeds) - set(self._names):
+            raise RuntimeError("the compiled model takes nothing in the place of a constant")
         try:
             results = self._function(*[self._tensor(feeds[name]) for name in self._names])
         except (IndexError, ValueError, RuntimeError) as error:  # by which IREE tells the status of a call

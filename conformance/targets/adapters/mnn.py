@@ -82,6 +82,8 @@ class Session:
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
         """Outputs in the graph's order."""
+        if set(feeds) - set(self._inputs):
+            raise RuntimeError("MNN takes nothing in the place of a constant")
         results = self._module.forward([_tensor(feeds[name]) for name in self._inputs])
         if len(results) != self._outputs:
             raise RuntimeError(f"the model cannot be run: it gives {len(results)} of {self._outputs} outputs")

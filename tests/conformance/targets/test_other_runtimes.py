@@ -17,6 +17,7 @@ from ..runtimes import runtime
 
 REVERSE = {"direction": "reverse"}
 BOTH: dict[str, Any] = {"outputs": ("Y", "Y_h")}
+OVERRIDDEN = {"weights": "initializer", "held": "overridden"}
 RAGGED = {"lengths": "ragged", "initial": "all"}
 
 
@@ -31,6 +32,7 @@ RAGGED = {"lengths": "ragged", "initial": "all"}
         ("opencv", "RNN", {}, Verdict.UNSUPPORTED),
         ("emx-onnx-cgen", "LSTM", {"dimensions": "symbolic"}, Verdict.PASS),
         ("emx-onnx-cgen", "LSTM", {"type": "float64"}, Verdict.PASS),
+        ("emx-onnx-cgen", "RNN", {"weights": "initializer", "I": 160, "H": 160}, Verdict.PASS),  # 200 KiB of weights
         ("emx-onnx-cgen", "LSTM", REVERSE, Verdict.WRONG),
         ("emx-onnx-cgen", "GRU", {"explicit": True}, Verdict.UNSUPPORTED),
         ("iree", "LSTM", {"weights": "initializer"}, Verdict.PASS),
@@ -40,6 +42,7 @@ RAGGED = {"lengths": "ragged", "initial": "all"}
         ("opencv", "GRU", {**RAGGED, **BOTH}, Verdict.WRONG),
         ("mnn", "RNN", {"activations": ("Relu",)}, Verdict.WRONG),
         ("mnn", "LSTM", {"type": "float16"}, Verdict.UNSUPPORTED),
+        *[(name, "RNN", OVERRIDDEN, Verdict.UNSUPPORTED) for name in ("emx-onnx-cgen", "mnn")],
     ],
     ids=str,
 )
