@@ -12,10 +12,10 @@ from ..documents.interpretations import Interpretations
 from ..faults.fault import Fault
 from ..recurrent.agreement import compare
 from ..recurrent.node import Node
-from .asking import expect, interpretations_touched, resolve, run_fault
+from .asking import evaluate, expect, interpretations_touched, resolve, run_fault
 from .operator import dtype_of
 
-__all__ = ["discrimination", "strangeness"]
+__all__ = ["discrimination", "shows", "strangeness"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -32,6 +32,30 @@ def discrimination(
     memory: dict[str, Any] = {}
     outputs = [run_fault(chosen, node, inputs, memory=memory) for inputs in feeds]
     return strangeness(node, feeds, outputs, accuracy, enough) / 2
+
+
+def shows(chosen: Fault, node: Node, feeds: Sequence[Arrays]) -> bool:
+    """Whether a fault carries a case's outputs out of their radii: whether its :func:`discrimination` is above 1."""
+    memory: dict[str, Any] = {}
+    outputs = [run_fault(chosen, node, inputs, memory=memory) for inputs in feeds]
+    # Most faults change nothing in most cases, and what the equations give is within its bounds.
+    if all(_as_given(node, inputs, got) for inputs, got in zip(feeds, outputs, strict=True)):
+        return False
+    return strangeness(node, feeds, outputs, enough=1.0) > 2
+
+
+def _as_given(node: Node, inputs: Arrays, got: Arrays) -> bool:
+    """Whether outputs are bit for bit the numbers that the equations give, each rounded once. Of levels nothing is said:
+    they are not rounded by a cast."""
+    resolved = resolve(node, inputs)
+    with np.errstate(all="ignore"):
+        right = evaluate(node, inputs)
+        return right.keys() == got.keys() and all(
+            got[name].dtype == dtype_of(resolved, name)
+            and got[name].dtype.kind not in "iu"
+            and array.astype(got[name].dtype).tobytes() == got[name].tobytes()
+            for name, array in right.items()
+        )
 
 
 def strangeness(
