@@ -27,7 +27,7 @@ from onnxspec.cases.profiles.turns import FIRST_TURN, TURNS
 from onnxspec.cases.specs.family import PoolDesign, pooled_operators
 from onnxspec.conformance.proof.exposure import Shown, measure, parts_shown
 from onnxspec.conformance.proof.interactions import Tally, faults_of, measurable, pool_tally, shown_by, space_of, tally
-from onnxspec.conformance.proof.processes import spread
+from onnxspec.conformance.workers.pool import spread
 from onnxspec.reference import operator_of
 
 from .chooser import Candidate, Chooser

@@ -79,6 +79,10 @@ class Feed:
     inputs: Mapping[str, NDArray[Any]]
     fed: Mapping[str, NDArray[Any]]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as plain dictionaries: views that cannot be written to are not."""
+        return Feed, (dict(self.inputs), dict(self.fed))
+
 
 ABILITIES = {
     "weights": "weights that are fed and change between runs",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -22,7 +22,7 @@ from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import UNTRIED, Judgement, Verdict
 from ..probes.drawn import split_nonce
 from ..probes.probe import Probe, SpecProbe
-from ..probes.stream import NOTHING, Tried, judged, made_ready
+from ..probes.stream import NOTHING, Ran, judged_in_order, made_ready
 from ..results.evidence import Kept
 from ..results.folder import NoRun, read_folder, recorded_in
 from ..results.lines import Recorded
@@ -37,6 +37,7 @@ from ..running.merge import MergeError, plan_of
 from ..running.run import Plan, Run, TargetRun
 from ..targets.target import Target
 from ..workers.job import Job, Outcome
+from ..workers.pool import Pool
 from ..workers.process import REPEATS
 
 __all__ = ["BY_NUMBERS", "Derivation", "NotCertifiable", "derived", "differing"]
@@ -133,11 +134,13 @@ class Derivation:
         return _left_out(self.entry)
 
 
-def derived(folder: Path, name: str = "") -> Derivation:
+def derived(folder: Path, name: str = "", jobs: int = 1) -> Derivation:
     """Derive a run from its record.
 
     name
         Of the target, where the run has several.
+    jobs
+        How many processes judge.
 
     Raises NotCertifiable where the folder holds no run, no record, not that target, or cases that cannot be made again;
     and OSError.
@@ -162,8 +165,8 @@ def derived(folder: Path, name: str = "") -> Derivation:
     flaws = list(read.problems)
     flaws += [f"case {case} is not among what was to be run" for case in claimed if case not in probes]
     lines = [line for line in recorded_in(folder) if line.target == target.name]
-    with bits_of(folder, target.name) as bits:
-        return _derived(folder, plan, target, probes, claimed, lines, bits, flaws, info, entry)
+    with bits_of(folder, target.name) as bits, Pool(jobs) as pool:
+        return _derived(folder, plan, target, probes, claimed, lines, bits, flaws, info, entry, pool)
 
 
 def _require_names(folder: Path, info: RunRecord) -> None:
@@ -198,6 +201,7 @@ def _derived(
     flaws: list[str],
     info: RunRecord,
     entry: TargetRecord,
+    pool: Pool,
 ) -> Derivation:
     by_purpose: dict[str, dict[str, Recorded]] = {CASE: {}, FRESH: {}}
     for line in lines:
@@ -212,16 +216,26 @@ def _derived(
     first_results: dict[str, Result] = {}
     outcomes: dict[str, tuple[Outcome, ...]] = {}
     again: dict[str, tuple[Outcome, ...]] = {}
-    for id, probe in probes.items():
-        first = by_purpose[CASE].get(id)
-        if first is None:
-            if id in claimed and claimed[id].verdict not in UNTRIED:
+
+    def ran() -> Generator[Ran, None, None]:
+        for id, probe in probes.items():
+            if id not in by_purpose[CASE] and id in claimed and claimed[id].verdict not in UNTRIED:
                 flaws.append(f"case {id} has a result, and nothing is recorded of it")
-            continue
-        try:
-            one = _tried(probe, first, bits, target.accuracy)
-        except MissingBits as error:
-            flaws.append(f"case {id}: {error}")
+            for purpose, where in ((CASE, ""), (FRESH, " in a fresh process")):
+                if id not in by_purpose[purpose]:
+                    break
+                try:
+                    yield _ran(probe, by_purpose[purpose][id], bits)
+                except MissingBits as error:
+                    flaws.append(f"case {id}{where}: {error}")
+                    break
+
+    for one in judged_in_order(ran(), target.accuracy, pool):
+        probe, id = one.probe, one.probe.id
+        if id in outcomes:
+            again[id] = one.outcomes
+            if one.judgement.verdict not in UNTRIED and differs(outcomes[id], one.outcomes):
+                results[id] = amended_by_fresh(results[id], one.judgement)
             continue
         outcomes[id] = one.outcomes
         kept.offer(one)
@@ -229,15 +243,6 @@ def _derived(
         repeat = " ".join(probe.repeat(target.name))
         results[id] = result_of(probe, target.name, one.judgement, one.seconds, None, repeat, printed)
         first_results[id] = results[id]
-        if id in by_purpose[FRESH]:
-            try:
-                fresh = _tried(probe, by_purpose[FRESH][id], bits, target.accuracy)
-            except MissingBits as error:
-                flaws.append(f"case {id} in a fresh process: {error}")
-                continue
-            again[id] = fresh.outcomes
-            if fresh.judgement.verdict not in UNTRIED and differs(one.outcomes, fresh.outcomes):
-                results[id] = amended_by_fresh(results[id], fresh.judgement)
     results |= {amended.case: amended for amended in with_needed_classes(list(results.values()))}
     # What breaks off here did so in the run, which says so; no verdict rests on it.
     causes = explained(list(results.values()), probes, kept, target.accuracy, mishap=lambda doing, error: None)
@@ -251,11 +256,11 @@ def _derived(
     )
 
 
-def _tried(probe: Probe, line: Recorded, bits: memoryview | bytes, accuracy: str) -> Tried:
-    """A target's answer to a case, with the verdict on it. Raises MissingBits."""
+def _ran(probe: Probe, line: Recorded, bits: memoryview | bytes) -> Ran:
+    """A target's answer to a case. Raises MissingBits."""
     prepared = made_ready(probe)
     if isinstance(prepared, Judgement):
-        return Tried(probe, NOTHING, (), prepared)
+        return Ran(probe, NOTHING, (), prepared)
     keys = [job.key for job in prepared.jobs]
     if [job.key for job in line.jobs] != keys:
         raise MissingBits(f"its jobs are {', '.join(keys)}, not those that were recorded")
@@ -263,11 +268,8 @@ def _tried(probe: Probe, line: Recorded, bits: memoryview | bytes, accuracy: str
     for outcome, job in zip(outcomes, prepared.jobs, strict=True):
         _require_outcome(outcome, job)
     left_out = next((outcome for outcome in outcomes if outcome.status == "not-run"), None)
-    if left_out is not None:
-        judgement = Judgement(Verdict.NOT_RUN, message=left_out.message)
-    else:
-        judgement = judged(prepared, outcomes, accuracy)
-    return Tried(probe, prepared, outcomes, judgement)
+    known = Judgement(Verdict.NOT_RUN, message=left_out.message) if left_out is not None else None
+    return Ran(probe, prepared, outcomes, known)
 
 
 def _require_outcome(outcome: Outcome, job: Job) -> None:

@@ -92,7 +92,12 @@ class Verification:
 
 
 def verify(
-    package: Package, pages: Pages, today: datetime.date, nonce: str = "", signer: PublicKey | None = None
+    package: Package,
+    pages: Pages,
+    today: datetime.date,
+    nonce: str = "",
+    signer: PublicKey | None = None,
+    jobs: int = 1,
 ) -> Verification:
     """Verify an unpacked package.
 
@@ -102,6 +107,8 @@ def verify(
         The one that the auditor has asked for; empty where nobody says.
     signer
         The key of who is held to have signed it; None where nobody says.
+    jobs
+        How many processes judge.
 
     Raises NoPackage where the files that say what it is are not there, or are of another form; NoKey where signatures
     cannot be looked at here; and OSError.
@@ -115,7 +122,7 @@ def verify(
     if not _suite(verification):
         return verification
     try:
-        derivation = verification.derivation = derived(package.folder / RUN_FOLDER)
+        derivation = verification.derivation = derived(package.folder / RUN_FOLDER, jobs=jobs)
         with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
             records = records_of(derivation, _claim(verification), Path(temporary) / RUN_FOLDER)
     except (NotCertifiable, WaiverError, MalformedJson) as error:

@@ -29,7 +29,7 @@ from ..running.merge import MergeError, merge
 from ..running.planning import planned
 from ..running.run import Plan
 from ..targets.target import TargetError
-from .command import Ops, ProfileName, TargetsFile, Types, Versions, app, command_given, targets_of
+from .command import CORES, Jobs, Ops, ProfileName, TargetsFile, Types, Versions, app, command_given, targets_of
 from .display import RunDisplay
 from .terminal import console_on, fail, say, warn, why
 
@@ -67,6 +67,7 @@ def certify(
         typer.Option("--key", metavar="KEY.pem", help="Sign the package with this ed25519 key."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the package that is there.")] = False,
+    jobs: Jobs = CORES,
 ) -> NoReturn:
     """Make a package that certifies what a runtime does, for anybody to verify without the hardware.
 
@@ -98,7 +99,7 @@ def certify(
                 folder = runs[0] if len(runs) == 1 else Path(temporary) / "merged"
                 if len(runs) > 1:
                     merge(runs, folder)
-                derivation = derived(folder, target)
+                derivation = derived(folder, target, jobs)
             else:
                 chosen = nonce_profile_name(profile, nonce or some_nonce())
                 selection = selection_of(chosen, op, since_version, type)
@@ -111,9 +112,10 @@ def certify(
                     expected=False,
                     shrinks=False,
                     fills=True,
+                    jobs=jobs,
                 )
                 folder = _run(plan)
-                derivation = derived(folder)
+                derivation = derived(folder, jobs=jobs)
             _require_borne_out(derivation)
             from ...reports.certificate import pages_of  # pages need their templates only now
 
@@ -203,6 +205,7 @@ def verify_package(
         Optional[Path],  # noqa: UP045
         typer.Option("--signer", metavar="PUB.pem", help="The public key of who answers for it."),
     ] = None,
+    jobs: Jobs = CORES,
 ) -> NoReturn:
     """Verify a certification package: recompute all that it claims from what the target returned.
 
@@ -217,7 +220,7 @@ def verify_package(
         with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
             unpacked = read_package(package, Path(temporary))
             key = public_key_in(signer) if signer is not None else None
-            verification = verify(unpacked, pages_of, today, nonce, key)
+            verification = verify(unpacked, pages_of, today, nonce, key, jobs)
             if verification.derivation is not None and not verification.differs:
                 verification.remarks += resemblances(verification.derivation)
             _tell(verification)

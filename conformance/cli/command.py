@@ -18,13 +18,16 @@ import typer
 from ..probes.wrapped import named_target
 from ..targets.target import Target
 from ..workers.job import ClusterError
+from ..workers.pool import processors
 from ..workers.process import TargetProcess
 from . import completion
 from .application import app
 from .terminal import fail
 
 __all__ = [
+    "CORES",
     "CaseIds",
+    "Jobs",
     "Ops",
     "ProfileName",
     "Scheduler",
@@ -98,6 +101,13 @@ Scheduler = Annotated[
         help="Run on the machines of a Dask cluster, tls://HOST:PORT; or on all processors of this one: local.",
     ),
 ]
+Jobs = Annotated[
+    int,
+    typer.Option(
+        "--jobs", "-j", metavar="N", min=1, max=1024, help="How many processes share the work; all cores without."
+    ),
+]
+CORES = processors()
 TargetsFile = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--targets-file", metavar="FILE", help="Named targets; ./targets.toml where there is one."),

@@ -22,8 +22,9 @@ from ..results.expected.entries import ExpectedFailureError, applying, expectati
 from ..targets.target import TargetError
 from ..workers.hangs import HangBudget
 from ..workers.job import ClusterError
+from ..workers.pool import Pool
 from ..workers.process import TargetUnavailable
-from .command import Ops, Scheduler, TargetsFile, Types, app, folder_named, process_at, targets_of
+from .command import CORES, Jobs, Ops, Scheduler, TargetsFile, Types, app, folder_named, process_at, targets_of
 from .display import could_not_start
 from .terminal import console_on, fail, say, warn, why
 
@@ -60,6 +61,7 @@ def fuzz(
         Optional[Path],  # noqa: UP045
         typer.Option("--database", metavar="FILE", help="What is known; in the folder of --out where none is named."),
     ] = None,
+    jobs: Jobs = CORES,
     scheduler: Scheduler = None,
     targets_file: TargetsFile = None,
 ) -> None:
@@ -84,8 +86,8 @@ def fuzz(
     limits = Limits(float("inf") if examples and minutes is None else 60 * (minutes or _MINUTES), examples)
     say(f"{chosen.name}: seed {seed}, {len(known.found)} known failures in {place}")
     interrupted, description, broken = False, dict[str, Any](), None
-    with process_at(scheduler) as start, start(chosen, hangs=HangBudget()) as process:
-        hunt = Hunt(chosen, process, versions, types, seed, illegal, known, process.at_once)
+    with process_at(scheduler) as start, start(chosen, hangs=HangBudget()) as process, Pool(jobs) as pool:
+        hunt = Hunt(chosen, process, versions, types, seed, illegal, known, process.at_once, pool)
         try:
             description = process.start()
             hunt.expect(applying(listed, description))

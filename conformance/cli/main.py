@@ -34,7 +34,9 @@ from ..workers.hangs import HANGS
 from .application import app, main
 from .ci import Wanted
 from .command import (
+    CORES,
     CaseIds,
+    Jobs,
     Ops,
     ProfileName,
     Scheduler,
@@ -213,6 +215,7 @@ class ConductOptions:
     shrink: Annotated[
         bool, typer.Option("--shrink/--no-shrink", help="Ask the target for the smallest case of every failure.")
     ] = True
+    jobs: Jobs = CORES
     fill: Annotated[
         bool,
         typer.Option(
@@ -296,6 +299,7 @@ def run(
             shrinks=conduct.shrink,
             fail_fast=known.fail_fast,
             fills=conduct.fill,
+            jobs=conduct.jobs,
         )
         _read_lists(plan)
     except (UnknownName, TargetError, DirectoryError, ShardError, ExpectedFailureError) as error:

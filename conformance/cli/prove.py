@@ -28,7 +28,7 @@ from ..proof.exposure import NotMeasured, Run, measure
 from ..proof.interactions import GOAL, LEAST, Score, faults_in, faults_of, measurable, tally
 from ..proof.power import power_of
 from ..proof.proof import ENOUGH, FEWEST, Proof, Reach, Row, prove
-from .command import CaseIds, Ops, ProfileName, Types, Versions, app
+from .command import CORES, CaseIds, Ops, ProfileName, Types, Versions, app
 from .terminal import console_on, fail, say, warn
 
 __all__ = ["interaction_complaints", "prove_command"]
@@ -52,9 +52,10 @@ def prove_command(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where the whole table goes, as CSV.")
     ] = Path("proof.csv"),
-    processes: Annotated[
-        int, typer.Option("--processes", "-j", metavar="N", min=1, help="How many at a time; all cores without.")
-    ] = os.cpu_count() or 1,
+    jobs: Annotated[
+        int,
+        typer.Option("--jobs", "--processes", "-j", metavar="N", min=1, help="How many at a time; all cores without."),
+    ] = CORES,
     power: Annotated[
         bool, typer.Option("--power", help="Only measure the smallest error of all outputs that most cases reject.")
     ] = False,
@@ -86,7 +87,7 @@ def prove_command(
     _require_place(out)
     proof: Proof | None = None
     try:
-        with contextlib.closing(prove(specs, fault or None, processes=processes)) as steps:
+        with contextlib.closing(prove(specs, fault or None, processes=jobs)) as steps:
             shown = track(steps, "cases", console=console, transient=True) if console.is_terminal else steps
             for step in shown:
                 if isinstance(step, Proof):
@@ -100,7 +101,7 @@ def prove_command(
     whole = not (fault or since_version or type or case)
     complaints = _complaints(proof, whole=whole)
     if not fault:
-        complaints += _interactions(console, specs, processes, goal=whole and profile != "smoke")
+        complaints += _interactions(console, specs, jobs, goal=whole and profile != "smoke")
     for line in complaints:
         warn(line, "red")
     if proof.reaches:

@@ -37,6 +37,7 @@ from ..results.expected.entries import Entry, matching, suspects
 from ..results.expected.entries import Failure as ListedFailure
 from ..targets.target import Target
 from ..workers.job import ClusterError
+from ..workers.pool import Pool
 from ..workers.process import BATCH_JOBS, TargetProcess, TargetUnavailable
 from .database import Database, Known
 from .drawing import altered, drawn, drawn_illegal
@@ -107,6 +108,8 @@ class Hunt:
 
     batch
         Cases that are drawn at a time.
+    pool
+        Whoever judges.
     done
         Cases that were run; ``verdicts`` what became of them.
     gone
@@ -127,6 +130,7 @@ class Hunt:
     illegal: bool
     database: Database
     batch: int = BATCH_JOBS
+    pool: Pool = field(default_factory=Pool)
     failures: list[Failure] = field(default_factory=list)
     gone: list[Known] = field(default_factory=list)
     near: list[tuple[float, Any]] = field(default_factory=list)
@@ -202,7 +206,7 @@ class Hunt:
 
     def _tried(self, specs: Sequence[Any]) -> Iterator[Tried]:
         probes = [SpecProbe(spec, fresh=True, answers=False) for spec in specs]
-        for one in tried(self.process, probes, self.target.accuracy):
+        for one in tried(self.process, probes, self.target.accuracy, self.pool):
             if one.judgement.verdict is Verdict.UNAVAILABLE:
                 raise TargetUnavailable(one.judgement.message)
             yield one

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from ...cases.directories.directory import DirectoryError
 from ..judging.judgement import Judgement, Verdict, not_judged, not_run
+from ..workers.pool import Pool
 from ..workers.process import Job, Outcome, TargetProcess
 from .probe import Prepared, Probe
 
-__all__ = ["NOTHING", "Elsewhere", "Tried", "in_order", "judged", "made_ready", "tried"]
+__all__ = ["NOTHING", "Elsewhere", "Ran", "Tried", "in_order", "judged", "judged_in_order", "made_ready", "tried"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,9 @@ class Tried:
         return sum(outcome.seconds for outcome in self.outcomes)
 
 
-def tried(process: TargetProcess, probes: Iterable[Probe], accuracy: str) -> Generator[Tried, None, None]:
+def tried(
+    process: TargetProcess, probes: Iterable[Probe], accuracy: str, pool: Pool | None = None
+) -> Generator[Tried, None, None]:
     """Every probe with what the target did, in order, but for those that the target's budget for hangs puts off: they
     come last, ``not-run`` where nothing is left of it.
 
@@ -39,9 +43,11 @@ def tried(process: TargetProcess, probes: Iterable[Probe], accuracy: str) -> Gen
         in which the suite's own code or the operator's raises is ``not-judged``.
     accuracy
         Name of the accuracy class by which it is judged.
+    pool
+        Whoever judges; this process without it.
     """
     put_off: list[Probe] = []
-    for one in in_order(process, probes, accuracy):
+    for one in in_order(process, probes, accuracy, pool):
         if one.prepared.jobs and one.judgement.verdict is Verdict.NOT_RUN:
             put_off.append(one.probe)
         else:
@@ -49,7 +55,7 @@ def tried(process: TargetProcess, probes: Iterable[Probe], accuracy: str) -> Gen
     if put_off:
         process.hangs.last = True
         try:
-            yield from in_order(process, put_off, accuracy)
+            yield from in_order(process, put_off, accuracy, pool)
         finally:
             process.hangs.last = False
 
@@ -69,14 +75,71 @@ class Elsewhere(Protocol):
         """As :func:`in_order`."""
 
 
-def in_order(process: Runs | Elsewhere, probes: Iterable[Probe], accuracy: str) -> Iterator[Tried]:
+def in_order(
+    process: Runs | Elsewhere, probes: Iterable[Probe], accuracy: str, pool: Pool | None = None
+) -> Iterator[Tried]:
     """As :func:`tried`, without another try for what is put off."""
     if isinstance(process, Elsewhere):
         return process.judged_in_order(probes, accuracy)
-    return _streamed(process, probes, accuracy)
+    return judged_in_order(_run(process, probes), accuracy, pool or Pool())
 
 
-def _streamed(process: Runs, probes: Iterable[Probe], accuracy: str) -> Iterator[Tried]:
+@dataclass(frozen=True)
+class Ran:
+    """A probe that a target has run, and what became of its jobs, in their order.
+
+    known
+        The verdict, where there is nothing to be judged.
+    """
+
+    probe: Probe
+    prepared: Prepared
+    outcomes: tuple[Outcome, ...]
+    known: Judgement | None = None
+
+
+def judged_in_order(ran: Generator[Ran, None, None], accuracy: str, pool: Pool) -> Generator[Tried, None, None]:
+    """The verdict on each probe that was run, in order, by whoever is in a pool."""
+    under_way: deque[tuple[Ran, _Answered]] = deque()
+
+    def to_judge() -> Generator[_Answered, None, None]:
+        with contextlib.closing(ran):
+            for one in ran:
+                outcomes = one.outcomes if one.known is None else ()
+                under_way.append((one, _Answered(one.prepared.judge, outcomes, accuracy)))
+                yield under_way[-1][1]
+
+    with contextlib.closing(pool.map(_Answered.judged, to_judge(), _Answered.bytes)) as judgements:
+        for judgement in judgements:
+            one, answered = under_way.popleft()
+            if judgement.verdict is Verdict.NOT_JUDGED or judgement.reason == "memory":
+                # Another process may lack memory, or an operator that was made known in this one.
+                judgement = answered.judged()
+            yield Tried(one.probe, one.prepared, one.outcomes, one.known or judgement)
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """What a target answered to a probe, and how that is judged."""
+
+    judge: Callable[[Sequence[Outcome], str], Judgement]
+    outcomes: tuple[Outcome, ...]
+    accuracy: str
+
+    def judged(self) -> Judgement:
+        return judged(Prepared((), self.judge), self.outcomes, self.accuracy) if self.outcomes else _NOTHING_RAN
+
+    def bytes(self) -> int:
+        """The bytes that came back: none where there are no numbers to be judged."""
+        arrays = (a for o in self.outcomes for feed in o.outputs for outputs in feed for a in outputs if a is not None)
+        return sum(array.nbytes for array in arrays)
+
+
+_NOTHING_RAN = Judgement(Verdict.NOT_RUN, "unprepared")
+
+
+def _run(process: Runs, probes: Iterable[Probe]) -> Generator[Ran, None, None]:
+    """Every probe with what the target did, in order."""
     waiting: deque[tuple[Probe, Prepared | Judgement]] = deque()
 
     def jobs() -> Iterator[Job]:
@@ -86,10 +149,10 @@ def _streamed(process: Runs, probes: Iterable[Probe], accuracy: str) -> Iterator
             if isinstance(prepared, Prepared):
                 yield from (replace(job, traits=probe.traits) for job in prepared.jobs)
 
-    def unprepared() -> Iterator[Tried]:
+    def unprepared() -> Iterator[Ran]:
         while waiting and isinstance(unready := waiting[0][1], Judgement):
             probe, _ = waiting.popleft()
-            yield Tried(probe, NOTHING, (), unready)
+            yield Ran(probe, NOTHING, (), unready)
 
     outcomes: list[Outcome] = []
     for outcome in process.run(jobs()):
@@ -99,7 +162,7 @@ def _streamed(process: Runs, probes: Iterable[Probe], accuracy: str) -> Iterator
         assert isinstance(prepared, Prepared)
         if len(outcomes) == len(prepared.jobs):
             waiting.popleft()
-            yield Tried(probe, prepared, tuple(outcomes), judged(prepared, outcomes, accuracy))
+            yield Ran(probe, prepared, tuple(outcomes))
             outcomes = []
     yield from unprepared()
 

@@ -150,7 +150,7 @@ def _failing(
 
 def measure(specs: Sequence[Spec], processes: int = 1) -> Generator[Sequence[Run], None, None]:
     """The parts that the runs of each case show, in order, by so many processes. Raises NotMeasured."""
-    from .processes import spread  # and what shares work, for which a run has no use
+    from ..workers.pool import spread  # and what shares work, for which a run has no use
 
     with contextlib.closing(spread(_runs_shown, specs, processes)) as results:
         for each in results:

@@ -21,8 +21,8 @@ from ..judging.verdict import judge_each
 from ..probes.probe import SpecProbe
 from ..results.result import result_of
 from ..results.signed_errors import BIAS_ERRORS, BIAS_UNITS, biases
+from ..workers.pool import spread
 from ..workers.process import Outcome
-from .processes import spread
 from .staged import Arrays, staged_outcome
 
 __all__ = ["ENOUGH", "FEWEST", "Accusation", "Catch", "Proof", "Reach", "Row", "prove"]

@@ -16,6 +16,7 @@ from ..results.journal import Journal, RunMismatch
 from ..results.recorded import CASE, FRESH, Recorder
 from ..results.result import Result
 from ..workers.hangs import HangBudget
+from ..workers.pool import Pool
 from .description import description_of
 from .events import CaseJudged, Event, RunBegun, SampleTried, TargetAtWork
 from .filling import with_filled
@@ -49,6 +50,7 @@ def execute(plan: Plan, journal: Journal, observe: Callable[[Event], None] = lam
     with contextlib.ExitStack() as stack:
         stack.callback(_write_end, run, journal, clock)
         recorder = stack.enter_context(Recorder(journal.folder)) if plan.record else None
+        run.pool = stack.enter_context(Pool(plan.jobs))
         for event in stack.enter_context(contextlib.closing(run_events(run))):
             write_down(event, journal, recorder)
             observe(event)

@@ -13,6 +13,7 @@ from ..probes.stream import tried
 from ..results.expected.entries import Entry, matching
 from ..results.result import Result, result_of
 from ..targets.target import Target
+from ..workers.pool import Pool
 from ..workers.process import TargetProcess
 from .events import CaseJudged
 
@@ -25,6 +26,7 @@ def cases_judged(
     target: Target,
     entries: Sequence[Entry],
     repeat: Callable[[Probe], str],
+    pool: Pool | None = None,
 ) -> Iterator[CaseJudged]:
     """Every case on a target that is at work, in order, as it is judged.
 
@@ -34,8 +36,10 @@ def cases_judged(
         The expected failures that apply to this runtime.
     repeat
         The command that shows a case on the target.
+    pool
+        Whoever judges; this process without it.
     """
-    for one in tried(process, probes, target.accuracy):
+    for one in tried(process, probes, target.accuracy, pool):
         printed = "\n".join(outcome.captured for outcome in one.outcomes if outcome.captured)
         result = judged_result(one.probe, target, one.judgement, entries, repeat, one.seconds, printed)
         yield CaseJudged(result, one)

@@ -43,6 +43,7 @@ class Conduct(TypedDict, total=False):
     shrinks: bool
     fail_fast: bool
     fills: bool
+    jobs: int
     process: Callable[..., TargetProcess]
     function: str
 

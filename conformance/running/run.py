@@ -28,6 +28,7 @@ from ..results.result import Result, not_of
 from ..targets.target import Target
 from ..workers.hangs import HANGS, HangBudget
 from ..workers.job import ClusterError
+from ..workers.pool import Pool
 from ..workers.process import TargetProcess, TargetUnavailable
 
 __all__ = ["Plan", "Run", "TargetRun", "stranger_among"]
@@ -74,6 +75,8 @@ class Plan:
         their own, which commands can repeat.
     excuses
         Whether a failure that a list knows is excused. Who deploys a model asks whether its nodes come out right.
+    jobs
+        How many processes judge, while the target has its own; 1 for this one alone.
     """
 
     selection: Selection
@@ -96,6 +99,7 @@ class Plan:
     filled: Mapping[str, tuple[Probe, ...]] = field(default_factory=dict)
     require_special: bool = False
     excuses: bool = True
+    jobs: int = 1
 
     @cached_property
     def probes(self) -> tuple[Probe, ...]:
@@ -213,7 +217,13 @@ class TargetRun:
 
 @dataclass
 class Run:
-    """A run as far as it has come. ``problems`` are of the folders that it was read from, a line each."""
+    """A run as far as it has come.
+
+    problems
+        Of the folders that it was read from, a line each.
+    pool
+        Whoever shares the work, while it is carried out.
+    """
 
     plan: Plan
     folder: Path
@@ -222,6 +232,7 @@ class Run:
     complete: bool = False
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
+    pool: Pool = field(default_factory=Pool, repr=False, compare=False)
 
     @property
     def lacking(self) -> bool:

@@ -117,6 +117,7 @@ class Turn:
         """Every case that has no result yet. Raises TargetUnavailable."""
         with contextlib.ExitStack() as stack:
             process: TargetProcess | None = None
+            pool = self._whole.pool
             for number, batch in enumerate(self._batches()):
                 if number:
                     self._probes |= {probe.id: probe for probe in batch}
@@ -128,7 +129,7 @@ class Turn:
                     self._run.description = self._same_runtime(process.start())
                     yield TargetAtWork(self._whole, self._run)
                     self._entries = applying(self._listed, self._run.description)
-                for judged in cases_judged(process, batch, self._target, self._entries, self._repeat):
+                for judged in cases_judged(process, batch, self._target, self._entries, self._repeat, pool):
                     if judged.one is not None:
                         self._kept.offer(judged.one)
                         self._sample.offer(judged.one)

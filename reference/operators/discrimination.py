@@ -45,8 +45,8 @@ def shows(chosen: Fault, node: Node, feeds: Sequence[Arrays]) -> bool:
 
 
 def _as_given(node: Node, inputs: Arrays, got: Arrays) -> bool:
-    """Whether outputs are bit for bit the numbers that the equations give, each rounded once. Of levels nothing is said:
-    they are not rounded by a cast."""
+    """Whether outputs are bit for bit the numbers that the equations give, each rounded once. Of levels nothing is
+    said: they are not rounded by a cast."""
     resolved = resolve(node, inputs)
     with np.errstate(all="ignore"):
         right = evaluate(node, inputs)

@@ -73,6 +73,11 @@ class Node:
             if name in operator.required_outputs and name not in self.outputs:
                 raise IllegalNode(clause_of(self, "outputs"), f"{operator.name} demands output {name}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as plain dictionaries: views that cannot be written to are not."""
+        attributes, codecs = dict(self.attributes), dict(self.codecs)
+        return Node, (self.op_type, self.since_version, attributes, self.outputs, self.domain, codecs)
+
     @property
     def operator(self) -> OperatorVersion:
         return operator_version(self.op_type, self.since_version, self.domain)

@@ -229,6 +229,15 @@ HEEDING = (
 as what a script starts with & is."""
 
 
+def descendants(pid: int) -> list[int]:
+    """The processes that one has started, theirs too; none where the system does not say."""
+    try:
+        own = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+    except OSError:
+        return []
+    return [*own, *(further for child in own for further in descendants(child))]
+
+
 def read_results(folder: Path) -> list[dict[str, Any]]:
     """The results of a run directory."""
     return [json.loads(result.to_line()) for result in read_folder(folder).results]

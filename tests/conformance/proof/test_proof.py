@@ -5,7 +5,6 @@ import dataclasses
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -22,7 +21,7 @@ from onnxspec.reference import FAULTS, operator_of
 from onnxspec.reference.kernels import Style, run_kernel
 from onnxspec.reference.operators import Conforming
 
-from ..miniatures import HEEDING, Finished, command_line
+from ..miniatures import HEEDING, Finished, command_line, descendants
 
 TWO = [
     CaseSpec("GRU", 14, T=4, N=3, I=2, H=5, lengths="ragged", direction="bidirectional", outputs=("Y", "Y_h"), seed=s)
@@ -133,52 +132,18 @@ def test_what_would_prove_nothing_is_refused_before_it_is_tried(
     assert said in done.complaint
 
 
-CHILDREN = "/proc/{0}/task/{0}/children"
-
-
-@pytest.mark.skipif(not Path(CHILDREN.format(os.getpid())).exists(), reason="needs Linux")
+@pytest.mark.skipif(not descendants(os.getppid()), reason="needs Linux")
 def test_an_interrupted_proof_ends_without_a_trace(kin: dict[str, str], tmp_path: Path) -> None:
     words = command_line("prove", "--op", "GRU", "--type", "float32", "--processes", "2")
     words[2] = HEEDING + words[2]
     process = subprocess.Popen(words, env=kin, cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 590
-    while len(Path(CHILDREN.format(process.pid)).read_text().split()) < 3 and time.monotonic() < deadline:
+    while len(descendants(process.pid)) < 4 and time.monotonic() < deadline:
         time.sleep(0.1)  # until both are there, and what multiprocessing has beside them
     time.sleep(0.5)
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=590)
     assert (process.returncode, err) == (130, b"onnxspec: interrupted\n")
-
-
-ASLEEP = """
-import time
-from onnxspec.conformance.proof.processes import spread
-list(spread(time.sleep, [600, 600], 2))
-"""
-
-
-@pytest.mark.skipif(not Path(CHILDREN.format(os.getpid())).exists(), reason="needs Linux")
-def test_processes_of_a_proof_that_is_killed_end_with_it(kin: dict[str, str], tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", ASLEEP], env=kin, cwd=tmp_path)
-    children: list[int] = []
-    deadline = time.monotonic() + 120
-    while len(children) < 3 and time.monotonic() < deadline:  # two at work, and what multiprocessing has beside them
-        time.sleep(0.1)
-        children = [int(pid) for pid in Path(CHILDREN.format(process.pid)).read_text().split()]
-    time.sleep(2)  # until they are at work
-    process.kill()
-    process.wait()
-    while any(map(_lives, children)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not any(map(_lives, children))
-
-
-def _lives(pid: int) -> bool:
-    status = Path(f"/proc/{pid}/stat")
-    try:
-        return status.read_text().rpartition(") ")[2][0] != "Z"  # nobody may be there to bury it
-    except OSError:
-        return False
 
 
 def test_an_unknown_fault_is_answered_with_the_nearest(

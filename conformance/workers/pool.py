@@ -1,0 +1,215 @@
+"""Processes of ours that share work: the same results in the same order, whoever does it.
+
+What is done is a function of its piece alone. So whatever goes amiss in another process, a piece that cannot be sent, a
+function that raises, a process that the system ends, is done again here: an error is raised where it always was, with
+its traceback, and a lost process costs time and no result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing.connection import wait
+from multiprocessing.context import BaseContext
+from types import TracebackType
+from typing import Any, TypeVar
+
+__all__ = ["Pool", "processors", "spread"]
+
+Piece = TypeVar("Piece")
+Done = TypeVar("Done")
+
+ALONE = 64
+"""Pieces that a pool does here before it starts others: a run of a few cases would only wait for them."""
+
+_TOGETHER = 8
+"""Pieces that are sent at once, as long as they come at once: to send one costs a fifth of judging it."""
+
+_AT_ONCE = 0.02  # seconds
+
+_AHEAD = 4
+"""Messages under way for each process: it always has one, and few results wait for one before them."""
+
+_BYTES = 64 << 20
+"""Bytes of pieces under way, but for one piece that has more."""
+
+_LOADED = ("onnxspec.conformance.probes.stream", "onnxspec.conformance.proof.proof")
+"""Modules of what pieces are about, which are loaded once for all processes."""
+
+
+def processors() -> int:
+    """How many processors there are for this process."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0)) or 1
+    return os.cpu_count() or 1
+
+
+def spread(work: Callable[[Piece], Done], pieces: Iterable[Piece], jobs: int) -> Generator[Done, None, None]:
+    """The results of each large piece of work, in order, by so many processes."""
+    with Pool(jobs, alone=0, together=1) as pool:
+        yield from pool.map(work, pieces)
+
+
+class Pool:
+    """So many processes, started when there is enough to do; a context manager that leaves none behind. They end with
+    this process, however that ends. One job is this process alone."""
+
+    def __init__(self, jobs: int = 1, *, alone: int = ALONE, together: int = _TOGETHER) -> None:
+        """`alone`: pieces that are done here first; `together`: those that are sent at once."""
+        self._jobs, self._alone, self._together = jobs, alone, together
+        self._executor: ProcessPoolExecutor | None = None
+        self._others: Sequence[Any] = ()
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        executor, self._executor = self._executor, None
+        if executor is None:
+            return
+        for child in multiprocessing.active_children() if error is not None else ():
+            if child not in self._others:
+                child.terminate()
+        executor.shutdown(cancel_futures=True)
+
+    def map(
+        self, work: Callable[[Piece], Done], pieces: Iterable[Piece], weigh: Callable[[Piece], int] = lambda piece: 1
+    ) -> Generator[Done, None, None]:
+        """The results of `work` on each piece, in order. Pieces are read ahead, as far as there is room.
+
+        weigh
+            The bytes of a piece. What weighs nothing is done here.
+        """
+        source = iter(pieces)
+        try:
+            for piece in source if self._jobs == 1 or self._alone > 0 else ():
+                self._alone -= weigh(piece) > 0
+                yield work(piece)
+                if self._jobs > 1 and self._alone <= 0:
+                    break
+            if self._jobs > 1:
+                yield from self._shared(work, source, weigh)
+        finally:
+            if isinstance(source, Generator):
+                source.close()
+
+    def _shared(
+        self, work: Callable[[Piece], Done], source: Iterator[Piece], weigh: Callable[[Piece], int]
+    ) -> Generator[Done, None, None]:
+        waiting: deque[_Message] = deque()
+        left = True
+        while left or waiting:
+            full = len(waiting) >= _AHEAD * self._jobs or sum(message.weight for message in waiting) >= _BYTES
+            if waiting and (full or not left or waiting[0].done):
+                yield from waiting.popleft().results()
+                continue
+            message = _Message(work, list(_at_once(source, self._together)), weigh)
+            left = bool(message.pieces)
+            if left:
+                self._send(message)
+                waiting.append(message)
+
+    def _send(self, message: _Message) -> None:
+        """Send a message to whoever is free. What cannot be sent stays here."""
+        if not message.sent:
+            return
+        try:
+            payload = pickle.dumps((message.work, message.sent), pickle.HIGHEST_PROTOCOL)
+            with _interrupts_ignored():  # also by the processes that start meanwhile: Ctrl-C is for this one to answer
+                message.future = self._started().submit(_done_there, payload)
+        except (pickle.PicklingError, AttributeError, TypeError, RuntimeError, OSError):
+            return
+
+    def _started(self) -> ProcessPoolExecutor:
+        if self._executor is None:
+            self._others = multiprocessing.active_children()
+            self._executor = ProcessPoolExecutor(self._jobs, _context(), _end_with_parent)
+        return self._executor
+
+
+class _Message:
+    """Pieces that are sent together, those of them that weigh something."""
+
+    def __init__(self, work: Callable[[Any], Any], pieces: Sequence[Any], weigh: Callable[[Any], int]) -> None:
+        self.work, self.pieces = work, pieces
+        self._weights = [weigh(piece) for piece in pieces]
+        self.weight = sum(self._weights)
+        self.sent = [piece for piece, weight in zip(pieces, self._weights, strict=True) if weight]
+        self.future: Future[list[Any]] | None = None
+
+    @property
+    def done(self) -> bool:
+        return self.future is None or self.future.done()
+
+    def results(self) -> Iterator[Any]:
+        """The results of all pieces, in order; of what did not come back, it is done here."""
+        there = iter(self._answered())
+        for piece, weight in zip(self.pieces, self._weights, strict=True):
+            yield next(there) if weight else self.work(piece)
+
+    def _answered(self) -> Iterable[Any]:
+        if self.future is not None:
+            with contextlib.suppress(Exception):  # whatever it is, it is met again here if it is the piece's
+                return self.future.result()
+        return map(self.work, self.sent)
+
+
+def _at_once(source: Iterator[Piece], most: int) -> Iterator[Piece]:
+    """The next pieces, as far as they come one behind the other: nothing waits for a slow target's next case."""
+    until = None
+    for piece in source:
+        yield piece
+        most -= 1
+        until = until or time.monotonic() + _AT_ONCE
+        if not most or time.monotonic() > until:
+            return
+
+
+def _done_there(payload: bytes) -> list[Any]:
+    work, pieces = pickle.loads(payload)
+    return [work(piece) for piece in pieces]
+
+
+def _context() -> BaseContext:
+    """How processes are started: forked by a server that has loaded what they need, where there are such; never from
+    this process, which has threads and pipes."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*_LOADED])
+    return context
+
+
+def _end_with_parent() -> None:
+    """Have this process end with the one that started it, however that ends: nothing asks a process that was killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_wait_and_end, args=(parent.sentinel,), daemon=True).start()
+
+
+def _wait_and_end(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)  # from a thread; the work under way is nobody's any more
+
+
+@contextlib.contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """SIGINT ignored for a moment; only the main thread can have that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,108 @@
+"""Work that processes share: the same results in the same order, whatever becomes of them."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from onnxspec.cases import CaseSpec
+from onnxspec.conformance.probes import SpecProbe, tried
+from onnxspec.conformance.targets import Target
+from onnxspec.conformance.workers import TargetProcess
+from onnxspec.conformance.workers.pool import Pool
+
+from ..miniatures import descendants
+
+
+def doubled_elsewhere(here: int, number: int) -> tuple[int, bool]:
+    """Twice a number, and whether another process did it; some break off there, or end their process."""
+    if os.getpid() != here and number == 13:
+        raise LookupError("not known there")
+    if os.getpid() != here and number == 27:
+        os._exit(3)
+    return 2 * number, os.getpid() != here
+
+
+def test_results_are_the_same_whoever_breaks_off_and_no_process_is_left_behind() -> None:
+    read: list[int] = []
+
+    def pieces() -> Iterator[int]:
+        for number in range(60):
+            read.append(number)
+            yield number
+
+    before = descendants(os.getpid())
+    results = []
+    with Pool(2, alone=3, together=2) as pool:
+        for result in pool.map(partial(doubled_elsewhere, os.getpid()), pieces(), weigh=lambda number: number % 5):
+            results.append(result)
+            assert len(read) <= len(results) + 2 * 4 * 2 + 2  # read ahead for two processes, and no further
+    assert [number for number, _ in results] == [2 * number for number in range(60)]
+    elsewhere = {number // 2 for number, there in results if there}
+    assert elsewhere
+    assert not elsewhere & {0, 1, 2, 3, 13, 27, *range(0, 60, 5)}  # the first ones, what broke off, what weighs nothing
+    assert len(descendants(os.getpid())) <= len(before) + 2  # the server that forks, and what counts its resources
+
+
+def test_an_error_that_is_the_works_own_is_raised_where_the_work_was_given() -> None:
+    def unsendable(number: int) -> float:
+        return 1 / (number - 2)
+
+    with Pool(2, alone=0) as pool:
+        results = pool.map(unsendable, range(4))
+        assert [next(results), next(results)] == [-0.5, -1.0]
+        with pytest.raises(ZeroDivisionError) as error:
+            next(results)
+    assert any(place.name == "unsendable" for place in error.traceback)
+
+
+def test_verdicts_are_the_same_bit_for_bit_whoever_judges() -> None:
+    cases = [
+        CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, lengths=lengths, layout=layout, outputs=("Y", "Y_h", "Y_c"), seed=seed)
+        for lengths in ("absent", "ragged", "empty")
+        for layout in (0, 1)
+        for seed in (0, 1)
+    ]
+    target = Target("onnx-reference", "onnx-reference")
+    judgements = []
+    for jobs in (1, 2):
+        with TargetProcess(target) as process, Pool(jobs, alone=2, together=3) as pool:
+            judgements.append([one.judgement for one in tried(process, map(SpecProbe, cases), target.accuracy, pool)])
+    assert judgements[0] == judgements[1]
+    assert {judgement.verdict.value for judgement in judgements[0]} >= {"pass", "wrong"}
+
+
+ASLEEP = """
+import time
+from onnxspec.conformance.workers.pool import spread
+list(spread(time.sleep, [600, 600], 2))
+"""
+
+
+@pytest.mark.skipif(not descendants(os.getppid()), reason="needs Linux")
+def test_processes_of_a_parent_that_is_killed_end_with_it(kin: dict[str, str], tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", ASLEEP], env=kin, cwd=tmp_path)
+    children: list[int] = []
+    deadline = time.monotonic() + 120
+    while len(children) < 4 and time.monotonic() < deadline:  # two at work, and what multiprocessing has beside them
+        time.sleep(0.1)
+        children = descendants(process.pid)
+    time.sleep(2)  # until they are at work
+    process.kill()
+    process.wait()
+    while any(map(_lives, children)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(_lives, children))
+
+
+def _lives(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/stat")
+    try:
+        return status.read_text().rpartition(") ")[2][0] != "Z"  # nobody may be there to bury it
+    except OSError:
+        return False
