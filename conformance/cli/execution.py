@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from ...cases.directories.directory import DirectoryError
+from ..judging.vocabulary import NO_FAILURE
 from ..probes.drawn import fresh_profile
+from ..results.answer import in_words
 from ..results.expected.entries import ExpectedFailureError
 from ..results.journal import Journal, RunMismatch
 from ..running.engine import execute
@@ -55,7 +57,7 @@ def carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes:
     if wanted.as_json:
         put(as_json(finished, page))
     elif not wanted.quiet:
-        say("", f"results: {journal.folder / 'results.jsonl'}", f"report:  {page}")
+        say("", f"results: {journal.folder / 'results.jsonl'}", f"report:  {page}", *_issues(finished))
     if plan.fail_fast and finished.lacking:
         warn(f"ended with the first new failure; go on with: {_again(plan, journal.folder)}", "yellow")
     raise typer.Exit(finished.exit_code)
@@ -86,6 +88,24 @@ def _finished(plan: Plan, journal: Journal, wanted: Wanted) -> tuple[Run, Path]:
         if finished is not None:
             summarize(finished, console)
         fail(f"{why(error)}; what was obtained is in {folder}; go on with: {_again(plan, folder)}")
+
+
+def _issues(finished: Run) -> Iterator[str]:
+    """The command that writes an issue for a runtime's maintainers, and by which titles, of what is new."""
+    reasons = {result.case: result.reason or "" for target in finished.targets for result in target.results}
+    new = [f for target in finished.targets for f in target.findings if f["new"] and f["kind"] not in NO_FAILURE]
+    titles = dict.fromkeys(in_words(f["title"], f["verdict"], reasons.get(f["smallest"], "")) for f in new)
+    for number, title in enumerate(titles):
+        if not number:
+            yield f"issue:   onnxspec report {shlex.quote(str(finished.folder))} --issue {shlex.quote(title)}"
+        elif number < _ISSUES:
+            yield f"         or {shlex.quote(title)}"
+    if len(titles) > _ISSUES:
+        yield f"         or one of {len(titles) - _ISSUES} more, by their titles on the page"
+
+
+_ISSUES = 4
+"""Titles of issues that are told."""
 
 
 def _update(finished: Run, wanted: Wanted) -> None:

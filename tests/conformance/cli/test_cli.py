@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -93,6 +94,8 @@ def test_known_failures_end_with_0_and_without_the_lists_with_1(inside: Inside, 
     done = inside("run", *known, "--out", "without", "--no-expected")
     assert done.code == 1
     assert "NEW" in done.out
+    (issue,) = [line for line in done.out.splitlines() if line.startswith("issue:   onnxspec ")]
+    assert inside(*shlex.split(issue.removeprefix("issue:   onnxspec "))).out.startswith("# ")
     (one,), (other,) = read_results(tmp_path / "with"), read_results(tmp_path / "without")
     assert (one["verdict"], one["expected"]) == ("crashed", True)
     assert (other["verdict"], other["expected"]) == ("crashed", False)
