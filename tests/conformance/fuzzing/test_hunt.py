@@ -59,7 +59,7 @@ def put(monkeypatch: pytest.MonkeyPatch, target: Target) -> None:
                 outcomes.append(Outcome(trial.key, "crashed", message=str(crash), signal="SIGSEGV"))
         return Tried(probe, prepared, tuple(outcomes), prepared.judge(outcomes, "standard"))
 
-    def tried(process: object, probes: Sequence[Probe], accuracy: str) -> Iterator[Tried]:
+    def tried(process: object, probes: Sequence[Probe], accuracy: str, pool: object = None) -> Iterator[Tried]:
         return (one_of(probe) for probe in probes)
 
     for module in (experiments, hunting):
@@ -277,11 +277,11 @@ def test_experiments_do_not_come_between_a_job_and_its_outcome(monkeypatch: pyte
     put(monkeypatch, twofold)
     streamed, under_way = hunting.tried, []
 
-    def alone(process: Any, probes: Sequence[Probe], accuracy: str) -> Iterator[Tried]:
+    def alone(process: Any, probes: Sequence[Probe], accuracy: str, pool: Any = None) -> Iterator[Tried]:
         assert not under_way
         under_way.append(probes)
         try:
-            yield from streamed(process, probes, accuracy)
+            yield from streamed(process, probes, accuracy, pool)
         finally:
             under_way.clear()
 
