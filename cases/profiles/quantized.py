@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
 
 from ...reference import operator_version
+from ...reference.recurrent.node import cell_named
 from ..axes.quantized.quantization import INTEGERS, can_be_quantized
 from ..specs.space import settle, space_of, spec_from
 from ..specs.spec import CaseSpec
@@ -56,6 +58,11 @@ _OTHER = 1000
 """Distance of the seed of a model's second case from that of its weights."""
 
 
+_TIED: Mapping[str, Any] = {"T": 1, "N": 40, "I": 3, "H": 36, "weights": "initializer", "scales": "power"}
+_TIED_SEED = 2
+"""The first of which every case has an odd level and a half."""
+
+
 def quantized_cases(op: str, version: int) -> Iterator[CaseSpec]:
     """The cases of an operator version."""
     operator = operator_version(op, version)
@@ -69,6 +76,23 @@ def quantized_cases(op: str, version: int) -> Iterator[CaseSpec]:
     for number, row in enumerate(itertools.chain(rows, _alone(op, version) if version == _PINNED else ())):
         for seed in (number, number + _OTHER):
             yield spec_from(op, version, {**row, "type": "float32"}, seed=seed, weights_seed=number)
+    if version == _PINNED:
+        yield from _of_ties(op, version)
+
+
+def _of_ties(op: str, version: int) -> Iterator[CaseSpec]:
+    """Cases in which nothing rounds before numbers become levels, so that it is known which of them lie half way
+    between two: one step, scales that are powers of two, gates of one half, and no more digits than float32 has."""
+    _, *others = cell_named(op).activations
+    functions = ("HardSigmoid", *("Relu" for _ in others)) if others else ("Relu",)
+    halves: dict[str, Any] = {"alpha": (0.0,), "beta": (0.5,)} if others else {}
+    for kind in INTEGERS:
+        narrow = {} if kind.endswith("8") else {"weight_type": "s8"}
+        for seed in (_TIED_SEED, _TIED_SEED + _OTHER):
+            yield CaseSpec(
+                op, version, **_TIED, **halves, **narrow, activations=functions, quantization=kind, seed=seed,
+                weights_seed=_TIED_SEED,
+            )  # fmt: skip
 
 
 def _settled(row: dict[str, Hashable]) -> dict[str, Hashable]:

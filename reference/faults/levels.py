@@ -21,7 +21,7 @@ from ..recurrent.recurrence import Computation
 from .fault import Compute, Fault, Outputs, enter
 from .summary import summary_of
 
-__all__ = ["STATE_CODEC", "AtLevels", "Levels", "Truncating", "Wrapping", "level_fault", "recoded"]
+__all__ = ["STATE_CODEC", "AtLevels", "HalfAway", "Levels", "Truncating", "Wrapping", "level_fault", "recoded"]
 
 Arrays = Mapping[str, NDArray[Any]]
 Codecs = Mapping[str, Codec]
@@ -47,6 +47,14 @@ class Truncating(Affine):
 
     def nearest(self, quotient: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.trunc(quotient)
+
+
+class HalfAway(Affine):
+    """Rounds ties away from zero."""
+
+    def nearest(self, quotient: NDArray[np.float64]) -> NDArray[np.float64]:
+        rounded: NDArray[np.float64] = np.copysign(np.floor(np.abs(quotient) + 0.5), quotient)
+        return rounded
 
 
 class Wrapping(Affine):

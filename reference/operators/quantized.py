@@ -25,6 +25,7 @@ from ..numbers.affine import Affine
 from ..numbers.bounded import RADIUS_SLACK, Bounded
 from ..numbers.bounding import Bounding
 from ..numbers.channels import Codec
+from ..numbers.dyadic import Dyadic
 from ..recurrent.expectation import WIDEST_SHARE, Expectation, Measure
 from ..recurrent.gates import Steps
 from ..recurrent.node import Node
@@ -185,6 +186,10 @@ class Quantized(Operator):
         arithmetic = _Requantizing(allowed, codec) if requantized and codec is not None else _Known(allowed)
         plain, numbers = _plain(node), _numbers(node, inputs)
         free = self.operator.bounds(plain, numbers, arithmetic, choices)
+        # Nor is there a state that goes on as levels, or an input that who multiplies levels does not round.
+        alone = not requantized or (c.T <= 1 and "initial_h" not in inputs)
+        if alone and allowed.exact_possible and _held_exactly(node, inputs, numbers):
+            free = _proved(free, self.operator.proved(plain, numbers))
         own = _of_output(node, "Y")
         if Y is None or Y.shape != c.shape_of("Y") or (own is not None and not own.ordered):
             return free
@@ -263,6 +268,15 @@ def _numbers(node: Node, inputs: Arrays) -> Outputs:
         plain = codec is None or array is None
         numbers[name] = array if plain else codec.dequantized(array.astype(np.int64)).astype(np.float32)  # type: ignore[union-attr]
     return numbers
+
+
+def _held_exactly(node: Node, inputs: Arrays, numbers: Arrays) -> bool:
+    """Whether the numbers of all levels are float32 numbers as they are."""
+    return all(
+        np.array_equal(codec.dequantized(inputs[name].astype(np.int64)), numbers[name])
+        for name, codec in node.codecs.items()
+        if inputs.get(name) is not None
+    )
 
 
 def as_numbers(node: Node, inputs: Arrays) -> tuple[Node, Arrays]:
@@ -351,6 +365,16 @@ def _doubts(number: Bounded, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     return np.zeros(shape, bool) if number.doubt is None else np.broadcast_to(number.doubt, shape)
 
 
+def _proved(numbers: dict[str, Bounded], proofs: Mapping[str, Dyadic]) -> dict[str, Bounded]:
+    """Numbers of a free run, without bounds where it is proved that nobody rounds."""
+    for name, proof in proofs.items():
+        number = numbers[name]
+        exact = proof.exact & ~_doubts(number, proof.value.shape)
+        value, radius = np.where(exact, proof.value, number.value), np.where(exact, 0.0, number.radius)
+        numbers[name] = replace(number, value=value, radius=radius, proportion=None)
+    return numbers
+
+
 def _raw(number: Bounded) -> tuple[Array, Array]:
     return number.value - number.radius, number.value + number.radius
 
@@ -379,6 +403,11 @@ def _levels(number: Bounded, codec: Affine, steps: int, operands: float) -> tupl
     """The levels of a number; and by how many those that its bounds leave open reach to each side, without what a class
     allows."""
     low, high = codec.between(*_ends(number, operands))
+    if np.frexp(codec.scale)[0] == 0.5:
+        # Divided by a power of two, what is exact stays so, and the document decides ties.
+        exact = number.radius == 0
+        level = codec.levels(number.value)
+        low, high = np.where(exact, level, low), np.where(exact, level, high)
     least, greatest = np.maximum(low - steps, codec.lowest), np.minimum(high + steps, codec.highest)
     value = (least + greatest) / 2.0
     levels = Bounded(value, (greatest - least) / 2.0 + _NEAR, number.budget, number.doubt)

@@ -23,11 +23,12 @@ from ..kernels.style import STYLES, Style
 from ..numbers.accuracy import WIDER_PRESETS, budget
 from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
+from ..numbers.dyadic import Dyadic
 from ..recurrent.agreement import Expected
 from ..recurrent.cell import Cell, enter
 from ..recurrent.configuration import Configuration, configure, interpretations_touched
 from ..recurrent.evaluation import computation_of, evaluate, evaluate_in_order
-from ..recurrent.expectation import Expectation, bounds, expect
+from ..recurrent.expectation import Expectation, bounds, expect, proofs_of
 from ..recurrent.gates import Steps, steps_of
 from ..recurrent.node import Node
 from ..recurrent.questions import RECURRENT_QUESTIONS
@@ -135,6 +136,11 @@ class RecurrentOperator(Operator):
     ) -> dict[str, Bounded]:
         """See :func:`..recurrent.expectation.bounds`."""
         return bounds(node, inputs, arithmetic, interpretations, states)
+
+    def proved(self, node: Node, inputs: Arrays) -> Mapping[str, Dyadic]:
+        """See :func:`..recurrent.expectation.proofs_of`."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return proofs_of(computation_of(node, inputs))
 
     def requantizing(self, codec: Affine, style: str) -> Callable[[Node, Arrays], Arrays]:
         """A kernel of a style, with the levels of its hidden state in the place of that."""

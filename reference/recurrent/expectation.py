@@ -24,7 +24,7 @@ from ..documents.interpretations import Interpretations
 from ..numbers.accuracy import Budget, budget
 from ..numbers.bounded import Bounded, Mask
 from ..numbers.bounding import Bounding
-from ..numbers.dyadic import Proving, provable
+from ..numbers.dyadic import Dyadic, Proving, provable
 from .configuration import Configuration, configure
 from .evaluation import computation_of, tensors_of
 from .node import Node
@@ -37,6 +37,7 @@ __all__ = [
     "Measure",
     "bounds",
     "expect",
+    "proofs_of",
     "valid_elements",
 ]
 
@@ -176,9 +177,8 @@ def _expect(
         if c.layout == 1:
             Y = Y.transpose(1, 2, 0, 3)
     numbers = collect(c, trace(computation, arithmetic, Y, shared), arithmetic)
-    terms = c.T * c.N // runs * (c.I + c.H) * len(c.cell.gates) * c.H
-    if arithmetic.budget.exact_possible and c.operands is None and provable(c.activations, terms):
-        numbers = _proved_exact(computation, numbers)
+    if arithmetic.budget.exact_possible:
+        numbers = _proved_exact(proofs_of(computation, runs), numbers)
     prefix = c.cell.op_type.lower()
     expectations = []
     valid = valid_elements(c) if c.ragged else None
@@ -201,13 +201,29 @@ def _expect(
     return expectations
 
 
-def _proved_exact(computation: Computation, numbers: dict[str, Bounded]) -> dict[str, Bounded]:
-    """The numbers with radius zero wherever it is proved that no conforming implementation rounds."""
-    proving = Proving(computation.configuration.format)
-    proofs = collect(computation.configuration, trace(computation, proving), proving)
+def proofs_of(computation: Computation, runs: int = 1) -> dict[str, Dyadic]:
+    """All outputs, with the elements of which it is proved that no conforming implementation rounds on the way to them.
+    Nothing where functions are none of piecewise linear ones, or a proof costs more than it tells.
+
+    runs
+        How many stand side by side in the batch (:mod:`.stacking`).
+    """
+    c = computation.configuration
+    terms = c.T * c.N // runs * (c.I + c.H) * len(c.cell.gates) * c.H
+    if c.operands is not None or not provable(c.activations, terms):
+        return {}
+    proving = Proving(c.format)
+    proofs = collect(c, trace(computation, proving), proving)
+    return {name: proof.settled() for name, proof in proofs.items()}
+
+
+def _proved_exact(proofs: Mapping[str, Dyadic], numbers: dict[str, Bounded]) -> dict[str, Bounded]:
+    """The numbers with radius zero where there is a proof."""
     proved = {}
     for name, number in numbers.items():
-        proof = proofs[name].settled()
+        if name not in proofs:
+            return numbers
+        proof = proofs[name]
         exact = proof.exact if number.doubt is None else proof.exact & ~number.doubt
         value = np.where(exact, proof.value, number.value)
         proved[name] = replace(number, value=value, radius=np.where(exact, 0.0, number.radius))

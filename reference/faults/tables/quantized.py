@@ -14,7 +14,7 @@ from ...numbers.affine import Affine
 from ...numbers.channels import Channels, Codec, product_codec
 from ...recurrent.cell import CELLS
 from ...recurrent.node import Node, cell_named
-from ..levels import STATE_CODEC, Truncating, Wrapping, each_channel, level_fault, recoded
+from ..levels import STATE_CODEC, HalfAway, Truncating, Wrapping, each_channel, level_fault, recoded
 
 __all__: list[str] = []
 
@@ -148,6 +148,12 @@ def wraps(node: Node, inputs: Arrays) -> Levelled:
 def truncated(node: Node, inputs: Arrays) -> Levelled:
     """Cuts outputs off towards zero instead of rounding them to levels."""
     return _each(node, _OUTPUTS, _shown(Truncating)), inputs
+
+
+@level_fault("quantized.ties-away-from-zero", slight=True)
+def ties_away(node: Node, inputs: Arrays) -> Levelled:
+    """Rounds outputs half way between two levels away from zero, and not to the even one."""
+    return _each(node, _OUTPUTS, _shown(HalfAway)), inputs
 
 
 @level_fault("quantized.bias-of-product-scale", clause="bias")

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-from onnxspec.cases import profile
-from onnxspec.conformance.proof import Proof, prove
+from onnxspec.cases import build_case, profile
+from onnxspec.cases.axes.quantized.quantization import INTEGERS
+from onnxspec.conformance.judging import Verdict, judge
+from onnxspec.conformance.proof import Proof, prove, staged_outcome
 from onnxspec.reference import FAULTS
 from onnxspec.reference.operators import ceiling
 
-LOST = {"quantized.truncated", "quantized.state-as-levels-of-X"}
+LOST = {"quantized.truncated", "quantized.ties-away-from-zero", "quantized.state-as-levels-of-X"}
 """A level or two where X and Y are about as coarse: less than what the widest class of 8 bits leaves open."""
+
+
+TIED = profile("quantized", "GRU", 14)[-8:]
+"""Cases in which it is known which numbers lie half way between two levels."""
 
 
 @pytest.fixture(scope="module")
 def proof() -> Proof:
-    cases = profile("quantized", "GRU", 14)[:26]
+    cases = [*profile("quantized", "GRU", 14)[:26], *TIED]
     steps = [step for step in prove(cases) if isinstance(step, Proof)]
     return steps[0]
 
@@ -26,6 +34,16 @@ def test_two_cases_catch_each_fault_and_none_accuses_a_right_kernel(proof: Proof
     of_levels = {id for id, fault in FAULTS.items() if fault.layer == "levels" and "GRU" in fault.operators}
     assert {row.fault for row in proof.rows} == of_levels
     assert not proof.survivors
+
+
+def test_two_cases_of_each_type_of_integers_catch_ties_that_are_rounded_away_from_zero() -> None:
+    caught: Counter[str] = Counter()
+    for spec in TIED:
+        trial = build_case(spec).trial
+        returned = staged_outcome(trial, FAULTS["quantized.ties-away-from-zero"])
+        judgement = judge([trial], [returned])
+        caught[spec.quantization] += judgement.verdict is Verdict.INACCURATE and judgement.accuracy == "qdq-1"
+    assert caught == dict.fromkeys(INTEGERS, 2)
 
 
 @pytest.mark.parametrize("bits", [8, 16])
