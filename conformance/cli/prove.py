@@ -28,6 +28,7 @@ from ..proof.exposure import NotMeasured, Run, measure
 from ..proof.interactions import GOAL, LEAST, Score, faults_in, faults_of, measurable, tally
 from ..proof.power import power_of
 from ..proof.proof import ENOUGH, FEWEST, Proof, Reach, Row, prove
+from ..proof.undecided import Undecided
 from .command import CORES, CaseIds, Ops, ProfileName, Types, Versions, app
 from .terminal import console_on, fail, say, warn
 
@@ -35,6 +36,10 @@ __all__ = ["interaction_complaints", "prove_command"]
 
 _LEGEND = "cases that catch it / best distance from right over two radii; both of the operator where they are least"
 _CEILINGS = "faults in quantized cases, operator by operator, that two cases catch by each class, up to the widest"
+_OPEN = (
+    "numbers in quantized cases by how many levels are right of each; faults in cases that change levels, how many are "
+    "caught, and by name those that are not, since what they return may be right"
+)
 _COLUMNS = ("fault", "clause", "operator", "type", "cases", "well", "best", "by")
 
 
@@ -104,6 +109,8 @@ def prove_command(
         complaints += _interactions(console, specs, jobs, goal=whole and profile != "smoke")
     for line in complaints:
         warn(line, "red")
+    if proof.undecided:
+        console.print(_undecided(proof.undecided))
     if proof.reaches:
         console.print(_ceilings(proof.reaches))
     caught = {row.fault for row in proof.rows} - {row.fault for row in proof.survivors}
@@ -187,6 +194,21 @@ def _table(rows: Sequence[Row]) -> Table:
     for id, by_type in by_fault.items():
         one = fault_named(id)
         table.add_row(id, one.topic if one is not None else "", *(_cell(by_type.get(kind, ())) for kind in kinds))
+    return table
+
+
+def _undecided(rows: Sequence[Undecided]) -> Table:
+    """A row for each operator and number of bits: what bounds leave open, and which faults are lost by it."""
+    table = Table(box=SIMPLE, caption=_OPEN, caption_justify="left")
+    for title in ("operator", "bits", "numbers", "one level", "two", "more", "faults", "caught"):
+        table.add_column(title, justify="left" if title == "operator" else "right", no_wrap=True)
+    table.add_column("lost", overflow="fold")
+    for row in rows:
+        numbers, lost = row.numbers, sum(row.lost.values())
+        shares = (_share(some, numbers) for some in (row.one, row.two, numbers - row.one - row.two))
+        named = ", ".join(f"{fault.removeprefix('quantized.')} {count}" for fault, count in row.lost.items())
+        caught = _share(row.attempts - lost, row.attempts)
+        table.add_row(row.op, str(row.bits), f"{numbers:,}", *shares, str(row.attempts), caught, named)
     return table
 
 

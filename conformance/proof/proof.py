@@ -24,6 +24,7 @@ from ..results.signed_errors import BIAS_ERRORS, BIAS_UNITS, biases
 from ..workers.pool import spread
 from ..workers.process import Outcome
 from .staged import Arrays, staged_outcome
+from .undecided import Attempt, OpenLevels, Undecided, levels_of, undecided
 
 __all__ = ["ENOUGH", "FEWEST", "Accusation", "Catch", "Proof", "Reach", "Row", "prove"]
 
@@ -123,6 +124,8 @@ class Proof:
         What broke off in the suite's own code or an operator's, a line each.
     reaches
         Of faults in quantized cases, where so many catch them.
+    undecided
+        Of quantized cases.
     """
 
     rows: tuple[Row, ...]
@@ -131,6 +134,7 @@ class Proof:
     without_case: tuple[Clause, ...]
     mishaps: tuple[str, ...] = ()
     reaches: tuple[Reach, ...] = ()
+    undecided: tuple[Undecided, ...] = ()
 
     @property
     def survivors(self) -> tuple[Row, ...]:
@@ -161,6 +165,8 @@ def prove(
     accusations: list[Accusation] = []
     drifts: list[Drift] = []
     mishaps: list[str] = []
+    levels: list[OpenLevels] = []
+    attempts: list[Attempt] = []
     work = partial(_try, faults=named, styles=conforming_styles)
     done = 0
     with contextlib.closing(spread(work, pieces, processes)) as results:
@@ -169,10 +175,13 @@ def prove(
             accusations += tried.accusations
             drifts += tried.drifts
             mishaps += tried.mishaps
+            levels += tried.levels
+            attempts += tried.attempts
             done += len(piece)
             yield done
     proof = _proof(specs, named, [*catches, *_biased(drifts)], accusations)
-    yield replace(proof, mishaps=tuple(dict.fromkeys(mishaps)))
+    left = tuple(undecided(levels, attempts))
+    yield replace(proof, mishaps=tuple(dict.fromkeys(mishaps)), undecided=left)
 
 
 @dataclass
@@ -183,6 +192,8 @@ class _Shown:
     accusations: list[Accusation] = field(default_factory=list)
     drifts: list[Drift] = field(default_factory=list)
     mishaps: list[str] = field(default_factory=list)
+    levels: list[OpenLevels] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
 
 
 def _try(specs: Sequence[Spec], faults: Sequence[str] | None, styles: Sequence[str] | None) -> _Shown:
@@ -216,9 +227,15 @@ def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | N
     for (fault, _), judgement in zip(tried, judgements, strict=True):
         if fault.drifts:
             shown.drifts.append(Drift(fault.id, spec, judgement))
-        elif judgement.verdict in FAILING or "unconventional" in judgement.flags:
+            continue
+        caught = judgement.verdict in FAILING or "unconventional" in judgement.flags
+        if caught:
             strength, levels = _strength(judgement, fault), _levels_of(case.trial, judgement)
             shown.catches.append(Catch(fault.id, spec.id, spec.op, spec.version, spec.type, strength, *levels))
+        if case.trial.node.codecs:
+            shown.attempts.append(Attempt(fault.id, spec.op, case.trial.node.bits, caught))
+    if case.trial.node.codecs:
+        shown.levels.append(levels_of(spec.op, case.trial))
     shown.accusations += _accused(case, spec.id, styles)
 
 
