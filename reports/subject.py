@@ -11,6 +11,7 @@ from ..conformance.judging.judgement import Verdict
 from ..conformance.judging.vocabulary import word
 from ..conformance.results.records import Bias, TargetRecord
 from ..reference import FORMATS, SPECIAL
+from .levels import LevelPicture, pictures_of_levels
 from .results import Kind
 from .run import NO_TARGET, Run
 from .tally import Tally
@@ -98,6 +99,11 @@ class Subject:
                 )
             )
         return rows
+
+    @cached_property
+    def levels(self) -> list[LevelPicture]:
+        """Pictures of how far quantized outputs are off."""
+        return pictures_of_levels(self.info.get("levels", []))
 
     @property
     def operators(self) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...cases import build_case
 from ...cases.axes.quantized.quantization import features_of_levels
+from ...cases.specs.features import groups_with
 from ...cases.specs.quantizing import QUANTIZED
 from ...cases.specs.wrapping import WRAPS, can_wrap, wrap
 from ..targets.target import OPTIMIZED, Target, TargetError, lane, parse_target
@@ -59,7 +60,7 @@ class WrapProbe:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        return self.probe.groups
+        return (*self.probe.groups, *groups_with(_quantized(self.wrap)))
 
     @property
     def traits(self) -> frozenset[str]:

@@ -110,6 +110,20 @@ class EvidenceRecord(TypedDict):
     missing: dict[str, str]
 
 
+class LevelsRecord(TypedDict):
+    """By how many levels the quantized outputs of an operator are off, with levels of so many bits.
+
+    ``off`` and ``wrong`` are pairs of levels and cases: those of right and inaccurate results, and those of wrong ones.
+    ``within`` is the largest of the former, null where there is none.
+    """
+
+    operator: str
+    bits: Count
+    within: Count | None
+    off: list[list[int]]
+    wrong: list[list[int]]
+
+
 class StaleRecord(TypedDict):
     """An expected failure that no longer fails."""
 
@@ -203,6 +217,7 @@ class TargetRecord(_TargetAlways, total=False):
     """A target of a run: as it was asked for, what it says of itself, and what came of it."""
 
     passing_grade: dict[str, str]
+    levels: list[LevelsRecord]
     coverage: CoverageRecord
     interpretations: list[FollowedRecord]
     shown: dict[str, ShownRecord]

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from ...cases.specs.features import WORDS
 from ..diagnosis.failing_case import DIAGNOSED
 from ..judging.judgement import Verdict
 from ..judging.vocabulary import FLAGS, NO_FAILURE, happening
 from ..results.answer import Answer, Hit, answer_of
 from ..results.coverage import coverage_line
 from ..results.interpreted import followed_interpretations, followed_line, shown_elements, shown_line
+from ..results.level_grades import graded_line, level_grades
 from ..results.records import CoverageRecord, Finding
 from ..results.result import Result
 from ..results.support import DECLINED, Problem, tried_of
@@ -30,8 +30,6 @@ _WORDS = 160  # characters of what a runtime says of what it declines
 KNOWN = "Against the list of known failures"
 RUNS = "Runs, rightly or not"
 VALIDATION = "Input validation, of models that the document forbids and that ran (--no-illegal leaves them out):"
-
-_BITS = (WORDS["quantized-8-bits"], WORDS["quantized-16-bits"])
 
 _EXPLAINABLE = frozenset(verdict.value for verdict in DIAGNOSED - {Verdict.INACCURATE, Verdict.MALFORMED})
 """Verdicts of which it is said that no fault explains them. Of what is inaccurate the title names the wider class."""
@@ -153,16 +151,10 @@ def _asides(findings: Iterable[Finding]) -> Iterator[Remark]:
 
 
 def _grades(results: Iterable[Result]) -> Iterator[Remark]:
-    """Count the levels that quantized outputs are off, by the bits of their levels."""
-    by_bits: dict[str, list[float]] = {}
-    for result in results:
-        bits = next((words for words in _BITS if words in result.features), "")
-        off = None if result.where is None else result.where.get("units")
-        if bits and result.judged and off is not None:
-            by_bits.setdefault(bits, []).append(off)
-    for bits, each in sorted(by_bits.items(), reverse=True):
-        some = f" ({cases_counted(len(each))}, {sum(map(bool, each)):,} of them by one or more)"
-        yield Remark("note", f"{bits}: outputs are off by {max(each):.4g} at most", some)
+    """How many levels quantized outputs are off, by the bits of their levels."""
+    records = level_grades(results)
+    for bits in sorted({record["bits"] for record in records}):
+        yield Remark("note", graded_line(records, bits))
 
 
 def _undecided(results: Iterable[Result]) -> Iterator[Remark]:

@@ -1,0 +1,52 @@
+"""The grade of quantized outputs, and its picture."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from onnxspec.cases import CaseSpec, build_case
+from onnxspec.conformance.judging import Verdict, judge
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.wrapped import WrapProbe
+from onnxspec.conformance.proof import staged_outcome
+from onnxspec.conformance.results import Result, result_of
+from onnxspec.conformance.results.level_grades import graded_line, level_grades
+from onnxspec.reference import operator_for
+from onnxspec.reports.levels import pictures_of_levels
+
+PROBE = WrapProbe(SpecProbe(CaseSpec("GRU", 14, T=2, N=1, I=2, H=3)), "qdq-u16")
+
+
+def right() -> Result:
+    (trial,) = PROBE.prepare().trials
+    outcome = staged_outcome(trial, lambda node, inputs: operator_for(node).answer(node, inputs))
+    return result_of(PROBE, "target", judge([trial], [outcome]), 0.0, None)
+
+
+def off(levels: int, verdict: Verdict = Verdict.INACCURATE) -> Result:
+    result = right()
+    assert result.where is not None
+    return replace(result, verdict=verdict, where={**result.where, "units": float(levels)})
+
+
+def test_right_and_wrong_outputs_are_counted_and_drawn_apart() -> None:
+    results = [right(), right(), off(1), off(34), off(2000, Verdict.WRONG)]
+    (record,) = level_grades(results)
+    assert (record["operator"], record["bits"], record["within"]) == ("GRU", 16, 34)
+    assert (record["off"], record["wrong"]) == ([[0, 2], [1, 1], [34, 1]], [[2000, 1]])
+    line = "levels of 16 bits: within 34 levels (4 cases, 2 of them by one or more); wrong by up to 2,000 (1 case)"
+    assert graded_line([record], 16) == line
+    assert graded_line([record], 8) == ""
+    (picture,) = pictures_of_levels([record])
+    drawn = {bar.label: (bar.held, bar.wrong) for bar in picture.bars if bar.held or bar.wrong}
+    assert drawn == {"0": (2, 0), "1": (1, 0), "\u2264 64": (1, 0), "\u2264 4,096": (0, 1)}
+    assert [bar.held_height > bar.wrong_height for bar in picture.bars][:2] == [True, True]
+    assert all(0 <= bar.wrong_y <= bar.held_y <= picture.base for bar in picture.bars)
+
+
+def test_a_case_without_levels_has_no_grade() -> None:
+    spec = CaseSpec("GRU", 14, T=2, N=1, I=2, H=3)
+    trial = build_case(spec).trial
+    outcome = staged_outcome(trial, lambda node, inputs: operator_for(node).answer(node, inputs))
+    plain = result_of(SpecProbe(spec), "target", judge([trial], [outcome]), 0.0, None)
+    assert level_grades([plain]) == []
