@@ -11,7 +11,7 @@ from ..conformance.judging.judgement import Verdict
 from ..conformance.judging.vocabulary import word
 from ..conformance.results.records import Bias, TargetRecord
 from ..reference import FORMATS, SPECIAL
-from .levels import LevelPicture, pictures_of_levels
+from .picture import LevelPicture, pictures_of_levels
 from .results import Kind
 from .run import NO_TARGET, Run
 from .tally import Tally

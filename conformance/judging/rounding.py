@@ -99,7 +99,8 @@ def has_its_signature(
     A function that is approximated looks like them in some cases, on a device that has no such format; and in a bound
     that is a fifth of the numbers there is room for much else. For what :func:`looks_like_rounding` takes."""
     wider = ACCURACY_CLASSES.get(name)
-    if wider is None or wider.flushes:
+    # A class of levels says how many of them it is off, and nothing of a format.
+    if wider is None or wider.flushes or wider.steps:
         return True
     parts = [part for pair in pairs if (part := _elements(*pair, outputs)) is not None]
     if wider.storage is not None and _on_grid(parts, wider.storage):

@@ -12,7 +12,7 @@ from onnxspec.conformance.proof import staged_outcome
 from onnxspec.conformance.results import Result, result_of
 from onnxspec.conformance.results.level_grades import graded_line, level_grades
 from onnxspec.reference import operator_for
-from onnxspec.reports.levels import pictures_of_levels
+from onnxspec.reports.picture import pictures_of_levels
 
 PROBE = WrapProbe(SpecProbe(CaseSpec("GRU", 14, T=2, N=1, I=2, H=3)), "qdq-u16")
 
