@@ -34,6 +34,7 @@ __getattr__, __dir__ = face(
         "payload": ("SHARED",),
         "picture": (
             "band",
+            "pictures_of_levels",
             "times",
         ),
         "results": ("columns_of",),

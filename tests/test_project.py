@@ -503,7 +503,12 @@ def test_every_key_of_run_json_is_documented(run: Path) -> None:
     unneeded = {"skipped", "merged", "keeps_outputs"}  # a plain run of a profile has no use for them
     assert documented("run.json") == keys | unneeded
     (target,) = content["targets"]
-    assert documented("A target in run.json") == {*target, "coverage", "mishaps"}  # some cases; nothing broke off
+    assert documented("A target in run.json") == {
+        *target,
+        "coverage",
+        "mishaps",
+        "levels",
+    }  # some cases of numbers; nothing broke off
     assert documented("The coverage of an operator") == set(OperatorCoverage.__annotations__)
     assert target["findings"]
     assert documented("A finding") == {key for finding in target["findings"] for key in finding}

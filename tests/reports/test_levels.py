@@ -6,13 +6,11 @@ from msgspec.structs import replace
 
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.conformance.judging import Verdict, judge
-from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.probes.wrapped import WrapProbe
+from onnxspec.conformance.probes import SpecProbe, WrapProbe
 from onnxspec.conformance.proof import staged_outcome
-from onnxspec.conformance.results import Result, result_of
-from onnxspec.conformance.results.level_grades import graded_line, level_grades
+from onnxspec.conformance.results import Result, graded_line, level_grades, result_of
 from onnxspec.reference import operator_for
-from onnxspec.reports.picture import pictures_of_levels
+from onnxspec.reports import pictures_of_levels
 
 PROBE = WrapProbe(SpecProbe(CaseSpec("GRU", 14, T=2, N=1, I=2, H=3)), "qdq-u16")
 

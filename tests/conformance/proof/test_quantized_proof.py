@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 
 from onnxspec.cases import build_case, profile
-from onnxspec.cases.axes.quantized.quantization import INTEGERS
 from onnxspec.conformance.judging import Verdict, judge
 from onnxspec.conformance.proof import Proof, prove, staged_outcome
 from onnxspec.reference import FAULTS
@@ -43,7 +42,7 @@ def test_two_cases_of_each_type_of_integers_catch_ties_that_are_rounded_away_fro
         returned = staged_outcome(trial, FAULTS["quantized.ties-away-from-zero"])
         judgement = judge([trial], [returned])
         caught[spec.quantization] += judgement.verdict is Verdict.INACCURATE and judgement.accuracy == "qdq-1"
-    assert caught == dict.fromkeys(INTEGERS, 2)
+    assert caught == dict.fromkeys(("u8", "s8", "u16", "s16"), 2)
 
 
 @pytest.mark.parametrize("bits", [8, 16])
