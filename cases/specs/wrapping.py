@@ -63,8 +63,8 @@ def can_wrap(spec: Spec, name: str) -> bool:
 
     Raises KeyError for a name that is none of `WRAPS`.
     """
-    if isinstance(spec, RecurrentSpec) and spec.course.needs:
-        return False  # what its sessions do is said of its own model alone
+    if isinstance(spec, RecurrentSpec) and (spec.course.needs or spec.quantized):
+        return False  # what its sessions do, or stands around its node already, is said of its own model alone
     if name in GRAPHS:
         return can_join(spec, name)
     if name in QUANTIZED:

@@ -18,8 +18,9 @@ from typing import Any
 from ...cases.specs.simpler import SIZES
 from ...reference import Fault, fault_named, versions_of
 from ..judging.judgement import FAILING, UNTRIED, WITHOUT_RUN, Verdict
-from ..probes.probe import Probe, SpecProbe
+from ..probes.probe import Probe
 from ..probes.stream import Tried, tried
+from ..probes.wrapped import CaseProbe
 from ..results.evidence import Kept
 from ..results.records import Finding
 from ..results.result import Result
@@ -78,7 +79,7 @@ class Subject:
     arithmetics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     mishap: Mishap = unheard
 
-    def run(self, probes: Sequence[SpecProbe], budget: Budget) -> Iterator[Tried]:
+    def run(self, probes: Sequence[CaseProbe], budget: Budget) -> Iterator[Tried]:
         """Run some cases, all of which are paid for."""
         for one in tried(self.process, probes, self.accuracy):
             budget.spend_on(one)
@@ -110,7 +111,7 @@ class Cause:
     foretold: int = 0
     searched: bool = False
     refuted: bool = False
-    passing: tuple[SpecProbe, ...] = ()
+    passing: tuple[CaseProbe, ...] = ()
 
     @property
     def fault(self) -> str:
@@ -152,7 +153,7 @@ def causes_of(findings: Sequence[Finding], subject: Subject, budget: Budget) -> 
 def is_open(finding: Finding, probes: Mapping[str, Probe]) -> bool:
     """Whether there is something to try: a legal case that fails, and that is made from a few values."""
     probe = probes.get(finding["smallest"])
-    return finding["kind"] in _KINDS and isinstance(probe, SpecProbe) and not probe.spec.illegal
+    return finding["kind"] in _KINDS and isinstance(probe, CaseProbe) and not probe.spec.illegal
 
 
 def _apart(finding: Finding, subject: Subject, budget: Budget) -> Iterator[Cause]:
@@ -189,11 +190,11 @@ def _members(finding: Finding, cause: Cause, subject: Subject, budget: Budget) -
 def _fails_in(op: str, cause: Cause, subject: Subject, budget: Budget) -> bool:
     """Whether the same case of another operator fails alike; False where there is none."""
     one = cause.shrunk.one
-    assert isinstance(one.probe, SpecProbe)
+    assert isinstance(one.probe, CaseProbe)
     spec: Any = one.probe.spec
     version = spec.version if spec.version in versions_of(op) else max(versions_of(op))
     try:
-        other = SpecProbe(replace(spec, op=op, version=version), fresh=True, answers=False)
+        other = one.probe.like(replace(spec, op=op, version=version))
         other.prepare()
         _ = other.traits  # for which the node is looked at
     except (ValueError, KeyError, IndexError):  # an IllegalNode too
@@ -206,12 +207,12 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     """The cause of a finding with what foretells the target's answers in fresh cases of the same kind, if anything."""
     ids = (finding["fault"],) if finding["fault"] else ()
     cause = Cause(finding, shrunk, finding["what"], ids, passing=shrunk.passed)
-    assert isinstance(shrunk.one.probe, SpecProbe)
+    assert isinstance(shrunk.one.probe, CaseProbe)
     verdict = shrunk.one.judgement.verdict
     if not shrunk.complete or verdict in (Verdict.CRASHED, Verdict.TIMED_OUT):
         return cause
     fixed = {need.field for need in shrunk.needs if need.field in SIZES and need.passed}
-    fresh = Fresh(shrunk.one.probe.spec, partial(subject.run, budget=budget), fixed)
+    fresh = Fresh(shrunk.one.probe, partial(subject.run, budget=budget), fixed)
     if verdict not in DIAGNOSED:
         return replace(cause, passing=(*cause.passing, *fresh.passing))
     thought = fault_named(finding["fault"]) if finding["fault"] else None

@@ -19,8 +19,8 @@ from typing import Any
 
 from ...cases.specs.simpler import SIZES, Simpler, simpler_cases
 from ..judging.judgement import FAILING, UNTRIED, Judgement, Verdict
-from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
+from ..probes.wrapped import CaseProbe
 from ..workers.process import TargetProcess
 from .conditions import message_kind
 from .needs import Need
@@ -96,7 +96,7 @@ class Shrunk:
     needs: tuple[Need, ...]
     tries: int
     complete: bool
-    passed: tuple[SpecProbe, ...] = ()
+    passed: tuple[CaseProbe, ...] = ()
 
 
 Alike = Callable[[Tried], bool]
@@ -187,15 +187,15 @@ class _Search:
         self._process, self._same, self._accuracy = process, same, accuracy
         self._budget, self._observe, self._asked = budget, observe, asked
         self.smallest, self.tries = first, 0
-        self.passed: list[SpecProbe] = []
+        self.passed: list[CaseProbe] = []
 
     def take_much(self) -> None:
         """Take as much as can be at once: where a failure costs a new process, or the wait for a hang, tries are to be
         few."""
         blocked: set[str] = set()
         for _ in range(_ROUNDS):
-            spec = _spec(self.smallest)
-            chain = _joined(spec, [change for change in simpler_cases(spec) if change.field not in blocked])
+            own = _probe(self.smallest)
+            chain = _joined(own, [change for change in simpler_cases(own.spec) if change.field not in blocked])
             holds, fails = 0, len(chain) + 1  # the longest beginning of the chain that fails as before
             while fails - holds > 1 and self._budget.left > 0:
                 middle = len(chain) if fails > len(chain) else (holds + fails) // 2
@@ -213,20 +213,20 @@ class _Search:
         complete = False
         needs: tuple[Need, ...] = ()
         for _ in range(_ROUNDS):
-            spec = _spec(self.smallest)
-            changes = [change for change in simpler_cases(spec) if _legal(change.spec)]
+            own = _probe(self.smallest)
+            changes = [change for change in simpler_cases(own.spec) if _legal(own, change.spec)]
             results = self._run(changes)
             kept = [(change, one) for change, one in results if self._same(one)]
-            needs = tuple(_needs(spec, results, {change.field for change, _ in kept}))
+            needs = tuple(_needs(own.spec, results, {change.field for change, _ in kept}))
             complete = len(results) == len(changes) and not kept
             if not kept:
                 # A run before that is larger may show by itself what it is the case's sizes for.
-                kept = self._alike(_runs_before(spec, needs))
+                kept = self._alike(_runs_before(own, needs))
                 if not kept:
                     break
             self.smallest, needs = kept[0][1], ()
             # What can be left out alone can mostly be left out together: all of it, one after the other.
-            together = _joined(_spec(self.smallest), [change for change, _ in kept[1:]])
+            together = _joined(_probe(self.smallest), [change for change, _ in kept[1:]])
             for _, one in self._run(together):
                 if not self._same(one):
                     break
@@ -235,15 +235,15 @@ class _Search:
 
     def fails_again(self) -> bool:
         """Tell whether the smallest case fails as before where it is run once more."""
-        return bool(self._alike([Simpler("", _spec(self.smallest))]))
+        return bool(self._alike([Simpler("", _probe(self.smallest).spec)]))
 
     def fails_redrawn(self) -> bool:
         """Tell whether it fails as before with whatever other numbers."""
-        return all(self._same(one) for _, one in self._run(_redrawn(_spec(self.smallest))))
+        return all(self._same(one) for _, one in self._run(_redrawn(_probe(self.smallest))))
 
     def measured(self, need: Need) -> Need:
         """A need of a size with what became of larger ones."""
-        results = self._run(_larger(_spec(self.smallest), need))
+        results = self._run(_larger(_probe(self.smallest), need))
         outcomes = [(getattr(change.spec, need.field), one) for change, one in results]
         right = tuple(size for size, one in outcomes if one.judgement.verdict is Verdict.PASS)
         wrong = tuple(size for size, one in outcomes if self._same(one))
@@ -256,7 +256,8 @@ class _Search:
     def _run(self, changes: Sequence[Simpler]) -> list[tuple[Simpler, Tried]]:
         """Run some changes, in their order; of fewer where the budget is spent. One that changes nothing (its field has
         no name) is run all the same."""
-        probes = [SpecProbe(change.spec, fresh=True, answers=False) for change in changes]
+        own = _probe(self.smallest)
+        probes = [own.like(change.spec) for change in changes]
         results: dict[str, Tried] = {}
         if self._budget.left > 0 or (changes and not changes[0].field):
             self._try(probes, results)
@@ -268,12 +269,12 @@ class _Search:
         outcomes = [(change, results[p.id]) for change, p in zip(changes, probes, strict=True) if p.id in results]
         for change, one in outcomes:
             self._observe(one, change.field)
-            if one.judgement.verdict is Verdict.PASS and isinstance(one.probe, SpecProbe):
+            if one.judgement.verdict is Verdict.PASS and isinstance(one.probe, CaseProbe):
                 self.passed.append(one.probe)
         self.tries += len(outcomes)
         return outcomes
 
-    def _try(self, probes: Sequence[SpecProbe], results: dict[str, Tried]) -> None:
+    def _try(self, probes: Sequence[CaseProbe], results: dict[str, Tried]) -> None:
         """Run some cases once, into the results by id, until the target or the budget is at its end."""
         with contextlib.closing(tried(self._process, probes, self._accuracy)) as running:
             for one in running:
@@ -285,7 +286,7 @@ class _Search:
                     return
 
 
-def _larger(spec: Any, need: Need) -> list[Simpler]:
+def _larger(own: CaseProbe, need: Need) -> list[Simpler]:
     """Cases of which one size is larger: that it takes so much is shown by less, that more does as well by more."""
     if need.field not in SIZES or not need.value:
         return []
@@ -293,44 +294,50 @@ def _larger(spec: Any, need: Need) -> list[Simpler]:
     larger: list[Simpler] = []
     for other in dict.fromkeys((size + 1, size + 2, 2 * size, 2 * size + 1, 3 * size)):
         with contextlib.suppress(ValueError):
-            larger.append(Simpler(need.field, replace(spec, **{need.field: other})))
-    return [change for change in larger if _legal(change.spec)]
+            larger.append(Simpler(need.field, _changed(own, **{need.field: other})))
+    return [change for change in larger if _legal(own, change.spec)]
 
 
-def _runs_before(spec: Any, needs: Iterable[Need]) -> list[Simpler]:
+def _runs_before(own: CaseProbe, needs: Iterable[Need]) -> list[Simpler]:
     """The case without a run before, in the sizes of that run, where both it and a size cannot be left out."""
     fields = {need.field for need in needs}
     if "reruns" not in fields or not fields & {*SIZES}:
         return []
-    first = SpecProbe(spec).prepare().trials[0].feeds[0].inputs["X"].shape
-    batch_first = getattr(spec, "layout", 0) == 1
+    first = own.prepare().trials[0].feeds[0].inputs["X"].shape
+    batch_first = getattr(own.spec, "layout", 0) == 1
     steps, rows = (first[1], first[0]) if batch_first else (first[0], first[1])
     with contextlib.suppress(ValueError):
-        alone = Simpler("reruns", replace(spec, reruns="none", T=steps, N=rows))
-        return [alone] if _legal(alone.spec) else []
+        alone = Simpler("reruns", _changed(own, reruns="none", T=steps, N=rows))
+        return [alone] if _legal(own, alone.spec) else []
     return []
 
 
-def _redrawn(spec: Any) -> list[Simpler]:
+def _redrawn(own: CaseProbe) -> list[Simpler]:
     """The case with other numbers."""
-    if not hasattr(spec, "seed"):
+    seed = getattr(own.spec, "seed", None)
+    if seed is None:
         return []
-    drawn = (replace(spec, seed=spec.seed + number) for number in range(1, _REDRAWN + 1))
-    return [Simpler("seed", other) for other in drawn if _legal(other)]
+    drawn = (_changed(own, seed=seed + number) for number in range(1, _REDRAWN + 1))
+    return [Simpler("seed", other) for other in drawn if _legal(own, other)]
 
 
 _REDRAWN = 6
 """Number of times that numbers are drawn anew."""
 
 
-def _spec(one: Tried) -> Any:
-    assert isinstance(one.probe, SpecProbe)
-    return one.probe.spec
+def _probe(one: Tried) -> CaseProbe:
+    assert isinstance(one.probe, CaseProbe)
+    return one.probe
 
 
-def _legal(spec: Any) -> bool:
-    probe = SpecProbe(spec)
+def _changed(own: CaseProbe, **fields: Any) -> Any:
+    spec: Any = own.spec
+    return replace(spec, **fields)
+
+
+def _legal(own: CaseProbe, spec: Any) -> bool:
     try:
+        probe = own.like(spec)
         probe.prepare()
         _ = probe.features  # which are those of a node that the document allows: a model can be made of others too
     except (ValueError, KeyError, IndexError):  # an IllegalNode too
@@ -338,15 +345,16 @@ def _legal(spec: Any) -> bool:
     return True
 
 
-def _joined(spec: Any, changes: Sequence[Simpler]) -> list[Simpler]:
+def _joined(own: CaseProbe, changes: Sequence[Simpler]) -> list[Simpler]:
     """Cases that each leave out one thing more than the one before: for each field the change that takes most away."""
     joined: list[Simpler] = []
     done: set[str] = set()
+    spec: Any = own.spec
     for change in changes:
         if change.field not in done:
             wanted = getattr(change.spec, change.field)
             fitting = (s for s in simpler_cases(spec, change.field) if getattr(s.spec, s.field) == wanted)
-            more = next((s for s in fitting if _legal(s.spec)), None)
+            more = next((s for s in fitting if _legal(own, s.spec)), None)
             if more is not None:
                 done.add(change.field)
                 joined.append(more)

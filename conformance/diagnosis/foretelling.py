@@ -7,6 +7,7 @@ number, has a claim to be the cause.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,6 +22,7 @@ from ...reference.faults.scope import scoped_of
 from ..judging.judgement import FAILING, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried
+from ..probes.wrapped import CaseProbe
 
 __all__ = ["ENOUGH", "FRESH", "Foretold", "Fresh", "foretold", "fresh_specs", "is_constant", "richer_specs"]
 
@@ -49,7 +51,7 @@ class Foretold:
     cases: int
 
 
-Run = Callable[[Sequence[SpecProbe]], Iterator[Tried]]
+Run = Callable[[Sequence[CaseProbe]], Iterator[Tried]]
 """What the target makes of some cases."""
 
 LeftOpen = Callable[[Fault, Tried], Sequence[NDArray[Any]]]
@@ -63,7 +65,7 @@ class Fresh:
         Sizes that are not to be changed.
     """
 
-    spec: Any
+    probe: CaseProbe
     run: Run
     fixed: Collection[str] = field(default=())
 
@@ -72,7 +74,7 @@ class Fresh:
         """All of them; more where few fail, as with a clip that seldom bites."""
         answers: list[Tried] = []
         for number in range(_TIMES):
-            answers += _tried(self.run, fresh_specs(self.spec, self.fixed, number * FRESH))
+            answers += _tried(self, fresh_specs(self.probe.spec, self.fixed, number * FRESH))
             if sum(answer.judgement.verdict in FAILING for answer in answers) >= ENOUGH:
                 break
         return answers
@@ -82,9 +84,9 @@ class Fresh:
         return [answer for answer in self.answers if answer.judgement.verdict in FAILING]
 
     @property
-    def passing(self) -> list[SpecProbe]:
+    def passing(self) -> list[CaseProbe]:
         right = (answer.probe for answer in self.answers if answer.judgement.verdict is Verdict.PASS)
-        return [probe for probe in right if isinstance(probe, SpecProbe)]
+        return [probe for probe in right if isinstance(probe, CaseProbe)]
 
 
 def fresh_specs(spec: Any, fixed: Collection[str] = (), after: int = 0) -> list[Any]:
@@ -150,8 +152,8 @@ def foretold(
     left_open
         What was returned where a fault says that anything may stand.
     """
-    assert isinstance(one.probe, SpecProbe)
-    spec = one.probe.spec
+    assert isinstance(one.probe, CaseProbe)
+    spec: Any = one.probe.spec
     if spec.illegal:
         return None
     table = [d for d in faults_of(spec.op, spec.version, spec.type) if not (d.accepts or d.drifts)]
@@ -172,7 +174,7 @@ def foretold(
         narrow = [d for d in scoped_of(iter(fitting)) if d.concerns(spec.op) and d not in fitting]
         right = [d for d in (*fitting, *narrow) if all(explains(d, answer) for answer in (one, *failing))]
         right = [d for d in right if not is_constant(d, (one, *failing), left_open)]
-        richer = _tried(fresh.run, richer_specs(spec)) if right and not hurry() else []
+        richer = _tried(fresh, richer_specs(spec)) if right and not hurry() else []
         for answer in richer:
             # What none of them explains shows something else.
             if answer.judgement.verdict in FAILING:
@@ -209,5 +211,9 @@ def is_constant(fault: Fault, answers: Iterable[Tried], left_open: LeftOpen) -> 
     return sum(array.size for array in returned) >= ENOUGH and len(numbers) == 1 and (len(bytes_) > 1 or bytes_ == {0})
 
 
-def _tried(run: Run, specs: Sequence[Any]) -> list[Tried]:
-    return list(run([SpecProbe(spec, fresh=True, answers=False) for spec in specs]))
+def _tried(fresh: Fresh, specs: Sequence[Any]) -> list[Tried]:
+    probes: list[CaseProbe] = []
+    for spec in specs:
+        with contextlib.suppress(ValueError):  # the surroundings do not fit
+            probes.append(fresh.probe.like(spec))
+    return list(fresh.run(probes))

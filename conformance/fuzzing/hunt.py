@@ -32,6 +32,7 @@ from ..diagnosis.needs import Need, needs_in_words
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
+from ..probes.wrapped import CaseProbe, wrapped_probes
 from ..proof.reach import Reach
 from ..results.expected.entries import Entry, matching, suspects
 from ..results.expected.entries import Failure as ListedFailure
@@ -84,7 +85,7 @@ class Failure:
 
     @property
     def spec(self) -> Any:
-        assert isinstance(self.one.probe, SpecProbe)
+        assert isinstance(self.one.probe, CaseProbe)
         return self.one.probe.spec
 
     @property
@@ -205,7 +206,10 @@ class Hunt:
         return drawn(self._random, self.versions, self.types)
 
     def _tried(self, specs: Sequence[Any]) -> Iterator[Tried]:
-        probes = [SpecProbe(spec, fresh=True, answers=False) for spec in specs]
+        probes: Sequence[CaseProbe] = [SpecProbe(spec, fresh=True, answers=False) for spec in specs]
+        if self.target.wrap:
+            probes = wrapped_probes(probes, self.target.wrap)
+            self.done += len(specs) - len(probes)  # as with what cannot be drawn
         for one in tried(self.process, probes, self.target.accuracy, self.pool):
             if one.judgement.verdict is Verdict.UNAVAILABLE:
                 raise TargetUnavailable(one.judgement.message)
@@ -232,7 +236,7 @@ class Hunt:
             self.done += 1
         if verdict in _PASSED_BY:
             return
-        assert isinstance(one.probe, SpecProbe)
+        assert isinstance(one.probe, CaseProbe)
         spec = one.probe.spec
         self.done += 1
         self.verdicts[verdict.value] += 1
@@ -272,7 +276,7 @@ class Hunt:
         return explains(faults, self.target.accuracy)(one)
 
     def _found(self, one: Tried, deadline: float, known: bool) -> None:
-        assert isinstance(one.probe, SpecProbe)
+        assert isinstance(one.probe, CaseProbe)
         first = one.probe.spec
         shrunk = Shrunk(one, (), 0, False)
         failure = Failure(one, (), (), first, known, False)
@@ -296,12 +300,12 @@ class Hunt:
         diagnosis = self._explainer.explain(shrunk.one)
         if shrunk.one.judgement.verdict not in DIAGNOSED or not shrunk.complete or len(diagnosis) > 1:
             return diagnosis, 0
-        assert isinstance(shrunk.one.probe, SpecProbe)
+        assert isinstance(shrunk.one.probe, CaseProbe)
         thought = fault_named(diagnosis[0]) if diagnosis else None
         budget = Budget(math.inf, until=_until(deadline, _NAME_SECONDS))
         name = foretold(
             shrunk.one,
-            Fresh(shrunk.one.probe.spec, lambda probes: tried(self.process, probes, self.target.accuracy)),
+            Fresh(shrunk.one.probe, lambda probes: tried(self.process, probes, self.target.accuracy)),
             explaining(self.target.accuracy),
             lambda: budget.left <= 0,
             thought if isinstance(thought, Fault) else None,

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeAlias
 
-from ...cases import build_case
+from ...cases import Spec, build_case
 from ...cases.axes.quantized.quantization import features_of_levels
 from ...cases.specs.features import groups_with
 from ...cases.specs.quantizing import QUANTIZED
@@ -15,7 +16,7 @@ from ...cases.specs.wrapping import WRAPS, can_wrap, wrap
 from ..targets.target import OPTIMIZED, Target, TargetError, lane, parse_target
 from .probe import Prepared, Probe, SpecProbe, prepared_trials
 
-__all__ = ["WRAPS", "WrapProbe", "named_target", "split_wrap", "wrap_lane", "wrapped_probes"]
+__all__ = ["WRAPS", "CaseProbe", "WrapProbe", "named_target", "split_wrap", "wrap_lane", "wrapped_probes"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,16 @@ class WrapProbe:
 
     probe: SpecProbe
     wrap: str
+
+    @property
+    def spec(self) -> Spec:
+        return self.probe.spec
+
+    def like(self, spec: Spec) -> WrapProbe:
+        """Another case to try in its place, in the same surroundings. Raises ValueError where they do not fit."""
+        if not can_wrap(spec, self.wrap):
+            raise ValueError(f"{spec.id} cannot be put in the wrap {self.wrap!r}")
+        return WrapProbe(self.probe.like(spec), self.wrap)
 
     @property
     def id(self) -> str:
@@ -83,12 +94,16 @@ class WrapProbe:
         return self.probe.repeat(target)
 
 
+CaseProbe: TypeAlias = SpecProbe | WrapProbe
+"""Whatever is made of a case's values: others like it can be tried."""
+
+
 def _quantized(name: str) -> frozenset[str]:
     """Features that a lane has in common with cases that are quantized themselves."""
     return features_of_levels(int(name.removeprefix("qdq-")[1:]) if name in QUANTIZED else 0)
 
 
-def wrapped_probes(probes: Iterable[Probe], name: str) -> tuple[Probe, ...]:
+def wrapped_probes(probes: Iterable[Probe], name: str) -> tuple[WrapProbe, ...]:
     """The probes that can be wrapped, wrapped."""
     return tuple(
         WrapProbe(probe, name) for probe in probes if isinstance(probe, SpecProbe) and can_wrap(probe.spec, name)

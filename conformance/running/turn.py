@@ -22,8 +22,9 @@ from ..diagnosis.own_functions import function_classes
 from ..diagnosis.own_sums import summing_faults
 from ..diagnosis.telling import with_causes
 from ..judging.judgement import Judgement, Verdict
-from ..probes.probe import Probe, SpecProbe
+from ..probes.probe import Probe
 from ..probes.stream import Tried, tried
+from ..probes.wrapped import CaseProbe
 from ..results import lines
 from ..results.evidence import Kept, write_evidence
 from ..results.expected.entries import Entry, applying, expectations_of, matching, suspects
@@ -254,7 +255,7 @@ class Turn:
 
 def _experiment(target: str, smallest: str, one: Tried, changed: str) -> lines.Experiment:
     """An experiment as the journal has it."""
-    assert isinstance(one.probe, SpecProbe)
+    assert isinstance(one.probe, CaseProbe)
     judgement = one.judgement
     return lines.Experiment(
         target=target,

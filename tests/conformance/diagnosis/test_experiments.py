@@ -162,7 +162,8 @@ def test_what_a_case_is_shrunk_to_is_legal(on: Any) -> None:
     for node in given:
         functions = node.attributes.get("activations", (b"Tanh",))
         assert all(len(node.attributes.get(f"activation_{each}", ())) <= len(functions) for each in ("alpha", "beta"))
-    assert not experiments._legal(CaseSpec("RNN", 7, activations=("Tanh",), beta=(0.5, 0.5)))
+    spec = CaseSpec("RNN", 7, activations=("Tanh",), beta=(0.5, 0.5))
+    assert not experiments._legal(SpecProbe(spec), spec)
 
 
 def test_of_sizes_the_least_that_fails_is_told(on: Any) -> None:

@@ -38,7 +38,9 @@ def _named(target: Any, spec: CaseSpec = SPEC) -> Foretold | None:
     def run(probes: Sequence[SpecProbe]) -> Iterator[Tried]:
         return (_one(probe, target) for probe in probes)
 
-    return foretold(_one(SpecProbe(spec), target), Fresh(spec, run), lambda m, one: explains((m,), "standard")(one))
+    return foretold(
+        _one(SpecProbe(spec), target), Fresh(SpecProbe(spec), run), lambda m, one: explains((m,), "standard")(one)
+    )
 
 
 def test_fresh_cases_are_legal_and_have_other_numbers() -> None:
@@ -93,7 +95,7 @@ def test_a_fault_that_only_looks_the_same_in_small_cases_is_told_apart() -> None
     spec = CaseSpec("LSTM", 14, direction="bidirectional", initial="c")
     one = _one(SpecProbe(spec), target)
     thought = fault_named("initial-states.shared-directions")
-    name = foretold(one, Fresh(spec, run), explaining("standard"), first=thought)
+    name = foretold(one, Fresh(SpecProbe(spec), run), explaining("standard"), first=thought)
     assert name is not None
     assert (name.fault.id, name.others, name.cases) == (fault.id, 0, 10)
 
@@ -108,7 +110,7 @@ def test_a_fault_in_one_output_is_known_only_where_others_are_seen() -> None:
         return {name: 2 * array for name, array in evaluate(node, inputs).items()}
 
     spec = CaseSpec("RNN", 14, bias=True, outputs=("", "Y_h"))
-    one, fresh = _one(SpecProbe(spec), target), Fresh(spec, lambda probes: (_one(p, target) for p in probes))
+    one, fresh = _one(SpecProbe(spec), target), Fresh(SpecProbe(spec), lambda probes: (_one(p, target) for p in probes))
     holds = explaining("standard")
     assert foretold(one, fresh, lambda fault, answer: fault is alone and holds(fault, answer), first=alone) is None
 

@@ -30,7 +30,7 @@ from onnxspec.conformance.fuzzing import (
     write_failures,
 )
 from onnxspec.conformance.fuzzing import hunt as hunting
-from onnxspec.conformance.probes import Probe, Tried, portable_probes
+from onnxspec.conformance.probes import Probe, Tried, WrapProbe, portable_probes, wrap_lane
 from onnxspec.conformance.proof import staged_outcome
 from onnxspec.conformance.results.expected import Entry
 from onnxspec.conformance.targets import parse_target
@@ -79,9 +79,14 @@ def twofold(node: Node, inputs: Arrays) -> Arrays:
     return conforming(node, inputs)
 
 
-def search(known: Database | None = None, cases: int = 60, seed: int = 1, illegal: bool = False) -> Hunt:
+def search(
+    known: Database | None = None, cases: int = 60, seed: int = 1, illegal: bool = False, wrap: str = ""
+) -> Hunt:
     database = known or Database(FORMAT, "onnxruntime")
-    hunt = Hunt(parse_target("onnxruntime"), None, [("LSTM", 14)], ["float32"], seed, illegal, database)  # type: ignore[arg-type]
+    target = parse_target("onnxruntime")
+    if wrap:
+        target = wrap_lane(target, wrap)
+    hunt = Hunt(target, None, [("LSTM", 14)], ["float32"], seed, illegal, database)  # type: ignore[arg-type]
     hunt.run(Limits(cases=cases))
     return hunt
 
@@ -115,6 +120,14 @@ def test_illegal_cases_name_what_they_break() -> None:
         spec = drawn_illegal(random, VERSIONS, TYPES)
         assert spec.illegal
         assert build_case(spec).trial.violation is not None
+
+
+def test_in_a_lane_every_case_is_wrapped_those_of_experiments_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    put(monkeypatch, twofold)
+    hunt = search(wrap="neg", cases=30)
+    assert {f.title for f in hunt.new} == {"LSTM: crashed (with peepholes P)", "LSTM: crashed (with layout 1)"}
+    assert all(isinstance(f.one.probe, WrapProbe) and f.complete for f in hunt.new)
+    assert hunt.done == 30  # those that do not fit are counted
 
 
 def test_several_failures_are_found_in_one_search_each_made_small(monkeypatch: pytest.MonkeyPatch) -> None:

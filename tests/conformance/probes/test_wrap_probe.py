@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from onnxspec.cases import CaseSpec
-from onnxspec.cases.specs import EXACT
+from onnxspec.cases import CaseSpec, profile
+from onnxspec.cases.specs import EXACT, WRAPS, can_wrap
 from onnxspec.conformance.cli.main import main
+from onnxspec.conformance.diagnosis import Budget, alike, shrink
 from onnxspec.conformance.judging import Verdict
 from onnxspec.conformance.probes import SpecProbe, WrapProbe, split_wrap, tried, wrap_lane, wrapped_probes
 from onnxspec.conformance.targets import Target, parse_target
@@ -50,6 +51,48 @@ def test_a_wrong_one_passes_in_none(tmp_path: Path) -> None:
     file = tmp_path / "faulty.py"
     file.write_text(FAULTY)
     assert verdicts(Target("faulty", str(file))) == dict.fromkeys(EXACT, Verdict.WRONG)
+
+
+BESIDE = """
+import onnx, onnxruntime
+class Adapter:
+    def __init__(self, options): pass
+    def describe(self): return {"runtime": "beside", "version": "1"}
+    def prepare(self, model):
+        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        names = [output.name for output in session.get_outputs()]
+        _, last = onnx.load_model_from_string(model).graph.node
+        off = 2 if len(last.input) > 5 and last.input[5] else 1
+        class Session:
+            def run(self, feeds):
+                arrays = zip(names, session.run(None, feeds))
+                return [array * array.dtype.type(off) if "second" in name else array for name, array in arrays]
+        return Session()
+"""
+
+
+def test_what_goes_wrong_only_in_the_second_of_two_nodes_is_made_small(tmp_path: Path) -> None:
+    file = tmp_path / "beside.py"
+    file.write_text(BESIDE)
+    spec = CaseSpec("LSTM", 14, T=3, N=2, I=2, H=3, bias=True, initial="all", direction="bidirectional")
+    with TargetProcess(Target("beside", str(file))) as process:
+        process.start()
+        (first,) = tried(process, [WrapProbe(SpecProbe(spec), "shared")], "standard")
+        assert first.judgement.verdict is Verdict.WRONG
+        assert (first.judgement.where or {})["node"] == "second"
+        shrunk = shrink(process, first, alike(first), "standard", Budget(200))
+    probe = shrunk.one.probe
+    assert isinstance(probe, WrapProbe)
+    assert probe.wrap == "shared"
+    assert probe.spec == CaseSpec("LSTM", 14, initial="h")
+    assert [(need.field, need.value) for need in shrunk.needs] == [("initial", "h")]
+    assert probe.repeat("beside+shared")[-1] == "beside+shared"
+
+
+def test_what_is_quantized_already_is_not_wrapped_once_more() -> None:
+    quantized = [spec for spec in profile("quantized", "LSTM", 14) if not spec.illegal]
+    assert quantized
+    assert not any(can_wrap(spec, name) for spec in quantized[:20] for name in WRAPS)
 
 
 def test_a_lane_is_named_by_its_target() -> None:
