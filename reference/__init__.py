@@ -1,7 +1,7 @@
 """What the documents say: operators with their schemas, clauses, interpretations, numbers with error bounds and
 faults."""
 
-from .documents.clauses import Clause, ClauseError, clause_named, clauses_of, document_saying
+from .documents.clauses import Clause, ClauseError, clause_named, clauses_of, document_saying, topic_of
 from .documents.interpretations import Interpretations
 from .documents.operators import (
     OperatorVersion,
@@ -86,5 +86,6 @@ __all__ = [
     "resolve",
     "run_fault",
     "run_recurrent_fault",
+    "topic_of",
     "versions_of",
 ]

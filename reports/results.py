@@ -20,6 +20,7 @@ import numpy as np
 
 from ..conformance.judging.judgement import Verdict
 from ..conformance.results.result import Place, Result
+from ..reference import topic_of
 from .legible import LONGEST_TEXT, shortened
 
 NO_NUMBER = -1.0
@@ -146,8 +147,7 @@ def default_repeat(kind: Kind) -> str:
 
 def subject_of(clause: str) -> str:
     """Return what a clause is about: the part after the operator's name, or the whole id where it has one part."""
-    parts = clause.split(".")
-    return parts[1] if len(parts) > 1 else parts[0]
+    return topic_of(clause).partition(".")[0] or clause
 
 
 def columns_of(results: Sequence[Result]) -> Results:

@@ -78,9 +78,6 @@ UPWARD = {
 # Modules outside folders of operators that name one, and why.
 NAMING = {
     "reference/documents/errata.py": "what is wrong with documents, each by its name",
-    "reference/faults/tables/activation.py": "a fault says of which operators it is",
-    "reference/faults/tables/clip.py": "as above",
-    "reference/faults/tables/weight.py": "as above",
     "cases/profiles/fair.py": "pinned numbers of draws",
     "cases/profiles/pool.py": "pinned sizes of pools",
     "cases/specs/graphs.py": "what stands second in a pinned graph of two operators",

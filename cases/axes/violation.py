@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...reference import OperatorVersion
+from ...reference import OperatorVersion, document_of
 
 __all__ = [
     "DUE",
@@ -93,7 +93,7 @@ class Violation:
 
     def clause(self, op_type: str) -> str:
         """Id of the clause that it breaks, the one that IllegalNode names."""
-        return f"{op_type.lower()}.{self.topic}"
+        return f"{document_of(op_type).prefix}.{self.topic}"
 
 
 def in_pinned_order(violations: Iterable[Violation], order: Sequence[str]) -> tuple[Violation, ...]:

@@ -17,6 +17,7 @@ from ...reference import (
     OperatorVersion,
     UnknownOperator,
     document_meant,
+    document_of,
     operator_version,
     versions_of,
 )
@@ -151,7 +152,7 @@ def _attribute(attribute: AttributeProto, operator: OperatorVersion) -> Any:
     kind = AttributeProto.AttributeType.Name(attribute.type)
     must = operator.attributes.get(attribute.name, kind)
     if kind != must:
-        clause = f"{operator.op_type.lower()}.attributes"
+        clause = f"{document_of(operator.op_type, operator.domain).prefix}.attributes"
         raise IllegalNode(clause, f"{operator.name}: attribute {attribute.name} is {must}, not {kind}")
     value = helper.get_attribute_value(attribute)
     if isinstance(value, bytes):

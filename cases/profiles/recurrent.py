@@ -118,6 +118,10 @@ class CellFamily(Family):
                     return f'drawn("{key}", {array.shape}, {precision}, {exponent}).astype("{dtype}")'
         return None
 
+    def context_space(self, op: str) -> ContextSpace | None:
+        """See :mod:`..specs.recurrent_contexts`."""
+        return _space(op, tuple(self.spec.axes))
+
     def violations(self, op: str, version: int) -> Sequence[Violation]:
         """See :func:`..specs.illegal.violations_of`."""
         return violations_of(op, version, self.spec)
@@ -135,10 +139,6 @@ class RecurrentFamily(CellFamily):
     def profile(self, name: str, op: str, version: int) -> Sequence[CaseSpec]:
         """By the rules of :mod:`.profiles`."""
         return tuple(recurrent_profile(name, op, version))
-
-    def context_space(self, op: str) -> ContextSpace | None:
-        """See :mod:`..specs.recurrent_contexts`."""
-        return _space(op)
 
     def pooled(self, op: str, level: str, index: int, sibling: int) -> CaseSpec | None:
         """See :func:`.pool.recurrent_pooled`."""
@@ -165,8 +165,8 @@ class RecurrentFamily(CellFamily):
 
 
 @cache
-def _space(op: str) -> RecurrentContexts:
-    return RecurrentContexts(op)
+def _space(op: str, axes: tuple[Axis, ...]) -> RecurrentContexts:
+    return RecurrentContexts(op, axes)
 
 
 def _unit_exponent(value: float) -> int:

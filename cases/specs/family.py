@@ -226,8 +226,8 @@ def context_space(op: str) -> ContextSpace | None:
 
 
 def counted_operators() -> tuple[str, ...]:
-    """The operators of which it is counted what cases show when things are there together."""
-    return tuple(op for op in _FAMILIES if context_space(op) is not None and operator_of(op).parts())
+    """The operators whose profiles are made by what cases show when things are there together: those with a pool."""
+    return tuple(op for op in pooled_operators() if context_space(op) is not None and operator_of(op).parts())
 
 
 def pooled_operators() -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from ...reference import Clause, clauses_of, operator_names, versions_of
+from ...reference import Clause, clauses_of, document_saying, operator_names, versions_of
 from ...reference.documents.clauses import STATUSES
 from ..probes.selection import UnknownName
 from .command import app
@@ -104,8 +104,9 @@ def _paragraphs(found: Sequence[Clause]) -> Iterator[RenderableType]:
 
 
 def _columns(clause: Clause) -> tuple[str, str, str, str, str]:
-    op_type = next(op for op in operator_names() if clause.id.startswith(f"{op.lower()}."))
-    versions = "all" if clause.versions == versions_of(op_type) else ", ".join(map(str, clause.versions))
+    document = document_saying(clause.id)
+    assert document is not None
+    versions = "all" if clause.versions == versions_of(document.name) else ", ".join(map(str, clause.versions))
     beside = [f"interpretation {clause.interpretation}"] if clause.interpretation is not None else []
     beside += ["; ".join(clause.implementers)] if clause.implementers else []
     text = f"{clause.text} [{', '.join(beside)}]" if beside else clause.text

@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn, Optional
 
 import typer
 
-from ...reference import operator_names
+from ...reference import document_of, operator_names
 from ..diagnosis.explainer import Explainer
 from ..probes.naming import expanded, is_portable
 from ..probes.probe import Probe
@@ -105,7 +105,7 @@ def _probe_of(case: str) -> Probe:
         (given, *more), origins = expanded([case])
     except (UnknownName, ValueError) as error:
         fail(str(error) if isinstance(error, UnknownName) else f"{case[1:]} names no case")
-    operators = [op for op in everything if given.startswith(f"{op.lower()}-")] or everything
+    operators = [op for op in everything if given.startswith(f"{document_of(op).prefix}-")] or everything
     beginning = () if is_portable(given) else (f"{given}*",)
     for name in (*beginning, given):
         try:

@@ -43,7 +43,7 @@ class FailingCase:
 
     @property
     def op(self) -> str:
-        return self.trial.node.op_type
+        return self.trial.node.operator.known_as
 
     @cached_property
     def type(self) -> str:

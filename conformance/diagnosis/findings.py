@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from ...reference import LOSES_NAN, OVERFLOWS, clause_named, clauses_of, fault_named
+from ...reference import LOSES_NAN, OVERFLOWS, clause_named, clauses_of, document_of, fault_named, topic_of
 from ...reference.documents.interpretations import asked_anew
 from ..judging.judgement import DECLINED, EXCEPTION, FAILING, Verdict
 from ..judging.vocabulary import NO_FAILURE, short_title
@@ -50,7 +50,7 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
         elif result.failing or "unconventional" in result.flags:
             # Operators are built alike: what fails in the same place of each, for the same reason, is one thing.
             kind = "failing" if result.failing else "convention"
-            topic = (result.clause or "").partition(".")[2]
+            topic = topic_of(result.clause or "")
             reason = "" if result.verdict is Verdict.NOT_REJECTED else result.reason
             if result.verdict is Verdict.INACCURATE:
                 reason = result.accuracy  # the wider class that it is right by
@@ -297,7 +297,7 @@ def _special_values(results: Sequence[Result], probes: Mapping[str, Probe]) -> I
                 what = f"{what}, from an argument of {begin:.4g} on"
         # What tells is what has such numbers and keeps them.
         ops = {r.op for r in members}
-        clauses = [f"{op.lower()}{_SPECIAL_CLAUSES[flag]}" for op in sorted(ops)]
+        clauses = [f"{document_of(op).prefix}{_SPECIAL_CLAUSES[flag]}" for op in sorted(ops)]
         kept = [r for r in results if r.op in ops and flag not in r.flags and {*clauses} & {*r.clauses}]
         others = [probes[r.case].traits for r in kept if r.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)]
         condition = condition_of([probes[r.case].traits for r in members], others) if others else ""

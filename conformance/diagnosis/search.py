@@ -22,7 +22,7 @@ from fnmatch import fnmatchcase
 
 from ...reference import FAULTS, Fault, fault_named, faults_of, operator_names, operator_of, versions_of
 from ...reference.faults.hypothesis import Fit
-from ...reference.faults.scope import scoped_of
+from ...reference.faults.scope import base_id, scoped_of
 from .failing_case import FailingCase
 from .fitting import Arithmetics, Explanation, Fitting, Followed
 
@@ -337,7 +337,7 @@ class Search(Fitting):
 
         What says of some numbers only that anything may stand there comes last.
         """
-        least = operator_of(failing_case.op).evidence.new
+        evidence = operator_of(failing_case.op).evidence
         floor = max(0.0, self.effort - self._part)
         vague: list[tuple[Explanation, Fit]] = []
         for hypotheses in self._stages(failing_case):
@@ -348,6 +348,7 @@ class Search(Fitting):
                 fit = self._fit(failing_case, faults)
                 if fit is not None and fit.vague and len(faults) > 1:
                     continue
+                least = evidence.new + (evidence.placed if any(d.id != base_id(d.id) for d in faults) else 0.0)
                 if fit is not None and fit.least >= least:
                     (choices if fit.least - fit.vague >= least else vague).append((faults, fit))
             if choices:

@@ -92,7 +92,7 @@ def _read(view: View) -> Returned | Judgement:
     companion_trial, companion = (trials[1], outcomes[1]) if len(trials) > 1 and len(outcomes) > 1 else (None, None)
     if trial.violation is not None:
         broken = trial.violation
-        clause = broken.clause(trial.node.op_type)
+        clause = broken.clause(trial.node.operator.known_as)
         return judge_forbidden(broken.summary, broken.due, clause, outcome, companion, open=broken.open)
     if outcome.status != "ran":
         return not_run(outcome)

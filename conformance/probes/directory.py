@@ -191,9 +191,9 @@ def _documented(plain: DirectoryProbe, model: OneNode | NodeGraph, read: CaseDir
         own = features
         for feed in each.feeds:
             node, arrays = as_numbers(each.node, feed.inputs)
-            own |= family_of(node.op_type).node_features(node, arrays) | features_of_levels(each.node.bits)
+            own |= family_of(node.operator.known_as).node_features(node, arrays) | features_of_levels(each.node.bits)
             _require_short(plain.id, resolve(node, arrays), most)
-        named = clauses_of(each.node.op_type, each.node.since_version, own)
+        named = clauses_of(each.node.operator.known_as, each.node.since_version, own)
         clauses |= dict.fromkeys(clause.id for clause in named)
         features |= own
     first = trial.first
@@ -201,7 +201,7 @@ def _documented(plain: DirectoryProbe, model: OneNode | NodeGraph, read: CaseDir
     return replace(
         plain,
         documented=True,
-        op=operator.op_type,
+        op=operator.known_as,
         domain=operator.domain,
         version=operator.since_version,
         type=c.format.name,

@@ -12,7 +12,7 @@ from typing import TypeVar
 from ...cases import PROFILES, Spec, operator_versions, profile
 from ...cases.profiles.profiles import NotListed
 from ...cases.specs.family import pooled_operators
-from ...reference import FORMATS, operator_names, operator_version, versions_of
+from ...reference import FORMATS, document_of, operator_names, operator_version, versions_of
 from .drawn import challenge_probes, drawn_probes, fresh_profile, split_nonce
 from .naming import CaseError, UnknownName, expanded, is_portable, portable_probes
 from .probe import Probe, SpecProbe
@@ -216,7 +216,7 @@ def select(
     left = selection.cases
     for op in selection.ops or (*own, *others):
         # What begins with an operator's name is looked for among that operator's cases alone.
-        named = tuple(word for word in left if word.startswith(f"{op.lower()}-"))
+        named = tuple(word for word in left if word.startswith(f"{document_of(op).prefix}-"))
         if named:
             by_id.update((spec.id, spec) for spec in _selected(replace(selection, cases=named), (op,), unlisted))
             left = tuple(word for word in left if word not in named)
@@ -352,7 +352,7 @@ def _version_named(pattern: str, selection: Selection, ops: Sequence[str]) -> tu
             for op, version in operator_versions(None)
             if op in ops
             and (not selection.versions or version in selection.versions)
-            and pattern.startswith(f"{op.lower()}-{version}.")
+            and pattern.startswith(f"{document_of(op).prefix}-{version}.")
         ),
         None,
     )

@@ -46,7 +46,7 @@ def _forbidden(trial: Trial, implementation: Implementation | Fault) -> Outcome:
     assert trial.violation is not None
     broken = trial.violation
     fault = implementation if isinstance(implementation, Fault) and implementation.accepts else None
-    of = trial.node.op_type
+    of = trial.node.operator.known_as
     if fault is not None and fault.concerns(of) and fault.topic == broken.topic:
         nothing = tuple(None for _ in trial.node.outputs)
         return Outcome(trial.key, "ran", "run", tuple((nothing,) for _ in trial.feeds))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...reference import topic_of
 from ..judging.judgement import FAILING, OF_FORBIDDEN, Verdict
 from ..judging.vocabulary import NO_FAILURE, happening, short_title, word
 from .support import DECLINED, Lack, Problem, Tried, listed, support_of
@@ -319,7 +320,7 @@ def _topic(clauses: Sequence[str]) -> str:
     """The subject of the clauses that a fault breaks; empty where they are about several things, or nothing tells."""
     topics = set()
     for clause in clauses:
-        first, _, rest = clause.partition(".")[2].partition(".")
+        first, _, rest = topic_of(clause).partition(".")
         name = "".join(word.capitalize() for word in rest.split("-"))  # a function's, as it stands in activations
         plain = _TOPICS.get(first, first.replace("-", " "))
         topics.add(name if first == "functions" else _TOPICS.get(f"{first}.{rest}", plain))

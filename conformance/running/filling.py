@@ -27,6 +27,7 @@ from ...cases.profiles.pool import Pooled, pool_of
 from ...cases.specs.contexts import ContextSpace
 from ...cases.specs.family import counted_operators
 from ...cases.specs.wrapping import can_wrap
+from ...reference import document_of
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..probes.naming import CaseError, portable_probes
 from ..probes.probe import Probe, SpecProbe
@@ -229,7 +230,7 @@ class Filling:
         by_id = {case.spec.id: case for case in pool.dense}
         followed = {spec.id for p in self._run.plan.filled.get(self._target.target.name, ()) if (spec := _spec_of(p))}
         by_id |= {case.spec.id: case for case in pool.cases[pool.pinned :] if "spec" in vars(case)}
-        if any(f"{op.lower()}-" == id[: len(op) + 1] and id not in by_id for id in followed):
+        if any(id.startswith(f"{document_of(op).prefix}-") and id not in by_id for id in followed):
             by_id |= {case.spec.id: case for case in pool.cases}
         return by_id
 

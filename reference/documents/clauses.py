@@ -256,6 +256,12 @@ def clause_named(id: str) -> Clause:
     return _table(document.name)[id]
 
 
+def topic_of(id: str) -> str:
+    """The topic of a clause, by its id: what stands behind the operator."""
+    document = document_saying(id)
+    return id.partition(".")[2] if document is None else id.removeprefix(f"{document.prefix}.")
+
+
 def document_saying(id: str) -> Document | None:
     """The document that a clause is of, by the clause's id; None where no known one has it."""
     documents = map(document_of, operator_names())

@@ -86,6 +86,11 @@ class OperatorVersion:
         return f"{prefix}{self.op_type}-{self.since_version}"
 
     @property
+    def known_as(self) -> str:
+        """What results, options and cases call its operator: see :attr:`Document.name`."""
+        return document_of(self.op_type, self.domain).name
+
+    @property
     def gates(self) -> int:
         """Number of blocks that the weights of a recurrent operator have, by what is said of W."""
         return max(extent.times for extent in self.tensors["W"].shapes[0] if extent.size == HIDDEN_SIZE)

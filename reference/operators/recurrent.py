@@ -64,7 +64,7 @@ class RecurrentOperator(Operator):
     def __init__(self, cell: Cell, document: Document | None = None) -> None:
         """`document`: of a cell that is none of ONNX's."""
         self.document = document_of(cell.op_type) if document is None else declare(document)
-        self._cell = enter(cell, self.document.domain)
+        self._cell = enter(replace(cell, domain=self.document.domain) if self.document.domain else cell)
         self.conforming = {name: Conforming(_kernel(style)) for name, style in STYLES.items()}
         flushing = replace(STYLES["lanes"], name="flushing", flushes=True)
         self.conforming["flushing"] = Conforming(_kernel(flushing), "flushing")
@@ -153,8 +153,8 @@ class RecurrentOperator(Operator):
         return partial(run_kernel, style=STYLES[style], arithmetic=Requantizing)
 
     def parts(self) -> tuple[Part, ...]:
-        """See :mod:`..faults.parts`, for ONNX's own."""
-        return recurrent_parts(self.document.op_type) if not self.document.domain else ()
+        """See :mod:`..faults.parts`."""
+        return recurrent_parts(self.document.name)
 
     def complaints(self, written: Written) -> Iterator[Complaint]:
         """See :mod:`.attributes`."""

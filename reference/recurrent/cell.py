@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
+from ..documents.operators import document_of
 from ..numbers.activations import Activation
 from .operands import OperandRules
 
@@ -162,6 +163,8 @@ class Cell:
         What X and states go into products as; None for themselves. Then rows of a batch may depend on each other.
     questions
         Names of the interpretations on which that depends, of a node of so many steps and rows.
+    domain
+        That of its operator.
     """
 
     op_type: str
@@ -174,6 +177,12 @@ class Cell:
     without_defaults: frozenset[int] = frozenset()
     operands: OperandRules | None = None
     questions: Callable[[int, int], frozenset[str]] = lambda steps, rows: frozenset()
+    domain: str = ""
+
+    @cached_property
+    def prefix(self) -> str:
+        """How the ids of its operator's clauses begin."""
+        return document_of(self.op_type, self.domain).prefix
 
     def bind(
         self, arithmetic: Any, activations: tuple[Activation, ...], clips: tuple[float | None, ...]
@@ -190,11 +199,11 @@ CELLS: dict[str, Cell] = {}
 _EVERY: dict[tuple[str, str], Cell] = {}
 
 
-def enter(cell: Cell, domain: str = "") -> Cell:
+def enter(cell: Cell) -> Cell:
     """Make a cell known, once for each domain and name."""
-    if not domain:
+    if not cell.domain:
         CELLS.setdefault(cell.op_type, cell)
-    return _EVERY.setdefault((domain, cell.op_type), cell)
+    return _EVERY.setdefault((cell.domain, cell.op_type), cell)
 
 
 def cell_of(op_type: str, domain: str = "") -> Cell | None:

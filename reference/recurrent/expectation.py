@@ -179,7 +179,7 @@ def _expect(
     numbers = collect(c, trace(computation, arithmetic, Y, shared), arithmetic)
     if arithmetic.budget.exact_possible:
         numbers = _proved_exact(proofs_of(computation, runs), numbers)
-    prefix = c.cell.op_type.lower()
+    prefix = c.cell.prefix
     expectations = []
     valid = valid_elements(c) if c.ragged else None
     for name in c.outputs:

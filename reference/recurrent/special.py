@@ -132,7 +132,7 @@ def _lost_nan(computation: Computation, observed: Mapping[str, Array]) -> list[D
         must = np.isnan(numbers[name]) & _certain(c, name)
         lost = must & ~np.isnan(observed[name].astype(np.float64))
         if lost.any():
-            clause = f"{c.cell.op_type.lower()}.nan.kept"
+            clause = f"{c.cell.prefix}.nan.kept"
             values = np.where(must, np.nan, 0.0)
             losses.append(Departure(LOSES_NAN, name, clause, lost, int(must.sum()), values, _entry(computation)))
     return losses
@@ -181,7 +181,7 @@ def _overflown(computation: Computation, observed: Mapping[str, Array], accuracy
         if doubt is None or name not in observed or (name == "Y_h" and Y is not None):
             continue
         mask = doubt & _certain(c, name) & (True if number.doubt is None else ~number.doubt)
-        expectation = Expectation(name, number, f"{c.cell.op_type.lower()}.overflow", mask)
+        expectation = Expectation(name, number, f"{c.cell.prefix}.overflow", mask)
         if compare(expectation, observed[name]).worst <= 1:
             continue
         lost = np.nan_to_num(ratios(expectation, observed[name]), nan=0.0) > 1

@@ -23,10 +23,12 @@ def operator(mistake, masked):
             if direction not in ("forward", "reverse", "bidirectional") or function not in ("Identity", "Relu"):
                 raise ValueError("no such direction, or function")
             ways = {"forward": [1], "reverse": [-1], "bidirectional": [1, -1]}[direction]
-            mask = np.ones(X.shape[:2], np.int32) if mask is None or mistake == "mask" else mask
+            whole = np.ones(X.shape[:2], np.int32)
+            given = whole if mask is None else mask
             Y = np.zeros((len(X), len(ways), *X.shape[1:]), np.float32)
             for d, way in enumerate(ways):
                 y, step = np.zeros(X.shape[1:], np.float32), 1 if mistake == "direction" else way
+                mask = whole if mistake == "mask" and way == -1 else given
                 for t in range(len(X))[::step]:
                     after = np.float32(decay) * y + X[t]
                     after = np.maximum(after, 0) if function == "Relu" else after
@@ -60,6 +62,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("masked")
     (folder / "masked.py").write_text(_ADAPTER)
     options = {"kept": "{}", "reset": '{ masked = "reset" }', "wrong": '{ mistake = "direction" }'}
+    options["half"] = '{ mistake = "mask" }'
     tables = [f'[{name}]\nadapter = "masked.py"\noptions = {given}\n' for name, given in options.items()]
     (folder / "targets.toml").write_text("\n".join(tables))
     return folder / "targets.toml"
@@ -67,7 +70,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_command_knows_it(targets: Path, tmp_path: Path) -> None:
     of = ("--targets-file", targets)
-    every = [word for name in ("kept", "reset", "wrong") for word in ("--target", name)]
+    every = [word for name in ("kept", "reset", "wrong", "half") for word in ("--target", name)]
     case = "maskedleaky-1.float32.bidirectional.Relu.Y-Y_last.T3.8803ec"
     model = tmp_path / "cases" / f"test_{case}" / "model.onnx"
     lane, package = tmp_path / "lane", tmp_path / "package.zip"
@@ -87,9 +90,12 @@ def test_every_command_knows_it(targets: Path, tmp_path: Path) -> None:
         ("run", "model", "fuzz"), 1
     ), [one["printed"] for one in done.values()]
     rows = results(tmp_path / "run")
-    assert {target for (target, _), row in rows.items() if row["verdict"] != "pass"} == {"wrong"}
-    wrong = [row for row in rows.values() if row["verdict"] == "wrong"]
-    assert {tuple(row["diagnosis"]) for row in wrong} == {("maskedleaky.reverse.forward",)}  # type: ignore[arg-type]
+    wrong = {
+        (target, *row["diagnosis"])  # type: ignore[misc]
+        for (target, _), row in rows.items()
+        if row["verdict"] != "pass"
+    }
+    assert wrong == {("wrong", "maskedleaky.reverse.forward"), ("half", "maskedleaky.mask.ignored@reverse")}
     answers = {target: row["interpretations"] for (target, _), row in rows.items() if row["interpretations"]}
     assert answers["kept"] == {"masked_steps": "kept"}
     assert answers["reset"] == {"masked_steps": "reset"}

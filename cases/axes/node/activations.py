@@ -49,7 +49,7 @@ def _named(choose: Callable[[tuple[str, ...]], list[str]]) -> Callable[[Draft], 
     """The attribute that `choose` makes of one direction's default functions."""
 
     def change(draft: Draft) -> None:
-        draft.attributes["activations"] = choose(cell_named(draft.operator.op_type).activations)
+        draft.attributes["activations"] = choose(cell_named(draft.operator.known_as).activations)
 
     return change
 
@@ -66,7 +66,7 @@ _FORBIDDEN = (
         "load",
         "activations are one name too few",
         _named(lambda usual: [*usual[:-1]]),
-        applies=lambda operator: len(cell_named(operator.op_type).activations) > 1,
+        applies=lambda operator: len(cell_named(operator.known_as).activations) > 1,
     ),
     Violation(
         "activations.too-many",
@@ -153,7 +153,7 @@ class _Activations(Axis):
             return {**row, "activations": chosen}
         if chosen == "default":
             return row
-        return row | activations_of(chosen, operator.op_type, row.get("direction") == "bidirectional")
+        return row | activations_of(chosen, operator.known_as, row.get("direction") == "bidirectional")
 
     def attributes(self, spec: Any) -> Mapping[str, Any]:
         named = {"activations": "activations", "activation_alpha": "alpha", "activation_beta": "beta"}
@@ -169,7 +169,7 @@ class _Activations(Axis):
     def relations(self, operator: OperatorVersion) -> tuple[Rule, ...]:
         """Coefficients are given to functions; and two functions need two directions where each has one."""
         given = tuple(Rule(name, None, ("activations",), _unlisted, ((1.25,),)) for name in ("alpha", "beta"))
-        if len(cell_named(operator.op_type).activations) > 1:
+        if len(cell_named(operator.known_as).activations) > 1:
             return given
         return (*given, Rule("activations", None, ("direction",), _two_in_one_direction))
 

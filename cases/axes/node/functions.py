@@ -99,7 +99,7 @@ def activations_of(chosen: str, op: str, both: bool) -> dict[str, Any]:
 
 def functions_of(operator: OperatorVersion) -> tuple[str, ...]:
     """The names of the activation functions that a node may list, the operator's own first."""
-    usual = dict.fromkeys(cell_named(operator.op_type).activations)
+    usual = dict.fromkeys(cell_named(operator.known_as).activations)
     return (*usual, *(name for name in ACTIVATIONS if name not in usual))
 
 

@@ -67,7 +67,7 @@ class _Initial(Axis):
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         often = ("none", "none", "all", "all", "all", "h", "c")
-        values = ("none", "all", "h", *cell_named(operator.op_type).inner)
+        values = ("none", "all", "h", *cell_named(operator.known_as).inner)
         return {"initial": Domain(values, often=tuple(value for value in often if value in values))}
 
     def tensors(self, spec: Any, draft: TensorDraft) -> None:
@@ -76,7 +76,7 @@ class _Initial(Axis):
                 draft.draw(f"initial_{name}", draft.of_state, draft.of_states)
 
     def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        for name in ("h", *cell_named(operators[-1].op_type).inner):
+        for name in ("h", *cell_named(operators[-1].known_as).inner):
             yield Context(f"initial_{name}", ("initial",), lambda row, name=name: row.initial in ("all", name))  # type: ignore[misc]
             yield Context(f"no initial_{name}", ("initial",), lambda row, name=name: row.initial not in ("all", name))  # type: ignore[misc]
 

@@ -40,7 +40,7 @@ class _Peepholes(Axis):
     seldom = (True,)
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        if not cell_named(operator.op_type).peepholes:
+        if not cell_named(operator.known_as).peepholes:
             return {}
         return {"peepholes": Domain((False, True), often=(True, True, False))}
 

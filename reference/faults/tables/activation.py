@@ -6,13 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...numbers.activations import ACTIVATIONS, Activation, Coefficient
+from ...recurrent.cell import CELLS
 from ...recurrent.recurrence import Computation
 from ..alterations import configured, revalued, with_functions
 from ..fault import ALL_BUT_BFLOAT16, WIDE, Compute, Outputs, fault
 
 __all__: list[str] = []
 
-SEVERAL = ("LSTM", "GRU")
+SEVERAL = tuple(op for op, cell in CELLS.items() if len(cell.activations) > 1)
+ONE = tuple(op for op in CELLS if op not in SEVERAL)
 
 
 def _usual(c: Computation) -> tuple[Activation, ...]:
@@ -86,7 +88,7 @@ def default_hard(compute: Compute, c: Computation) -> Outputs:
     return compute(with_functions(c, change) if _by_default(compute, c) else c)
 
 
-@fault("activations.default-relu", clause="activations.default", operators=("RNN",))
+@fault("activations.default-relu", clause="activations.default", operators=ONE)
 def default_relu(compute: Compute, c: Computation) -> Outputs:
     """Without activations takes Relu instead of Tanh."""
 

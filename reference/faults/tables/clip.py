@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...numbers.activations import Activation
-from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
+from ...recurrent.cell import CELLS, Gates, Number, Parameters, Recurrent, States
 from ...recurrent.recurrence import Computation
 from ..alterations import Unfinished, configured, merged, revalued, with_functions, with_inputs, with_steps, with_walk
 from ..alterations import clipped as bounded
@@ -93,7 +93,7 @@ def clip_half(compute: Compute, c: Computation) -> Outputs:
     return compute(_around(c, lambda function, x, clip, d: function(np.clip(x, -clip / 2, clip / 2))))
 
 
-@fault("clip.gates-only", clause="clip", operators=("LSTM", "GRU"))
+@fault("clip.gates-only", clause="clip", operators=tuple(op for op, cell in CELLS.items() if len(cell.gates) > 1))
 def clip_gates_only(compute: Compute, c: Computation) -> Outputs:
     """Bounds the gates' arguments, but not that of g."""
     first, _, *rest = c.configuration.clips

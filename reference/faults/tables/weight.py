@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...recurrent.cell import CELLS
 from ...recurrent.recurrence import Computation
 from ..alterations import reordered, with_inputs, with_tensors
 from ..fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault
@@ -14,7 +15,7 @@ from ..fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault
 __all__: list[str] = []
 
 Array = NDArray[Any]
-SEVERAL_GATES = ("LSTM", "GRU")
+SEVERAL_GATES = tuple(op for op, cell in CELLS.items() if len(cell.gates) > 1)
 
 
 def _backwards(c: Computation, tensor: Array) -> Array:

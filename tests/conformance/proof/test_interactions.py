@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from numpy.typing import NDArray
 
-from onnxspec.cases import CaseSpec, build_case, profile
+from onnxspec.cases import CaseSpec, build_case, family_of, profile
 from onnxspec.cases.profiles import Pooled, pool_of
 from onnxspec.cases.specs import pooled_operators
 from onnxspec.conformance.cli import interaction_complaints
@@ -52,6 +52,17 @@ def test_a_plain_case_shows_what_is_there_and_nothing_else() -> None:
     assert {"gates.io", "gates.fc", "X.last-step", "Y_c.last-unit", "state.forgotten"} <= shown.keys()
     assert not {"B.dropped", "P.dropped", "reverse.forward", "clip.dropped", "state.kept"} & shown.keys()
     assert shown["gates.io"] == Shown(True, (True,))
+
+
+def test_operators_of_other_domains_are_counted_too() -> None:
+    """By LSTM's parts, as its levels show them, and by contexts of the axes that it has."""
+    spec = family_of("DynamicQuantizeLSTM").spec("DynamicQuantizeLSTM", 1, T=3, N=2, I=2, H=3)
+    shown = parts_shown(spec)
+    assert {"gates.io", "X.last-step", "state.forgotten"} <= shown.keys()
+    assert not {"B.dropped", "reverse.forward"} & shown.keys()
+    tallied = tally(spec.op, [[(spec, shown)]])
+    assert (tallied.pairs[tallied.position["gates.io"]] > 0).any()
+    assert "layout=1" not in space_of(spec.op).position
 
 
 def test_each_direction_is_looked_at_by_itself() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.reference import FAULTS, Fault, evaluate, fault_named, run_recurrent_fault
+from onnxspec.cases import build_case, profile
+from onnxspec.reference import FAULTS, Fault, evaluate, fault_named, operator_for, run_fault, run_recurrent_fault
 from onnxspec.reference.faults import scoped_named, scoped_of
 
 from .fault_situations import situation
@@ -151,6 +152,24 @@ def test_outputs_of_units_that_whole_blocks_leave_over() -> None:
     for name, array in _outputs(_scoped("outputs.zero@units-past-4s"), "LSTM").items():
         np.testing.assert_allclose(array[..., :8], right[name][..., :8], rtol=1e-12, atol=1e-14)
         assert not array[..., 8:].any()
+
+
+def test_operators_without_a_cell_have_scopes() -> None:
+    """Of ExtendedLSTM one direction, and one tensor that is quantized wrongly; its one output is no scope."""
+    spec = next(s for s in profile("core", "ExtendedLSTM", 1) if s.T > 1 and not s.illegal and s.w[1] != 32768)
+    trial = build_case(spec).trial
+    inputs = trial.feeds[0].inputs
+    right = operator_for(trial.node).answer(trial.node, inputs)["Y"]
+    whole = run_fault(FAULTS["extended.gates.order-ifoc"], trial.node, inputs)["Y"]
+    placed = run_fault(_scoped("extended.gates.order-ifoc@reverse"), trial.node, inputs)["Y"]
+    np.testing.assert_array_equal(placed[:, 0], right[:, 0])
+    np.testing.assert_array_equal(placed[:, 1], whole[:, 1])
+    assert not np.array_equal(whole[:, 0], right[:, 0])
+    by_tensor = run_fault(_scoped("extended.quantization.zero-point-ignored@W"), trial.node, inputs)["Y"]
+    by_hand = run_fault(FAULTS["extended.quantization.zero-point-ignored-W"], trial.node, inputs)["Y"]
+    np.testing.assert_array_equal(by_tensor, by_hand)
+    assert scoped_named("extended.gates.order-ifoc@Y") is None
+    assert scoped_named("quantized.zero-point-of-X-ignored@W") is None, "a codec is one tensor's already"
 
 
 def test_rows_that_stand_together_take_each_others_lengths() -> None:

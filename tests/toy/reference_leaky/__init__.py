@@ -81,7 +81,7 @@ class Leaky(Operator):
 
     def resolve(self, node: Node, inputs: Mapping[str, Any], interpretations: Interpretations | None = None) -> Leak:
         if "decay" not in node.attributes:
-            raise IllegalNode("leaky.attributes", "Leaky-1: decay is missing")
+            raise IllegalNode(f"{self.document.prefix}.attributes", "decay is missing")
         return Leak(inputs["X"], float(np.float32(node.attributes["decay"])))
 
     def steps(
