@@ -124,6 +124,8 @@ def meets(probe: Probe, words: str) -> bool:
         return bool(spec.type == bare)
     if bare.startswith(("version ", "uses ", "activations ")) or bare in _TRAITS:
         return False
+    if (match := re.fullmatch(r"(\w+) (\S+)", bare)) and hasattr(spec, match[1]):
+        return str(getattr(spec, match[1])) == match[2]
     raise LookupError(f"nobody can check the words {words!r}")
 
 
