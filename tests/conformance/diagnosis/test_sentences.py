@@ -68,5 +68,6 @@ def test_sentences_that_are_false_are_seen() -> None:
     assert [meets(small, w) for w in ("exactly 5 units", "6 units or more", "a short row", "2 to 5 units")] == [
         True, False, True, True,
     ]  # fmt: skip
+    assert meets(SpecProbe(CaseSpec("GRU", 1, outputs=("Y", "Y_h"), output_sequence=0)), "output_sequence 0")
     with pytest.raises(LookupError):
         meets(small, "some thing nobody knows")
