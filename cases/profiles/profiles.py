@@ -18,8 +18,9 @@ from ..specs.family import family_of
 from ..specs.illegal import illegal_cases
 from ..specs.space import axes_of, settle, spec_from
 from ..specs.spec import CaseSpec
+from .block import block
 from .covering import cover, scatter
-from .designs import alone, block, together
+from .designs import alone, together
 from .pool import pinned_dense, quick_dense
 from .quantized import quantized_cases
 from .varied import varied

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ...reference import OperatorVersion, cell_named, operator_version
-from ..axes.axis import Rule
+from ..axes.axis import Domain, Rule
 from .bounds import Bounds, known_among, listed, not_among
 from .space import functions_of, in_order, output_subsets, settle, space_of
 from .spec import CaseSpec
@@ -99,19 +99,7 @@ def _plan(operator: OperatorVersion, bounds: Bounds, kind: type[CaseSpec]) -> _P
         given = listed("activations", bounds.activations)
         functions = tuple(known_among(operator, "activation function", given, functions)) if given else ()
     for name, values in bounds.only.items():
-        if name in _ELSEWHERE:
-            raise ValueError(f"only takes no {name!r}; use {_ELSEWHERE[name]}")
-        if name not in choices:
-            known = ", ".join(sorted(set(choices) - set(_ELSEWHERE)))
-            raise ValueError(f"{operator.name} has no axis {name!r}; only takes {known}")
-        if isinstance(values, str) or not isinstance(values, Collection) or not values:
-            raise ValueError(f"only: {name} is a list of at least one value, not {values!r}")
-        if name == "outputs":
-            known_among(operator, name, values, choices[name])
-        else:
-            for value in values:
-                if not space[name].holds(value):
-                    raise ValueError(not_among(operator, name, value, choices[name], space[name]))
+        _require_known(operator, name, values, choices, space)
         # The order of the space stays: it is what shrinks.
         first = list(dict.fromkeys(choices[name]))
         choices[name] = [v for v in first if v in values] + [v for v in values if v not in first]
@@ -120,6 +108,30 @@ def _plan(operator: OperatorVersion, bounds: Bounds, kind: type[CaseSpec]) -> _P
         own.pop(name, None)
     plan = _Plan(operator, kind, bounds, choices, between, functions, allowed, own)
     return _narrowed(plan) if allowed else plan
+
+
+def _require_known(
+    operator: OperatorVersion,
+    name: str,
+    values: Any,
+    choices: Mapping[str, Sequence[Any]],
+    space: Mapping[str, Domain],
+) -> None:
+    """Raise ValueError for an axis that cases are to be bounded by and that there is not, and for values that are none
+    of it."""
+    if name in _ELSEWHERE:
+        raise ValueError(f"only takes no {name!r}; use {_ELSEWHERE[name]}")
+    if name not in choices:
+        known = ", ".join(sorted(set(choices) - set(_ELSEWHERE)))
+        raise ValueError(f"{operator.name} has no axis {name!r}; only takes {known}")
+    if isinstance(values, str) or not isinstance(values, Collection) or not values:
+        raise ValueError(f"only: {name} is a list of at least one value, not {values!r}")
+    if name == "outputs":
+        known_among(operator, name, values, choices[name])
+        return
+    for value in values:
+        if not space[name].holds(value):
+            raise ValueError(not_among(operator, name, value, choices[name], space[name]))
 
 
 def _narrowed(plan: _Plan) -> _Plan:
