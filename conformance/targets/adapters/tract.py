@@ -22,6 +22,8 @@ import numpy as np
 os.environ["RUST_BACKTRACE"] = "0"  # tract puts the trace into the text of every refusal
 tract: Any = importlib.import_module("tract")
 
+TENSOR: Any = getattr(tract, "Tensor", None) or tract.Value  # as it is called up to 0.22
+
 OPTION_DEFAULTS: dict[str, Any] = {"runtime": "default"}
 
 SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")
@@ -33,7 +35,9 @@ class Adapter:
     def __init__(self, options: dict[str, Any]) -> None:
         self.name: str = options["runtime"]
         self.runtime = None if self.name == "default" else tract.runtime_for_name(self.name)
-        self.onnx = tract.onnx()
+        # Up to 0.22 the same steps have other names.
+        onnx = tract.onnx()
+        self.load = onnx.load if hasattr(onnx, "load") else onnx.model_for_path
 
     def describe(self) -> dict[str, Any]:
         """What runs here; JSON values only."""
@@ -54,12 +58,12 @@ class Adapter:
         try:
             with open(descriptor, "wb") as file:
                 file.write(model)
-            inference = self.onnx.load(path)
+            inference = self.load(path)
         finally:
             os.unlink(path)
         names = [inference.input_name(number) for number in range(inference.input_count())]
         try:
-            typed = inference.into_model()
+            typed = inference.into_model() if hasattr(inference, "into_model") else inference.into_typed()
             return Session(typed.into_runnable() if self.runtime is None else self.runtime.prepare(typed), names)
         except tract.TractError as error:
             raise RuntimeError(_reason(str(error))) from None
@@ -84,7 +88,7 @@ class Session:
 def _tensor(array: np.ndarray) -> Any:
     if getattr(array, "element", None) == "bfloat16":
         raise TypeError("tract has no bfloat16")
-    return tract.Tensor.from_numpy(np.asarray(array, order="C"))
+    return TENSOR.from_numpy(np.asarray(array, order="C"))
 
 
 def _reason(text: str) -> str:
