@@ -7,6 +7,7 @@ import enum
 import json
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -144,15 +145,9 @@ def gallery(
     if len(readable) < len(runs):
         fail(" ".join(problems))
     entries = entries_of(readable)
-    wanted: dict[str, dict[str, None]] = {}
-    for entry in entries:
-        wanted.setdefault(entry.subject.name, {})[entry.case] = None
-    again = {name: _verdicts(name, list(ids), targets_file) for name, ids in wanted.items()}
     shown = []
-    for entry in entries:
-        now = again[entry.subject.name].get(entry.member.smallest)
-        # A run as a whole may show that what one case alone has for inaccurate is wrong.
-        if now is not None and (now.value == entry.verdict or {now.value, entry.verdict} == {"wrong", "inaccurate"}):
+    for entry, now in zip(entries, _run_again([entry.wanted for entry in entries], targets_file), strict=True):
+        if entry.shown_by(now):
             shown.append(entry)
         else:
             became = now.value if now is not None else "not run"
@@ -164,6 +159,16 @@ def gallery(
         fail(why(error))
     say(f"{len(shown)} of {len(entries)} findings: {out}")
     raise typer.Exit(int(len(shown) < len(entries)))
+
+
+def _run_again(cases: Sequence[tuple[str, str, str]], targets_file: Path | None) -> list[Verdict | None]:
+    """The outcome of each case now, run in a process of its own; None where that cannot be tried. A case is the name of
+    its target, its own name on a command line, and its id."""
+    wanted: dict[str, dict[str, None]] = {}
+    for target, name, _ in cases:
+        wanted.setdefault(target, {})[name] = None
+    again = {target: _verdicts(target, list(names), targets_file) for target, names in wanted.items()}
+    return [again[target].get(id) for target, _, id in cases]
 
 
 def _verdicts(name: str, ids: Sequence[str], targets_file: Path | None) -> dict[str, Verdict]:
@@ -185,13 +190,22 @@ def site(
         Optional[Path],  # noqa: UP045
         typer.Option("--out", "-o", metavar="DIR", help="Folder for the site, in place of an earlier one; required."),
     ] = None,
+    again: Annotated[
+        bool,
+        typer.Option(
+            "--again",
+            help="Run the smallest case of each finding once more, in a process of its own.",
+        ),
+    ] = False,
+    targets_file: TargetsFile = None,
 ) -> None:
     """Write a static site: which runtime computes what rightly, and since which release.
 
     Give it runs of several runtimes, and of several releases of each: what they were called does not matter,
     runtime and version stand in the run. It needs no server, opens from its files, and has badges and JSON.
 
-    Exit code 0: every run is on the site; 1: something was left out; 2: usage, or none can be read.
+    Exit code 0: every run is on the site; 1: something was left out, or a finding did not show again; 2: usage, or
+    none can be read.
     """
     from ...reports import read_runs, write_site
 
@@ -201,7 +215,9 @@ def site(
     if not readable:
         fail(" ".join(problems) or "no run could be read, so there is nothing to show")
     try:
-        page, remarks = write_site(readable, out, _command_shown())
+        page, remarks = write_site(
+            readable, out, _command_shown(), partial(_run_again, targets_file=targets_file) if again else None
+        )
     except OSError as error:
         fail(why(error))
     for problem in (*problems, *remarks):

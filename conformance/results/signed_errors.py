@@ -66,9 +66,10 @@ def biases(results: Iterable[Result]) -> dict[str, Bias]:
 
 def digits_left(bias: float, kind: str) -> float:
     """The binary digits that results with a mean error of so many u are as good as: one that is cut off after its d-th
-    digit, instead of rounded, is off as much on average. Each digit that is cut off more doubles the mean."""
+    digit, instead of rounded, is off as much on average. Each digit that is cut off more doubles the mean. 0 where not
+    even the first is right."""
     precision = FORMATS[kind].precision
-    return round(precision - max(0.0, math.log2(bias / _MEAN_OF_A_CUT)), 1)
+    return max(0.0, round(precision - max(0.0, math.log2(bias / _MEAN_OF_A_CUT)), 1))
 
 
 def biased_types(results: Iterable[Result]) -> dict[str, str]:

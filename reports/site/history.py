@@ -8,6 +8,7 @@ from functools import cached_property
 
 from ...conformance.judging.vocabulary import DECLINES, FAILS, RIGHT, UNKNOWN
 from ..findings import ASIDE, VALIDATION, Finding, Member
+from ..gallery import Entry
 from .releases import Release, Runtime, slug
 
 __all__ = ["Course", "courses_of"]
@@ -36,6 +37,13 @@ class Course:
     def member(self) -> Member:
         """The finding as that release shows it."""
         return self.finding.members[0]
+
+    @property
+    def entry(self) -> Entry:
+        """The finding on the newest release that shows it."""
+        version, findings = self._seen[-1]
+        (subject,) = [release.subject for release in self.runtime.releases if release.version == version]
+        return Entry(subject, findings[0], findings[0].members[0])
 
     @property
     def title(self) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
+from ...conformance.judging.judgement import Verdict
 from ..page import asset, policy, template
 from ..run import Run
 from .badges import Badge, outcome
@@ -21,15 +23,34 @@ from .releases import Runtime, runtimes_of, slug
 __all__ = ["write_site"]
 
 MARK = ".onnxspec-site"
+
+
+@dataclass(frozen=True)
+class Again:
+    """What came of a finding whose smallest case was run once more; ``now`` is None where it could not be run."""
+
+    course: Course
+    shown: bool
+    now: Verdict | None
+
+
 _MOST_SCRIPT = 40_000
 
 
-def write_site(runs: Sequence[Run], out: Path, command: str) -> tuple[Path, list[str]]:
+RunAgain = Callable[[Sequence[tuple[str, str, str]]], Sequence[Verdict | None]]
+"""Runs cases once more, given by names of target and case, and id; None where that cannot be tried."""
+
+
+def write_site(
+    runs: Sequence[Run], out: Path, command: str, run_again: RunAgain | None = None
+) -> tuple[Path, list[str]]:
     """Write the site on ``runs`` into the folder ``out``, in place of an earlier one; return its first page, and what
     was left out, a line each.
 
     command
         The command that makes it, which the first page names.
+    run_again
+        Tries findings once more: each page then says what came of it, and what did not show again is a line, too.
 
     Raises OSError where that cannot be written, or where the folder holds something else.
     """
@@ -37,9 +58,13 @@ def write_site(runs: Sequence[Run], out: Path, command: str) -> tuple[Path, list
         raise FileExistsError(17, "it holds other things than a site", str(out))
     runtimes, remarks = runtimes_of(runs)
     courses = {runtime.name: courses_of(runtime) for runtime in runtimes}
+    again = _tried_again([course for own in courses.values() for course in own], run_again) if run_again else {}
+    remarks += [
+        f"not shown again: {one.course.title} ({one.course.member.smallest})" for one in again.values() if not one.shown
+    ]
     unfinished = out.with_name(f".{out.name}.{os.getpid()}")
     try:
-        for path, content in _files(runtimes, courses, command):
+        for path, content in _files(runtimes, courses, command, again):
             place = unfinished / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content.encode("utf-8", errors="backslashreplace"))
@@ -51,7 +76,16 @@ def write_site(runs: Sequence[Run], out: Path, command: str) -> tuple[Path, list
     return out / "index.html", remarks
 
 
-def _files(runtimes: Sequence[Runtime], courses: dict[str, list[Course]], command: str) -> Iterator[tuple[str, str]]:
+def _tried_again(courses: Sequence[Course], run_again: RunAgain) -> dict[str, Again]:
+    """By page what came of a finding that was tried once more."""
+    entries = [course.entry for course in courses]
+    outcomes = zip(courses, entries, run_again([entry.wanted for entry in entries]), strict=True)
+    return {course.page: Again(course, entry.shown_by(now), now) for course, entry, now in outcomes}
+
+
+def _files(
+    runtimes: Sequence[Runtime], courses: dict[str, list[Course]], command: str, again: dict[str, Again]
+) -> Iterator[tuple[str, str]]:
     """Path and content of every file."""
     operators = _operators(runtimes)
     features = sorted({group for runtime in runtimes for group, _ in runtime.newest.features}, key=str.casefold)
@@ -70,6 +104,7 @@ def _files(runtimes: Sequence[Runtime], courses: dict[str, list[Course]], comman
         courses=courses,
         changed=_changed(courses),
         command=command,
+        again=again,
         index=json.dumps(index).replace("</", "<\\/"),
     )
     for runtime in runtimes:
@@ -99,6 +134,7 @@ def _files(runtimes: Sequence[Runtime], courses: dict[str, list[Course]], comman
                 "site_finding.html",
                 _course_record(course),
                 course=course,
+                again=again.get(course.page),
                 script=_script(course),
             )
     for feature in features:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from onnxspec.conformance.cli import app
+from onnxspec.conformance.judging import Verdict
 from onnxspec.reports import read_runs, write_site
 
 from .conftest import sample_info, sample_results, write_run
@@ -130,3 +132,25 @@ def test_the_command_replaces_a_site_and_nothing_else(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert (other / "kept.txt").read_text() == "kept"
     assert CliRunner().invoke(app, ["site", str(tmp_path / "none"), "--out", str(out)]).exit_code == 2
+
+
+def test_each_page_says_whether_its_finding_showed_again(tmp_path: Path) -> None:
+    runs, _ = read_runs([release(tmp_path, "1.10")])
+
+    verdicts = {row["case"]: row["verdict"] for row in sample_results()}
+
+    def run_again(cases: Sequence[tuple[str, str, str]]) -> list[Verdict | None]:
+        """Everything shows again but one that is right now, and one that cannot be run."""
+        outcomes: list[Verdict | None] = [Verdict(verdicts[case]) for _, _, case in cases]
+        place = outcomes.index(Verdict.WRONG)
+        outcomes[place], outcomes[place - 1] = Verdict.PASS, None
+        return outcomes
+
+    page, remarks = write_site(runs, tmp_path / "site", "", run_again)
+    pages = [path.read_text(encoding="utf-8") for path in (page.parent / "findings").glob("*.html")]
+    assert len(remarks) == 2
+    assert all(remark.startswith("not shown again: ") for remark in remarks)
+    assert sum("did not show again</strong>: the outcome was pass" in text for text in pages) == 1
+    assert sum("could not be run once more" in text for text in pages) == 1
+    assert sum("and showed again" in text for text in pages) == len(pages) - 2
+    assert f"{len(pages) - 2} of {len(pages)} showed again" in page.read_text(encoding="utf-8")

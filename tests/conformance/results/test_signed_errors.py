@@ -73,6 +73,7 @@ def test_digits_follow_from_the_mean_of_what_is_cut_off() -> None:
         off = np.abs(_to_digits(exact, 24 - lost) - exact)
         mean = off.sum() / (unit * exact).sum()
         assert abs(digits_left(float(mean), "float32") - (24 - lost)) < 0.2
+    assert digits_left(1e4, "bfloat16") == 0.0  # run.json cannot hold fewer
 
 
 def test_a_biased_type_is_not_graded_strict() -> None:
