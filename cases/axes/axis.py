@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from .session.turns import CourseDraft
     from .tensors.draft import TensorDraft
 
-__all__ = ["SELDOM", "Axis", "Domain", "Field", "Having", "Kind", "Rule", "but", "choices_of"]
+__all__ = ["SELDOM", "Axis", "Domain", "Field", "Having", "Kind", "Rule", "acting", "but", "choices_of"]
 
 Row = Mapping[str, Any]
 Kind = Literal["illegal", "open", "same"]
@@ -297,6 +298,13 @@ def but(axis: Own, **said: Any) -> Own:
     other = copy.copy(axis)
     vars(other).update(said)
     return other
+
+
+@cache
+def acting(axes: tuple[Axis, ...], method: str) -> tuple[Callable[..., Any], ...]:
+    """A method of those axes that have one of their own, in their order: most have not, and every case asks."""
+    usual = getattr(Axis, method)
+    return tuple(own for axis in axes if getattr(own := getattr(axis, method), "__func__", own) is not usual)
 
 
 def choices_of(domain: Domain) -> tuple[Any, ...]:

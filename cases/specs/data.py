@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from ..axes.axis import acting
 from ..axes.tensors.draft import TensorDraft, gain
 from .spec import CaseSpec
 
@@ -23,17 +24,14 @@ def inputs_of(spec: CaseSpec, run: int = 0) -> Mapping[str, NDArray[Any]]:
         0 for the case's own inputs; other numbers for what its session runs before.
     """
     draft = TensorDraft(spec, run)
-    for axis in spec.axes:
-        axis.resize(spec, draft)
-    for axis in spec.axes:
-        axis.scale(spec, draft)
+    axes = spec.axes
+    for act in (*acting(axes, "resize"), *acting(axes, "scale")):
+        act(spec, draft)
     draft.draw("X", draft.of_sequence, draft.of_x)
     draft.hold("W", (draft.D, draft.G * draft.H, draft.I), gain(draft.I) + draft.of_weights)
     draft.hold("R", (draft.D, draft.G * draft.H, draft.H), gain(draft.H) + draft.of_weights)
-    for axis in spec.axes:
-        axis.tensors(spec, draft)
-    for axis in spec.axes:
-        axis.spoil(spec, draft)
+    for act in (*acting(axes, "tensors"), *acting(axes, "spoil")):
+        act(spec, draft)
     for array in draft.inputs.values():
         array.setflags(write=False)
     return MappingProxyType(draft.inputs)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...reference import IllegalNode, Node, configure, operator_version
 from ...reference.documents.clauses import ILLEGAL
-from ..axes.axis import Axis
+from ..axes.axis import Axis, acting
 from ..axes.derived import DERIVED, derived_features
 from ..axes.observed import Observed
 from ..axes.recurrent import RECURRENT_AXES
@@ -44,7 +44,7 @@ def recurrent_features(spec: CaseSpec) -> frozenset[str]:
     forbidden about it: nothing else is tried."""
     if spec.illegal:
         return frozenset({"illegal", f"{ILLEGAL}{spec.illegal.partition('.')[0]}"})
-    used = (name for axis in spec.axes for name, there in axis.used(spec).items() if there)
+    used = (name for use in acting(spec.axes, "used") for name, there in use(spec).items() if there)
     return node_features(spec.node, inputs_of(spec), spec.axes).union(used)
 
 

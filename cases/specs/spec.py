@@ -13,7 +13,7 @@ from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...reference import CELLS, Node, document_of, operator_version, versions_of
-from ..axes.axis import Axis
+from ..axes.axis import Axis, acting
 from ..axes.recurrent import RECURRENT_AXES
 from ..axes.session.turns import CourseDraft
 
@@ -49,8 +49,8 @@ class Specification:
             value = getattr(self, name)
             if value not in values or type(value) not in kinds:  # True is no layout 1
                 raise self.refused(name, _either(values))
-        for axis in self.axes:
-            if (refusal := axis.refusal(self)) is not None:
+        for refuse in acting(self.axes, "refusal"):
+            if (refusal := refuse(self)) is not None:
                 raise self.refused(*refusal)
 
     @property

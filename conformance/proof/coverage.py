@@ -184,7 +184,10 @@ class Cover:
         shown, still = self._cases[case], self._open
         fresh = shown.pairs & self._unshown
         again = shown.pairs & self._once & ~self._unshown
-        adds = sum((still[part] & together).bit_count() for parts, together in shown.triples for part in parts)
+        adds = 0
+        for parts, together in shown.triples:
+            if together:
+                adds += sum([(still[part] & together).bit_count() for part in parts])
         return float(adds + _PAIR * fresh.bit_count() + _TWICE * again.bit_count())
 
     def choose(self, pool: Sequence[Pooled], models: int, known: Iterable[tuple[str, int]] = ()) -> list[Pooled]:
