@@ -78,6 +78,11 @@ def core() -> float:
     return 1000 * _run_of("core")
 
 
+@figure("core on onnxruntime by two processes over one, CPU", "x", 1.15)
+def core_shared() -> float:
+    return _run_of("core", jobs=2) / _run_of("core")
+
+
 @figure("full on onnxruntime over core, a result", "x", 1.0, long=True)
 def full_over_core() -> float:
     return _run_of("full") / _run_of("core")
@@ -246,14 +251,14 @@ def pytest_over_command() -> float:
     with tempfile.TemporaryDirectory() as folder:
         words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *suite]
         pytest = command_seconds(words, Path(folder))
-        return pytest / command_seconds(onnxspec("run", "--out", "run"), Path(folder))
+        return pytest / command_seconds(onnxspec("run", "--jobs", "1", "--out", "run"), Path(folder))
 
 
 @figure("prove of all of core, two cores", "min", 4.0, long=True)
 def prove() -> float:
     with tempfile.TemporaryDirectory() as folder:
         start = time.monotonic()
-        command_seconds(onnxspec("prove", "--processes", "2"), Path(folder))
+        command_seconds(onnxspec("prove", "--jobs", "2"), Path(folder))
         return (time.monotonic() - start) / 60
 
 
@@ -262,10 +267,11 @@ def _command(*words: str, codes: tuple[int, ...] = (0, 1)) -> float:
         return command_seconds(onnxspec(*words), Path(folder), codes)
 
 
-def _run_of(profile: str) -> float:
+def _run_of(profile: str, jobs: int = 1) -> float:
     """Processor seconds a result, start, report and all workers included."""
     with tempfile.TemporaryDirectory() as folder:
-        seconds = command_seconds(onnxspec("run", "--profile", profile, "--out", "run"), Path(folder))
+        words = onnxspec("run", "--profile", profile, "--jobs", str(jobs), "--out", "run")
+        seconds = command_seconds(words, Path(folder))
         with (Path(folder) / "run" / "results.jsonl").open(encoding="utf-8") as file:
             return seconds / sum(1 for line in file if json.loads(line))
 
