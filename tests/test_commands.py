@@ -27,7 +27,7 @@ SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NEWCOMERS = "python3 -m venv .venv"  # .ci/run runs these two, which tests/test_project.py holds
 FEW = {"--profile": "smoke", "--op": "RNN", "--since-version": "14", "--type": "float32"}
 # Whole profiles take minutes; what is left out of these only narrows further.
-SHORT = {"--minutes": "0.05", "--examples": "5"}  # what stands behind these in a document is for an evening
+SHORT = {"--minutes": "0.05", "--examples": "5", "--random": "2", "--onnxspec-random": "2"}  # what stands behind these in a document is for an evening
 NARROWED = {"run": FEW, "generate": FEW, "prove": {**FEW, "--fault": "rnn.state.added", "--processes": "1"}}
 ONE_FAULT = {"RNN": "rnn.state.added", "ExtendedLSTM": "extended.quantization.wraps"}
 FINE = {0, 1}  # 1 is an answer, not a failure of the command
@@ -64,14 +64,20 @@ def place(tmp_path: Path, recorded: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return tmp_path
 
 
+def shortened(words: list[str]) -> list[str]:
+    return [SHORT.get(before, word) for before, word in zip(["", *words], words, strict=False)]
+
+
 def narrowed(words: list[str]) -> list[str]:
-    words = [SHORT.get(before, word) for before, word in zip(["", *words], words, strict=False)]
+    words = shortened(words)
     given = {word.split("=")[0] for word in words}
     if given & {"--cases", "--case", "--model"}:
         return words
     options = {o: v for o, v in NARROWED.get(words[1], {}).items() if o not in given}
     if "--require" in given:
         options["--op"] = words[words.index("--require") + 1].partition("-")[0]
+    if "--random" in given:
+        options.pop("--profile")
     if "--op" in given:  # what is shown may be of another operator
         options.pop("--since-version", None)
         if "--fault" in options:
@@ -88,7 +94,9 @@ def test_commands_of_a_document_do_what_it_says(
         if re.search(r"# (.*; )?needs ", line):
             continue
         if words[0] == "pytest":
-            few = ["--onnxspec-profile", "smoke", "-p", "no:cacheprovider"]
+            words = shortened(words)
+            few = ["-p", "no:cacheprovider"]
+            few += [] if "--onnxspec-random" in words else ["--onnxspec-profile", "smoke"]
             few += [] if "-case" in line else ["--onnxspec-op", "RNN"]
             done = subprocess.run([sys.executable, "-m", *words, *few], capture_output=True, text=True)
             assert done.returncode in FINE, f"{line}\n{done.stdout}"
@@ -107,6 +115,14 @@ def test_commands_of_a_document_do_what_it_says(
         assert int(ended.value.code or 0) in FINE, f"{line}\n{out}\n{err}"
         if into is not None:
             (place / into).write_text(out, encoding="utf-8")
+
+
+def test_every_command_stands_in_a_block_that_is_run() -> None:
+    block = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+    for document in DOCUMENTS:
+        for language, body in block.findall((ROOT / document).read_text(encoding="utf-8")):
+            shown = re.findall(r"^(?:onnxspec|pytest|python|tox) .*", body, re.MULTILINE)
+            assert language or not shown, f"{document}: {shown}"
 
 
 def test_what_is_marked_as_needing_something_is_little() -> None:

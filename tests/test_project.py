@@ -407,6 +407,13 @@ def test_links_of_a_document_lead_somewhere(document: str) -> None:
         assert own is None or (ROOT / own[1]).exists(), link
 
 
+def test_every_word_of_the_glossary_is_linked_from_a_page_that_uses_it() -> None:
+    pages = "".join(text_of(document) for document in DOCUMENTS)
+    words = re.findall(r"^## (.+)$", text_of("docs/glossary.md"), re.MULTILINE)
+    assert len(words) == 10
+    assert not [word for word in words if f"glossary.md#{word.lower().replace(' ', '-')})" not in pages]
+
+
 def test_the_readme_reads_the_same_on_a_package_index() -> None:
     assert not [link for link in re.findall(r"\]\(([^)]+)\)", text_of("README.md")) if not link.startswith("https://")]
 
