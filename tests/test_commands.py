@@ -27,7 +27,8 @@ SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NEWCOMERS = "python3 -m venv .venv"  # .ci/run runs these two, which tests/test_project.py holds
 FEW = {"--profile": "smoke", "--op": "RNN", "--since-version": "14", "--type": "float32"}
 # Whole profiles take minutes; what is left out of these only narrows further.
-SHORT = {"--minutes": "0.05", "--examples": "5", "--random": "2", "--onnxspec-random": "2"}  # what stands behind these in a document is for an evening
+# What stands behind these in a document is for an evening.
+SHORT = {"--minutes": "0.05", "--examples": "5", "--random": "2", "--onnxspec-random": "2"}
 NARROWED = {"run": FEW, "generate": FEW, "prove": {**FEW, "--fault": "rnn.state.added", "--processes": "1"}}
 ONE_FAULT = {"RNN": "rnn.state.added", "ExtendedLSTM": "extended.quantization.wraps"}
 FINE = {0, 1}  # 1 is an answer, not a failure of the command
