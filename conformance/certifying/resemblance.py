@@ -90,7 +90,7 @@ def _by(way: Callable[..., Mapping[str, NDArray[Any]]], trial: Trial) -> tuple[A
     lists = []
     for feed in trial.feeds:
         values = way(trial.node, feed.inputs)
-        kind = feed.inputs["X"].dtype
+        kind = feed.inputs[trial.node.operator.sequence].dtype
         lists.append(((*(np.asarray(values[name]).astype(kind) for name in trial.node.outputs),),))
     return tuple(lists)
 

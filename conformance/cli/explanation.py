@@ -177,8 +177,9 @@ def _node(
         words = "; ".join(meaning for ability, meaning in ABILITIES.items() if ability in job.needs)
         yield Text(f"its sessions have {words}: {runs} runs, each step of them twice")
     elif len(job.feeds) > 1:
-        before = "; ".join(_shape(feed.inputs["X"].shape) for feed in trial.feeds[:-1])
-        yield Text(f"the same session runs other data first: X of shape {before}")
+        name = trial.node.operator.sequence
+        before = "; ".join(_shape(feed.inputs[name].shape) for feed in trial.first.feeds[:-1])
+        yield Text(f"the same session runs other data first: {name} of shape {before}")
 
 
 def _clauses(probe: Probe, judgement: Judgement | None) -> Iterator[RenderableType]:

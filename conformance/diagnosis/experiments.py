@@ -303,7 +303,8 @@ def _runs_before(own: CaseProbe, needs: Iterable[Need]) -> list[Simpler]:
     fields = {need.field for need in needs}
     if "reruns" not in fields or not fields & {*SIZES}:
         return []
-    first = own.prepare().trials[0].feeds[0].inputs["X"].shape
+    trial = own.prepare().trials[0].first
+    first = trial.feeds[0].inputs[trial.node.operator.sequence].shape
     batch_first = getattr(own.spec, "layout", 0) == 1
     steps, rows = (first[1], first[0]) if batch_first else (first[0], first[1])
     with contextlib.suppress(ValueError):

@@ -84,7 +84,8 @@ def parts_shown(spec: Spec) -> dict[str, Shown]:
 def _parts_shown(op: str, trial: Trial) -> dict[str, Shown]:
     operator, node, feed = operator_of(op), trial.node, trial.feeds[-1]
     with np.errstate(all="ignore"):
-        right = {n: a.astype(feed.inputs["X"].dtype) for n, a in operator.evaluate(node, feed.inputs).items()}
+        kind = feed.inputs[node.operator.sequence].dtype
+        right = {n: a.astype(kind) for n, a in operator.evaluate(node, feed.inputs).items()}
         arithmetics = operator.classes(ACCURACY, operator.resolve(node, feed.inputs).format.name).right
         ways = [(each, name) for each in Interpretations().alternatives(trial.touched) for name in arithmetics]
         answers: dict[str, Arrays] = {"": right} if len(ways) > 1 else {}

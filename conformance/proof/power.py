@@ -57,14 +57,15 @@ def least_rejected(spec: Spec) -> float | None:
     A larger error is rejected where a smaller one is, but for what a case's own saturation does: so it is bisected.
     """
     case = build_case(spec)
-    if spec.illegal or not all(case.trial.feeds[-1].inputs["X"].shape):
+    first = case.trial.first
+    if spec.illegal or not all(first.feeds[-1].inputs[first.node.operator.sequence].shape):
         return None
 
     def rejects(exponent: int) -> bool:
         def scaled(node: Node, inputs: Arrays) -> Arrays:
-            right = operator_for(node).evaluate(node, inputs)
+            right, kind = operator_for(node).evaluate(node, inputs), inputs[node.operator.sequence].dtype
             with np.errstate(over="ignore", invalid="ignore"):
-                return {n: (a * (1 + 2.0**exponent)).astype(inputs["X"].dtype) for n, a in right.items()}
+                return {n: (a * (1 + 2.0**exponent)).astype(kind) for n, a in right.items()}
 
         outcomes = [staged_outcome(trial, scaled) for trial in case.trials]
         return judge(case.trials, outcomes, wider=False).verdict in FAILING

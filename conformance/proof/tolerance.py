@@ -23,7 +23,8 @@ def shown_to_runner(spec: Spec) -> Mapping[str, Shown]:
     count = len(resolved.directions)
     shown = {}
     with np.errstate(all="ignore"):
-        right = {n: a.astype(feed.inputs["X"].dtype) for n, a in operator.evaluate(node, feed.inputs).items()}
+        kind = feed.inputs[node.operator.sequence].dtype
+        right = {n: a.astype(kind) for n, a in operator.evaluate(node, feed.inputs).items()}
         for part in operator.parts():
             wrong = np.zeros(count, bool)
             for name, array in answer_of(part, trial).items():

@@ -91,17 +91,19 @@ def node_text(prepared: Prepared, outcomes: Sequence[Outcome] = (), judgement: J
         title = f"{view.name}: " if view.name else ""
         node, feeds = view.trials[0].node, [feed.inputs for feed in view.trials[0].feeds]
         name, order, outputs, attributes = node.operator.name, node.operator.inputs, node.outputs, node.attributes
+        sequence = node.operator.sequence
     else:
         graph = onnx.load_model_from_string(job.model).graph
         proto, constants = graph.node[0], {c.name: onnx.numpy_helper.to_array(c) for c in graph.initializer}
         name, order, outputs = proto.op_type, tuple(proto.input), tuple(proto.output)
         feeds = [{**constants, **feed} for feed in job.feeds]
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in proto.attribute}
+        sequence = next((each for each in order if each in feeds[-1]), "")
     inputs = feeds[-1]
     given = ", ".join(f"{each}{_shape(each, inputs)}" for each in dict.fromkeys([*order, *inputs]) if each in inputs)
     listed = ", ".join(f"{name}={value!r}" for name, value in sorted(attributes.items()))
-    text = f"{title}{name}({given}) -> {', '.join(outputs)}, {inputs['X'].dtype.name}"
-    before = ", ".join(_shape("X", feed) for feed in feeds[:-1])
+    text = f"{title}{name}({given}) -> {', '.join(outputs)}, {inputs[sequence].dtype.name}"
+    before = ", ".join(_shape(sequence, feed) for feed in feeds[:-1])
     if job.course is not None:
         words = ", ".join(meaning for ability, meaning in ABILITIES.items() if ability in job.needs)
         return f"{text}{f'; {listed}' if listed else ''}; with {words}"

@@ -19,7 +19,7 @@ import onnx.helper
 from ..numbers.formats import FORMATS
 from .errata import Default, corrected
 from .interpretations import Question, ask
-from .tensors import HIDDEN_SIZE, LENGTHS, TensorForm
+from .tensors import HIDDEN_SIZE, LENGTHS, SEQ_LENGTH, Extent, TensorForm
 
 __all__ = [
     "Document",
@@ -89,6 +89,13 @@ class OperatorVersion:
     def known_as(self) -> str:
         """What results, options and cases call its operator: see :attr:`Document.name`."""
         return document_of(self.op_type, self.domain).name
+
+    @property
+    def sequence(self) -> str:
+        """The input that has an element for each step: of recurrent operators X."""
+        forms = ((name, self.tensors.get(name)) for name in self.inputs)
+        steps = (name for name, form in forms if form is not None and Extent(SEQ_LENGTH) in form.shapes[0])
+        return next(steps, self.inputs[0])
 
     @property
     def gates(self) -> int:

@@ -13,6 +13,7 @@ __all__ = [
     "HIDDEN_SIZE",
     "INPUT_SIZE",
     "LENGTHS",
+    "SEQ_LENGTH",
     "Dynamic",
     "Extent",
     "Levels",
@@ -26,6 +27,7 @@ __all__ = [
 
 HIDDEN_SIZE = "hidden_size"
 INPUT_SIZE = "input_size"
+SEQ_LENGTH = "seq_length"
 
 LENGTHS = "T1"
 """The type parameter of sequence_lens, as ONNX's documents call it."""

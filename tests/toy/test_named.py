@@ -23,6 +23,8 @@ def test_every_command_tells_it_from_the_other_domains(targets: Path, tmp_path: 
         "certify": ("certify", tmp_path / "right", "--out", tmp_path / "p.zip", "--product", "toy", "--vendor", "no"),
         "generate": ("generate", tmp_path / "cases", *OP, "--all"),
         "prove": ("prove", *OP, "-j", "1", "--out", tmp_path / "proof.csv", "--fault", "leaky.start.one"),
+        "power": ("prove", *OP, "-j", "1", "--power"),
+        "explain": ("explain", "toy.example.lstm-1.float32.T7.", "--target", "wrong", *of),
         "clauses": ("clauses", "toy.example::LSTM"),
         "other": ("list", "--op", "LSTM", "--profile", "smoke", "--since-version", "22"),
     }  # fmt: skip
@@ -38,6 +40,7 @@ def test_every_command_tells_it_from_the_other_domains(targets: Path, tmp_path: 
     assert {case for _, case in rows} == set(ids)
     assert "Starts from one" in done["run"]["printed"]
     assert "toy.example::LSTM-1 float32" in done["certify"]["printed"]
+    assert "signal" in done["explain"]["printed"]
     assert "toy.example.lstm.equations" in done["clauses"]["printed"]
     assert "toy.example" not in done["other"]["printed"]
     assert not [path for path in tmp_path.rglob("*") if ":" in path.name]

@@ -25,7 +25,7 @@ class Adapter:
         (self.decay,) = [np.float32(a.f) for a in node.attribute] or [np.float32(1)]
         return self
     def run(self, feeds):
-        X = feeds["X"]
+        (X,) = feeds.values()
         Y, y = np.zeros((X.shape[0], 1, *X.shape[1:]), np.float32), np.full(X.shape[1:], self.start, np.float32)
         for t in range(len(X)):
             y = Y[t, 0] = self.decay * y + X[t]
