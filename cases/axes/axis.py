@@ -171,6 +171,9 @@ class Axis:
         Values that dice throw seldom, so that some dense cases have them by decision.
     order
         Values of a field from the simplest on, where there are more than a simplest one.
+    plain
+        Values of its field with which numbers show what goes wrong: cases with others are not measured; None where all
+        do.
     richer_alone
         Whether what :meth:`richer` adds is not put together with what others add.
     """
@@ -189,6 +192,7 @@ class Axis:
     lacked: tuple[int, Collection[Any]] | None = None
     seldom: tuple[Any, ...] = ()
     order: tuple[Any, ...] = ()
+    plain: Collection[Any] | None = None
     richer_alone: bool = False
 
     # The space

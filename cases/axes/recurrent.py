@@ -21,14 +21,9 @@ from .quantized.quantized_tensors import QUANTIZED_TENSORS
 from .quantized.scales import SCALES
 from .quantized.weight_type import WEIGHT_TYPE
 from .quantized.zero_points import ZERO_POINTS
-from .session.after_refusal import AFTER_REFUSAL
-from .session.beside import BESIDE
 from .session.dimensions import DIMENSIONS
-from .session.kept import KEPT
-from .session.many import MANY
+from .session.eventful import EVENTFUL
 from .session.reruns import RERUNS
-from .session.reweighed import REWEIGHED
-from .session.waves import WAVES
 from .tensors.bias import BIAS
 from .tensors.constants import CONSTANT, HELD
 from .tensors.data import DATA
@@ -51,6 +46,6 @@ RECURRENT_AXES: tuple[Axis, ...] = (
     *(ACTIVATIONS_AXIS, CLIP, INPUT_FORGET, LINEAR_BEFORE_RESET, OUTPUT_SEQUENCE, HIDDEN_SIZE, EXPLICIT),
     *(OUTPUTS, WEIGHTS, CONSTANT, HELD, DIMENSIONS, DATA, ZEROS, EXTREMES, RERUNS, SEEDS),
     # What comes behind changes what stands before it.
-    *(REWEIGHED, WAVES, BESIDE, MANY, AFTER_REFUSAL, KEPT),
+    *EVENTFUL,
     *(QUANTIZATION, WEIGHT_TYPE, CHANNELS, BIAS_TYPE, QUANTIZED_TENSORS, SCALES, ZERO_POINTS),
 )

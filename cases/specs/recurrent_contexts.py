@@ -11,6 +11,7 @@ from typing import Any
 from ...reference import OperatorVersion, operator_version, versions_of
 from ..axes.axis import Axis, Rule
 from ..axes.recurrent import RECURRENT_AXES
+from ..axes.session.eventful import EVENTFUL
 from .contexts import HALVES, Context, ContextSpace, Need, Relation, values_of
 from .recurrent import recurrent_case
 from .space import settle
@@ -19,8 +20,7 @@ from .spec import CaseSpec
 __all__ = ["RecurrentContexts"]
 
 _LARGEST = 1500  # T*N*H and I*H of cases that are measured: larger ones are there for other reasons
-_EVENTFUL = ("reweighed", "waves", "beside", "many", "after_refusal", "kept")
-_DATA = frozenset({"dense", "small", "large", "heavy"})
+_EVENTFUL = tuple(field for axis in EVENTFUL for field in axis.fields)
 
 
 class RecurrentContexts(ContextSpace):
@@ -58,9 +58,9 @@ class RecurrentContexts(ContextSpace):
 
     def measurable(self, spec: CaseSpec) -> bool:
         """Neither large nor with special numbers."""
-        small = 0 < spec.T * spec.N * spec.H <= _LARGEST and spec.I * spec.H <= _LARGEST
-        plain = spec.data in _DATA and spec.zeros == "none" and spec.extremes == "none"
-        return not spec.illegal and small and plain and not spec.quantized  # levels have no contexts
+        small = 0 < spec.T * spec.N * spec.H <= _LARGEST and 0 < spec.I * spec.H <= _LARGEST
+        plain = (axis.plain is None or getattr(spec, axis.fields[0].name) in axis.plain for axis in self._axes)
+        return not spec.illegal and small and all(plain)
 
     def models(self, spec: CaseSpec) -> int:
         """Without Y there is a companion with all outputs."""
@@ -68,7 +68,7 @@ class RecurrentContexts(ContextSpace):
 
     def measured(self, spec: CaseSpec) -> CaseSpec:
         """Without what the axes of its session do, but for the run before."""
-        eventful = {name: False for name in _EVENTFUL if getattr(spec, name)}
+        eventful = {each.name: each.default for each in _EVENTFUL if getattr(spec, each.name) != each.default}
         return replace(spec, **eventful) if eventful else spec
 
     def earlier(self, spec: CaseSpec) -> CaseSpec | None:

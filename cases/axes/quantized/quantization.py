@@ -8,6 +8,7 @@ from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
+from ..session.eventful import EVENTFUL
 
 __all__ = ["BLOCK", "INTEGERS", "QUANTIZATION", "can_be_quantized", "depends", "features_of_levels"]
 
@@ -27,7 +28,7 @@ _USUAL: Mapping[str, tuple[Any, ...]] = {
     "extremes": ("none",),
     "held": ("fixed",),
     # What sessions do beyond running is said of float models.
-    **dict.fromkeys(("reweighed", "waves", "beside", "many", "after_refusal", "kept"), (False, "none", 0)),
+    **{field.name: (field.default,) for axis in EVENTFUL for field in axis.fields},
 }
 """By field the values that quantized cases may have."""
 
@@ -55,6 +56,7 @@ class _Quantization(Axis):
     fields = (Field("quantization", str, "none"),)
     part = "model"
     block = BLOCK
+    plain = ("none",)  # levels have no contexts
     order = ("none", *INTEGERS)
     rules = (
         *(

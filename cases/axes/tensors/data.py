@@ -32,6 +32,7 @@ class _Data(Axis):
 
     name = "data"
     fields = (Field("data", str, "dense"),)
+    plain = ("dense", "small", "large", "heavy")
     rules = (
         # Something must be there that can be spoilt.
         Rule("data", "dense", ("T", "N"), lambda row: not (row["T"] and row["N"]), _NEEDS_NUMBERS),

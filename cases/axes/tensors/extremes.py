@@ -33,6 +33,7 @@ class _Extremes(Axis):
 
     name = "extremes"
     fields = (Field("extremes", str, "none"),)
+    plain = ("none",)
     order = ("none", "subnormal", "cancel", "weights", "bias", "peepholes", "states", "top")
     rules = (
         Rule("extremes", "none", ("data",), lambda row: row["data"] not in _PLAIN, order[1:]),

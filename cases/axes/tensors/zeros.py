@@ -26,6 +26,7 @@ class _Zeros(Axis):
 
     name = "zeros"
     fields = (Field("zeros", str, "none"),)
+    plain = ("none",)
     order = ("none", "elements", "row", "step", "weights", "tensor")
     rules = (
         # What is spoilt, or exact to the last digit, stays what it is.

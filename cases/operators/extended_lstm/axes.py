@@ -177,6 +177,7 @@ class _Data(Axis):
 
     name = "data"
     fields = (Field("data", str, "dense"),)
+    plain = _DATA
     rules = (Rule("data", "dense", ("T", "N"), lambda row: not (row["T"] and row["N"])),)
     having = {
         "x-beyond": Having(("fill", "data"), lambda row: _beyond(row, "x") or row.data in ("inf", "far")),

@@ -1,0 +1,16 @@
+"""The axes of what sessions do beyond running one data set after the other."""
+
+from __future__ import annotations
+
+from ..axis import Axis
+from .after_refusal import AFTER_REFUSAL
+from .beside import BESIDE
+from .kept import KEPT
+from .many import MANY
+from .reweighed import REWEIGHED
+from .waves import WAVES
+
+__all__ = ["EVENTFUL"]
+
+EVENTFUL: tuple[Axis, ...] = (REWEIGHED, WAVES, BESIDE, MANY, AFTER_REFUSAL, KEPT)
+"""In the order in which phases take them. Cases are measured, and quantized, without."""
