@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from ...cases.axes.quantized.quantization import BLOCK
 from ..judging.judgement import DECLINED, UNTRIED
 from ..probes.drawn import split_nonce
 from ..proof.interactions import space_of
@@ -18,15 +19,19 @@ from .rows import spec_of
 
 __all__ = ["trial_of"]
 
-BELOW_CORE = ("smoke",)
+_NOT_CORE = {
+    "smoke": "is below core",
+    BLOCK: "stands beside core, by whose cases levels are given: certify a lane by core, such as TARGET+qdq-u8",
+}
+"""By profile without levels, why it has none."""
 
 
 def trial_of(derivation: Derivation, provider: str) -> Iterator[str]:
     """Why a package grants nothing, a line each; none where it may."""
     selection = derivation.plan.selection
     profile, nonce = split_nonce(selection.profile)
-    if profile in BELOW_CORE:
-        yield f"profile {profile} is below core"
+    if profile in _NOT_CORE:
+        yield f"profile {profile} {_NOT_CORE[profile]}"
     if not nonce:
         yield "there is no block of fresh cases: run it with --nonce"
     if selection.cases:
@@ -42,7 +47,7 @@ def trial_of(derivation: Derivation, provider: str) -> Iterator[str]:
         yield f"{_cases(again)} of the {len(derivation.due)} that are due were not run once more in a fresh process"
     if derivation.uncounted:
         yield f"it is not recorded how often {_cases(derivation.uncounted)} were run"
-    if profile not in BELOW_CORE:
+    if profile not in _NOT_CORE:
         yield from _unfilled(derivation)
         yield from _overdeclared(derivation)
     yield from _contradictions(derivation)
