@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx
 import pytest
-from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import Phase, find, given, settings
 from hypothesis.strategies import SearchStrategy
 
 from onnxspec.cases import CaseSpec, build_case, features_of, operator_versions, profile
@@ -22,8 +22,7 @@ from .draws import drawn, drawn_until
 
 EVERY = list(operator_versions())
 every_version = pytest.mark.parametrize(("op", "version"), EVERY, ids=str)
-# A machine that has much else to do draws slowly, which says nothing of what is drawn.
-fixed = settings(derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+fixed = settings(derandomize=True, database=None, deadline=None)
 
 
 def smallest(strategy: SearchStrategy[CaseSpec], condition: Callable[[CaseSpec], Any]) -> CaseSpec:
