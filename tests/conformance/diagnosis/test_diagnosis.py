@@ -25,6 +25,7 @@ from onnxspec.conformance.proof import staged_outcome
 from onnxspec.conformance.results import Kept, Result, result_of
 from onnxspec.reference import FAULTS, IllegalNode, Interpretations, Node, evaluate, fault_named
 from onnxspec.reference.faults import Compute, Observation, Run, layered, made_together, with_functions
+from onnxspec.reference.kernels import Style, run_kernel
 from onnxspec.reference.numbers import ACTIVATIONS
 from onnxspec.reference.recurrent import computation_of
 
@@ -306,3 +307,23 @@ def test_structure_is_named_in_whatever_arithmetic() -> None:
     by_class = {"float64": ("f32-math",)}
     assert set(diagnose(failing_cases, "standard", 5000).of.values()) != {("clip.ignored",)}
     assert set(diagnose(failing_cases, "standard", 5000, arithmetics=by_class).of.values()) >= {("clip.ignored",)}
+
+
+def test_an_arithmetic_that_some_results_show_is_looked_for_in_all() -> None:
+    def in_single(node: Node, inputs: Arrays) -> Arrays:
+        narrow = {name: array.astype(np.float32) for name, array in inputs.items()}
+        return {name: array.astype(np.float64) for name, array in run_kernel(node, narrow, Style("single")).items()}
+
+    specs = [CaseSpec("RNN", 14, type="float64", T=3, N=2, H=8, bias=True, seed=seed) for seed in (1, 2)]
+    probes = {spec.id: SpecProbe(spec) for spec in specs}
+    kept, results = Kept(), []
+    for spec in specs:
+        outcome = staged_outcome(build_case(spec).trial, in_single)
+        judgement = judge(build_case(spec).trials, [outcome])
+        kept.offer(Tried(probes[spec.id], probes[spec.id].prepare(), (outcome,), judgement))
+        results.append(result_of(probes[spec.id], "staged", judgement, 0.0, None))
+    assert [result.accuracy for result in results] == ["f32-math", "f32-math"]
+    # What is small, or saturates, has no signature by which it could be told alone.
+    seen, unseen = results[0], structs.replace(results[1], accuracy=None)
+    named = ("precision.computed-in-single",)
+    assert explained([seen, unseen], probes, kept, "standard") == dict.fromkeys(probes, named)
