@@ -311,10 +311,12 @@ def test_structure_is_named_in_whatever_arithmetic() -> None:
 
 def test_an_arithmetic_that_some_results_show_is_looked_for_in_all() -> None:
     def in_single(node: Node, inputs: Arrays) -> Arrays:
+        # In an order of its own, so that no hypothesis has the same roundings.
         narrow = {name: array.astype(np.float32) for name, array in inputs.items()}
-        return {name: array.astype(np.float64) for name, array in run_kernel(node, narrow, Style("single")).items()}
+        outputs = run_kernel(node, narrow, Style("lanes", order="lanes"))
+        return {name: array.astype(np.float64) for name, array in outputs.items()}
 
-    specs = [CaseSpec("RNN", 14, type="float64", T=3, N=2, H=8, bias=True, seed=seed) for seed in (1, 2)]
+    specs = [CaseSpec("RNN", 14, type="float64", T=3, N=2, I=19, H=24, bias=True, seed=seed) for seed in (1, 2)]
     probes = {spec.id: SpecProbe(spec) for spec in specs}
     kept, results = Kept(), []
     for spec in specs:
