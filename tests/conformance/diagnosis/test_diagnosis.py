@@ -329,3 +329,16 @@ def test_an_arithmetic_that_some_results_show_is_looked_for_in_all() -> None:
     seen, unseen = results[0], structs.replace(results[1], accuracy=None)
     named = ("precision.computed-in-single",)
     assert explained([seen, unseen], probes, kept, "standard") == dict.fromkeys(probes, named)
+
+
+def test_a_fault_that_is_known_in_two_places_is_one_fault() -> None:
+    plain = CaseSpec("LSTM", 14, T=4, N=3, H=5, bias=True, lengths="ragged")
+    specs = [replace(plain, outputs=outputs) for outputs in (("", "Y_h"), ("", "", "Y_c"))]
+    cases, _ = failing(target_with("lengths.ignored"), specs)
+    places = [d for d in map(fault_named, ("lengths.ignored@Y_h", "lengths.ignored@Y_c")) if d is not None]
+    search = Search("standard", 5000)
+    search.known["LSTM"] = list(places)
+    explanations = {case.case: (place,) for case, place in zip(cases, places, strict=True)}
+    search.spare(explanations, {case.case: case for case in cases})
+    assert {*explanations.values()} == {(FAULTS["lengths.ignored"],)}
+    assert search.known["LSTM"] == [FAULTS["lengths.ignored"]]
