@@ -99,13 +99,14 @@ def _lengths(spec: Any) -> Any:
 
 def meets(probe: Probe, words: str) -> bool:
     """Whether some words of a finding are true of a case. Raises LookupError for words that nobody can check."""
+    spec: Any = getattr(getattr(probe, "probe", probe), "spec", None)
+    # A trait may be called like an attribute that its version knows, whether or not the case gives it.
+    if spec is not None and words in _PLAIN:
+        return bool(_PLAIN[words](spec))
     if words in {worded(trait) for trait in probe.traits}:
         return True
-    spec: Any = getattr(getattr(probe, "probe", probe), "spec", None)
     if spec is None:
         return False
-    if words in _PLAIN:
-        return bool(_PLAIN[words](spec))
     bare = re.sub(r" \(\d+ pass(es)?\)$", "", words)
     if match := re.fullmatch(r"(\d+) to (\d+) ([\w ]+)", bare):
         return int(match[1]) <= getattr(spec, _COUNTS[match[3]]) <= int(match[2])

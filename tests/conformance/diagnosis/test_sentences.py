@@ -69,5 +69,6 @@ def test_sentences_that_are_false_are_seen() -> None:
         True, False, True, True,
     ]  # fmt: skip
     assert meets(SpecProbe(CaseSpec("GRU", 1, outputs=("Y", "Y_h"), output_sequence=0)), "output_sequence 0")
+    assert not meets(SpecProbe(CaseSpec("GRU", 1, outputs=("", "Y_h"))), "output_sequence")
     with pytest.raises(LookupError):
         meets(small, "some thing nobody knows")
