@@ -14,7 +14,7 @@ import importlib
 import pkgutil
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -41,28 +41,35 @@ class Kernel:
     def prepare(self, model: Any, device: str = "CPU", **options: Any) -> Session:
         """A session of a model."""
         serialized = model if isinstance(model, bytes) else model.SerializeToString()
-        return Session(self.batch.prepare(serialized, self.fault), [value.name for value in _inputs(serialized)])
+        return Session(self.batch.prepare(serialized, self.fault), *_inputs(serialized))
 
 
 @dataclass(frozen=True)
 class Session:
-    """What a backend prepares."""
+    """What a backend prepares.
+
+    needed, names
+        Graph inputs that must be fed, and all of them: a list of inputs is of the latter where it is as long.
+    """
 
     session: Any
+    needed: Sequence[str]
     names: Sequence[str]
 
     def run(self, inputs: Any, **options: Any) -> tuple[Any, ...]:
         """The outputs of one run."""
-        feeds = inputs if isinstance(inputs, dict) else dict(zip(self.names, inputs, strict=False))
+        order = self.names if len(inputs) == len(self.names) else self.needed
+        feeds = inputs if isinstance(inputs, dict) else dict(zip(order, inputs, strict=True))
         return tuple(self.session.run(feeds))
 
 
-def _inputs(model: bytes) -> Iterable[Any]:
+def _inputs(model: bytes) -> tuple[list[str], list[str]]:
     import onnx
 
     graph = onnx.load_model_from_string(model).graph
     held = {tensor.name for tensor in graph.initializer}
-    return [value for value in graph.input if value.name not in held]
+    names = [value.name for value in graph.input]
+    return [name for name in names if name not in held], names
 
 
 def batches(names: Sequence[str]) -> Iterator[ModuleType]:

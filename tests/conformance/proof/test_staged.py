@@ -261,7 +261,8 @@ def test_rounded_operands_are_inaccurate_by_name(operands: str, named: str, allo
     # Where a clip, or a function's limit, holds nearly all arguments, hardly an element is off: nothing tells roundings
     # from a structural fault. Anywhere else they are told.
     wrong = [c.spec for c, j in zip(chosen, judgements, strict=True) if j.verdict is Verdict.WRONG]
-    assert all(spec.clip is not None or spec.data == "huge" for spec in wrong)
+    # Subnormal operands lose more to it than the wider class is about.
+    assert all(spec.clip is not None or spec.data == "huge" or spec.extremes == "subnormal" for spec in wrong)
     inaccurate = [j for j in judgements if j.verdict is Verdict.INACCURATE]
     assert len(inaccurate) > len(judgements) / 2
     # Where bounds are wide beside the numbers, no class is named.
