@@ -158,19 +158,14 @@ def _design(name: str) -> Iterator[Any]:
     plain: dict[str, Any] = {"weights": "initializer", "outputs": "all", "bias": True, "initial": "all"}
     rich = {**plain, "T": 6, "N": 5, "I": 3, "H": 9, "direction": "bidirectional", "lengths": "ragged"}
     rich |= {"peepholes": True, "hidden_size": True}
-    times = 4 if name == "full" else 1
-
-    def case(row: Mapping[str, Any], **extra: Any) -> Any:
-        return spec_from(OP, 1, row, QuantizedSpec, **extra)
-
+    times, case = 4 if name == "full" else 1, partial(spec_from, OP, 1, kind=QuantizedSpec)
     for seed in range(times):
         strength = 3 if name == "full" and seed == 0 else 2
         for number, row in enumerate(cover(axes, partial(settle, axes=_AXES), strength=strength, seed=seed)):
             yield case(row, seed=number, weights_seed=seed)
     shapes = ("direction", "channel")
-    for levels, scales, points in itertools.product(("int8", "uint8"), shapes, ("zero", *shapes)):
-        for seed in range(times):
-            yield case({**rich, "levels": levels, "scales": scales, "zero_points": points}, seed=seed)
+    for levels, scales, points, seed in itertools.product(("int8", "uint8"), shapes, ("zero", *shapes), range(times)):
+        yield case({**rich, "levels": levels, "scales": scales, "zero_points": points}, seed=seed)
     for number, data in enumerate(_SPECIAL * times):
         yield case({**rich, "data": data, "levels": ("int8", "uint8")[number % 2]}, seed=number)
     for seed in range(4):

@@ -169,19 +169,16 @@ def _forms() -> list[TensorForm]:
 def _version() -> OperatorVersion:
     base = operator_version("LSTM", 7)
     scales = tuple(f"{name}_{part}" for name in "WR" for part in ("scale", "zero_point"))
-    return OperatorVersion(
-        DOMAIN,
-        OP_TYPE,
-        1,
-        base.attributes,
-        base.defaults,
-        (*base.inputs, *scales),
-        base.required | set(scales),
-        base.outputs,
-        frozenset(),
-        ("float32",),
-        MappingProxyType({LENGTHS: ("int32",), "T2": ("uint8", "int8")}),
-        by_name(_forms()),
+    return replace(
+        base,
+        domain=DOMAIN,
+        op_type=OP_TYPE,
+        since_version=1,
+        inputs=(*base.inputs, *scales),
+        required=base.required | set(scales),
+        types=("float32",),
+        kinds=MappingProxyType({LENGTHS: ("int32",), "T2": ("uint8", "int8")}),
+        tensors=by_name(_forms()),
     )
 
 
@@ -192,7 +189,6 @@ def _open(steps: int, rows: int) -> frozenset[str]:
 
 _CELL = replace(LSTM, op_type=OP_TYPE, unmarked=frozenset(), operands=Quantized.by, questions=_open)
 """LSTM's own equations, of other operands."""
-
 
 _CLAUSES = Path(__file__).with_name("clauses.toml")
 _DOCUMENT = Document(OP_TYPE, DOMAIN, _CLAUSES, {1: _version()}, questions=(*RECURRENT_QUESTIONS, *QUESTIONS))

@@ -89,11 +89,7 @@ def zero_points_out_of_bounds(compute: Compute, c: Computation) -> Outputs:
 @_of("weights.other-sign", clause="weights")
 def other_sign(compute: Compute, c: Computation) -> Outputs:
     """Takes levels of 128 and more, of weights and of zero points, for 256 less."""
-
-    def read(levels: Array) -> Array:
-        return np.where(levels >= 128, levels - 256, levels)
-
-    return compute(_weights(c, lambda levels, scale, zero: (read(levels) - read(zero)) * scale))
+    return compute(_weights(c, lambda levels, scale, zero: ((levels + 128) % 256 - (zero + 128) % 256) * scale))
 
 
 @_of("dynamic.half-up", clause="dynamic-quantization.nearest")
