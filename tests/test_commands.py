@@ -26,9 +26,9 @@ DOCUMENTS = ("README.md", *(f"docs/{name}" for name in PAGES))
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NEWCOMERS = "python3 -m venv .venv"  # .ci/run runs these two, which tests/test_project.py holds
 FEW = {"--profile": "smoke", "--op": "RNN", "--since-version": "14", "--type": "float32"}
-# Whole profiles take minutes; what is left out of these only narrows further.
 # What stands behind these in a document is for an evening.
 SHORT = {"--minutes": "0.05", "--examples": "5", "--random": "2", "--onnxspec-random": "2"}
+# Whole profiles take minutes; what is left out of these only narrows further.
 NARROWED = {"run": FEW, "generate": FEW, "prove": {**FEW, "--fault": "rnn.state.added", "--processes": "1"}}
 ONE_FAULT = {"RNN": "rnn.state.added", "ExtendedLSTM": "extended.quantization.wraps"}
 FINE = {0, 1}  # 1 is an answer, not a failure of the command
