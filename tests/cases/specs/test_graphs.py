@@ -8,7 +8,7 @@ import pytest
 
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.cases.directories import data_sets_of
-from onnxspec.cases.specs import FIRST, GRAPHS, SECOND, Move, Source, Trial, can_join, join
+from onnxspec.cases.specs import FIRST, GRAPHS, SECOND, Move, Source, Trial, can_join, can_wrap, join
 
 RICH = {"T": 4, "N": 3, "I": 2, "H": 5, "bias": True, "initial": "all", "lengths": "ragged"}
 SPECS = [
@@ -31,7 +31,7 @@ def pairs() -> list[tuple[CaseSpec, str]]:
 CONSTANT = [
     spec
     for spec in profile("core", "GRU", 22)
-    if spec.type == "float32" and "constant-" in spec.id and can_join(spec, "side-by-side")
+    if spec.type == "float32" and "constant-" in spec.id and can_wrap(spec, "side-by-side")
 ]
 
 
