@@ -53,11 +53,13 @@ class ExpectedFailureError(ValueError):
 
 @dataclass(frozen=True)
 class Failure:
-    """A failure that an entry may be about: the verdict on a case, the clause that is broken, and what explains it."""
+    """A failure that an entry may be about: the verdict on a case, the clause that is broken, what explains it, and
+    what else was noted of it."""
 
     verdict: Verdict
     clause: str | None = None
     diagnosis: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
 
     @staticmethod
     def of(said: Verdict | Judgement | Result | Failure) -> Failure:
@@ -66,7 +68,7 @@ class Failure:
             return said
         if isinstance(said, Verdict):
             return Failure(said)
-        return Failure(said.verdict, said.clause, tuple(getattr(said, "diagnosis", ())))
+        return Failure(said.verdict, said.clause, tuple(getattr(said, "diagnosis", ())), said.flags)
 
 
 Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
@@ -87,6 +89,8 @@ class Entry(Struct, frozen=True):
         Patterns of ids, of which one must be that of the clause that is broken.
     faults
         Patterns of ids, of which one must be among those that explain the failure.
+    flags
+        The failure has all of them.
     cases
         Patterns of case ids, of which one must match.
     runtime
@@ -102,6 +106,7 @@ class Entry(Struct, frozen=True):
     features: Texts = ()
     clauses: Texts = ()
     faults: Texts = ()
+    flags: Texts = ()
     cases: Texts = ()
     verdicts: Texts = ()
     link: Text = ""
@@ -124,6 +129,7 @@ class Entry(Struct, frozen=True):
         return (
             failure.verdict in FAILING
             and (not self.verdicts or failure.verdict.value in self.verdicts)
+            and set(self.flags) <= {*failure.flags}
             and (not self.clauses or any(fnmatchcase(failure.clause or "", pattern) for pattern in self.clauses))
             and (
                 not self.faults

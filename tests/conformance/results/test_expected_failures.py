@@ -88,6 +88,13 @@ def test_an_entry_may_be_about_a_broken_clause_or_about_what_explains_the_failur
     assert stale([clause], [(CLIPPED, Failure(Verdict.WRONG, "lstm.clip.gates"))]) == []
 
 
+def test_an_entry_may_be_about_what_is_noted_of_a_failure() -> None:
+    noted = Entry("r", "LSTM", flags=("nondeterministic",))
+    assert noted.expects(CLIPPED, Judgement(Verdict.WRONG, flags=("unconventional", "nondeterministic")))
+    assert not noted.expects(CLIPPED, Judgement(Verdict.WRONG, flags=("unconventional",)))
+    assert not noted.expects(CLIPPED, Judgement(Verdict.PASS, flags=("nondeterministic",)))
+
+
 @pytest.mark.parametrize(
     ("text", "inside", "outside"),
     [
@@ -280,7 +287,7 @@ def test_every_shipped_entry_is_about_some_cases_of_core_and_not_about_all(name:
         if entry.cases and not any(entry.covers(probe) for probe in core):  # of those that follow where features lack
             core += [SpecProbe(case.spec) for case in pool_of(entry.op).cases]
         assert any(entry.covers(spec) for spec in core), entry
-        assert entry.faults or entry.clauses or not all(entry.covers(spec) for spec in core), entry
+        assert entry.faults or entry.clauses or entry.flags or not all(entry.covers(spec) for spec in core), entry
 
 
 def test_a_target_s_own_file_takes_the_place_of_the_shipped_one(tmp_path: Path) -> None:
@@ -440,6 +447,7 @@ def test_the_faults_that_a_list_names_are_those_that_a_run_tries_first(
         suspects: Sequence[str] = (),
         own: object = None,
         mishap: object = None,
+        facts: object = (),
     ) -> object:
         tried.append(list(suspects))
         return {}
