@@ -14,7 +14,7 @@ from statistics import median
 
 from msgspec import structs
 
-from ...reference import ACCURACY_CLASSES
+from ...reference import operator_of
 from ..judging.judgement import Verdict
 from ..results.result import Result
 
@@ -66,8 +66,8 @@ def _ratios(results: Sequence[Result]) -> dict[tuple[str, str], list[float]]:
 
 def _coarse(result: Result) -> bool:
     """Whether a class is named that rounds coarsely, or none. One that flushes differs in the smallest numbers only,
-    which few cases have; arithmetics of an operator's own are another matter."""
-    named = ACCURACY_CLASSES.get(result.accuracy or "")
+    which few cases have; an operator's own arithmetic without formats is another matter."""
+    named = operator_of(result.op, result.domain).roundings(result.accuracy or "")
     coarse = not result.accuracy or (named is not None and not named.flushes)
     return result.verdict is Verdict.INACCURATE and coarse
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...reference import ACCURACY_CLASSES, FORMATS, Expectation
+from ...reference import FORMATS, AccuracyClass, Expectation
 
 __all__ = ["has_its_signature", "looks_like_flushing", "looks_like_rounding"]
 
@@ -60,16 +60,15 @@ class _Elements:
 
 
 def looks_like_rounding(
-    pairs: Iterable[tuple[Expectation, Expectation]], outputs: Mapping[str, NDArray[Any]], name: str
+    pairs: Iterable[tuple[Expectation, Expectation]], outputs: Mapping[str, NDArray[Any]], wider: AccuracyClass | None
 ) -> bool:
     """Whether the errors of outputs that a wider class holds are those of its roundings.
 
     pairs
         What the outputs must be by the declared class and by the wider one.
-    name
-        Of the wider class. Arithmetics of an operator's own have no formats to look at: of them it is true.
+    wider
+        The class whose roundings they should be. Of an arithmetic that has no formats to look at it is true.
     """
-    wider = ACCURACY_CLASSES.get(name)
     if wider is None:
         return True
     parts = [part for pair in pairs if (part := _elements(*pair, outputs)) is not None]
@@ -91,14 +90,13 @@ def looks_like_rounding(
 
 
 def has_its_signature(
-    pairs: Iterable[tuple[Expectation, Expectation]], outputs: Mapping[str, NDArray[Any]], name: str
+    pairs: Iterable[tuple[Expectation, Expectation]], outputs: Mapping[str, NDArray[Any]], wider: AccuracyClass | None
 ) -> bool:
     """Whether errors that look like roundings of a class are those of no other: as large as its roundings where bounds
     tell them from others, or on numbers that its format holds and the right ones are not.
 
     A function that is approximated looks like them in some cases, on a device that has no such format; and in a bound
     that is a fifth of the numbers there is room for much else. For what :func:`looks_like_rounding` takes."""
-    wider = ACCURACY_CLASSES.get(name)
     # A class of levels says how many of them it is off, and nothing of a format.
     if wider is None or wider.flushes or wider.steps:
         return True

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...cases import Trial
-from ...reference import ACCURACY_CLASSES, Agreement, Expectation, Interpretations, operator_for, resolve
+from ...reference import AccuracyClass, Agreement, Expectation, Interpretations, operator_for, resolve
 from ...reference.documents.interpretations import QUESTIONS, USUAL
 from ...reference.faults.hypothesis import Run
 from ...reference.operators.operator import Classes, Operator
@@ -181,36 +181,50 @@ def _by_values(sessions: list[_Session], touched: frozenset[str], classes: Class
                 return _accepted(attempt, name, classes, best)
             if attempt.holds and not (attempt.vague and classes.telling):
                 assert best is not None
-                if not _rounds(sessions, classes.right[0], name, interpretations):
-                    if name in ACCURACY_CLASSES and ACCURACY_CLASSES[name].flushes:
+                wider = operator_for(sessions[0].node).roundings(name)
+                if not _rounds(sessions, classes.right[0], name, wider, interpretations):
+                    if wider is not None and wider.flushes:
                         break  # it is hardly wider than the declared one
                     # A wider class tells less still.
                     return _refuted(best, Verdict.WRONG)
-                return _inaccurate(attempt, name, best, _signed(sessions, classes.right[0], name, interpretations))
+                signed = _signed(sessions, classes.right[0], name, wider, interpretations)
+                return _inaccurate(attempt, name, best, signed)
             if name in classes.right and (best is None or attempt.failing < best.failing):
                 best = attempt
     assert best is not None
     return _refuted(best, Verdict.WRONG)
 
 
-def _rounds(sessions: list[_Session], declared: str, name: str, interpretations: Interpretations) -> bool:
+def _rounds(
+    sessions: list[_Session],
+    declared: str,
+    name: str,
+    wider: AccuracyClass | None,
+    interpretations: Interpretations,
+) -> bool:
     """Whether what only a wider class holds looks like its roundings: a structural fault is never inaccurate."""
-    flushes = name in ACCURACY_CLASSES and ACCURACY_CLASSES[name].flushes
+    flushes = wider is not None and wider.flushes
     for session in sessions:
         narrow, wide = (session.expected(accuracy, interpretations) for accuracy in (declared, name))
         pairs = zip(narrow, wide, strict=True)
         if flushes and not looks_like_flushing(pairs, session.present, partial(_flushed, session, interpretations)):
             return False
-        if not flushes and not looks_like_rounding(pairs, session.present, name):
+        if not flushes and not looks_like_rounding(pairs, session.present, wider):
             return False
     return True
 
 
-def _signed(sessions: list[_Session], declared: str, name: str, interpretations: Interpretations) -> bool:
+def _signed(
+    sessions: list[_Session],
+    declared: str,
+    name: str,
+    wider: AccuracyClass | None,
+    interpretations: Interpretations,
+) -> bool:
     """Whether some run shows that its errors are a wider class's roundings."""
     for session in sessions:
         narrow, wide = (session.expected(accuracy, interpretations) for accuracy in (declared, name))
-        if has_its_signature(zip(narrow, wide, strict=True), session.present, name):
+        if has_its_signature(zip(narrow, wide, strict=True), session.present, wider):
             return True
     return False
 

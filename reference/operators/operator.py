@@ -23,7 +23,7 @@ from ..faults.computing import Computable, answered, expected
 from ..faults.fault import Fault
 from ..faults.hypothesis import Run
 from ..faults.part import Part
-from ..numbers.accuracy import budget
+from ..numbers.accuracy import ACCURACY_CLASSES, AccuracyClass, budget
 from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
 from ..numbers.dyadic import Dyadic
@@ -295,6 +295,10 @@ class Operator(ABC):
     def classes(self, accuracy: str, type: str) -> Classes:
         """By which arithmetics a target that declares an accuracy class is judged."""
         return Classes((accuracy,))
+
+    def roundings(self, arithmetic: str) -> AccuracyClass | None:
+        """The accuracy class whose roundings an arithmetic has; None for one of which no class says them."""
+        return ACCURACY_CLASSES.get(arithmetic)
 
     def observation(self, node: Node, runs: tuple[Run, ...], accuracy: str) -> Observation:
         """What a target returned in one case, to try faults on. Raises IllegalNode."""

@@ -16,6 +16,7 @@ from ...faults.fault import FAULTS, Fault
 from ...faults.hypothesis import Run
 from ...faults.part import Part
 from ...faults.scope import base_id
+from ...numbers.accuracy import AccuracyClass
 from ...numbers.affine import Affine
 from ...numbers.bounded import RADIUS_SLACK, Bounded
 from ...recurrent.expectation import Expectation, Measure
@@ -89,6 +90,10 @@ class _ExtendedLSTM(Operator):
         declared = arithmetic_of(accuracy)
         right = (declared, "float32") if declared == "fixed-point" and accuracy not in ARITHMETICS else (declared,)
         return Classes(right, tuple(name for name in ARITHMETICS if name not in right), telling=True)
+
+    def roundings(self, arithmetic: str) -> AccuracyClass | None:
+        """Those of its floats. What levels cost is no rounding to a format."""
+        return None if arithmetic == "fixed-point" else super().roundings(ARITHMETICS.get(arithmetic, arithmetic))
 
     def expect(
         self,

@@ -459,5 +459,5 @@ def test_what_is_right_by_the_class_that_a_fault_consists_in_has_its_name() -> N
     (result,) = results_of([(spec, single)])
     probes: dict[str, Probe] = {spec.id: SpecProbe(spec)}
     assert explained([result], probes, Kept(), "standard") == {spec.id: ("precision.computed-in-single",)}
-    (flushing,) = results_of([(spec, Judgement(Verdict.INACCURATE, "value", accuracy="flushing", message="m"))])
-    assert explained([flushing], probes, Kept(), "standard") == {}
+    (other,) = results_of([(spec, Judgement(Verdict.INACCURATE, "value", accuracy="tf32", message="m"))])
+    assert explained([other], probes, Kept(), "standard") == {}

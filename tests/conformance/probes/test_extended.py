@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,11 +24,11 @@ from numpy.typing import NDArray
 from rich.console import Console
 from typer.testing import CliRunner
 
-from onnxspec.cases import Feed, Trial, build_case, profile
+from onnxspec.cases import Feed, Trial, build_case, case_from_json, profile
 from onnxspec.cases.operators.extended_lstm import calibrated, extended_profile
 from onnxspec.conformance.cli import app
 from onnxspec.conformance.cli.explanation import explain
-from onnxspec.conformance.diagnosis import Explainer, disagreements_of, explainer
+from onnxspec.conformance.diagnosis import Explainer, disagreements_of, explainer, with_needed_classes
 from onnxspec.conformance.judging import Judgement, Verdict, judge
 from onnxspec.conformance.probes import Selection, SpecProbe, Tried, UnknownName, select_probes
 from onnxspec.conformance.proof import prove
@@ -147,6 +148,25 @@ def test_what_is_wrong_names_its_clause_and_its_size(about: str, clause: str) ->
     assert judgement.where is not None
     assert judgement.where["units"] > 1
     assert "units of y_scale" in judgement.message
+
+
+TWO_FAULTS = (
+    '{"op":"ExtendedLSTM","version":1,"about":"dense","T":11,"I":32,"H":16,"x":[0.0001220703125,0],'
+    '"w":[2.52931641853138e-07,65535],"r":[2.2410149540519342e-05,22309],"b":[6.015146482241107e-06,16911],'
+    '"y":[3.3460768463555723e-05,32169],"fill":[["W",1.5]],"data":"inf","reruns":"sizes","seed":53641}'
+)
+
+
+def test_what_bfloat16_would_hold_is_two_faults_where_other_results_need_no_such_class() -> None:
+    both = case_from_json(json.loads(TWO_FAULTS))
+    assert (judged(both).verdict, judged(both).accuracy) == (Verdict.INACCURATE, None)
+    results, probes, kept = results_of([both, case("infinite-one"), case("y-zero-point-32767"), case("realistic")])
+    right = [r for r in results if r.verdict is Verdict.PASS]
+    wrong = {r.case: r for r in with_needed_classes([*results, *right, *right])}
+    assert wrong[both.id].verdict is Verdict.WRONG
+    amended = [wrong.get(r.case, r) for r in results]
+    faults = explainer.explained(amended, probes, kept, "standard")[both.id]
+    assert {*faults} == {"extended.quantization.infinity-lowest", "extended.output.zero-point-one-up"}
 
 
 def test_forms_that_are_wrong() -> None:
