@@ -78,11 +78,7 @@ UPWARD = {
 # Modules outside folders of operators that name one, and why.
 NAMING = {
     "reference/documents/errata.py": "what is wrong with documents, each by its name",
-    "cases/profiles/fair.py": "pinned numbers of draws",
     "cases/profiles/pool.py": "pinned sizes of pools",
-    "cases/specs/graphs.py": "what stands second in a pinned graph of two operators",
-    "conformance/running/roads.py": "each road by the operator that it leads to",
-    "conformance/running/quantized.py": "as above",
     "conformance/running/adapter_kit.py": "what an author's adapter runs where nothing else is said",
 }
 STANDARD = {*sys.stdlib_module_names, "tomllib"}  # Python 3.10 does not know tomllib yet

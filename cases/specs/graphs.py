@@ -87,7 +87,7 @@ def _second(spec: CaseSpec, name: str) -> CaseSpec | None:
     try:
         if name != "two-operators":
             return replace(spec, I=columns, **seeds)
-        op = "LSTM" if spec.op == "GRU" else "GRU"
+        op = _neighbour(spec)
         version = max(v for v in versions_of(op) if v <= _opset(spec, _MOVES[spec.type]))
         kept = ("type", "direction", "layout", "T", "N", "H", "bias", "lengths", "weights", "dimensions", "reruns")
         announced = "output_sequence" in operator_version(op, version).attributes
@@ -103,6 +103,12 @@ def _second(spec: CaseSpec, name: str) -> CaseSpec | None:
         )
     except ValueError:  # too large, or a type that the other operator does not take
         return None
+
+
+def _neighbour(spec: CaseSpec) -> str:
+    """The operator that stands before a case's own among those of its kind; for the first the second."""
+    place = spec.operators.index(spec.op)
+    return spec.operators[place - 1 if place else 1]
 
 
 def _opset(spec: CaseSpec, needed: int) -> int:

@@ -17,6 +17,8 @@ from rich.box import SIMPLE
 from rich.table import Table
 
 from ...cases import build_case
+from ...cases.operators.extended_lstm.producer import NotQuantizable, as_extended, quantized
+from ...cases.operators.roads import Road, costs, plans
 from ...cases.specs.quantizing import quantized_model
 from ...reference import Node
 from ..checking.check import recurrent_nodes
@@ -28,8 +30,6 @@ from ..models.inference import main_scope
 from ..probes.naming import is_portable
 from ..probes.probe import SpecProbe
 from ..probes.selection import Selection, UnknownName, select_probes
-from ..running.quantized import NotQuantizable, as_extended, quantized
-from ..running.roads import Road, costs, plans
 from .command import app
 from .explain import ambiguous
 from .nodes import arrays_of

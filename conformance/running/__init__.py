@@ -41,18 +41,6 @@ __getattr__, __dir__ = face(
             "Conduct",
             "planned",
         ),
-        "quantized": (
-            "NotQuantizable",
-            "as_extended",
-            "documented",
-            "kernel_rows",
-            "quantize",
-        ),
-        "roads": (
-            "Road",
-            "costs",
-            "plans",
-        ),
         "run": (
             "Plan",
             "Run",

@@ -25,7 +25,14 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from onnxspec.cases import Feed, Trial, build_case, case_from_json, profile
-from onnxspec.cases.operators.extended_lstm import calibrated, extended_profile
+from onnxspec.cases.operators.extended_lstm import (
+    NotQuantizable,
+    calibrated,
+    documented,
+    extended_profile,
+    kernel_rows,
+    quantize,
+)
 from onnxspec.conformance.cli import app
 from onnxspec.conformance.cli.explanation import explain
 from onnxspec.conformance.diagnosis import Explainer, disagreements_of, explainer, with_needed_classes
@@ -33,7 +40,7 @@ from onnxspec.conformance.judging import Judgement, Verdict, judge
 from onnxspec.conformance.probes import Selection, SpecProbe, Tried, UnknownName, select_probes
 from onnxspec.conformance.proof import prove
 from onnxspec.conformance.results import Kept, Result, result_of
-from onnxspec.conformance.running import NotQuantizable, Plan, documented, kernel_rows, quantize
+from onnxspec.conformance.running import Plan
 from onnxspec.conformance.showing import exhibit_of
 from onnxspec.conformance.targets import Target, parse_target
 from onnxspec.conformance.workers import Job, Outcome, TargetProcess

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...reference import IllegalNode, Node, evaluate_in_order
 from ...reference.numbers.affine import Affine
-from .quantized import NotQuantizable, documented, kernel_rows, quantized
+from .extended_lstm.producer import NotQuantizable, documented, kernel_rows, quantized
 
 __all__ = ["Plan", "Road", "costs", "plans"]
 

@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cases import CaseSpec, Spec, build_case
-from ...cases.operators.extended_lstm import calibrated, extended
-from ...cases.specs.model import build_model
-from ...reference import Node, evaluate_in_order
-from ...reference.operators.extended_lstm.document import evaluate_extended, resolve
-from ...reference.operators.extended_lstm.kernel import Parameters, run_kernel
+from ....reference import Node, evaluate_in_order
+from ....reference.operators.extended_lstm.document import evaluate_extended, resolve
+from ....reference.operators.extended_lstm.kernel import Parameters, run_kernel
+from ...specs.case import Spec
+from ...specs.family import build_case
+from ...specs.model import build_model
+from ...specs.spec import CaseSpec
+from .codec import calibrated
+from .spec import extended
 
 __all__ = ["NotQuantizable", "Quantized", "as_extended", "documented", "kernel_rows", "quantize", "quantized"]
 
