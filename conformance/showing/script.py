@@ -11,10 +11,12 @@ import base64
 import inspect
 import itertools
 import json
+import re
 import shlex
 import textwrap
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,70 +45,66 @@ def script_of(case: Case, target: Target | None = None) -> str:
     of a forbidden model exits 1 where the model runs.
     """
     target = target or usual_target(case.trial.node.domain)
-    if case.trial.violation is not None:
-        return _forbidden(case, case.trial.violation, target)
-    half = case.spec.type == "bfloat16"
-    tensors = list(_tensors(case))
-    runtime = runtime_of(case, target)
-    expected = list(_expected(case, target.accuracy))
-    needs: dict[Callable[..., Any], set[str]] = {drawn: {"hashlib"}, unpacked: {"base64", "zlib"}}
-    text = "\n".join([*tensors, *expected])
-    functions = [f for f in needs if f"{f.__name__}(" in text] + ([bits, numbers] if half else []) + [ratios]
-    standard = {"sys"}.union(*(needs.get(f, set()) for f in functions), runtime.standard)
-    type_names = _types_of(case)
-    may_lack = "sequence_output" in case.trial.touched
-    end = COMPARISON.format(
-        lacking=LACKING if may_lack else "",
+    runtime, violation = runtime_of(case, target), case.trial.violation
+    end = _comparison(case, target.accuracy, runtime) if violation is None else _refusal(case, violation, runtime)
+    body = [*_tensors(case), "", *_model(case), *end.lines]
+    functions = [f for f in _STANDARD if re.search(rf"\b{f.__name__}\(", "\n".join(body))]
+    standard = {"sys"}.union(*(_STANDARD[f] for f in functions), runtime.standard)
+    lines = [
+        *_heading(case, *end.sentences),
+        *_started(target),
+        *_imports(standard, runtime),
+        *(line for f in functions for line in ("", "", *inspect.getsource(f).splitlines())),
+        "",
+        "",
+        *body,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+_STANDARD: dict[Callable[..., Any], set[str]] = {
+    drawn: {"hashlib"},
+    unpacked: {"base64", "zlib"},
+    bits: set(),
+    numbers: set(),
+    ratios: set(),
+}
+"""Functions that a script may hold, to the modules of the standard library that each needs."""
+
+
+@dataclass(frozen=True)
+class _End:
+    """How a script ends: what its docstring says of it, and the lines that follow the model."""
+
+    sentences: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+def _comparison(case: Case, accuracy: str, runtime: Runtime) -> _End:
+    """The target runs, and each output is compared with what it must be."""
+    half, type_names = case.spec.type == "bfloat16", _types_of(case)
+    comparison = COMPARISON.format(
+        lacking=LACKING if "sequence_output" in case.trial.touched else "",
         dtype=" or ".join(type_names),
         types=", ".join(f'"{name}"' for name in (*type_names, *(["uint16"] if half else []))) + ",",
         got="numbers(got)" if half else "got.astype(np.float64)",
         largest=repr(FORMATS[case.spec.type].largest),
     )
-    lines = [
-        *_heading(
-            case,
-            "Each output is compared with a computation in float64. Its radius is what arithmetic of the class",
-            f"{target.accuracy!r} may be off by; exits 1 where an output is outside of it.",
-        ),
-        *_started(target),
-        *_imports(standard, runtime),
-        *(line for f in functions for line in ("", "", *inspect.getsource(f).splitlines())),
-        "",
-        "",
-        *tensors,
-        "",
-        *_model(case),
-        "",
-        *expected,
-        "",
-        *runtime.lines.strip().splitlines(),
-        "",
-        *end.splitlines(),
-    ]
-    return "\n".join(lines) + "\n"
+    sentences = (
+        "Each output is compared with a computation in float64. Its radius is what arithmetic of the class",
+        f"{accuracy!r} may be off by; exits 1 where an output is outside of it.",
+    )
+    lines = ("", *_expected(case, accuracy), "", *runtime.lines.strip().splitlines(), "", *comparison.splitlines())
+    return _End(sentences, lines)
 
 
-def _forbidden(case: Case, violation: Violation, target: Target) -> str:
-    """The script of a forbidden model."""
-    tensors = list(_tensors(case))
-    runtime = runtime_of(case, target)
-    needs: dict[Callable[..., Any], set[str]] = {drawn: {"hashlib"}, unpacked: {"base64", "zlib"}}
-    functions = [f for f in needs if f"{f.__name__}(" in "\n".join(tensors)]
-    standard = {"sys"}.union(*(needs[f] for f in functions), runtime.standard)
-    lines = [
-        *_heading(
-            case,
-            f"The document forbids this model: {violation.summary}.",
-            f"It must be refused, due at {violation.due}; exits 1 where it runs.",
-        ),
-        *_started(target),
-        *_imports(standard, runtime),
-        *(line for f in functions for line in ("", "", *inspect.getsource(f).splitlines())),
-        "",
-        "",
-        *tensors,
-        "",
-        *_model(case),
+def _refusal(case: Case, violation: Violation, runtime: Runtime) -> _End:
+    """The target must refuse a forbidden model."""
+    sentences = (
+        f"The document forbids this model: {violation.summary}.",
+        f"It must be refused, due at {violation.due}; exits 1 where it runs.",
+    )
+    lines = (
         "",
         "",
         "def attempt() -> None:",
@@ -123,8 +121,8 @@ def _forbidden(case: Case, violation: Violation, target: Target) -> str:
         "    sys.exit(0)",
         *_wrapped(f"print({_text(f'ran, and must be refused: {violation.summary}')})"),
         "sys.exit(1)",
-    ]
-    return "\n".join(lines) + "\n"
+    )
+    return _End(sentences, lines)
 
 
 # What differs from case to case.
