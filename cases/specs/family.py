@@ -207,9 +207,11 @@ _ASKED, _DRAWS = 8, 64
 
 
 def register(family: Family) -> Family:
-    """Make the cases of operators known. Raises UnknownOperator for an operator that there is not."""
+    """Make the cases of operators known. Raises UnknownOperator for an operator that there is not, and what a family
+    raises that is asked for its pool: all families are, whichever operator somebody means."""
     for op in family.operators:
         versions_of(op)
+        family.pool_design(op)
         _FAMILIES[op] = family
     tell_words(getattr(family.spec, "axes", ()))
     return family

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -10,7 +10,9 @@ from functools import cache
 from onnx import defs
 
 from ...cases import family_of
+from ...cases.third_party import OperatorWarning
 from ...reference import OPERATORS, Operator, OperatorVersion, operator_version, versions_of
+from ...reference.operators.mishap import told_mishap
 from .general import outcomes
 from .stand_in import StandIn, stand_in
 from .subject import Outcome, Subject
@@ -75,10 +77,17 @@ def judged_operators() -> Mapping[tuple[str, str], Judged]:
 def _ways(op: str) -> dict[str, list[str]]:
     """Ways to break an operator's document, by clause; none for one without cases."""
     ways: dict[str, list[str]] = {}
-    with contextlib.suppress(KeyError):
+    try:
+        family = family_of(op)
+    except KeyError:
+        return ways
+    try:
         for version in versions_of(op):
-            for violation in family_of(op).violations(op, version):
+            for violation in family.violations(op, version):
                 ways.setdefault(violation.clause(op), []).append(violation.summary)
+    except Exception as error:  # whatever it is, it is the operator's, and costs no other one its rules
+        lacking = f"what breaks {op} cannot be listed: {told_mishap(error)}"
+        warnings.warn(lacking, OperatorWarning, stacklevel=2)
     return ways
 
 

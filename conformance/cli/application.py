@@ -6,6 +6,7 @@ to load, and help and completion should not wait for it. Value names are words, 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import os
@@ -58,7 +59,20 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 
 
 class Command(typer.core.TyperCommand):
-    """A command whose help names arguments by the words that they were given, and no type of Python."""
+    """A command whose help names arguments by the words that they were given, and no type of Python. What an operator
+    of another distribution raises, and nothing nearer has taken care of, ends it with a line."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """As that of typer."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if not _theirs(error):
+                raise
+            from ...reference.operators.mishap import told_mishap
+            from .terminal import fail
+
+            fail(f"broke off, by the fault of an operator's own code: {told_mishap(error)}", 1)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """``[OPTIONS] RUN...``."""
@@ -88,6 +102,20 @@ class Command(typer.core.TyperCommand):
 
     def _arguments(self) -> Iterator[Any]:
         return (p for p in self.params if p.param_type_name == "argument" and not getattr(p, "hidden", False))
+
+
+def _theirs(error: Exception) -> bool:
+    """Whether an exception was raised in, or below, the code of an operator that is not the suite's."""
+    from ...cases.specs.family import family_of
+    from ...reference import OPERATORS
+    from ...reference.operators.mishap import packages_of
+
+    kinds: list[type[Any]] = [type(operator) for operator in OPERATORS.values()]
+    for operator in OPERATORS.values():
+        with contextlib.suppress(KeyError):  # it has no cases
+            kinds += [type(family_of(operator.document.name)), family_of(operator.document.name).spec]
+    brought = {kind.__module__.partition(".")[0] for kind in kinds} - {"onnxspec"}
+    return bool(brought & packages_of(error))
 
 
 def _word(argument: Any) -> str:

@@ -21,6 +21,7 @@ from ..certifying.resemblance import resemblances
 from ..certifying.signing import NoKey, public_key_in, signer_in
 from ..certifying.verifying import Verification, verify
 from ..certifying.waivers import LONGEST, WaiverError
+from ..judging.judgement import Verdict
 from ..probes.drawn import nonce_profile_name
 from ..probes.selection import UnknownName, selection_of
 from ..results.journal import Journal, OccupiedFolder, fresh_folder
@@ -166,6 +167,9 @@ def _require_borne_out(derivation: Derivation) -> None:
     """Raise NotCertifiable where a run says other things than what it has recorded."""
     for flaw in derivation.flaws:
         raise NotCertifiable(f"{derivation.folder}: {flaw}")
+    for result in derivation.results:
+        if result.verdict is Verdict.NOT_JUDGED and derivation.claimed[result.case].verdict is not result.verdict:
+            raise NotCertifiable(f"{derivation.folder}: case {result.case} cannot be judged again: {result.message}")
     for case, claimed, again in differing(derivation):
         raise NotCertifiable(
             f"{derivation.folder}: case {case} is {claimed} there, and {again} by what was recorded: was the run made "

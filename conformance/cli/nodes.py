@@ -49,7 +49,8 @@ def nodes_of_model(model: Path, inputs: Path | None, folder: Path, again: bool) 
     if not any(node.case for node in nodes):
         for node in nodes:
             warn(f"{node.node}  {node.operator}: {node.why}", "yellow")
-        fail(f"{model} has no recurrent node that can be run")
+        mishap = any(node.mishap for node in nodes)
+        fail(f"{model} has no recurrent node that can be run", 1 if mishap else 2)
     return nodes
 
 

@@ -23,6 +23,7 @@ from ...cases import Spec
 from ...cases.specs.family import counted_operators
 from ...reference import FAULTS, FORMATS, fault_named
 from ...reference.numbers.accuracy import QDQ_STEPS
+from ...reference.operators.mishap import told_mishap
 from ...reference.operators.quantized import ceiling
 from ..probes.selection import UnknownName, select, selection_of
 from ..proof.exposure import NotMeasured, Run, measure
@@ -141,8 +142,11 @@ def _extent(id: str) -> str:
 
 def _interactions(console: Console, specs: Sequence[Spec], processes: int, *, goal: bool) -> list[str]:
     """Print which faults "X goes wrong when Y and Z" the cases show; what falls short of the goal, in a line each."""
-    chosen = [spec for spec in specs if measurable(spec)]
     measured = []
+    try:
+        chosen = [spec for spec in specs if measurable(spec)]
+    except Exception as error:  # whatever it is, it is the operator's
+        return [f"interactions are not measured, by the suite's fault or the operator's: {told_mishap(error)}"]
     try:
         with contextlib.closing(measure(chosen, processes)) as steps:
             shown = track(steps, "interactions", len(chosen), console=console, transient=True)

@@ -17,9 +17,11 @@ from ...cases.directories.foreign import read_any, trials_of
 from ...cases.directories.reading import NotOneNode
 from ...reference import FORMATS, IllegalNode, operator_for
 from ...reference.operators.asking import returned_in_order
+from ...reference.operators.mishap import told_mishap
 from ..checking.check import recurrent_nodes
 from ..models.content import ModelError, read_content
 from ..models.inference import main_scope
+from ..models.walk import Located
 from .around import Layers, QuantizedNode, layers_of, quantized_node
 from .capture import Capture, capture
 from .drawing import drawn
@@ -47,6 +49,8 @@ class NodeCase:
         Id of its case, the folder's name; empty where there is none, and `why` says why.
     data
         Where its numbers come from, in words.
+    mishap
+        Whether the suite's own code, or the operator's, broke off there.
     """
 
     node: str
@@ -54,6 +58,7 @@ class NodeCase:
     case: str = ""
     data: str = ""
     why: str = ""
+    mishap: bool = False
 
 
 def cases_of_model(file: Path, folder: Path, fed: Mapping[str, Array] | None = None) -> list[NodeCase]:
@@ -66,32 +71,31 @@ def cases_of_model(file: Path, folder: Path, fed: Mapping[str, Array] | None = N
     Raises ModelError, CaptureError, OccupiedFolder, OSError.
     """
     content = read_content(file)
-    entries: list[tuple[str, str, PortableNode | str]] = []
     try:
-        for located in recurrent_nodes(main_scope(content)):
-            try:
-                node = portable(located)
-                entries.append((located.path, node.operator.name, node))
-            except NotPortable as error:
-                entries.append((located.path, located.node.op_type, str(error)))
+        entries = [_taken_out(located) for located in recurrent_nodes(main_scope(content))]
     except RecursionError:
         raise ModelError("holds graphs or names that lead in a circle, or too deep into one another") from None
-    nodes = [node for _, _, node in entries if isinstance(node, PortableNode)]
+    nodes = [each for each in entries if isinstance(each, PortableNode)]
     if not nodes:
-        return [NodeCase(path, operator, why=str(why)) for path, operator, why in entries]
+        return [each for each in entries if isinstance(each, NodeCase)]
     captures = dict(zip((n.path for n in nodes), capture(content, nodes, fed), strict=True)) if fed else {}
     _clear(folder)
     written: list[NodeCase] = []
     taken: set[str] = set()
-    for path, operator, each in entries:
-        if isinstance(each, str):
-            written.append(NodeCase(path, operator, why=each))
+    for each in entries:
+        if isinstance(each, NodeCase):
+            written.append(each)
             continue
-        case = _case_id(path, taken)
-        written.append(_written(each, folder / case, captures.get(path) if fed else None))
-        if written[-1].case and (quantized := quantized_node(each)) is not None:
-            case = _case_id(f"{path}~qdq", taken)
-            written.append(_written_quantized(each, quantized, folder / case, captures.get(path) if fed else None))
+        captured = captures.get(each.path) if fed else None
+        try:
+            written.append(_written(each, folder / _case_id(each.path, taken), captured))
+            if written[-1].case and (quantized := quantized_node(each)) is not None:
+                case = _case_id(f"{each.path}~qdq", taken)
+                written.append(_written_quantized(each, quantized, folder / case, captured))
+        except OSError:
+            raise
+        except Exception as error:  # whatever it is, it is ours or the operator's, and costs this node alone
+            written.append(_broken_off(each.path, each.operator.name, error))
     for layers in layers_of(nodes):
         case = _case_id("+".join(node.path.strip("/") for node in layers.nodes), taken)
         written.append(_written_layers(layers, folder / case, captures if fed else None))
@@ -99,6 +103,23 @@ def cases_of_model(file: Path, folder: Path, fed: Mapping[str, Array] | None = N
     text = json.dumps([asdict(each) for each in written], indent=2, ensure_ascii=False)
     (folder / NODES).write_text(text + "\n", encoding="utf-8")
     return written
+
+
+def _taken_out(located: Located) -> PortableNode | NodeCase:
+    """A node out of its model, or why it cannot be. Raises ModelError."""
+    path, op = located.path, located.node.op_type
+    try:
+        return portable(located)
+    except NotPortable as error:
+        return NodeCase(path, op, why=str(error))
+    except (ModelError, RecursionError):
+        raise
+    except Exception as error:  # as above
+        return _broken_off(path, op, error)
+
+
+def _broken_off(path: str, operator: str, error: Exception) -> NodeCase:
+    return NodeCase(path, operator, why=f"the suite's fault or the operator's: {told_mishap(error)}", mishap=True)
 
 
 def read_nodes(folder: Path) -> list[NodeCase]:

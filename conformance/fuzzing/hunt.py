@@ -241,7 +241,10 @@ class Hunt:
         self.done += 1
         self.verdicts[verdict.value] += 1
         if verdict not in DECLINED:
-            self.reach.add(spec)
+            try:
+                self.reach.add(spec)
+            except Exception as error:  # as above: it costs what is said of how far cases reach
+                self.mishaps[f"counting what cases show: {told_mishap(error)}"] += 1
         if verdict in FAILING:
             if not (any(self._same(failure, one, spec) for failure in self.failures) or self._several(one, spec)):
                 self._found(one, deadline, known=False)

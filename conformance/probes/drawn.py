@@ -6,7 +6,7 @@ import re
 import secrets
 from collections.abc import Sequence
 
-from ...cases import family_of, operator_versions
+from ...cases import family_of
 from ...cases.profiles.fresh import fresh_specs
 from ...cases.specs.family import pooled_operators
 from ...reference import FORMATS, operator_version, versions_of
@@ -39,18 +39,11 @@ def split_nonce(name: str) -> tuple[str, str]:
     return (match[1], match[2]) if match is not None else (name, "")
 
 
-def challenge_probes(
-    nonce: str,
-    ops: Sequence[str],
-    versions: Sequence[int] = (),
-    types: Sequence[str] = (),
-) -> list[Probe]:
-    """The fresh cases of a nonce, of some operators; empty versions and types mean all. They are the same for everyone,
-    and in no profile."""
+def challenge_probes(nonce: str, op: str, version: int, types: Sequence[str] = ()) -> list[Probe]:
+    """The fresh cases of a nonce, of an operator version; without types of all. They are the same for everyone, and in
+    no profile."""
     return [
         SpecProbe(spec, True)
-        for op, version in operator_versions(None)
-        if op in ops and (not versions or version in versions)
         for kind in operator_version(op, version).types
         if not types or kind in types
         for spec in family_of(op).challenge(op, version, kind, nonce)

@@ -125,8 +125,7 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
         pinned = select_probes(replace(selection, profile=profile_name), about)
         if selection.cases:
             return pinned
-        fresh = challenge_probes(nonce, selection.ops or about, selection.versions, selection.types)
-        return _each_once([*pinned, *fresh])
+        return _each_once([*pinned, *_challenged(replace(selection, ops=tuple(selection.ops or about)), nonce)])
     fresh_cases = fresh_profile(selection.profile)
     with _told_where(selection):
         if fresh_cases is not None and not selection.cases:
@@ -144,6 +143,16 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
             if not named or not listed:
                 listed += [UnlistedProbe(selection.profile, *each) for each in dict.fromkeys(unlisted)]
         return _each_once([*listed, *given]) if given else listed
+
+
+def _challenged(selection: Selection, nonce: str) -> Iterator[Probe]:
+    """The fresh cases of a nonce, and what stands for those that cannot be drawn."""
+    for op, version in operator_versions(None):
+        if op in selection.ops and (not selection.versions or version in selection.versions):
+            try:
+                yield from challenge_probes(nonce, op, version, selection.types)
+            except Exception:  # whatever it is, it is the operator's: its probe tells it
+                yield UnlistedProbe(selection.profile, op, version)
 
 
 def all_listed(probes: Sequence[Probe]) -> Sequence[Probe]:

@@ -8,6 +8,7 @@ from ...cases.profiles.profiles import NotListed
 from ...cases.specs.family import family_of
 from ...reference import operator_version
 from ...reference.documents.operators import document_of
+from .drawn import challenge_probes, split_nonce
 from .probe import Prepared
 
 __all__ = ["UnlistedProbe"]
@@ -54,9 +55,15 @@ class UnlistedProbe:
 
     def prepare(self) -> Prepared:
         """Raises what the operator's own code raises."""
-        family_of(self.op).profile(self.profile, self.op, self.version)
+        name, nonce = split_nonce(self.profile)
+        if nonce:
+            challenge_probes(nonce, self.op, self.version)
+        else:
+            family_of(self.op).profile(name, self.op, self.version)
         raise RuntimeError("its cases could not be listed before")
 
     def repeat(self, target: str) -> list[str]:
-        """``onnxspec list``."""
-        return ["onnxspec", "list", "--op", self.op, "--profile", self.profile]
+        """``onnxspec list``, or a run."""
+        name, nonce = split_nonce(self.profile)
+        chosen = ["--op", self.op, "--profile", name]
+        return ["onnxspec", "run", *chosen, "--nonce", nonce] if nonce else ["onnxspec", "list", *chosen]

@@ -179,9 +179,18 @@ def prove(
             attempts += tried.attempts
             done += len(piece)
             yield done
-    proof = _proof(specs, named, [*catches, *_biased(drifts)], accusations)
+    proof = _proof(list(filter(_tells, specs)), named, [*catches, *_biased(drifts)], accusations)
     left = tuple(undecided(levels, attempts))
     yield replace(proof, mishaps=tuple(dict.fromkeys(mishaps)), undecided=left)
+
+
+def _tells(spec: Spec) -> bool:
+    """Whether what a case has can be told; where it cannot, its case is among the mishaps."""
+    try:
+        features_of(spec)
+    except Exception:  # whatever it is, it is the operator's
+        return False
+    return True
 
 
 @dataclass

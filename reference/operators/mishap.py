@@ -9,7 +9,7 @@ import sys
 import traceback
 from types import FrameType
 
-__all__ = ["told_mishap"]
+__all__ = ["packages_of", "told_mishap"]
 
 _LIBRARIES = frozenset({"numpy", "onnx", "onnxruntime", "ml_dtypes", "msgspec", "hypothesis", *sys.stdlib_module_names})
 """Packages in which an exception may be raised, and which are not to blame: whoever called them is."""
@@ -30,14 +30,24 @@ def told_mishap(error: BaseException) -> str:
     return f"{what} ({_file(frame)}, line {line}, in {frame.f_code.co_name})"
 
 
+def packages_of(error: BaseException) -> frozenset[str]:
+    """The packages whose code an exception has gone through."""
+    return frozenset(_package(frame) for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
 def _package(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return _module(frame).partition(".")[0]
+
+
+def _module(frame: FrameType) -> str:
+    """Its name; of what runs as a program that under which it can be imported."""
+    spec = frame.f_globals.get("__spec__")
+    return str(spec.name if spec is not None else frame.f_globals.get("__name__", ""))
 
 
 def _file(frame: FrameType) -> str:
     """The file of a frame by the name of its module, which is the same on every machine."""
-    spec = frame.f_globals.get("__spec__")
-    module = str(spec.name if spec is not None else frame.f_globals.get("__name__", ""))
+    module = _module(frame)
     last = frame.f_code.co_filename.replace("\\", "/").rpartition("/")[2]
     if not module or module == "__main__":
         return last

@@ -34,6 +34,16 @@ def profile(self: LeakyFamily, name: str, op: str, version: int) -> Sequence[Lea
     return _profile(self, name, op, version)
 
 
+def challenge(*_: Any) -> Any:
+    """Raises where fresh cases are drawn."""
+    raise LookupError("no such draw")
+
+
+def context_space(*_: Any) -> Any:
+    """Raises where what cases show together is counted."""
+    raise LookupError("no such contexts")
+
+
 def expect(self: Leaky, node: Any, inputs: Any, *others: Any, **named: Any) -> list[Expectation]:
     """Raises where a case is judged, or checked."""
     if inputs["X"].shape[0] == JUDGED:
@@ -55,6 +65,7 @@ def complaints(*_: Any) -> Any:
 
 def main() -> None:
     LeakyFamily.build, LeakyFamily.profile = build, profile  # type: ignore[method-assign]
+    LeakyFamily.challenge, LeakyFamily.context_space = challenge, context_space  # type: ignore[method-assign]
     Leaky.expect = expect  # type: ignore[method-assign]
     object.__setattr__(_fault, "wrong", wrong)
     Leaky.complaints = complaints  # type: ignore[method-assign]

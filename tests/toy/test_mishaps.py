@@ -41,6 +41,10 @@ def became(targets: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
         "explain": ("explain", "leaky-1.float32.T1.", "--target", "right", *of),
         "unlisted": ("run", "--op", "Leaky", "--profile", "full", "--target", "right", *of,
                      "--out", folder / "unlisted"),
+        "nonce": ("run", "--op", "Leaky", "--profile", "smoke", "--target", "right", *of, "--nonce", "4",
+                  "--no-illegal", "--out", folder / "nonce"),
+        "model": ("run", "--model", folder / "model.onnx", "--target", "right", *of, "--out", folder / "of-model"),
+        "script": ("explain", "leaky-1.float32.T1.", "--emit", "script"),
         "list": ("list", "--op", "Leaky", "--profile", "full"),
     }  # fmt: skip
     return folder, dict(zip(several, commands("tests.toy.raising", *several.values()), strict=True))
@@ -96,9 +100,9 @@ def test_no_level_is_certified(became: tuple[Path, dict[str, dict[str, Any]]]) -
 
 
 def test_other_commands_tell_it(became: tuple[Path, dict[str, dict[str, Any]]]) -> None:
-    _, done = became
+    folder, done = became
     codes = {name: one["code"] for name, one in done.items() if name != "certify"}
-    failing = ("right", "wrong", "prove", "fuzz", "check", "generate", "unlisted")
+    failing = ("right", "wrong", "prove", "fuzz", "check", "generate", "unlisted", "nonce", "model", "script")
     assert codes == dict.fromkeys(failing, 1) | {"explain": 0, "list": 2}
     assert "RuntimeError: no such model " + PLACE in done["prove"]["printed"]
     assert "fault leaky.start.one in leaky-1.float32.T4." in done["prove"]["printed"]
@@ -106,3 +110,9 @@ def test_other_commands_tell_it(became: tuple[Path, dict[str, dict[str, Any]]]) 
     assert "IllegalNode: no such clause " + PLACE in done["check"]["printed"]
     assert "not built, which is the suite's fault or the operator's: " in done["generate"]["printed"]
     assert "not-judged (building): " in done["explain"]["printed"]
+    assert "interactions are not measured, by the suite's fault or the operator's: Loo" in done["prove"]["printed"]
+    assert "IllegalNode: no such clause " + PLACE in done["model"]["printed"]
+    assert "by the fault of an operator's own code: RuntimeError: no such model " + PLACE in done["script"]["printed"]
+    (drawn,) = [row for row in results(folder / "nonce").values() if str(row["case"]).endswith("-nonce-4")]
+    assert (drawn["verdict"], drawn["reason"]) == ("not-judged", "building")
+    assert "LookupError: no such draw " + PLACE in str(drawn["message"])
