@@ -13,7 +13,7 @@ from rich.console import Console
 
 from ..checking.ways_out import way_out
 from ..extraction.capture import CaptureError
-from ..extraction.cases import NodeCase, OccupiedFolder, cases_of_model, read_nodes
+from ..extraction.cases import ForeignFolder, NodeCase, cases_of_model, read_nodes
 from ..judging.judgement import DECLINED
 from ..models.content import ModelError
 from ..results.records import Finding
@@ -40,7 +40,7 @@ def nodes_of_model(model: Path, inputs: Path | None, folder: Path, again: bool) 
         fail(f"{model} {error}")
     except CaptureError as error:
         fail(f"{model}: {error}")
-    except OccupiedFolder as error:
+    except ForeignFolder as error:
         fail(str(error))
     except OSError as error:
         fail(why(error))

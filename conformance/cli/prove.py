@@ -29,7 +29,7 @@ from ..probes.selection import UnknownName, select, selection_of
 from ..proof.exposure import NotMeasured, Run, measure
 from ..proof.interactions import GOAL, LEAST, Score, faults_in, faults_of, measurable, tally
 from ..proof.power import power_of
-from ..proof.proof import ENOUGH, FEWEST, Proof, Reach, Row, prove
+from ..proof.proof import ENOUGH, FEWEST, Ceiling, Proof, Row, prove
 from ..proof.undecided import Undecided
 from .command import CORES, CaseIds, Ops, ProfileName, Types, Versions, app
 from .terminal import console_on, fail, say, warn
@@ -113,8 +113,8 @@ def prove_command(
         warn(line, "red")
     if proof.undecided:
         console.print(_undecided(proof.undecided))
-    if proof.reaches:
-        console.print(_ceilings(proof.reaches))
+    if proof.ceilings:
+        console.print(_ceilings(proof.ceilings))
     caught = {row.fault for row in proof.rows} - {row.fault for row in proof.survivors}
     total = len({row.fault for row in proof.rows})
     say(f"{len(specs)} cases catch {len(caught)} of {total} faults; table: {out}")
@@ -217,17 +217,17 @@ def _undecided(rows: Sequence[Undecided]) -> Table:
     return table
 
 
-def _ceilings(reaches: Sequence[Reach]) -> Table:
+def _ceilings(ceilings: Sequence[Ceiling]) -> Table:
     """A row for each class of quantized outputs and number of bits: what two cases do not catch any more."""
     table = Table(box=SIMPLE, caption=_CEILINGS, caption_justify="left")
     table.add_column("class", no_wrap=True)
     table.add_column("bits", justify="right")
     table.add_column("still caught", justify="right", no_wrap=True)
     table.add_column("lost", overflow="fold")
-    for bits in sorted({reach.bits for reach in reaches}):
-        own = [reach for reach in reaches if reach.bits == bits]
+    for bits in sorted({each.bits for each in ceilings}):
+        own = [each for each in ceilings if each.bits == bits]
         for steps in (0, *(n for n in QDQ_STEPS if n <= ceiling(bits))):
-            lost = [f"{reach.op} {reach.fault}" for reach in own if reach.levels <= steps]
+            lost = [f"{each.op} {each.fault}" for each in own if each.levels <= steps]
             name = f"qdq-{steps}" if steps else "standard"
             table.add_row(name, str(bits), f"{len(own) - len(lost)}/{len(own)}", ", ".join(lost))
     return table

@@ -10,7 +10,7 @@ import typer
 
 from ..targets.adapters import EXTERNAL
 from ..targets.target import TargetError
-from ..workers.survey import Finding, is_command, providers_of, survey, way_to_install
+from ..workers.survey import Surveyed, is_command, providers_of, survey, way_to_install
 from .command import TargetsFile, app
 from .terminal import fail, say
 
@@ -57,7 +57,7 @@ def targets_command(
     say(f'  adapter = "{EXTERNAL}" in targets.toml', "    any program that speaks docs/worker-protocol.md")
 
 
-def _lines(finding: Finding) -> Iterator[str]:
+def _lines(finding: Surveyed) -> Iterator[str]:
     target, described = finding.target, finding.described
     yield f"  {finding.name}"
     if finding.kind == "table" and target is not None:

@@ -8,7 +8,7 @@ __getattr__, __dir__ = face(
         "capture": ("CaptureError",),
         "cases": (
             "NodeCase",
-            "OccupiedFolder",
+            "ForeignFolder",
             "cases_of_model",
             "read_nodes",
         ),

@@ -27,13 +27,13 @@ from .capture import Capture, capture
 from .drawing import drawn
 from .portable import Array, NotPortable, PortableNode, portable
 
-__all__ = ["NODES", "NodeCase", "OccupiedFolder", "cases_of_model", "read_nodes"]
+__all__ = ["NODES", "ForeignFolder", "NodeCase", "cases_of_model", "read_nodes"]
 
 NODES = "nodes.json"
 """Beside the cases: which node each is."""
 
 
-class OccupiedFolder(ValueError):
+class ForeignFolder(ValueError):
     """The folder for cases holds something else."""
 
 
@@ -68,7 +68,7 @@ def cases_of_model(file: Path, folder: Path, fed: Mapping[str, Array] | None = N
     fed
         Arrays for the model's inputs: what flows into the nodes is captured with them. Without them numbers are drawn.
 
-    Raises ModelError, CaptureError, OccupiedFolder, OSError.
+    Raises ModelError, CaptureError, ForeignFolder, OSError.
     """
     content = read_content(file)
     try:
@@ -205,7 +205,7 @@ def _clear(folder: Path) -> None:
     if not folder.exists():
         return
     if not (folder / NODES).is_file() and any(folder.iterdir()):
-        raise OccupiedFolder(f"{folder} holds something else than cases of a model")
+        raise ForeignFolder(f"{folder} holds something else than cases of a model")
     for place in folder.iterdir():
         if place.is_dir() and (place / "model.onnx").is_file():
             shutil.rmtree(place)

@@ -34,8 +34,7 @@ from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
 from ..probes.wrapped import CaseProbe, wrapped_probes
 from ..proof.reach import Reach
-from ..results.expected.entries import Entry, matching, suspects
-from ..results.expected.entries import Failure as ListedFailure
+from ..results.expected.entries import Entry, Failure, matching, suspects
 from ..targets.target import Target
 from ..workers.job import ClusterError
 from ..workers.pool import Pool
@@ -43,7 +42,7 @@ from ..workers.process import BATCH_JOBS, TargetProcess, TargetUnavailable
 from .database import Database, Known
 from .drawing import altered, drawn, drawn_illegal
 
-__all__ = ["Failure", "Hunt", "Limits"]
+__all__ = ["Discovery", "Hunt", "Limits"]
 
 NEAR = 32
 _STEERED = 0.5
@@ -63,7 +62,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Failure:
+class Discovery:
     """One failure: its smallest case with what the target returned, what that cannot do without, and what explains it.
 
     drawn
@@ -132,7 +131,7 @@ class Hunt:
     database: Database
     batch: int = BATCH_JOBS
     pool: Pool = field(default_factory=Pool)
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[Discovery] = field(default_factory=list)
     gone: list[Known] = field(default_factory=list)
     near: list[tuple[float, Any]] = field(default_factory=list)
     verdicts: Counter[str] = field(default_factory=Counter)
@@ -155,12 +154,12 @@ class Hunt:
         self._explainer = Explainer(self.target.accuracy, _EFFORT, suspects(listed), each=_EFFORT)
 
     @property
-    def new(self) -> list[Failure]:
+    def new(self) -> list[Discovery]:
         return [failure for failure in self.failures if not failure.known]
 
-    def reason(self, failure: Failure) -> str:
+    def reason(self, failure: Discovery) -> str:
         """Why the target's list of known failures has such a failure; empty where it has none."""
-        diagnosed = replace(ListedFailure.of(failure.one.judgement), diagnosis=failure.diagnosis)
+        diagnosed = replace(Failure.of(failure.one.judgement), diagnosis=failure.diagnosis)
         entry = matching(self.listed, failure.one.probe, diagnosed)
         return "" if entry is None else entry.reason
 
@@ -256,7 +255,7 @@ class Hunt:
         if len(self.near) < NEAR or worst > self.near[-1][0]:
             self.near = sorted([*self.near, (worst, spec)], key=lambda pair: -pair[0])[:NEAR]
 
-    def _same(self, failure: Failure, one: Tried, spec: Any) -> bool:
+    def _same(self, failure: Discovery, one: Tried, spec: Any) -> bool:
         """Whether a failing case is one that was found before."""
         if spec.illegal or failure.spec.illegal:
             return bool(spec.illegal == failure.spec.illegal)
@@ -282,7 +281,7 @@ class Hunt:
         assert isinstance(one.probe, CaseProbe)
         first = one.probe.spec
         shrunk = Shrunk(one, (), 0, False)
-        failure = Failure(one, (), (), first, known, False)
+        failure = Discovery(one, (), (), first, known, False)
         try:
             if not first.illegal:
                 budget = Budget(math.inf, until=_until(deadline, _SHRINK_SECONDS))
@@ -320,7 +319,7 @@ class Hunt:
             return diagnosis or (name.fault.id,), 0
         return (name.fault.id,), name.cases
 
-    def _keep(self, failure: Failure) -> None:
+    def _keep(self, failure: Discovery) -> None:
         # Two cases may shrink to one and the same, or have one cause: the second may have shown others beside it.
         if not any(failure.spec == other.spec or _same_cause(failure, other) for other in self.failures):
             self.failures.append(failure)
@@ -338,7 +337,7 @@ def _until(deadline: float, seconds: float) -> float:
     return now + min(seconds, max(2.0, deadline - now))
 
 
-def _same_cause(failure: Failure, other: Failure) -> bool:
+def _same_cause(failure: Discovery, other: Discovery) -> bool:
     """Whether two failures have a name in common that has foretold both, in one operator and type."""
     named = failure.diagnosis == other.diagnosis and failure.foretold and other.foretold
     return bool(named and (failure.spec.op, failure.spec.type) == (other.spec.op, other.spec.type))

@@ -17,7 +17,7 @@ from ..results.evidence import EXHIBIT, SCRIPT, Kept, write_evidence
 from ..results.records import Finding
 from ..results.result import result_of
 from ..results.wording import node_text
-from .hunt import Failure, Hunt
+from .hunt import Discovery, Hunt
 
 __all__ = ["REGRESSIONS", "bug_report", "write_failures"]
 
@@ -54,7 +54,7 @@ def write_failures(folder: Path, hunt: Hunt, description: dict[str, Any]) -> lis
     return written
 
 
-def bug_report(failure: Failure, hunt: Hunt, description: dict[str, Any], place: Path | None) -> str:
+def bug_report(failure: Discovery, hunt: Hunt, description: dict[str, Any], place: Path | None) -> str:
     """A failure as text to be pasted into a tracker: versions, the model, what came back and what must, the clause,
     what is known of the cause, and a script that needs only onnx, NumPy and the runtime."""
     judgement, prepared = failure.one.judgement, failure.one.prepared

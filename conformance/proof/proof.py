@@ -26,7 +26,7 @@ from ..workers.process import Outcome
 from .staged import Arrays, staged_outcome
 from .undecided import Attempt, OpenLevels, Undecided, levels_of, undecided
 
-__all__ = ["ENOUGH", "FEWEST", "Accusation", "Catch", "Proof", "Reach", "Row", "prove"]
+__all__ = ["ENOUGH", "FEWEST", "Accusation", "Catch", "Ceiling", "Proof", "Row", "prove"]
 
 ENOUGH = 4.0
 """Discrimination from which on a case is said to catch a fault well: eight radii, where two conforming numbers are two
@@ -102,7 +102,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Reach:
+class Ceiling:
     """Number of levels that a class may leave open so that FEWEST cases of levels of so many bits still catch a fault:
     one less than this."""
 
@@ -122,7 +122,7 @@ class Proof:
         Clauses that no case exercises.
     mishaps
         What broke off in the suite's own code or an operator's, a line each.
-    reaches
+    ceilings
         Of faults in quantized cases, where so many catch them.
     undecided
         Of quantized cases.
@@ -133,7 +133,7 @@ class Proof:
     without_fault: tuple[Clause, ...]
     without_case: tuple[Clause, ...]
     mishaps: tuple[str, ...] = ()
-    reaches: tuple[Reach, ...] = ()
+    ceilings: tuple[Ceiling, ...] = ()
     undecided: tuple[Undecided, ...] = ()
 
     @property
@@ -371,16 +371,16 @@ def _proof(
         tuple(accusations),
         tuple(c for c in breakable if c.id not in broken),
         tuple(c for c in clauses if c.id not in exercised),
-        reaches=tuple(_reaches(by_row)),
+        ceilings=tuple(_ceilings_of(by_row)),
     )
 
 
-def _reaches(by_row: Mapping[tuple[str, str, str], Sequence[Catch]]) -> Iterator[Reach]:
+def _ceilings_of(by_row: Mapping[tuple[str, str, str], Sequence[Catch]]) -> Iterator[Ceiling]:
     for (fault, op, _), catches in by_row.items():
         for bits in sorted({catch.bits for catch in catches} - {0}):
             levels = sorted((catch.levels for catch in catches if catch.bits == bits), reverse=True)
             if len(levels) >= FEWEST:
-                yield Reach(fault, op, bits, levels[FEWEST - 1])
+                yield Ceiling(fault, op, bits, levels[FEWEST - 1])
 
 
 def _present(specs: Sequence[Spec], order: Sequence[str], *, quantized: bool) -> list[tuple[str, int, str]]:

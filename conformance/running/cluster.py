@@ -84,7 +84,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
     """The outcome of a batch: those of each of its probes with the verdict on them, or those of each job.
 
     unavailable
@@ -171,7 +171,7 @@ class _Processes:
 _PROCESSES = _Processes()
 
 
-def carry_out(batch: Batch) -> Answer:
+def carry_out(batch: Batch) -> Reply:
     """Carry out a task, in a worker of the cluster."""
     own = version_of("onnxspec") or "unknown"
     if own != batch.release:
@@ -179,7 +179,7 @@ def carry_out(batch: Batch) -> Answer:
     try:
         used = _PROCESSES.take(batch)
     except TargetUnavailable as error:
-        return Answer(unavailable=str(error), captured=error.captured)
+        return Reply(unavailable=str(error), captured=error.captured)
     used.process.hangs = HangBudget(batch.hangs)
     try:
         judged = [(one.outcomes, one.judgement) for one in in_order(used.process, batch.probes, batch.target.accuracy)]
@@ -188,7 +188,7 @@ def carry_out(batch: Batch) -> Answer:
         used.process.close()
         raise
     _PROCESSES.give(batch, used)
-    return Answer(used.description, tuple(judged), outcomes)
+    return Reply(used.description, tuple(judged), outcomes)
 
 
 def end_session(session: str) -> None:
@@ -259,9 +259,9 @@ class ClusterProcess(TargetProcess):
 
     def start(self) -> dict[str, Any]:
         """Start the target on some machine and return its description; raises TargetUnavailable."""
-        answer = self._answer(self._submit(self._blank))
-        self._accept(answer)
-        return answer.description
+        reply = self._reply(self._submit(self._blank))
+        self._accept(reply)
+        return reply.description
 
     def close(self) -> None:
         """End what the machines still have of it."""
@@ -278,8 +278,8 @@ class ClusterProcess(TargetProcess):
             yield from in_order(_JobsOnly(self), chosen, accuracy)
             return
 
-        def taken(batch: Batch, answer: Answer) -> Iterator[Tried]:
-            for probe, (outcomes, judgement) in zip(batch.probes, answer.judged, strict=True):
+        def taken(batch: Batch, reply: Reply) -> Iterator[Tried]:
+            for probe, (outcomes, judgement) in zip(batch.probes, reply.judged, strict=True):
                 self._note(probe.traits, outcomes)
                 yield _TriedThere(probe, outcomes, judgement)
 
@@ -291,8 +291,8 @@ class ClusterProcess(TargetProcess):
     def run(self, jobs: Iterable[Job]) -> Generator[Outcome, None, None]:
         """As :meth:`TargetProcess.run`, on the machines of the cluster."""
 
-        def taken(batch: Batch, answer: Answer) -> Iterator[Outcome]:
-            for job, outcome in zip(batch.jobs, answer.outcomes, strict=True):
+        def taken(batch: Batch, reply: Reply) -> Iterator[Outcome]:
+            for job, outcome in zip(batch.jobs, reply.outcomes, strict=True):
                 self._note(job.traits, (outcome,))
                 yield outcome
 
@@ -305,7 +305,7 @@ class ClusterProcess(TargetProcess):
         self,
         items: Iterable[Item],
         batch_of: Callable[[tuple[Item, ...]], Batch],
-        taken: Callable[[Batch, Answer], Iterator[Done]],
+        taken: Callable[[Batch, Reply], Iterator[Done]],
         left_out: Callable[[Item, str], Done],
     ) -> Iterator[Done]:
         """The outcomes of probes or jobs, in order; what the budget for hangs does not allow is not sent."""
@@ -319,10 +319,10 @@ class ClusterProcess(TargetProcess):
                     else:
                         yield replace(batch_of(tuple(group)), hangs=max(1, self.hangs.hangs - self.hangs.count))
 
-        for batch, answer in self._in_order(batches()):
+        for batch, reply in self._in_order(batches()):
             if isinstance(batch, Batch):
-                assert isinstance(answer, Answer)
-                yield from taken(batch, answer)
+                assert isinstance(reply, Reply)
+                yield from taken(batch, reply)
             else:
                 yield from batch
 
@@ -334,8 +334,8 @@ class ClusterProcess(TargetProcess):
 
     def _in_order(
         self, batches: Iterator[Batch | list[Done]]
-    ) -> Iterator[tuple[Batch, Answer] | tuple[list[Done], None]]:
-        """Every batch with its answer, in order; as many under way as the cluster has threads for."""
+    ) -> Iterator[tuple[Batch, Reply] | tuple[list[Done], None]]:
+        """Every batch with its reply, in order; as many under way as the cluster has threads for."""
         under_way: deque[_Task | list[Done]] = deque()
         try:
             while True:
@@ -349,8 +349,8 @@ class ClusterProcess(TargetProcess):
                     yield task, None
                     continue
                 try:
-                    answer = self._answer(task.future)
-                    self._accept(answer)
+                    reply = self._reply(task.future)
+                    self._accept(reply)
                 except _WorkersDied as died:
                     under_way.popleft()
                     if task.size > 1:
@@ -363,21 +363,21 @@ class ClusterProcess(TargetProcess):
                         under_way.appendleft(alone)
                         self._cluster.wait_for([alone.future])
                         continue
-                    answer = _guilty(task.batch, str(died))
+                    reply = _guilty(task.batch, str(died))
                 else:
                     under_way.popleft()
-                yield task.batch, answer
+                yield task.batch, reply
         finally:
             self._cluster.cancel([task.future for task in under_way if isinstance(task, _Task)])
 
-    def _accept(self, answer: Answer) -> None:
-        """Take note of the runtime that an answer is from. Raises ClusterError where it is another one."""
-        if answer.unavailable:
-            raise TargetUnavailable(answer.unavailable, answer.captured)
-        first = self._description = self._description or answer.description
+    def _accept(self, reply: Reply) -> None:
+        """Take note of the runtime that a reply is from. Raises ClusterError where it is another one."""
+        if reply.unavailable:
+            raise TargetUnavailable(reply.unavailable, reply.captured)
+        first = self._description = self._description or reply.description
         for key in SAME_RUNTIME:
-            if first.get(key) != answer.description.get(key):
-                contrast = f"{key} {first.get(key)!r} and {answer.description.get(key)!r}"
+            if first.get(key) != reply.description.get(key):
+                contrast = f"{key} {first.get(key)!r} and {reply.description.get(key)!r}"
                 raise ClusterError(
                     f"the machines of the cluster have different runtimes for {self._target.name}: {contrast}"
                 )
@@ -386,10 +386,10 @@ class ClusterProcess(TargetProcess):
         self._used = True
         return self._cluster.submit(carry_out, batch, self._target.name)
 
-    def _answer(self, future: Any) -> Answer:
-        answer = self._cluster.result(future)
-        assert isinstance(answer, Answer)
-        return answer
+    def _reply(self, future: Any) -> Reply:
+        reply = self._cluster.result(future)
+        assert isinstance(reply, Reply)
+        return reply
 
 
 class _JobsOnly:
@@ -400,15 +400,15 @@ class _JobsOnly:
         self.hangs = process.hangs
 
 
-def _guilty(batch: Batch, why: str) -> Answer:
-    """The answer of a case that ends the workers of the cluster that it comes to, alone as well."""
+def _guilty(batch: Batch, why: str) -> Reply:
+    """The reply of a case that ends the workers of the cluster that it comes to, alone as well."""
     message = f"ended every worker of the cluster that it came to, the last times alone: {why}"
     if not batch.probes:
-        return Answer(outcomes=tuple(Outcome(job.key, "crashed", message=message) for job in batch.jobs))
+        return Reply(outcomes=tuple(Outcome(job.key, "crashed", message=message) for job in batch.jobs))
     (probe,) = batch.probes
     prepared = probe.prepare()
     outcomes = tuple(Outcome(job.key, "crashed", message=message) for job in prepared.jobs)
-    return Answer(judged=((outcomes, prepared.judge(outcomes, batch.target.accuracy)),))
+    return Reply(judged=((outcomes, prepared.judge(outcomes, batch.target.accuracy)),))
 
 
 class _WorkersDied(Exception):

@@ -26,7 +26,7 @@ __getattr__, __dir__ = face(
         "process": ("TargetProcess",),
         "survey": (
             "Facts",
-            "Finding",
+            "Surveyed",
             "facts_of",
             "way_to_install",
         ),

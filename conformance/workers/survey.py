@@ -20,7 +20,7 @@ from ..targets.third_party import ThirdPartyError, third_party
 from .job import TargetUnavailable
 from .process import TargetProcess
 
-__all__ = ["Facts", "Finding", "facts_of", "is_command", "providers_of", "survey", "way_to_install"]
+__all__ = ["Facts", "Surveyed", "facts_of", "is_command", "providers_of", "survey", "way_to_install"]
 
 _TOGETHER = 4  # workers that are started at a time
 
@@ -47,7 +47,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Surveyed:
     """A target and what became of the attempt to start it.
 
     kind
@@ -80,7 +80,7 @@ def facts_of(source: str) -> Facts:
     )
 
 
-def survey(targets_file: Path | None = None, *, commands: bool = False) -> list[Finding]:
+def survey(targets_file: Path | None = None, *, commands: bool = False) -> list[Surveyed]:
     """Everything that is known, started where that costs no more than a process on this machine.
 
     commands
@@ -96,19 +96,19 @@ def survey(targets_file: Path | None = None, *, commands: bool = False) -> list[
         return list(pool.map(lambda each: _started(each, commands), findings))
 
 
-def _known(name: str, kind: str) -> Finding:
+def _known(name: str, kind: str) -> Surveyed:
     try:
-        return Finding(name, kind, name, parse_target(name), _facts(name))
+        return Surveyed(name, kind, name, parse_target(name), _facts(name))
     except TargetError as error:
-        return Finding(name, kind, name, trouble=str(error))
+        return Surveyed(name, kind, name, trouble=str(error))
 
 
-def _table(name: str, file: Path) -> Finding:
+def _table(name: str, file: Path) -> Surveyed:
     try:
         target = parse_target(name, file)
     except TargetError as error:
-        return Finding(name, "table", "", trouble=str(error))
-    return Finding(name, "table", target.adapter, target, _facts(target.adapter))
+        return Surveyed(name, "table", "", trouble=str(error))
+    return Surveyed(name, "table", target.adapter, target, _facts(target.adapter))
 
 
 def _facts(adapter: str) -> Facts:
@@ -125,7 +125,7 @@ def _own_source(adapter: str) -> str:
     return adapter_source(adapter)
 
 
-def _started(finding: Finding, commands: bool) -> Finding:
+def _started(finding: Surveyed, commands: bool) -> Surveyed:
     target = finding.target
     if target is None or (not commands and is_command(target)):
         return finding
@@ -136,7 +136,7 @@ def _started(finding: Finding, commands: bool) -> Finding:
             described = process.start()
     except TargetUnavailable as error:
         trouble = str(error)
-    return Finding(finding.name, finding.kind, finding.adapter, target, finding.facts, described, trouble)
+    return Surveyed(finding.name, finding.kind, finding.adapter, target, finding.facts, described, trouble)
 
 
 def is_command(target: Target) -> bool:
@@ -144,7 +144,7 @@ def is_command(target: Target) -> bool:
     return bool(target.command) and (len(target.command) != 2 or target.command[1] != "{worker}")
 
 
-def way_to_install(finding: Finding) -> str:
+def way_to_install(finding: Surveyed) -> str:
     """Advice for a target whose runtime is not there; empty where nothing is known that would help."""
     target, package = finding.target, finding.facts.package
     if target is None or finding.adapter == EXTERNAL or is_command(target):
@@ -172,7 +172,7 @@ def way_to_install(finding: Finding) -> str:
     return f"python3 -m venv {folder} && {python} -m pip install numpy {package}"
 
 
-def providers_of(finding: Finding) -> Iterable[str]:
+def providers_of(finding: Surveyed) -> Iterable[str]:
     """The execution providers that a runtime says it has."""
     listed = finding.described.get("available_providers", ())
     return [str(name) for name in listed] if isinstance(listed, (list, tuple)) else ()

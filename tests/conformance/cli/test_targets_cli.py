@@ -10,7 +10,7 @@ import pytest
 
 from onnxspec.conformance.targets import Target
 from onnxspec.conformance.targets.adapters import ADAPTERS
-from onnxspec.conformance.workers import Facts, Finding, facts_of, way_to_install
+from onnxspec.conformance.workers import Facts, Surveyed, facts_of, way_to_install
 from onnxspec.conformance.workers.survey import survey
 
 from ..miniatures import Finished
@@ -74,7 +74,7 @@ def test_ways_to_install() -> None:
     facts = Facts("openvino")
 
     def way(target: Target, trouble: str = missing, facts: Facts = facts) -> str:
-        return way_to_install(Finding(target.name, "table", target.adapter, target, facts, {}, trouble))
+        return way_to_install(Surveyed(target.name, "table", target.adapter, target, facts, {}, trouble))
 
     assert way(Target("a", "openvino")) == f"{sys.executable} -m pip install openvino"
     assert way(Target("a", "openvino", command=("python3.9", "{worker}"))) == "python3.9 -m pip install openvino"

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from onnxspec.cases import build_case
 from onnxspec.cases.directories import read_directory
 from onnxspec.cases.operators.extended_lstm import extended_profile
-from onnxspec.conformance.extraction import CaptureError, NodeCase, OccupiedFolder, cases_of_model, read_nodes
+from onnxspec.conformance.extraction import CaptureError, ForeignFolder, NodeCase, cases_of_model, read_nodes
 from onnxspec.conformance.models import ModelError
 from onnxspec.conformance.probes import probe_directories
 
@@ -195,7 +195,7 @@ def test_nothing_but_earlier_cases_is_ever_removed(tmp_path: Path) -> None:
     (tmp_path / "cases" / "mine.txt").write_text("mine", encoding="utf-8")
     cases_of(model, tmp_path)
     assert (tmp_path / "cases" / "mine.txt").exists()
-    with pytest.raises(OccupiedFolder):
+    with pytest.raises(ForeignFolder):
         cases_of_model(tmp_path / "model.onnx", tmp_path)
     with pytest.raises(ModelError, match="does not exist"):
         cases_of_model(tmp_path / "none.onnx", tmp_path / "cases")

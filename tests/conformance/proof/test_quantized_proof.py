@@ -47,5 +47,5 @@ def test_two_cases_of_each_type_of_integers_catch_ties_that_are_rounded_away_fro
 
 @pytest.mark.parametrize("bits", [8, 16])
 def test_by_the_widest_class_two_cases_catch_them_still(proof: Proof, bits: int) -> None:
-    lost = {reach.fault for reach in proof.reaches if reach.bits == bits and reach.levels <= ceiling(bits)}
+    lost = {each.fault for each in proof.ceilings if each.bits == bits and each.levels <= ceiling(bits)}
     assert lost <= LOST

@@ -121,7 +121,7 @@ def test_a_machine_with_another_runtime_or_release_is_no_part_of_the_run() -> No
     with here:
         description = here.start()
         with pytest.raises(ClusterError, match="have different runtimes for onnx-reference: version"):
-            here._accept(clusters.Answer({**description, "version": "0.1"}))
+            here._accept(clusters.Reply({**description, "version": "0.1"}))
     with pytest.raises(ClusterError, match=r"a worker has onnxspec \S+, and the run was started with 0\.1"):
         clusters.carry_out(replace(here._blank, release="0.1"))
 
