@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-__all__ = ["command_seconds", "each_in_turn", "onnxspec"]
+__all__ = ["child_seconds", "command_seconds", "each_in_turn", "onnxspec"]
 
 # As installed by pip, modules are compiled; what a workplace has switched off is nothing that users feel.
 _ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
@@ -32,15 +32,24 @@ def _adopt() -> None:
 def command_seconds(words: Sequence[str], folder: Path, codes: Sequence[int] = (0, 1)) -> float:
     """Processor seconds of a command and all that it starts. Raises RuntimeError where it ends with another exit
     code."""
+
+    def work() -> None:
+        done = subprocess.run(words, cwd=folder, env=_ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if done.returncode not in codes:
+            raise RuntimeError(f"{' '.join(words)} ended with {done.returncode}: {done.stderr.decode()[-300:]}")
+
+    return child_seconds(work)
+
+
+def child_seconds(work: Callable[[], object]) -> float:
+    """Processor seconds of all the processes that some work starts, and that have ended with it."""
     _adopt()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(words, cwd=folder, env=_ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    work()
     with contextlib.suppress(ChildProcessError):
         while True:
             os.wait()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode not in codes:
-        raise RuntimeError(f"{' '.join(words)} ended with {done.returncode}: {done.stderr.decode()[-300:]}")
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 

@@ -16,7 +16,7 @@ import typer
 from ..judging.judgement import Verdict
 from ..probes.selection import UnknownName
 from ..running.confirmation import verdicts_now
-from ..targets.target import TargetError
+from ..targets.target import Target, TargetError
 from ..workers.process import TargetUnavailable
 from .command import TargetsFile, app, command_given, targets_of
 from .display import could_not_start
@@ -173,14 +173,25 @@ def _run_again(cases: Sequence[tuple[str, str, str]], targets_file: Path | None)
 
 def _verdicts(name: str, ids: Sequence[str], targets_file: Path | None) -> dict[str, Verdict]:
     """The outcomes of cases on the target of that name now; where that cannot be tried, none, and a word."""
+    verdicts: dict[str, Verdict] = {}
     try:
         (target,) = targets_of([name], targets_file)
-        return verdicts_now(target, ids)
-    except (TargetError, UnknownName) as error:
+        for id in ids:
+            verdicts |= _verdict(target, id)
+    except TargetError as error:
         warn(f"{name}: {error}")
     except TargetUnavailable as error:
         warn(f"{name} {could_not_start(target, str(error))}")
-    return {}
+    return verdicts
+
+
+def _verdict(target: Target, id: str) -> dict[str, Verdict]:
+    """The outcome of one case now, by id; none, and a word, where today's cases have no such one."""
+    try:
+        return verdicts_now(target, [id])
+    except UnknownName as error:
+        warn(f"{target.name}: {error}")
+        return {}
 
 
 @app.command()

@@ -11,8 +11,10 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from onnxspec.conformance.cli import app
+from onnxspec.conformance.cli import app, report
 from onnxspec.conformance.judging import Verdict
+from onnxspec.conformance.probes.selection import UnknownName
+from onnxspec.conformance.targets.target import Target
 from onnxspec.reports import read_runs, write_site
 
 from .conftest import sample_info, sample_results, write_run
@@ -154,3 +156,24 @@ def test_each_page_says_whether_its_finding_showed_again(tmp_path: Path) -> None
     assert sum("could not be run once more" in text for text in pages) == 1
     assert sum("and showed again" in text for text in pages) == len(pages) - 2
     assert f"{len(pages) - 2} of {len(pages)} showed again" in page.read_text(encoding="utf-8")
+
+
+def test_a_case_that_the_suite_has_no_more_costs_its_own_finding_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdicts, gone = {row["case"]: Verdict(row["verdict"]) for row in sample_results()}, list[str]()
+
+    def verdicts_now(target: Target, ids: Sequence[str]) -> dict[str, Verdict]:
+        """What the run has; the first case that is asked for is one of an earlier suite."""
+        if not gone:
+            gone.extend(ids)
+            raise UnknownName("case", ids[0], ())
+        return {case: verdicts[case] for case in ids}
+
+    monkeypatch.setattr(report, "targets_of", lambda names, file: [Target(names[0], "onnxruntime")])
+    monkeypatch.setattr(report, "verdicts_now", verdicts_now)
+    run, out = release(tmp_path, "1.10"), tmp_path / "site"
+    done = CliRunner().invoke(app, ["site", str(run), "--again", "--out", str(out)], catch_exceptions=False)
+    assert done.exit_code == 1
+    assert f"unknown case {gone[0]!r}" in done.output
+    assert done.output.count("not shown again: ") == 1
