@@ -301,8 +301,8 @@ class _Table:
     """All legal combinations of the values of some fields, each by the number of its value.
 
     asked
-        What was asked of combinations of values already, of whatever table: by what it was the answers, in the order in
-        which fields stand, :data:`_UNASKED` where there is none so far.
+        What was asked of combinations of values already, of whatever table: by what it was, and over which fields, the
+        answers in the order in which fields stand, :data:`_UNASKED` where there is none so far.
     """
 
     def __init__(
@@ -346,7 +346,8 @@ class _Table:
             for name in names:
                 place = place * len(self._values[name]) + self._codes[:, self._places[name]]
                 size *= len(self._values[name])
-            answers = self._asked.setdefault(key, np.full(size, _UNASKED, np.int8))
+            # One absence is asked over its own fields here and with those that they are tied to there.
+            answers = self._asked.setdefault((key, fields), np.full(size, _UNASKED, np.int8))
             unasked = np.flatnonzero(answers[place] == _UNASKED)
             _, first = np.unique(place[unasked], return_index=True)
             for k in unasked[first].tolist():

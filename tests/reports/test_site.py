@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from onnxspec.conformance.cli import app, report
 from onnxspec.conformance.judging import Verdict
-from onnxspec.conformance.probes.selection import UnknownName
-from onnxspec.conformance.targets.target import Target
+from onnxspec.conformance.probes import UnknownName
+from onnxspec.conformance.targets import Target
 from onnxspec.reports import read_runs, write_site
 
 from .conftest import sample_info, sample_results, write_run

@@ -97,3 +97,16 @@ def test_what_is_possible_is_what_some_listed_combination_has(
         for m, second in enumerate(space.contexts):
             together = any(first.holds(row) and second.holds(row) for row in listed)
             assert possible.together[k, m] == together, (first.id, second.id)
+
+
+def test_what_was_asked_before_changes_no_answer() -> None:
+    """b=0 can be left out by itself, but without b=1 c must give way to it: one absence over other fields."""
+    need = (Need("tied", ("c", "d"), lambda row: row.c == row.d),)
+    asked: tuple[tuple[tuple[Need, ...], tuple[tuple[int, ...], ...]], ...]
+    asked = (((), ((3,),)), (need, ((4,), (3,))))
+    for order in (asked, asked[::-1]):
+        space = Small()
+        for needs, without in order:
+            possible, fresh = space.possible(needs, without), Small().possible(needs, without)
+            assert (possible.alone == fresh.alone).all()
+            assert (possible.together == fresh.together).all()
