@@ -9,7 +9,8 @@ In a test module of the package that brings an adapter::
         targets_file = "targets.toml"   # where that is a table
 
 Everything goes through a worker, as in a run. Whether the runtime computes right is not asked here: only what an
-adapter can spoil, with tolerances that no runtime misses. A type that the runtime refuses is skipped.
+adapter can spoil, with tolerances that no runtime misses. A type that the runtime refuses is skipped; to refuse all of
+them fails.
 """
 
 from __future__ import annotations
@@ -54,12 +55,15 @@ class AdapterContract:
         The file that has the name as a table, if one has.
     op, version
         What it can run: an operator version with plain inputs X, W and R.
+    weights
+        ``initializer`` where W and R must be constants of the model.
     """
 
     target: ClassVar[str | Target]
     targets_file: ClassVar[str | Path | None] = None
     op: ClassVar[str] = "LSTM"
     version: ClassVar[int] = 14
+    weights: ClassVar[str] = "input"
 
     @cached_property
     def configuration(self) -> Target:
@@ -69,10 +73,11 @@ class AdapterContract:
         return parse_target(self.target, Path(self.targets_file) if self.targets_file is not None else None)
 
     def trial(self, type: str = "float32") -> Trial:
-        """The node that is run: small, with all outputs, weights beside X as inputs, two feeds of different data."""
+        """The node that is run: small, with all outputs, two feeds of different data."""
         version = max(self.version, _NEWEST.get(type, 0))
         outputs = tuple(operator_version(self.op, version).outputs)
-        spec = CaseSpec(self.op, version, type=type, T=4, N=3, I=2, H=5, outputs=outputs, reruns="data")
+        sizes = {"T": 4, "N": 3, "I": 2, "H": 5}
+        spec = CaseSpec(self.op, version, type=type, outputs=outputs, weights=self.weights, reruns="data", **sizes)
         return build_case(spec).trial
 
     @pytest.fixture
@@ -110,6 +115,14 @@ class AdapterContract:
                 reason = str(error)
         assert reason, "it ignores an option that it does not know: a misspelt one would go unnoticed"
         assert "no_such_option" in reason, f"the reason does not name the option: {reason}"
+
+    def test_it_runs_some_type(self, process: TargetProcess) -> None:
+        """What it refuses is skipped; where that is all, nothing has been tested."""
+        outcomes = list(process.run([job_of(self.trial(type)) for type in TYPES]))
+        assert any(outcome.status != "refused" for outcome in outcomes), (
+            f"it refuses {self.op}-{self.version} in every type ({outcomes[0].message}); op, version and weights say "
+            "what it can run"
+        )
 
     @pytest.mark.parametrize("type", TYPES)
     def test_arrays_go_in_and_come_out(self, process: TargetProcess, type: str) -> None:
