@@ -170,12 +170,7 @@ def _lines(rows: Iterable[RowRecord], told: Callable[[RowRecord], str]) -> tuple
     for row in rows:
         grouped.setdefault((row.level, told(row)), []).append(row)
     ordered = sorted(grouped.items(), key=lambda each: -_height(each[1][0]))
-    return tuple(Line(level, tuple(_named(some)), text or _failing(some)) for (level, text), some in ordered)
-
-
-def _failing(rows: Iterable[RowRecord]) -> str:
-    count = sum(row.failing for row in rows)
-    return f"{count:,} {'case fails' if count == 1 else 'cases fail'}" if count else ""
+    return tuple(Line(level, tuple(_named(some)), text) for (level, text), some in ordered)
 
 
 def _height(row: RowRecord) -> int:
@@ -202,10 +197,12 @@ def _beyond(row: RowRecord) -> str:
 
 
 def _why(row: RowRecord) -> str:
-    """In a few words why a row has no level; empty where cases fail, since how many differs from row to row."""
-    if row.failing:
-        return ""
-    return _beyond(row) or "does not run some of what the lowest level requires"
+    """Why a row has no level, as its statement has it; the cases are named there."""
+    kept = [level.level for level in row.levels if level.status != "denied"]
+    if kept:
+        return f"only a trial: by the cases that ran, {kept[-1]}"
+    lowest = row.levels[0]
+    return f"{lowest.level}: {'; '.join(reason.partition(':')[0] for reason in lowest.against)}"
 
 
 def _missing(row: RowRecord) -> Iterator[str]:
@@ -238,11 +235,12 @@ def _repeating(statement: StatementRecord, suite: SuiteRecord, measured: Measure
     given = "--targets-file targets.toml " if table else ""
     target = f"{name}+{measured.wrap}" if measured.wrap else name
     ops = " ".join(f"--op {op}" for op in dict.fromkeys(row.op for row in statement.rows))
+    profile = "" if suite.profile == "core" else f"--profile {suite.profile} "
     return Repeating(
         table,
         (
-            f"pip install onnxspec=={suite.onnxspec}",
-            f"onnxspec run {given}--target {shlex.quote(target)} {ops} --nonce NUMBER --out mine",
+            f"python -m pip install .    # in a clone of onnxspec {suite.onnxspec}: it is on no package index yet",
+            f"onnxspec run {given}--target {shlex.quote(target)} {ops} {profile}--nonce NUMBER --out mine",
             f"onnxspec certify mine --product {shlex.quote(statement.product)} --vendor me --out mine.zip",
             "onnxspec verify mine.zip --nonce NUMBER --since PACKAGE.zip",
         ),

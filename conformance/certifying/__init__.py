@@ -39,6 +39,7 @@ __getattr__, __dir__ = face(
             "AttestationRecord",
             "ChallengeRecord",
             "ExceptionRecord",
+            "LevelRecord",
             "MeasuredRecord",
             "PackageRecord",
             "PlacementRecord",

@@ -148,7 +148,7 @@ def check_node(located: Located, judged: Judged, file: str = "", measured: Measu
         for topic, message in frozen(subject):
             report(rules()[f"model.{topic}"], message)
         like = judged.stand_in(subject)
-        features = like.features if like is not None else frozenset()
+        features = like.features - subject.unread if like is not None else frozenset()
         features |= {"old-domain"} if given != judged.domain else set()
         for rule in rules_open(judged, operator.since_version, features):
             report(rule, f"this is left open, and the node depends on it: {rule.text}")
@@ -156,6 +156,8 @@ def check_node(located: Located, judged: Judged, file: str = "", measured: Measu
             rule = rules()[f"model.{MEASURED}"]
             for note in measured.notes(like):
                 report(rule, note.text, note.helps)
+            for what in measured.untried(like):
+                unchecked[rule.id, what] = Unchecked(rule.id, file, located.path, operator.name, what)
     return CheckedNode(operator.name, tuple(problems.values()), tuple(unchecked.values()))
 
 

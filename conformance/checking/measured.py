@@ -117,11 +117,14 @@ class Measured:
         Findings that have some.
     known
         By target, entries of the shipped list of its known failures.
+    tried
+        By target, operator versions and types that some recorded case is of.
     """
 
     results: Mapping[Configuration, Mapping[str, Sequence[Result]]]
     seen: Sequence[_Seen]
     known: Mapping[str, Sequence[Entry]]
+    tried: Mapping[str, frozenset[_Place]]
 
     def notes(self, node: StandIn) -> Iterator[Note]:
         """Measurements of nodes like this one."""
@@ -140,6 +143,14 @@ class Measured:
                         f"{target}: known of it: {entry.reason}{which}", way_out_of([*entry.faults, *entry.features])
                     )
         yield from self._alike(configuration)
+
+    def untried(self, node: StandIn) -> Iterator[str]:
+        """What runs cannot say, since they hold no case of a node's operator version and type."""
+        configuration = Configuration.of(node)
+        kind = f"{node.operator}-{configuration.version} in {configuration.type}"
+        for target, places in self.tried.items():
+            if configuration.place not in places:
+                yield f"what {target} makes of it: no recorded case is of {kind}"
 
     def _alike(self, node: Configuration) -> Iterator[Note]:
         """Failures of which nobody knows a condition, in cases configured like this node or a part of it."""
@@ -210,7 +221,11 @@ def read_measured(folders: Sequence[Path]) -> Measured:
         if untold and (result.target, result.case) not in explained:
             key = Configuration(result.domain, result.op, result.version, result.type, columns)
             grouped[key][result.target].append(result)
-    return Measured(grouped, seen, {target["name"]: _known_of(target) for target in targets})
+    tried: dict[str, set[_Place]] = defaultdict(set)
+    for result in results:
+        tried[result.target].add((result.domain, result.op, result.version, result.type))
+    known = {target["name"]: _known_of(target) for target in targets}
+    return Measured(grouped, seen, known, {target: frozenset(places) for target, places in tried.items()})
 
 
 def _seen_on(target: TargetRecord, results: Sequence[Result]) -> Iterator[_Seen]:

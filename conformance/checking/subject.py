@@ -114,6 +114,12 @@ class Subject:
     surplus: int
     outputs: tuple[str, ...]
 
+    @property
+    def unread(self) -> frozenset[str]:
+        """Outputs, by formal name, that are written down and that nothing in the model takes."""
+        named = zip(self.operator.outputs, self.outputs, strict=False)
+        return frozenset(formal for formal, name in named if name and name not in self.scope.read)
+
     def given(self, name: str) -> Any:
         """The value of an attribute where it is there and of its kind, None elsewhere."""
         attribute = self.attributes.get(name)

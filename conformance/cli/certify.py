@@ -191,9 +191,14 @@ def _summary(content: bytes) -> StatementRecord:
             continue
         level = {"certified": row.level, "exceptions": f"{row.level}, with exceptions"}.get(row.status, "no level")
         say(f"{row.op}-{row.version} {row.type} {row.accuracy}: {level}")
-        lowest = next((level for level in reversed(row.levels) if level.status == "denied" and level.against), None)
-        if row.status == "none" and lowest is not None:
+        if row.status != "none":
+            continue
+        lowest = row.levels[0]
+        if lowest.status == "denied":
             say(*(f"  {lowest.level}: {reason}" for reason in lowest.against))
+        else:
+            kept = [level.level for level in row.levels if level.status != "denied"]
+            say(f"  only a trial: by the cases that ran, {kept[-1]}")
     return statement
 
 

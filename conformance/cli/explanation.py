@@ -195,7 +195,7 @@ def _clauses(probe: Probe, judgement: Judgement | None) -> Iterator[RenderableTy
         table.add_row(mark + clause.id, clause.status, Text(clause.text), style=style)
     yield table
     if broken is not None:
-        yield Text("> marks the clause that is not met")
+        yield Text("> marks the clause whose check failed; whether the others are met, this check does not tell")
     for document in dict.fromkeys(map(document_saying, ids)):
         if document is not None and document.page:
             yield Text(f"the document itself: {document.page}")

@@ -180,7 +180,8 @@ def _tell(hunt: Hunt, out: Path, reports: list[str]) -> None:
         say(f"broke off {times} times, by the suite's fault or the operator's: {mishap}")
     if hunt.new:
         listed = sum(bool(reason) for failure, _, reason in told if not failure.known)
-        say(f"found for the first time: {len(hunt.new)}; on the list of known failures of {hunt.target.name}: {listed}")
+        new = f"not in the database of earlier searches: {len(hunt.new)}"
+        say(f"{new}, {listed} of them on the list of known failures of {hunt.target.name}")
     for known in hunt.gone:
         say(f"gone   {known.title}: {known.case}")
     if hunt.failures:

@@ -94,6 +94,7 @@ def say_nodes(nodes: Sequence[NodeCase], finished: Run, console: Console) -> Non
         first = next((node.node for node in nodes if node.case in failing), None)
         if first is not None:
             line(f"  first outside its bound on {name}: {first}", "red")
+    line("  these nodes alone were judged: nothing is said of the rest of the model")
 
 
 def _helping(result: Result, findings: Sequence[Finding]) -> Iterator[str]:

@@ -140,6 +140,13 @@ class Scope:
         return {name: (k, o) for k, node in enumerate(self.nodes) for o, name in enumerate(node.output) if name}
 
     @cached_property
+    def read(self) -> frozenset[str]:
+        """Names that something here takes: a node, a graph inside one, or whoever asks for the graph's outputs."""
+        own = {name for node in self.nodes for name in node.input}
+        inside = (inner.read for number in range(len(self.nodes)) for _, inner in self.inner(number))
+        return frozenset(own.union(self.outputs, *inside))
+
+    @cached_property
     def labels(self) -> list[str]:
         """The names of nodes in paths: a node's own, or its operator and number; never the same twice."""
         taken: dict[str, int] = {}

@@ -29,7 +29,7 @@ _WORDS = 160  # characters of what a runtime says of what it declines
 
 KNOWN = "Against the list of known failures"
 RUNS = "Runs, rightly or not"
-VALIDATION = "Input validation, of models that the document forbids and that ran (--no-illegal leaves them out):"
+VALIDATION = "Input validation, of models that the document forbids and that ran:"
 
 _EXPLAINABLE = frozenset(verdict.value for verdict in DIAGNOSED - {Verdict.INACCURATE, Verdict.MALFORMED})
 """Verdicts of which it is said that no fault explains them. Of what is inaccurate the title names the wider class."""

@@ -306,7 +306,8 @@ def _steps_table(
         gates = [f"{float(numbers[s, row, unit]):.4g}" if s < length else "" for numbers in steps.numbers.values()]
         cells = [">" if s == first else "", str(s) if s < length else "padding", str(steps.positions[s, row]), *gates]
         cells += result.cells if has_target else result.cells[:2]
-        style = "bold red reverse" if s == first else "red" if result.outside else "dim" if s >= length else None
+        wrong = result.outside and not result.convention
+        style = "bold red reverse" if s == first and wrong else "red" if wrong else "dim" if s >= length else None
         table.add_row(*cells, style=style)
     return table
 
@@ -331,13 +332,15 @@ def _states_table(comparison: Comparison, place: tuple[int, int, int]) -> Table:
 
 @dataclass(frozen=True)
 class Checked:
-    """One element beside what it must be. `ratio` is None where it is not judged or was not reported."""
+    """One element beside what it must be, or what it is by `convention` alone. `ratio` is None where it is not judged
+    or was not reported."""
 
     value: float
     radius: float
     got: float | None
     ratio: float | None
     doubtful: bool
+    convention: bool = False
 
     @property
     def outside(self) -> bool:
@@ -349,6 +352,8 @@ class Checked:
         shown, value = apart(self.value if self.got is None else self.got, self.value)
         must = ["inconclusive", ""] if self.doubtful else [value, f"{self.radius:.2g}"]
         got = "" if self.got is None else shown
+        if self.convention:
+            return [value, "convention", got, "not kept" if self.outside else ""]
         return [*must, got, "" if self.ratio is None else ratio_text(self.ratio)]
 
 
@@ -364,4 +369,5 @@ def check(comparison: Comparison, output: str, index: tuple[int, ...]) -> Checke
         None if got is None else float(got[index]),
         agreement.worst if agreement is not None and agreement.judged else None,
         e.number.doubt is not None and bool(e.number.doubt.all()),
+        e.conventional,
     )

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from onnxspec.conformance.certifying import (
     ChallengeRecord,
     ExceptionRecord,
+    LevelRecord,
     MeasuredRecord,
     PackageRecord,
     PlacementRecord,
@@ -44,7 +45,7 @@ ROW = RowRecord(
     nondeterministic=1,
     lacks=("layout1",),
     unshown=("input-forget",),
-    levels=(),
+    levels=(LevelRecord(level="basic", status="reached", cases=4, passed=4, inconclusive=0.0, against=()),),
     exceptions=(),
 )
 EXCEPTED = replace(
@@ -56,8 +57,18 @@ EXCEPTED = replace(
     lacks=(),
     unshown=(),
 )
+DENIED = LevelRecord(
+    level="basic",
+    status="denied",
+    cases=4,
+    passed=4,
+    inconclusive=0.0,
+    against=("2 of the cases beyond it fail: a, b",),
+)
 DECLINED = replace(ROW, type="float64", status="none", level="", verdicts={"unsupported": 10})
-FAILING = replace(ROW, type="float16", status="none", level="", failing=2, verdicts={"pass": 8, "wrong": 2})
+FAILING = replace(
+    ROW, type="float16", status="none", level="", failing=2, verdicts={"pass": 8, "wrong": 2}, levels=(DENIED,)
+)
 STATEMENT = StatementRecord(
     form=2,
     kind="certificate",
@@ -111,7 +122,7 @@ def test_the_page_says_what_is_certified_first_then_what_is_excepted_and_what_is
     assert "known bug LSTM, lstm.clip; 3 cases; answered for by Jo Doe , until 2027-01-31" in text
     assert "sequence LSTM 14 in float32 does not support layout 1; not shown: input_forget" in text
     assert "sequence, with exceptions LSTM 22 in float32" in text
-    assert "none LSTM 14 in float16 2 cases fail" in text
+    assert "none LSTM 14 in float16 basic: 2 of the cases beyond it fail" in text
     assert "hidden_size absent" in text
     assert "So nothing ran of: LSTM 14 in float64" in text
     assert "record of assignment shows that the operator was given to NpuExecutionProvider" in text
@@ -153,7 +164,19 @@ def test_a_trial_says_that_it_certifies_nothing() -> None:
     rows = tuple(replace(row, status="none", level="") for row in STATEMENT.rows)
     text = page(replace(STATEMENT, kind="trial", trial_because=("profile smoke is below core",), rows=rows))
     assert "This package certifies nothing: profile smoke is below core." in text
+    assert "none LSTM 14 and 22 in float32 only a trial: by the cases that ran, basic" in text
     assert "Certificate of conformance" not in text
+
+
+def test_what_no_case_has_tried_is_not_vouched_for() -> None:
+    assert "no case that was tried beyond it is computed wrongly. What no case has tried is not certified." in page()
+
+
+def test_a_trial_is_repeated_with_its_own_cases() -> None:
+    html = render_certificate(certificate_of(STATEMENT, replace(SUITE, profile="smoke"), MEASURED))
+    assert "--op LSTM --profile smoke --nonce NUMBER" in html
+    assert "pip install ." in html
+    assert "pip install onnxspec" not in html
 
 
 def test_who_chose_the_nonce_must_be_confirmed_by_who_has_asked_for_it() -> None:

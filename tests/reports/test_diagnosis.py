@@ -62,6 +62,14 @@ def test_a_fault_is_told_with_its_id_its_clause_and_its_condition(diagnosed: Pat
     assert "only with" not in page.text("finding-2")
 
 
+def test_a_finding_that_rests_on_no_numbers_is_explained_by_no_count(tmp_path: Path) -> None:
+    rows = [result("taken", verdict="not-rejected"), result("fine")]
+    accepted = finding("accepts what the document forbids", "not-rejected", ["taken"], fault="accepts.types")
+    page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, [accepted]))
+    assert "accepts.types" in page.text("finding-1")
+    assert "explains" not in page.text("finding-1")
+
+
 def test_what_nothing_explains_is_said_to_be_so(diagnosed: Path, tmp_path: Path) -> None:
     page, _ = report(tmp_path / "report", diagnosed)
     third = page.text("finding-3")

@@ -31,6 +31,19 @@ def warned(result: Checked) -> set[str]:
     return {problem.rule for problem in result.problems if problem.level is Level.WARNING}
 
 
+def test_what_nothing_takes_is_no_news() -> None:
+    taken, left = (one_node("LSTM", 14, lengths=[T, 1]) for _ in range(2))
+    left.graph.node[0].output.append("Y_h")
+    left.graph.output[0].name = "Y_h"
+    inner = value("z", None)
+    held = one_node("LSTM", 14, lengths=[T, 1])
+    same = helper.make_graph([helper.make_node("Identity", ["Y"], ["z"])], "inner", [], [inner])
+    held.graph.node.append(helper.make_node("If", ["c"], ["out"], then_branch=same, else_branch=same))
+    held.graph.input.append(value("c", (), TensorProto.BOOL))
+    held.graph.output[0].name = "out"
+    assert ["lstm.padding.zero" in warned(check_model(m)) for m in (taken, left, held)] == [True, False, True]
+
+
 def branch(nodes: list[onnx.NodeProto], output: str, *inputs: onnx.ValueInfoProto) -> onnx.GraphProto:
     return helper.make_graph(nodes, "inner", list(inputs), [value(output, None)])
 

@@ -235,6 +235,12 @@ def test_what_is_known_of_a_target_is_noted_where_its_run_was_too_short_to_show_
     done = run("relu.onnx", "--measured", "run", cwd=folder)
     assert "onnxruntime: known of it: ThresholdedRelu without an alpha runs" in done.stdout
     assert "Write activation_alpha and activation_beta down" in done.stdout
+    onnx.save(one_node("LSTM", 14), folder / "other.onnx")
+    done = run("other.onnx", "--measured", "run", cwd=folder)
+    assert (
+        "not checked  model.measured: what onnxruntime makes of it: no recorded case is of LSTM-14 in float32"
+        in done.stdout
+    )
 
 
 def test_rules_are_listed_and_explained() -> None:

@@ -13,13 +13,14 @@ from msgspec import structs
 from rich.console import Console
 
 from onnxspec.cases import CaseSpec, profile
+from onnxspec.cases.operators import Road
 from onnxspec.conformance.cli import RunDisplay, could_not_start, summarize
 from onnxspec.conformance.cli import quantize as quantize_cli
 from onnxspec.conformance.diagnosis import findings_of
 from onnxspec.conformance.judging import Judgement, Verdict
 from onnxspec.conformance.probes import Selection, SpecProbe, worded
 from onnxspec.conformance.results import result_of
-from onnxspec.conformance.running import CaseJudged, Plan, Road, Run, TargetBegun, TargetRun
+from onnxspec.conformance.running import CaseJudged, Plan, Run, TargetBegun, TargetRun
 from onnxspec.conformance.targets import parse_target
 
 SPECS = tuple(s for op in ("LSTM", "GRU") for s in profile("core", op, 14) if s.type == "float32" and not s.illegal)

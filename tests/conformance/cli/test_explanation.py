@@ -197,7 +197,7 @@ def test_padding_that_is_not_zero_breaks_a_convention_only() -> None:
     sentence = "row 1, unit 2): Y[3, 0, 1, 2] is 7, must be 0 (lstm.padding.zero; only a convention says so)"
     assert sentence in " ".join(text.split())
     ((_, _, *steps),) = _tables(text)
-    assert steps[-1].split() == [">", "padding", "3", "0", "0", "7", "far", "outside"]
+    assert steps[-1].split() == [">", "padding", "3", "0", "convention", "7", "not", "kept"]
 
 
 def test_a_case_without_y_is_shown_by_the_y_of_its_companion() -> None:

@@ -53,4 +53,7 @@ def test_what_the_list_of_known_failures_names_is_said_with_its_reason(tmp_path:
     assert done.returncode == 0, done.stderr
     assert "NEW" not in done.stdout
     assert "Listed as known: ThresholdedRelu without an alpha" in done.stdout
-    assert "found for the first time: 1; on the list of known failures of onnxruntime: 1" in done.stdout
+    assert (
+        "not in the database of earlier searches: 1, 1 of them on the list of known failures of onnxruntime"
+        in done.stdout
+    )

@@ -78,6 +78,7 @@ def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -
     # Layers one behind the other are judged together, too: the second from what the target returned for the first.
     assert nodes[9] == "  /encoder/first + /encoder/second  GRU-14 + GRU-14  (what flows there, one run)"
     assert "  first outside its bound on onnx-reference: /encoder/first" in nodes
+    assert "  these nodes alone were judged: nothing is said of the rest of the model" in nodes
     assert "  Of these cases: 2 of 3 judged fail" in lines
     assert not [line for line in lines if line.startswith("  Runs, rightly or not")]
     assert done.returncode == 1
