@@ -70,7 +70,7 @@ class _Extended(RecurrentFamily):
 
     def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
         """By its axes."""
-        observed: Any = Observed(node, inputs, resolve(node.attributes, inputs))  # type: ignore[arg-type]
+        observed: Any = Observed(node, inputs, resolve(node.attributes, inputs))
         features = (axis.observe(observed) for axis in EXTENDED_AXES)
         return frozenset(name for told in features for name, there in told.items() if there)
 

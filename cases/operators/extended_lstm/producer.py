@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....reference import Node, evaluate_in_order
-from ....reference.operators.extended_lstm.document import evaluate_extended, resolve
+from ....reference.operators.extended_lstm.computation import evaluate_extended
+from ....reference.operators.extended_lstm.document import resolve
 from ....reference.operators.extended_lstm.kernel import Parameters, run_kernel
 from ...specs.case import Spec
 from ...specs.family import build_case

@@ -8,14 +8,9 @@ __all__ = ["EXTENDED_LSTM"]
 __getattr__, __dir__ = face(
     __name__,
     {
-        "document": (
-            "ARITHMETICS",
-            "ExtendedLSTM",
-            "STATES",
-            "evaluate_extended",
-            "expect_extended",
-            "resolve",
-        ),
+        "arithmetic": ("ARITHMETICS", "STATES"),
+        "computation": ("evaluate_extended", "expect_extended"),
+        "document": ("ExtendedLSTM", "resolve"),
         "kernel": (
             "Factor",
             "Parameters",

@@ -1,4 +1,10 @@
-"""Computations of ExtendedLSTM: a node and the stages that it goes through, which faults change."""
+"""Computations of ExtendedLSTM: a node and the stages that it goes through, which faults change.
+
+A node is walked as that of any recurrent operator, in arithmetics of levels (:mod:`.arithmetic`). Each step starts from
+the Y that the target reported one step before, so that the radius stays tight at any length. Where nothing is known of
+what a target reported each step starts from the computed one before, and the bound grows with length. That is for files
+of expected outputs and for scripts.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +17,64 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...faults.fault import fault
+from ...numbers.activations import Activation, Coefficient, kind_named
 from ...numbers.affine import Affine
 from ...numbers.bounded import Bounded
 from ...numbers.formats import Format
-from .document import OP_TYPE, ExtendedLSTM, expect_extended
-from .free import expect_free
-from .stages import Operand, Stages
+from ...recurrent.cell import Gates, Parameters, Recurrent, States
+from ...recurrent.configuration import Configuration
+from ...recurrent.recurrence import Computation, collect, ordered, processing_order, trace
+from ..cells import LSTM
+from .arithmetic import Leveled, Requantized
+from .document import OP_TYPE, ExtendedLSTM
+from .stages import Operand, Stages, Sums
 
-__all__ = ["ExtendedComputation", "of"]
+__all__ = ["ExtendedComputation", "evaluate_extended", "evaluate_from", "expect_extended", "of"]
+
+Array = NDArray[np.float64]
 
 of = partial(fault, operators=(OP_TYPE,), types=("float32",))
 """Registers a fault of it."""
+
+
+def evaluate_extended(node: ExtendedLSTM, state: str = "quantized") -> Array:
+    """Y (T, 2, N, H), every state computed from the one before, in float64 and quantized where y_scale is given.
+
+    state
+        One of STATES. Without y_scale both are the same.
+    """
+    return evaluate_from(node, {}, state)["Y"]
+
+
+def evaluate_from(node: ExtendedLSTM, initial: Mapping[str, Array], state: str = "quantized") -> dict[str, Array]:
+    """Y as of :func:`evaluate_extended`, and LSTM's Y_h and Y_c, each (2, N, H).
+
+    initial
+        LSTM's initial_h and initial_c; zero without them.
+    """
+    arithmetic = Requantized(node.y if state == "quantized" else None)
+    walked = trace(Computation(node, {**node.numbers, **initial}), arithmetic)
+    outputs = collect(node, walked, arithmetic)
+    outputs["Y_h"] = arithmetic.fed_back(outputs["Y_h"])
+    return outputs if node.y is None else {**outputs, "Y": node.y.rounded(outputs["Y"])}
+
+
+def expect_extended(
+    node: ExtendedLSTM, observed: NDArray[Any], arithmetic: str = "fixed-point", state: str = "quantized"
+) -> Bounded:
+    """What Y (T, 2, N, H) must be, each step from the state that the target reported one step before.
+
+    A radius holds what the arithmetic may cost before Y is quantized, half of y_scale for the rounding to a level, and
+    what dequantizing to float32 costs; the value is the exact one, saturated. Divided by y_scale it is in levels.
+
+    observed
+        The Y that the target reported, float32.
+    arithmetic, state
+        Of ARITHMETICS and STATES.
+
+    Raises ValueError for a kind of arithmetic or an interpretation that there is not.
+    """
+    return ExtendedComputation(node=node, fed_back=state).bounded(arithmetic, {"Y": observed})["Y"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +82,7 @@ class ExtendedComputation(Stages):
     """See :class:`...faults.computing.Computable`.
 
     fed_back
-        What goes from step to step where Y is quantized, one of :data:`.document.STATES`.
+        What goes from step to step where Y is quantized, one of :data:`.arithmetic.STATES`.
     """
 
     node: ExtendedLSTM = field(kw_only=True)
@@ -60,20 +113,109 @@ class ExtendedComputation(Stages):
 
     def bounded(self, accuracy: str, observed: Mapping[str, NDArray[Any]]) -> dict[str, Bounded]:
         """Y in a kind of arithmetic, each step from what was reported; without that by the document alone."""
+        arithmetic = Leveled(accuracy, self.node.y, self.fed_back, self.state)
         Y = observed.get("Y")
-        if Y is None:
-            return {"Y": expect_free(self.node, accuracy, self.fed_back)}
-        return {"Y": expect_extended(self.node, Y, accuracy, self.fed_back, self)}
+        with np.errstate(over="ignore", invalid="ignore"):
+            if Y is None:
+                right = ExtendedComputation(node=self.node)
+                both = [_from_there_on(right._direction(d, arithmetic, None), d) for d in range(2)]
+                return {"Y": arithmetic.concatenate(both, 1)}
+            seen = self.seen(Y.astype(np.float64))
+            both = [self._direction(d, arithmetic, seen[:, d : d + 1]) for d in range(2)]
+            return {"Y": self.placed(arithmetic.concatenate(both, 1))}
 
     def plain(self, observed: Any = None) -> dict[str, NDArray[Any]]:
         """Y in float32 as an implementation with these stages computes it from its own states, quantized where y_scale
         is given. Every step depends on the one before, so what is predicted from a Y is right for one step more."""
         node = self.node
-        Y = np.zeros((node.T, 2, node.N, node.H), np.float32)
+        Y = np.zeros(node.shape_of("Y"), np.float32)
         for _ in range(node.T + 1):
             before = Y
-            value = expect_extended(node, before, "float32", self.fed_back, self).value
+            value = self.bounded("float32", {"Y": before})["Y"].value
             Y = (value if node.y is None else np.rint(value / node.y.scale) * node.y.scale).astype(np.float32)
             if np.array_equal(Y, before):
                 break
         return {"Y": Y}
+
+    def _direction(self, d: int, arithmetic: Leveled, observed: Array | None) -> Bounded:
+        """Y (T, 1, N, H) of one direction."""
+        tensors = self._tensors(d)
+        B = tensors.get("B")
+        given: Any = tensors if B is None else {**tensors, "B": arithmetic.bias(B)}
+        walked = self._walked(d)
+        order = processing_order(walked, walked.directions[0])
+        if observed is not None:
+            seen = observed if self.realigned else ordered(observed, order)
+            added = self._added(tensors, order, arithmetic, ordered(seen[:, 0], order))
+            if np.any(added):
+                walked = replace(walked, cell=replace(walked.cell, walk=_Adding(added)))
+        else:
+            seen = None
+        (run,) = trace(Computation(walked, given), arithmetic, seen)
+        shown = arithmetic.quantized(run.hidden, self.shown) if self.node.T else run.hidden
+        return (ordered(shown, order) if self.realigned else shown)[:, np.newaxis]
+
+    def _walked(self, d: int) -> Configuration:
+        """One direction of the node, as LSTM's."""
+        functions = self.node.activations[0]
+        if self.functions != Stages.functions:
+            functions = tuple(_activation(name) for name in self.functions)
+        return replace(
+            self.node,
+            cell=LSTM if self.gates == LSTM.gates else replace(LSTM, gates=self.gates),
+            directions=("reverse" if self.backwards[d] else "forward",),
+            activations=(functions,),
+        )
+
+    def _tensors(self, d: int) -> dict[str, Operand]:
+        """What one direction computes from."""
+        node, own = self.node, slice(self.weights[d], self.weights[d] + 1)
+        tensors = dict(node.tensors)
+        if self.quantized is not Stages.quantized:
+            tensors = {n: self.quantized(n, node.affine[n], array) for n, array in node.given.items()}
+        tensors = {name: operand if name == "X" else operand[own] for name, operand in tensors.items()}
+        tensors["X"] = self.rows(tensors["X"])
+        if "B" in tensors:
+            biases = self.biases((tensors["B"].value[:, : 4 * node.H], tensors["B"].value[:, 4 * node.H :]))
+            tensors["B"] = replace(tensors["B"], value=np.concatenate(biases, axis=1))
+        return tensors
+
+    def _added(self, tensors: Mapping[str, Operand], order: Any, arithmetic: Leveled, seen: Array) -> Array:
+        """What is added to the pre-activations of one direction, in processing order: (T, N, 4H)."""
+        node, rows = self.node, 4 * self.node.H
+        B = np.zeros((2, rows)) if "B" not in tensors else tensors["B"].value.reshape(2, rows)
+        if "B" not in tensors:
+            B[0] = self.absent_bias
+        added = np.broadcast_to(B[0] if "B" not in tensors else 0.0, (node.T, node.N, rows))
+        if self.shift is Stages.shift or not node.T:
+            return added
+        x, w, r = tensors["X"][order], tensors["W"][0], tensors["R"][0]
+        h = arithmetic.before(np.zeros((1, node.N, node.H)), seen[:-1])
+        total = arithmetic.product(x, w).value + B[0] + (arithmetic.product(h, r).value + B[1])
+        return np.asarray(added + self.shift(Sums(x, w, h, r, B[0] + B[1], total)))
+
+
+class _Adding:
+    """LSTM's walk, of sums to which something is added on the way."""
+
+    def __init__(self, added: Array) -> None:
+        self._left = added
+
+    def __call__(self, p: Parameters, S: Gates, H: Recurrent, inner: tuple[Any, ...]) -> States:
+        here, self._left = self._left[: len(S.number)], self._left[len(S.number) :]
+        return LSTM.walk(p, Gates(S.number + p.arithmetic.exact(here), S.blocks), H, inner)
+
+
+def _from_there_on(number: Bounded, d: int) -> Bounded:
+    """Y (T, 1, N, H) of a free run: what is in doubt is so in all steps after it, in its direction."""
+    doubt = np.zeros(number.value.shape, bool) if number.doubt is None else number.doubt
+    order = slice(None, None, -1) if d else slice(None)
+    later = np.logical_or.accumulate(np.asarray(doubt.any(-1, keepdims=True))[order], axis=0)[order]
+    return replace(number, doubt=np.broadcast_to(later, number.value.shape))
+
+
+def _activation(name: str) -> Activation:
+    kind = kind_named(name)
+    assert kind is not None
+    # HardSigmoid's defaults, and x itself for Affine; the others have none.
+    return Activation(kind, *map(Coefficient, (1.0, 0.0) if name == "Affine" else (0.2, 0.5)))

@@ -22,12 +22,12 @@ from ...numbers.bounded import RADIUS_SLACK, Bounded
 from ...recurrent.expectation import Expectation, Measure
 from ...recurrent.gates import Steps
 from ...recurrent.node import Node
-from ..operator import Classes, Conforming, Evidence, Operator
+from ..operator import Classes, Conforming, Evidence, Operator, operator_of
 from ..written import Complaint, Said, Written
+from .arithmetic import ARITHMETICS
 from .attributes import complaints
-from .computation import ExtendedComputation
-from .document import ARITHMETICS, DOCUMENT, WIDEST, ExtendedLSTM, evaluate_extended, expect_extended, resolve
-from .free import expect_free
+from .computation import ExtendedComputation, evaluate_extended
+from .document import DOCUMENT, PLAIN, ExtendedLSTM, resolve
 from .kernel import Parameters, run_kernel
 from .parts import extended_parts
 from .tanhf import TANHF, system_tanhf
@@ -49,6 +49,9 @@ _FAR = 1e20
 
 _ROUNDING = 2.0**-23
 """The number of a level is rounded to float32 once; twice that is nothing of a level."""
+
+_WIDEST = 0.05
+"""The radius beyond which lying within it says nothing: outputs lie between -1 and 1."""
 
 _LONGEST, _LARGEST = 16, 1200  # steps, and weights of a gate: larger cases show no fault that smaller ones do not
 
@@ -110,7 +113,7 @@ class _ExtendedLSTM(Operator):
         undefined = _undefined(resolved)
         if number.value.shape == undefined.shape:
             number = replace(number, doubt=undefined if number.doubt is None else number.doubt | undefined)
-        weak = number.radius > WIDEST
+        weak = number.radius > _WIDEST
         measure = None if resolved.y is None else Measure("y_scale", resolved.y.scale)
         clause = "equations" if Y is None or faults else _clause(resolved, number, Y)
         return [Expectation("Y", number, f"extendedlstm.{clause}", weak=weak, measure=measure)]
@@ -126,26 +129,24 @@ class _ExtendedLSTM(Operator):
         """Y by whichever arithmetic is right and leaves more open; where it is quantized, of the numbers that its
         levels stand for. What is known of a Y that no level says the number of is not used."""
         resolved = self.resolve(node, inputs)
-        state = (interpretations or Interpretations()).state_quantization
+        observed: Outputs = {}
         if states is not None and resolved.y is not None:
-            Y, unknown = _only_levels(states, resolved.y)
-            several = [expect_extended(resolved, Y, kind, state) for kind in self._right(arithmetic)]
+            observed["Y"], unknown = _only_levels(states, resolved.y)
             # A state counts in all steps after it, in its direction.
             before = [np.logical_or.accumulate(unknown[:, 0].any(-1, keepdims=True))]
             before += [np.logical_or.accumulate(unknown[::-1, 1].any(-1, keepdims=True))[::-1]]
             unsure = np.broadcast_to(np.stack(before, axis=1), unknown.shape)
         else:
-            several = [expect_free(resolved, kind, state) for kind in self._right(arithmetic)]
-            unsure = np.zeros(several[0].value.shape, bool)
+            unsure = np.zeros(resolved.shape_of("Y"), bool)
+        computation = self.computation(node, inputs, interpretations)
+        right = self.classes(arithmetic.budget.name, "float32").right
+        several = [computation.bounded(kind, observed)["Y"] for kind in right]
         widest = np.maximum.reduce([number.radius for number in several])
         doubt = unsure | _undefined(resolved)
         for number in several:
             doubt = doubt if number.doubt is None else doubt | number.doubt
         known = Bounded(several[0].value, widest, several[0].budget, doubt)
         return {"Y": known if resolved.y is None else _among_levels(known, resolved.y)}
-
-    def _right(self, arithmetic: Any) -> tuple[str, ...]:
-        return self.classes(arithmetic.budget.name, "float32").right
 
     def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
         """See :func:`.document.evaluate_extended`."""
@@ -294,22 +295,14 @@ def _as_shipped(node: Node, run: Run) -> bool:
     return theirs.tobytes() == Y.tobytes()
 
 
-def _float32(node: ExtendedLSTM) -> NDArray[np.float32]:
+def _float32(node: ExtendedLSTM) -> Array:
     """Dequantized numbers in float32, as QDQ nodes around an LSTM compute."""
-    t = {name: operand.value.astype(np.float32) for name, operand in node.tensors.items()}
-    Y, H, half = np.zeros((node.T, 2, node.N, node.H), np.float32), node.H, np.float32(0.5)
-    for d in range(2):
-        h = c = np.zeros((node.N, H), np.float32)
-        bias = t["B"][d, : 4 * H] + t["B"][d, 4 * H :] if "B" in t else np.zeros(4 * H, np.float32)
-        for step in range(node.T) if d == 0 else range(node.T - 1, -1, -1):
-            a = t["X"][step] @ t["W"][d].T + h @ t["R"][d].T + bias
-            i, o, f = (half * np.tanh(half * a[:, k * H : (k + 1) * H]) + half for k in range(3))
-            c = f * c + i * np.tanh(a[:, 3 * H :])
-            h = o * np.tanh(c)
-            if node.y is not None:
-                h = node.y.rounded(h).astype(np.float32)
-            Y[step, d] = h
-    return Y
+    lstm, y = operator_of(PLAIN.op_type), node.y
+    inputs = {name: number.astype(np.float32) for name, number in node.numbers.items()}
+    kernel = lstm.conforming["library"].run if y is None else lstm.requantizing(y, "library")
+    assert kernel is not None
+    Y = kernel(PLAIN, inputs)["Y"]
+    return Y if y is None else y.rounded(Y).astype(np.float32)
 
 
 EXTENDED_LSTM = _ExtendedLSTM()

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from ...faults.part import Part
 from ...numbers.affine import Affine
 from ...recurrent.node import Node
-from .document import ExtendedLSTM, evaluate_extended, evaluate_from, resolve
+from .computation import evaluate_extended, evaluate_from
+from .document import ExtendedLSTM, resolve
 from .stages import Operand
 
 __all__ = ["extended_parts"]
@@ -152,7 +153,8 @@ def _states() -> Made:
     def forgotten(node: ExtendedLSTM, memory: Memory) -> Array:
         """Every step by itself, as if it were a row."""
         T, N = node.T, node.N
-        apart = replace(_with(node, "X", lambda x: x.reshape(1, T * N, -1)), T=1, N=T * N)
+        rows = _with(node, "X", lambda x: x.reshape(1, T * N, -1))
+        apart = replace(rows, T=1, N=T * N, lengths=np.ones(T * N, np.int64))
         return evaluate_extended(apart).reshape(2, T, N, node.H).transpose(1, 0, 2, 3)
 
     def no_cell(node: ExtendedLSTM, memory: Memory) -> Array:
@@ -164,10 +166,10 @@ def _states() -> Made:
         return evaluate_extended(replace(node, tensors={**node.tensors, "B": replace(operand, value=shut)}))
 
     def kept(node: ExtendedLSTM, memory: Memory) -> Array:
-        before = memory.get("ends")
-        fits = before is not None and before[0].shape == (2, node.N, node.H)
-        Y, memory["ends"] = evaluate_from(node, before=before if fits else None)
-        return Y
+        before = {name: ends for name, ends in memory.items() if ends.shape == (2, node.N, node.H)}
+        outputs = evaluate_from(node, before)
+        memory.update({f"initial_{name}": outputs[f"Y_{name}"] for name in "hc"})
+        return outputs["Y"]
 
     yield "state.forgotten", ("recurrence",), forgotten
     yield "state.hidden-forgotten", ("recurrence",), _altered("R", _nothing)
@@ -248,19 +250,19 @@ def _outputs() -> Made:
 
 def _one_step(node: ExtendedLSTM, Y: Array) -> Array:
     """Ht of every step, as it is before it is shown: from the states before it that are shown."""
-    open_ended = replace(node, y=None)
     T, N, H = node.T, node.N, node.H
     hidden = np.zeros((T, 2, N, H))
-    cells: list[Array] = [np.zeros((2, N, H))]
+    start = np.zeros((2, N, H))
+    cells = start
     for k in range(T):
         steps = (k, T - 1 - k)
-        step = replace(_with(open_ended, "X", lambda x, steps=steps: x[list(steps)].copy()), T=1)  # type: ignore[misc]
-        before = np.zeros((2, N, H)) if k == 0 else np.stack([Y[k - 1, 0], Y[T - k, 1]])
-        both = []
-        for d in range(2):
-            one = _with(step, "X", lambda x, d=d: x[d : d + 1])  # type: ignore[misc]
-            out, (_, cell) = evaluate_from(one, before=(before, cells[-1]))
-            hidden[steps[d], d] = out[0, d]
-            both.append(cell[d])
-        cells.append(np.stack(both))
+        before = start if k == 0 else np.stack([Y[k - 1, 0], Y[T - k, 1]])
+        ends = []
+        for d, step in enumerate(steps):
+            one = _with(node, "X", lambda x, step=step: x[step : step + 1])  # type: ignore[misc]
+            one = replace(one, T=1, y=None, lengths=np.ones(N, np.int64))
+            out = evaluate_from(one, {"initial_h": before, "initial_c": cells})
+            hidden[step, d] = out["Y"][0, d]
+            ends.append(out["Y_c"][d])
+        cells = np.stack(ends)
     return hidden

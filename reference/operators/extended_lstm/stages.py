@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...numbers.affine import Affine
 from ...numbers.bounded import Bounded
 
-__all__ = ["Operand", "Stages", "Sums"]
+__all__ = ["Operand", "Stages", "Sums", "saturated"]
 
 Array = NDArray[np.float64]
 
@@ -34,6 +34,8 @@ class Operand:
         The zero point less 32768.
     scale
         Zero for a state that nothing quantizes.
+    known
+        Whether the levels are those that the target has; else the value is all that is known of them.
     """
 
     value: Array
@@ -41,6 +43,7 @@ class Operand:
     centred: Array
     centre: int
     scale: float
+    known: bool = True
 
     @classmethod
     def of(cls, affine: Affine, array: NDArray[Any]) -> Operand:
@@ -49,15 +52,24 @@ class Operand:
         return cls.from_levels(affine, affine.levels(array), radius)
 
     @classmethod
-    def from_levels(cls, affine: Affine, levels: NDArray[Any], radius: Array | None = None) -> Operand:
+    def from_levels(
+        cls, affine: Affine, levels: NDArray[Any], radius: Array | None = None, known: bool = True
+    ) -> Operand:
         """A tensor of these levels, whether or not they are within the type's range."""
         half = 2 ** (affine.bits - 1)
         centred = levels.astype(np.float64) - half
         radius = np.zeros_like(centred) if radius is None else radius
-        return cls(affine.dequantized(levels), radius, centred, affine.zero_point - half, affine.scale)
+        return cls(affine.dequantized(levels), radius, centred, affine.zero_point - half, affine.scale, known)
 
     def __getitem__(self, index: Any) -> Operand:
         return replace(self, value=self.value[index], radius=self.radius[index], centred=self.centred[index])
+
+    def followed_by(self, rest: Operand) -> Operand:
+        """The operand, with another one behind it along the first axis."""
+        value, radius, centred = (
+            np.concatenate([getattr(self, name), getattr(rest, name)]) for name in ("value", "radius", "centred")
+        )
+        return replace(self, value=value, radius=radius, centred=centred)
 
     def rolled(self, steps: int) -> Operand:
         """The operand moved along its first axis."""
@@ -103,7 +115,8 @@ def _nothing(sums: Sums) -> Array | float:
     return 0.0
 
 
-def _saturated(y: Affine, hidden: Array) -> Array:
+def saturated(y: Affine, hidden: Array) -> Array:
+    """The number nearest to Ht that some level stands for, not yet rounded to one."""
     return np.clip(hidden, y.least, y.greatest)
 
 
@@ -146,7 +159,7 @@ class Stages:
     quantized: Callable[[str, Affine, NDArray[Any]], Operand] = _given
     state: Callable[[Operand], Operand] = _same
     shift: Callable[[Sums], Array | float] = _nothing
-    shown: Callable[[Affine, Array], Array] = _saturated
+    shown: Callable[[Affine, Array], Array] = saturated
     biases: Callable[[tuple[Array, Array]], tuple[Array, Array]] = _both
     weights: tuple[int, int] = (0, 1)
     backwards: tuple[bool, bool] = (False, True)
@@ -157,8 +170,3 @@ class Stages:
     absent_bias: float = 0.0
     seen: Callable[[Array], Array] = _as_it_is
     placed: Callable[[Bounded], Bounded] = _as_it_is
-
-    @property
-    def conforming(self) -> bool:
-        """Whether each is as it must be."""
-        return all(getattr(self, stage.name) is stage.default for stage in fields(Stages))
