@@ -45,7 +45,7 @@ from .computing import run_recurrent_fault
 from .fault import Compute, Fault, Outputs
 from .part import Part
 
-__all__ = ["recurrent_parts"]
+__all__ = ["recurrent_parts", "wrong_parts"]
 
 Array = NDArray[Any]
 Wrong = Callable[[Compute, Computation], Outputs]
@@ -72,15 +72,20 @@ def _part(op_type: str, id: str, summary: str, needs: tuple[str, ...], wrong: Wr
 
 def _parts(op_type: str) -> Iterator[Part]:
     part = partial(_part, op_type)
-    for id, summary, needs, wrong in itertools.chain(
+    for id, summary, needs, wrong in wrong_parts(op_type):
+        yield part(id, summary, needs, wrong)
+
+
+def wrong_parts(op_type: str) -> Made:
+    """Of each part its id, what goes wrong in words, what it needs, and that as a change of a computation."""
+    return itertools.chain(
         _inputs(op_type),
         _gates(op_type),
         _attributes(op_type),
         _directions(op_type),
         _states(op_type),
         _outputs(op_type),
-    ):
-        yield part(id, summary, needs, wrong)
+    )
 
 
 Made = Iterator[tuple[str, str, tuple[str, ...], Wrong]]

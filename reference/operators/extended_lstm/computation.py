@@ -29,12 +29,38 @@ from .arithmetic import Leveled, Requantized
 from .document import OP_TYPE, ExtendedLSTM
 from .stages import Operand, Stages, Sums
 
-__all__ = ["ExtendedComputation", "evaluate_extended", "evaluate_from", "expect_extended", "of"]
+__all__ = ["ExtendedComputation", "Requantizing", "evaluate_extended", "expect_extended", "of"]
 
 Array = NDArray[np.float64]
 
 of = partial(fault, operators=(OP_TYPE,), types=("float32",))
 """Registers a fault of it."""
+
+
+@dataclass(frozen=True)
+class Requantizing(Computation):
+    """LSTM's computation of numbers that stand for levels.
+
+    y
+        How Y is quantized; None where it is not.
+    fed_back
+        What goes from step to step then, one of :data:`.arithmetic.STATES`.
+    """
+
+    y: Affine | None = None
+    fed_back: str = "quantized"
+
+    @classmethod
+    def of(cls, node: ExtendedLSTM, fed_back: str = "quantized") -> Requantizing:
+        """That of a node."""
+        return cls(node, {name: operand.value for name, operand in node.tensors.items()}, node.y, fed_back)
+
+    def plain(self, observed: Any = None) -> dict[str, NDArray[Any]]:
+        """Y, and LSTM's Y_h and Y_c as they go on, in float64."""
+        arithmetic = Requantized(self.y if self.fed_back == "quantized" else None)
+        outputs = collect(self.configuration, trace(self, arithmetic), arithmetic)
+        outputs["Y_h"] = arithmetic.fed_back(outputs["Y_h"])
+        return outputs if self.y is None else {**outputs, "Y": self.y.rounded(outputs["Y"])}
 
 
 def evaluate_extended(node: ExtendedLSTM, state: str = "quantized") -> Array:
@@ -43,20 +69,7 @@ def evaluate_extended(node: ExtendedLSTM, state: str = "quantized") -> Array:
     state
         One of STATES. Without y_scale both are the same.
     """
-    return evaluate_from(node, {}, state)["Y"]
-
-
-def evaluate_from(node: ExtendedLSTM, initial: Mapping[str, Array], state: str = "quantized") -> dict[str, Array]:
-    """Y as of :func:`evaluate_extended`, and LSTM's Y_h and Y_c, each (2, N, H).
-
-    initial
-        LSTM's initial_h and initial_c; zero without them.
-    """
-    arithmetic = Requantized(node.y if state == "quantized" else None)
-    walked = trace(Computation(node, {**node.numbers, **initial}), arithmetic)
-    outputs = collect(node, walked, arithmetic)
-    outputs["Y_h"] = arithmetic.fed_back(outputs["Y_h"])
-    return outputs if node.y is None else {**outputs, "Y": node.y.rounded(outputs["Y"])}
+    return Requantizing.of(node, state).plain()["Y"]
 
 
 def expect_extended(

@@ -104,11 +104,6 @@ class ExtendedLSTM(Configuration):
         """There are no outputs beside Y."""
         return ()
 
-    @property
-    def numbers(self) -> dict[str, Array]:
-        """What the tensors stand for."""
-        return {name: operand.value for name, operand in self.tensors.items()}
-
 
 def resolve(attributes: Mapping[str, Any], inputs: Mapping[str, NDArray[Any]]) -> ExtendedLSTM:
     """A node with its inputs. Raises IllegalNode, naming the clause, where the document does not allow it."""

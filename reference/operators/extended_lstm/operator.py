@@ -298,7 +298,7 @@ def _as_shipped(node: Node, run: Run) -> bool:
 def _float32(node: ExtendedLSTM) -> Array:
     """Dequantized numbers in float32, as QDQ nodes around an LSTM compute."""
     lstm, y = operator_of(PLAIN.op_type), node.y
-    inputs = {name: number.astype(np.float32) for name, number in node.numbers.items()}
+    inputs = {name: operand.value.astype(np.float32) for name, operand in node.tensors.items()}
     kernel = lstm.conforming["library"].run if y is None else lstm.requantizing(y, "library")
     assert kernel is not None
     Y = kernel(PLAIN, inputs)["Y"]
