@@ -68,7 +68,8 @@ class RecurrentContexts(ContextSpace):
 
     def measured(self, spec: CaseSpec) -> CaseSpec:
         """Without what the axes of its session do, but for the run before."""
-        eventful = {each.name: each.default for each in _EVENTFUL if getattr(spec, each.name) != each.default}
+        given = {each.name: getattr(spec, each.name, each.default) for each in _EVENTFUL}
+        eventful = {each.name: each.default for each in _EVENTFUL if given[each.name] != each.default}
         return replace(spec, **eventful) if eventful else spec
 
     def earlier(self, spec: CaseSpec) -> CaseSpec | None:

@@ -48,6 +48,12 @@ _HERE: Mapping[str, tuple[str, ...]] = {
 }
 """What LSTM's parts need, in words of ExtendedLSTM, where it has it: there are two directions, all steps and Y."""
 
+_ORDER = (
+    *("B.dropped", "B.of-", ".last-", ".end", "gates.", ".one-direction", "reverse.", "outputs."),
+    *("state.forgotten", "state.hidden", "state.cell", "state.kept", ""),
+)
+"""What parts of ids stand before which others: that order is pinned with the pool of cases. Y's stand last."""
+
 
 @cache
 def extended_parts() -> tuple[Part, ...]:
@@ -60,7 +66,11 @@ def extended_parts() -> tuple[Part, ...]:
         for id, _, needs, wrong in wrong_parts(LSTM.op_type)
         if id not in ids and all(need in _HERE for need in needs)
     ]
-    return *shared, *own
+    return tuple(sorted((*shared, *own), key=lambda part: (part.id.startswith("Y."), _place(part.id))))
+
+
+def _place(id: str) -> int:
+    return next(k for k, some in enumerate(_ORDER) if some in id)
 
 
 def _answer(wrong: Wrong, node: Node, inputs: Mapping[str, Any], memory: dict[str, Any]) -> dict[str, NDArray[Any]]:
