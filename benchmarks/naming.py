@@ -158,6 +158,8 @@ def measured(target: Target, profile: str, targets_file: Path, remarks: list[str
         parts = clock.parts(Spent.by_now())
     truth = TRUTHS.get(target.name)
     (ran,) = run.targets
+    if ran.unavailable:
+        raise SystemExit(f"{target.name} could not start: {ran.unavailable}")
     known = {probe.id: probe for probe in run.plan.probes_of(target)}
     false = false_sentences(ran.findings, ran.results, known, truth)
     remarks += [f"{target.name}: false: {line}" for line in false]

@@ -8,6 +8,7 @@ Tested: NumPy 2.3, onnx 1.23. Package: onnx.
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ class Adapter:
         if spec is None or spec.loader is None:
             raise ValueError(f"{path} is no module")
         self.batch: Any = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = self.batch  # where dataclasses look for it
         spec.loader.exec_module(self.batch)
         self.fault: str | None = options.get("fault")
         if self.fault is not None and self.fault not in self.batch.FAULTS:

@@ -261,7 +261,8 @@ def _by_several(cause: Cause, fresh: Fresh, subject: Subject, budget: Budget) ->
     if not faults or len(fresh.failing) < ENOUGH:
         return cause
     holds = explains(faults, subject.accuracy)
-    if not all(holds(answer) for answer in fresh.failing):
+    left_open = leaving_open(subject.accuracy)
+    if any(is_constant(d, fresh.failing, left_open) for d in faults) or not all(map(holds, fresh.failing)):
         return cause
     what = "; ".join(d.summary.rstrip(".") for d in faults)
     return replace(cause, what=what, faults=ids, foretold=len(fresh.failing))

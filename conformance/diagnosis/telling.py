@@ -114,7 +114,8 @@ def _by_fault(causes: Sequence[Cause], base: Sequence[Finding]) -> tuple[dict[st
         for name in of:
             if name not in by_fault or _rank(cause, name) < _rank(by_fault[name], name):
                 by_fault[name] = cause
-        if not of:
+        # The name of one that is refuted is no longer that of its cases.
+        if not of and not cause.refuted:
             left.append(cause)
     return by_fault, left
 

@@ -43,6 +43,9 @@ _ROUNDED = 0.1
 # smaller, it is no rounding of that format.
 _SIZED = 1 / 128
 
+# And of a ninetieth to an eighteenth: where half of the errors are more than twice that, something else is wrong.
+_LARGE = 1 / 8
+
 # Fewer elements than this are too few to go by their share.
 _FEWEST = 8
 
@@ -107,7 +110,7 @@ def has_its_signature(
     shares = [np.abs(part.error[far]) / part.wide[far] for part, far in zip(parts, apart, strict=True)]
     telling = np.concatenate([*shares, np.zeros(0)])
     # Where functions saturate most errors vanish.
-    return bool(telling.size) and bool(np.quantile(telling, 0.9) >= _SIZED)
+    return bool(telling.size) and bool(np.quantile(telling, 0.9) >= _SIZED and np.median(telling) <= _LARGE)
 
 
 def _on_grid(parts: Iterable[_Elements], form: str) -> bool:

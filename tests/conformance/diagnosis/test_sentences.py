@@ -9,13 +9,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import onnx
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks are no part of the package
 
 from benchmarks.sentences import false_sentences, meets
-from benchmarks.staging import findings_on, kernel_names, of_faults, on_kernel
+from benchmarks.staging import Session, findings_on, kernel_names, of_faults, on_kernel
 from benchmarks.truths import TRUTHS, Truth
 from onnxspec.cases import CaseSpec, profile
 from onnxspec.conformance.probes import SpecProbe
@@ -54,6 +56,31 @@ def test_what_findings_say_of_kernels_is_true(kernel: str) -> None:
     assert kernel in kernel_names()
     assert findings
     assert false_sentences(findings, results, probes, TRUTHS[kernel]) == []
+
+
+@pytest.mark.long
+def test_a_constant_is_not_what_memory_happened_to_be() -> None:
+    right = of_faults([])
+
+    def opened(model: bytes) -> Session:
+        session, proto = right(model), onnx.load_model_from_string(model)
+
+        def run(feeds: dict[str, Any]) -> list[Any]:
+            names = [value.name for value in proto.graph.output]
+            outputs = dict(zip(names, session(feeds), strict=True))
+            if "Y_h" in outputs and "sequence_lens" in feeds:
+                batch_first = any(a.name == "layout" and a.i for a in proto.graph.node[0].attribute)
+                states = outputs["Y_h"].swapaxes(0, 1) if batch_first else outputs["Y_h"]
+                states[:, feeds["sequence_lens"] == 0] = 7.25
+            return list(outputs.values())
+
+        return run
+
+    specs = [s for s in profile("smoke", "RNN", 14) if not s.illegal]
+    (finding,) = findings_on(opened, specs)[0]
+    assert (finding["fault"], finding["foretold"]) == ("", 0)
+    assert "memory" not in finding["title"]
+    assert "a row of length 0" in finding["conditions"]
 
 
 def test_sentences_that_are_false_are_seen() -> None:
