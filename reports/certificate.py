@@ -280,12 +280,15 @@ def _remarks(statement: StatementRecord, measured: MeasuredRecord) -> Iterable[s
     for kind, left in {row.type: row.leaning for row in rows if row.leaning}.items():
         yield f"In {kind} errors lean to one side. They leave {left}, as if the others were cut off each time."
     choices = [
-        f"{op}: {', '.join(f'{question} {answer}' for question, answer in answers.items())}"
+        f"{op}: {', '.join(f'{answer} ({question})' for question, answer in answers.items())}"
         for op, answers in statement.interpretations.items()
         if answers
     ]
     if choices:
-        yield f"Where a document leaves something open, this runtime takes, for {'; '.join(choices)}."
+        yield (
+            f"Where a document leaves something open, this runtime takes, for {'; '.join(choices)}. "
+            "onnxspec clauses has these questions by name."
+        )
 
 
 def _environment(measured: MeasuredRecord) -> Iterable[tuple[str, str]]:

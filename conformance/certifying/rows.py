@@ -212,15 +212,17 @@ def _level(
     members = [probe for probe in members if verdicts[probe.id] is not Verdict.NOT_TRIED]
     passed = [probe for probe in members if verdicts[probe.id] is Verdict.PASS]
     against: list[str] = []
-    for kinds, words in (
-        (UNTRIED - {Verdict.NOT_JUDGED}, "were not run"),
-        (DECLINED, f"are {STATES[DECLINES].words}"),
-        (_DENYING, "fail"),
+    for kinds, one, several in (
+        (UNTRIED - {Verdict.NOT_JUDGED}, "was not run", "were not run"),
+        (DECLINED, f"is {STATES[DECLINES].words}", f"are {STATES[DECLINES].words}"),
+        (_DENYING, "fails", "fail"),
     ):
         hit = [probe.id for probe in members if verdicts[probe.id] in kinds]
         if hit:
             waived = " (a waiver covers no case that the level requires)" if any(covered.get(id) for id in hit) else ""
-            against.append(f"{len(hit)} of its {len(members)} cases {words}{waived}: {_listed(hit)}")
+            against.append(
+                f"{len(hit)} of its {len(members)} cases {one if len(hit) == 1 else several}{waived}: {_listed(hit)}"
+            )
     shown = frozenset[str]().union(*(probe.features for probe in passed))
     if missing := [feature for feature in level.requires if feature not in shown]:
         against.append(f"no case that passes has {', '.join(missing)}")
@@ -231,7 +233,8 @@ def _level(
     of_level = {probe.id for probe in members}
     beyond = [id for id in covered if id not in of_level]
     if unanswered := [id for id in beyond if covered[id] is None]:
-        against.append(f"{len(unanswered)} of the cases beyond it fail: {_listed(unanswered)}")
+        words = "fails" if len(unanswered) == 1 else "fail"
+        against.append(f"{len(unanswered)} of the cases beyond it {words}: {_listed(unanswered)}")
     status = "denied" if against else "exceptions" if beyond else "reached"
     return LevelRecord(
         level=level.name,

@@ -89,7 +89,8 @@ def explanation(
         yield _heading(f"Numbers of the node {view.name!r}" if view.name else "Numbers")
         yield from numbers_of(view.trials, view.outcomes, accuracy, chosen)
     yield from _clauses(probe, judgement)
-    yield from _interpretations(probe, prepared, chosen)
+    shown = frozenset(judgement.interpretations or {}) if judgement is not None else frozenset[str]()
+    yield from _interpretations(probe, prepared, chosen, shown)
 
 
 def _verdict(outcome: Outcome | None, judgement: Judgement | None) -> Iterator[Text]:
@@ -104,7 +105,7 @@ def _verdict(outcome: Outcome | None, judgement: Judgement | None) -> Iterator[T
         yield line
         if judgement.elements:
             counted = f"{judgement.judged} of {judgement.elements} elements judged"
-            yield Text(f"{counted}; worst |error| / radius {ratio_text(judgement.worst)}")
+            yield Text(f"{counted}; worst |error| / bound {ratio_text(judgement.worst)}")
         if judgement.flags:
             yield Text("flags: " + ", ".join(judgement.flags))
     else:
@@ -201,7 +202,9 @@ def _clauses(probe: Probe, judgement: Judgement | None) -> Iterator[RenderableTy
             yield Text(f"the document itself: {document.page}")
 
 
-def _interpretations(probe: Probe, prepared: Prepared, chosen: Interpretations) -> Iterator[RenderableType]:
+def _interpretations(
+    probe: Probe, prepared: Prepared, chosen: Interpretations, shown: frozenset[str]
+) -> Iterator[RenderableType]:
     touched = sorted(frozenset().union(*(trial.touched for trial in prepared.trials[:1])))
     if not touched:
         return
@@ -209,7 +212,8 @@ def _interpretations(probe: Probe, prepared: Prepared, chosen: Interpretations) 
     for name in touched:
         options = " or ".join(QUESTIONS[name].options)
         clauses = ", ".join(id for id in probe.clauses if clause_named(id).interpretation == name)
-        yield Text(f"  {name}: {options}; here: {getattr(chosen, name)}" + (f" ({clauses})" if clauses else ""))
+        here = "here" if name in shown else "not shown here, computed with"
+        yield Text(f"  {name}: {options}; {here}: {getattr(chosen, name)}" + (f" ({clauses})" if clauses else ""))
 
 
 def _shape(shape: tuple[int, ...]) -> str:

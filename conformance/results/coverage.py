@@ -19,18 +19,21 @@ def coverage_line(record: CoverageRecord) -> str:
         ", ".join(f"{_percent(each['after'][key])} % in {each['operator']}" for each in counted)
         for key in ("pairs", "triples")
     )
-    parts = [f'of all faults "X goes wrong when Y" these cases find {pairs}; "when Y and Z" {triples}']
+    parts = [
+        f"of faults that show only where two things meet in a node (reverse and clip, say) these cases find {pairs}; "
+        f"where three meet {triples}"
+    ]
     cases = sum(each["cases"] for each in counted)
     if cases:
         plural = "case was" if cases == 1 else "cases were"
-        parts.append(f"{cases:,} {plural} added for it, since others do not run here")
+        parts.append(f"{cases:,} {plural} added for these, in place of such as do not run here")
     avoided = list(dict.fromkeys(id for each in counted for id in each["avoided"]))
     if avoided:
-        parts.append(f"left out is what no case had passed with ({listed(avoided)})")
+        parts.append(f"what no case had passed with stands in none of them ({listed(avoided)})")
     short = [each["operator"] for each in counted if not each["reached"]]
     if short:
         why = f", and no cases were added: {record['left_out']}" if record["left_out"] else ""
-        parts.append(f"that is less than it should be in {listed(short)}{why}")
+        parts.append(f"fewer than are due in {listed(short)}{why}")
     return "; ".join(parts)
 
 

@@ -294,7 +294,7 @@ def _steps_table(
     title = f"Step by step, {c.directions[direction]}, row {row}, unit {unit}"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     has_target = "Y" in comparison.outputs
-    beside = ("got", "error/radius") if has_target else ()
+    beside = ("got", "error/bound") if has_target else ()
     for name in ("", "step", "x", *steps.numbers, "Y must be", "within", *beside):
         table.add_column(name, justify="right", no_wrap=True)
     before = -1
@@ -319,7 +319,7 @@ def _states_table(comparison: Comparison, place: tuple[int, int, int]) -> Table:
     if "Y" in comparison.outputs:
         title += ", from the Y that was reported"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for name in ("", "must be", "within", "got", "error/radius"):
+    for name in ("", "must be", "within", "got", "error/bound"):
         table.add_column(name, justify="right", no_wrap=True)
     for name in comparison.run.node.outputs:
         if name == "Y":
@@ -348,7 +348,7 @@ class Checked:
 
     @property
     def cells(self) -> list[str]:
-        """must be, within, got, error/radius."""
+        """must be, within, got, error/bound."""
         shown, value = apart(self.value if self.got is None else self.got, self.value)
         must = ["inconclusive", ""] if self.doubtful else [value, f"{self.radius:.2g}"]
         got = "" if self.got is None else shown

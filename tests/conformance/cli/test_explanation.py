@@ -107,7 +107,7 @@ def test_an_conforming_target_parts_nowhere() -> None:
     assert "\npass\n" in text
     assert "They part nowhere." in text
     ((_, columns, *steps),) = _tables(text)
-    assert columns.split()[-2:] == ["got", "error/radius"]
+    assert columns.split()[-2:] == ["got", "error/bound"]
     assert all(float(line.split()[-1]) <= 1 for line in steps)
     assert ">" not in _numbers(text)
 
