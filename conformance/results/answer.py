@@ -172,6 +172,7 @@ def answer_of(
         failing += "".join(f", {words}" for words in open_words)
         conforms = failing if chosen else f"no ({failing})"
     since = _since(new, known, stale) if lists_used else "not compared, lists of known failures were left out"
+    since = since if started else "not compared, it could not start"
     return Answer(
         state, badge, conforms, since, supports, lacks, tuple(_hits(problems, tried)), coverage, follows, shown, chosen
     )

@@ -166,6 +166,7 @@ def test_a_trial_says_that_it_certifies_nothing() -> None:
     assert "This package certifies nothing: profile smoke is below core." in text
     assert "none LSTM 14 and 22 in float32 only a trial: by the cases that ran, basic" in text
     assert "Certificate of conformance" not in text
+    assert "one kernel for all versions" not in text
 
 
 def test_what_no_case_has_tried_is_not_vouched_for() -> None:

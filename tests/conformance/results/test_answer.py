@@ -66,6 +66,7 @@ def test_what_is_declined_is_never_a_pass() -> None:
 def test_a_target_that_could_not_start_lacks_nothing() -> None:
     answer = answer_of([tried("unavailable", 5)], ())
     assert answer.conforms == "unknown, it could not start"
+    assert answer.since == "not compared, it could not start"
     assert answer.badge == "Could not start"
     assert answer.lacking == ""
 
