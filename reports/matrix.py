@@ -118,7 +118,7 @@ def _cell(operator: str, feature: str, subject: Subject, tally: Tally | None) ->
         for name, n in (
             *(pair for pair in tally.by_rank if pair[0] != "pass"),
             ("unconventional", tally.unconventional),
-            ("lose special values", tally.special),
+            ("lose NaN, or overflow", tally.special),
         )
         if n
     ]
