@@ -157,7 +157,7 @@ _WORDS = (
         Verdict.NOT_TRIED.value,
         "dots",
         "quiet",
-        "It asks for sessions that the target's worker does not say it has: nothing is claimed, and nothing counts as missing.",
+        "It asks for sessions that the target's worker does not say it has: nothing is claimed of it.",
     ),
     Word(Verdict.NOT_RUN.value, "dots", "quiet", "Planned and not tried: the message says why."),
     Word(

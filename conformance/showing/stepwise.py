@@ -87,7 +87,9 @@ def _runs(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> list[_Run]:
             for name, array in runs[-1].outputs.items()
         )
         if same and "Y" in other.outputs and len(runs[-1].outputs) == len(trial.node.outputs):
-            title = "Y is that of the same node with all outputs asked for: what both return is equal bit for bit"
+            title = (
+                "The case asks for no Y: this is the one of the same node with all outputs, which else returns the same"
+            )
             runs[-1] = replace(other, title=". ".join(filter(None, (runs[-1].title, title))))
     return runs
 

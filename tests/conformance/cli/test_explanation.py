@@ -208,7 +208,7 @@ def test_a_case_without_y_is_shown_by_the_y_of_its_companion() -> None:
         return run_recurrent_fault(chosen, node, inputs)
 
     text = _explained(spec, implementation)
-    assert "Y is that of the same node with all outputs asked for" in text
+    assert "The case asks for no Y: this is the one of the same node with all outputs" in text
     assert "They part first at step 0 (forward, row 0, unit " in text
     alone = _printed(build_case(spec), staged_outcome(build_case(spec).trial, implementation))
     assert "They part first at the end (forward, row 0, unit " in alone
