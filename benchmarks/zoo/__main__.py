@@ -1,8 +1,9 @@
 """How many faults of the zoo are caught by lists of cases.
 
-    python -m benchmarks.zoo [BATCH ...] [--fresh 300] [--seed 1] [--missed]
+    python -m benchmarks.zoo [BATCH ...] [--fresh 300] [--fuzz CASES | --minutes M] [--seed 1] [--missed]
 
-For each batch: `smoke`, `core`, and so many fresh cases. A fault is caught where a case fails whose outputs it changes.
+For each batch: `smoke`, `core`, so many fresh cases and, where asked for, a search of so many cases or minutes for each
+fault. A fault is caught where a case fails whose outputs it changes.
 Exit code 1 where the right kernel of a batch is accused, or a fault does not show on its own witness: then the batch
 itself is wrong.
 """
@@ -25,6 +26,9 @@ import benchmarks.zoo as zoo
 from onnxspec.cases import Case, build_case, operator_versions, profile
 from onnxspec.cases.profiles import fresh_specs
 from onnxspec.conformance import NotConforming, assert_conforms
+from onnxspec.conformance.fuzzing.hunt import Limits
+
+from .searching import searched
 
 Arrays = Sequence[Any]
 _TOGETHER = 2
@@ -150,19 +154,34 @@ def lists(fresh: int, seed: int) -> dict[str, list[Case]]:
     return {name: [build_case(spec) for spec in specs] for name, specs in named.items()}
 
 
+def sought(batch: ModuleType, seed: int, limits: Limits) -> tuple[dict[str, int], list[str]]:
+    """As :func:`caught` has it of a list, of a search: whether it comes upon each fault, and what accuses the right
+    kernel."""
+    failing = {fault: searched(batch, fault, seed, limits).failing for fault in (None, *batch.FAULTS)}
+    accused = failing.pop(None)
+    return {fault: int(case is not None) for fault, case in failing.items()}, [accused] if accused else []
+
+
 def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("batch", nargs="*")
     parser.add_argument("--fresh", type=int, default=300)
+    parser.add_argument("--fuzz", type=int, metavar="CASES", help="search for each fault in so many cases")
+    parser.add_argument("--minutes", type=float, help="search for each fault so long")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--missed", action="store_true", help="list what core misses")
     asked = parser.parse_args()
     named, wrong = lists(asked.fresh, asked.seed), False
-    print(f"| batch | written | faults | {' | '.join(named)} | caught by any |\n|{' --- |' * (4 + len(named))}")
+    searches = asked.fuzz is not None or asked.minutes is not None
+    limits = Limits(float("inf") if asked.minutes is None else 60 * asked.minutes, asked.fuzz)
+    columns = [*named, *(["fuzz"] if searches else [])]
+    print(f"| batch | written | faults | {' | '.join(columns)} | caught by any |\n|{' --- |' * (4 + len(columns))}")
     for batch in batches(asked.batch):
         silent = [fault for fault in batch.FAULTS if not shows(batch, fault)]
         results = {name: caught(batch, cases) for name, cases in named.items()}
+        if searches:
+            results["fuzz"] = sought(batch, asked.seed, limits)
         hits = {name: {fault for fault, count in counts.items() if count} for name, (counts, _) in results.items()}
         total, some = len(batch.FAULTS), set().union(*hits.values())
         cells = [str(len(hit)) for hit in hits.values()]
