@@ -23,7 +23,7 @@ from onnxspec.cases import CaseSpec, Spec, family_of, operator_versions, profile
 from onnxspec.cases.profiles.dense import supports
 from onnxspec.cases.profiles.partial import SELDOM_LACKED, VARIED
 from onnxspec.cases.profiles.pool import Pooled, pool_of
-from onnxspec.cases.profiles.turns import FIRST_TURN, TURNS
+from onnxspec.cases.profiles.turns import EVENTS, FIRST_EVENT, FIRST_TURN, TURNS
 from onnxspec.cases.specs.family import PoolDesign, pooled_operators
 from onnxspec.conformance.proof.exposure import Shown, measure, parts_shown
 from onnxspec.conformance.proof.interactions import Tally, faults_of, measurable, pool_tally, shown_by, space_of, tally
@@ -258,6 +258,21 @@ def _waiting(op: str, processes: int) -> dict[str, Any]:
     return _with_rows(op, there.pinned, [_row(op, each) for each in candidates(op, measured)])
 
 
+def _eventful(op: str) -> dict[str, Any]:
+    """The pool of an operator as it is pinned, with siblings whose sessions do more at its end: of cases that compilers
+    for devices take, and of those in half precision. They show what these show, so nothing is measured."""
+    there, rows = pool_of(op), [row for row in _rows(op) if row[2] < FIRST_EVENT]
+    more = []
+    for case in there.cases[there.pinned : len(rows)]:
+        device = case.level == "device" or (case.level == "partial" and case.spec.type == "float16")
+        place = case.level, case.index, FIRST_EVENT + case.index % len(EVENTS)
+        if case.sibling or not device or (spec := family_of(op).pooled(op, *place)) is None:
+            continue
+        shown = (case.whole, *(case.halves if len(case.halves) > 1 else ()))
+        more.append([*place, case.version, case.models, _contexts(op, spec), *(f"{bits:x}" for bits in shown)])
+    return {"parts": list(there.parts), "pinned": there.pinned, "quick": list(there.quick), "cases": [*rows, *more]}
+
+
 def _turn(case: Pooled, turn: int) -> Place:
     """The place of the sibling of a case that takes a turn."""
     return case.level, case.index, FIRST_TURN + turn
@@ -281,8 +296,12 @@ def _rows(op: str) -> list[list[Any]]:
 
 
 def _held(case: Pooled) -> str:
-    """The contexts of a case, as they are numbered now."""
-    there = [sum(1 << k for k in np.flatnonzero(held).tolist()) for held in space_of(case.op).held(case.spec)]
+    """The contexts of a pooled case, as they are numbered now."""
+    return _contexts(case.op, case.spec)
+
+
+def _contexts(op: str, spec: Spec) -> str:
+    there = [sum(1 << k for k in np.flatnonzero(held).tolist()) for held in space_of(op).held(spec)]
     return ".".join(f"{contexts:x}" for contexts in there)
 
 
@@ -294,17 +313,24 @@ def main() -> None:
     parser.add_argument("--op", action="append", choices=pooled_operators(), help="only this operator's pool")
     parser.add_argument("--turn", action="store_true", help="leave all as it is but for siblings that take a turn")
     parser.add_argument("--wait", action="store_true", help="leave all as it is, with more such siblings that follow")
+    parser.add_argument(
+        "--events", action="store_true", help="leave all as it is, with siblings whose sessions do more"
+    )
     asked = parser.parse_args()
     before = json.loads(_PATH.read_text(encoding="utf-8"))
 
     def anew(op: str) -> dict[str, Any]:
         other = asked.op and op not in asked.op
-        out = (asked.turn and design_of(op).turns is None) or (asked.wait and op not in CaseSpec.operators)
+        out = (asked.turn and design_of(op).turns is None) or (
+            (asked.wait or asked.events) and op not in CaseSpec.operators
+        )
         if other or out:
             own: dict[str, Any] = before[op]
             return own
         if asked.wait:
             return _waiting(op, asked.processes)
+        if asked.events:
+            return _eventful(op)
         return _turned(op, asked.processes) if asked.turn else _made(op, asked.keep, asked.processes)
 
     held = {op: anew(op) for op in pooled_operators()}

@@ -21,7 +21,7 @@ from ..specs.spec import CaseSpec
 from .dense import LEVELS, dense_spec, sibling
 from .partial import PARTIAL, VARIED, partial_space
 from .rare import RARE, costly, rare_space
-from .turns import FIRST_TURN, turned
+from .turns import FIRST_EVENT, FIRST_TURN, eventful, turned
 
 __all__ = ["TYPES", "Pooled", "pinned_dense", "pool_of", "quick_dense", "recurrent_design", "recurrent_pooled"]
 
@@ -126,7 +126,9 @@ def recurrent_pooled(op: str, level: str, index: int, number: int) -> CaseSpec |
     """The case of LSTM, GRU or RNN that stands at a place of the pool; None where nothing is drawn there."""
     if number >= FIRST_TURN:
         first = recurrent_pooled(op, level, index, 0)
-        return None if first is None else turned(first, number - FIRST_TURN)
+        if first is None:
+            return None
+        return eventful(first, number - FIRST_EVENT) if number >= FIRST_EVENT else turned(first, number - FIRST_TURN)
     if level == RARE:
         version, kind, space = rare_space(op, index)
         spec = dense_spec(op, index, version, kind, space, seed=level)

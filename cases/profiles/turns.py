@@ -12,10 +12,14 @@ from typing import Any
 from ..specs.space import settle
 from ..specs.spec import CaseSpec
 
-__all__ = ["EVENTS", "FIRST_TURN", "TURNING", "TURNS", "can_turn", "turned"]
+__all__ = ["EVENTS", "FIRST_EVENT", "FIRST_TURN", "TURNING", "TURNS", "can_turn", "eventful", "turned"]
 
 FIRST_TURN = 100
 """Numbers of siblings from here on say which turn a sibling takes."""
+
+FIRST_EVENT = 200
+"""Numbers of siblings from here on say what the session of a sibling does, which is otherwise as its case is: with rows
+of lengths or without."""
 
 TURNS: tuple[Mapping[str, Any], ...] = (
     {"row_order": "falling", "lengths": "ragged"},
@@ -62,6 +66,14 @@ def turned(spec: CaseSpec, turn: int) -> CaseSpec | None:
     changed = replace(spec, **TURNS[of_rows], **seeds, **events)
     row = {name: getattr(changed, name) for name in changed.__dataclass_fields__}
     return changed if settle(row) == row else None
+
+
+def eventful(spec: CaseSpec, which: int) -> CaseSpec | None:
+    """The sibling of a case with what a session does beside its own run; None where what it is cannot be together."""
+    events = _events(spec, which)
+    changed = replace(spec, **events)
+    settled = settle({name: getattr(changed, name) for name in changed.__dataclass_fields__})
+    return changed if all(settled[name] == value for name, value in events.items()) else None
 
 
 def _events(spec: CaseSpec, which: int) -> dict[str, Any]:

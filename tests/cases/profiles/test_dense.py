@@ -7,6 +7,7 @@ import pytest
 
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.cases.profiles import LEVELS, dense_specs, levels_of, pool_of, sibling, supports
+from onnxspec.cases.profiles.turns import FIRST_EVENT
 from onnxspec.reference import CELLS, evaluate, interpretations_touched, operator_version
 from onnxspec.reference.numbers import FORMATS
 
@@ -92,3 +93,19 @@ def test_a_sibling_shares_the_model() -> None:
 def test_the_version_of_a_pooled_case_is_known_before_it_is_drawn(op: str) -> None:
     for case in pool_of(op).cases[::150]:
         assert case.version == case.spec.version
+
+
+@pytest.mark.parametrize("op", CELLS)
+def test_sessions_of_what_devices_take_do_more_for_no_other_model_or_numbers(op: str) -> None:
+    """What such a sibling shows is not measured: it is what the case shows that it is a sibling of."""
+    by_place = {(case.level, case.index, case.sibling): case for case in pool_of(op).cases}
+    eventful = [case for case in by_place.values() if case.sibling >= FIRST_EVENT]
+    assert {"device", "partial"} == {case.level for case in eventful}
+    for case in eventful[::40]:
+        first = by_place[case.level, case.index, 0]
+        assert (case.whole, case.halves, case.model) == (first.whole, first.halves, first.model)
+        own, other = build_case(first.spec).trial, build_case(case.spec).trial
+        assert (own.model, own.course) != (other.model, other.course)
+        assert own.model == other.model
+        for name, array in own.feeds[-1].fed.items():
+            assert array.tobytes() == other.feeds[-1].fed[name].tobytes()
