@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from onnxspec.cases.profiles import pool_of
 from onnxspec.cases.specs import Context, ContextSpace, Need, Relation, context_space, counted_operators
 from onnxspec.reference import operator_of
 
@@ -110,3 +111,9 @@ def test_what_was_asked_before_changes_no_answer() -> None:
             possible, fresh = space.possible(needs, without), Small().possible(needs, without)
             assert (possible.alone == fresh.alone).all()
             assert (possible.together == fresh.together).all()
+
+
+def test_a_case_without_a_sessions_axes_is_measured_as_it_is() -> None:
+    """Operators share a space of contexts, though not all have each of its axes."""
+    spec = pool_of("ExtendedLSTM").dense[0].spec
+    assert context_space("ExtendedLSTM").measured(spec) == spec
