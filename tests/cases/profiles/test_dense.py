@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.cases.profiles import LEVELS, dense_specs, levels_of, pool_of, sibling, supports
-from onnxspec.cases.profiles.turns import FIRST_EVENT
+from onnxspec.cases.profiles import LEVELS, dense_specs, levels_of, pool_of, sibling, supports, turns
 from onnxspec.reference import CELLS, evaluate, interpretations_touched, operator_version
 from onnxspec.reference.numbers import FORMATS
 
@@ -99,7 +98,7 @@ def test_the_version_of_a_pooled_case_is_known_before_it_is_drawn(op: str) -> No
 def test_sessions_of_what_devices_take_do_more_for_no_other_model_or_numbers(op: str) -> None:
     """What such a sibling shows is not measured: it is what the case shows that it is a sibling of."""
     by_place = {(case.level, case.index, case.sibling): case for case in pool_of(op).cases}
-    eventful = [case for case in by_place.values() if case.sibling >= FIRST_EVENT]
+    eventful = [case for case in by_place.values() if case.sibling >= turns.FIRST_EVENT]
     assert {"device", "partial"} == {case.level for case in eventful}
     for case in eventful[::40]:
         first = by_place[case.level, case.index, 0]
