@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -97,18 +98,18 @@ class Remembering(Compute):
 def _same(one: Computation, other: Computation) -> bool:
     """Whether two computations are of the same numbers by the same equations, as far as that can be seen."""
     a, b = one.configuration, other.configuration
-    if a is not b and not all(_equal(getattr(a, name), getattr(b, name)) for name in _FIELDS):
+    if a is not b and any(x is not y and not _equal(x, y) for x, y in zip(_FIELDS(a), _FIELDS(b), strict=True)):
         return False
     inputs, others = one.inputs, other.inputs
-    return inputs.keys() == others.keys() and all(_equal(array, others[name]) for name, array in inputs.items())
+    return inputs.keys() == others.keys() and all(
+        array is others[name] or _equal(array, others[name]) for name, array in inputs.items()
+    )
 
 
-_FIELDS = tuple(f.name for f in fields(Configuration))
+_FIELDS = attrgetter(*(f.name for f in fields(Configuration)))
 
 
 def _equal(one: Any, other: Any) -> bool:
-    if one is other:
-        return True
     if isinstance(one, np.ndarray):
         return one.shape == other.shape and bool((one == other).all())
     return bool(one == other)
