@@ -98,7 +98,7 @@ def test_a_case_of_odd_numbers_proves_nothing() -> None:
 
 
 def test_where_much_is_lacking_a_few_models_more_show_what_is_owed() -> None:
-    """What onnxruntime lacks, by fewer cases than followed before there were orders of rows."""
+    """What onnxruntime lacks. What sessions do is owed, too, and shows in siblings, which need no models of their own."""
     lacks = ("version=1", "type=float64", "type=bfloat16", "layout=1", "hidden_size=False")
     places = [RNN.position[id] for id in lacks]
     pool = pool_of("RNN")
@@ -106,6 +106,6 @@ def test_where_much_is_lacking_a_few_models_more_show_what_is_owed() -> None:
     dense = [case for case in there if case in pool.dense]
     cover = Cover("RNN", frozenset((place,) for place in places))
     cover.add(*dense)
-    followed = cover.choose([case for case in there if case not in dense], 40, {case.model for case in dense})
+    followed = cover.choose([case for case in there if case not in dense], 60, {case.model for case in dense})
     assert cover.shares.reached
-    assert len(followed) <= 50
+    assert len(followed) <= 60
