@@ -98,7 +98,7 @@ def test_a_case_of_odd_numbers_proves_nothing() -> None:
 
 
 def test_where_much_is_lacking_a_few_models_more_show_what_is_owed() -> None:
-    """What onnxruntime lacks. What sessions do is owed, too, and shows in siblings, which need no models of their own."""
+    """What onnxruntime lacks. What sessions do is owed, too, and shows in siblings, which need no further models."""
     lacks = ("version=1", "type=float64", "type=bfloat16", "layout=1", "hidden_size=False")
     places = [RNN.position[id] for id in lacks]
     pool = pool_of("RNN")
