@@ -806,6 +806,24 @@ def _fresh(element: str, array: np.ndarray) -> np.ndarray:
 _MISTAKES = (AssertionError, AttributeError, LookupError, TypeError, ArithmeticError, BufferError, RecursionError)
 """What Python raises where a program is wrong, and what some programs refuse with as well."""
 
+_MISFITS = (
+    "operands could not be broadcast together",
+    "could not broadcast input array",
+    "not aligned:",
+    "matmul: Input operand",
+    "The truth value of an array",
+    "need at least one array",
+    "all the input array",
+    "setting an array element with a sequence",
+    "cannot reshape array of size",
+    "axes don't match array",
+    "cannot select an axis to squeeze out",
+    "reduction operation",
+    "negative dimensions are not allowed",
+    "values to unpack",
+)
+"""What ValueErrors say that no program raises: NumPy does, or Python, where arrays or counts do not fit together."""
+
 
 def failure_of(error: BaseException) -> dict[str, Any]:
     """How an exception is reported: an adapter's exceptions may carry ``status``, ``phase`` and ``proof``.
@@ -841,7 +859,7 @@ def _broke_at(error: BaseException) -> str:
     other exceptions, classes of a framework's own, and what the adapter raises on purpose."""
     package = type(error).__module__.partition(".")[0]
     trace = error.__traceback__
-    if not isinstance(error, (NameError, *_MISTAKES)) or package not in ("builtins", "numpy") or trace is None:
+    if package not in ("builtins", "numpy") or trace is None:
         return ""
     while trace.tb_next is not None:
         trace = trace.tb_next
@@ -849,7 +867,22 @@ def _broke_at(error: BaseException) -> str:
     raising = opname[code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
     if code.co_filename == _ADAPTER_FILE and raising:
         return ""
+    raiser = trace.tb_frame.f_globals.get("__name__", "") if raising else ""
+    if not isinstance(error, (NameError, *_MISTAKES)) and not _misfit(error, raiser):
+        return ""
     return one_line(f"{os.path.basename(code.co_filename)}, line {trace.tb_lineno}, in {code.co_name}", 200)
+
+
+def _misfit(error: BaseException, raiser: str) -> bool:
+    """Tell whether a ValueError is one of NumPy's own or of Python's, and not what a program says.
+
+    `raiser` is the module whose ``raise`` raised it, empty where that was no Python code.
+    """
+    if not isinstance(error, ValueError):
+        return False
+    if raiser:
+        return raiser.partition(".")[0] == "numpy"
+    return type(error).__module__.startswith("numpy") or any(text in str(error) for text in _MISFITS)
 
 
 def plain_outputs(results: Any, most: int = _BODY_LIMIT) -> tuple[list[Tensor | None], str]:
