@@ -101,7 +101,7 @@ class Course:
         told = {
             RIGHT: f"{before}, tried before it, is right",
             DECLINES: f"{before}, tried before it, does not take such a model",
-            UNKNOWN: f"not tried in {before}",
+            UNKNOWN: f"{before} tells nothing of it",
         }
         return f"since {versions[first]} ({told[self.states[before]]})"
 
@@ -112,15 +112,15 @@ class Course:
         told = {
             RIGHT: f"{after}, tried next, is right",
             DECLINES: f"{after}, tried next, does not take such a model",
-            UNKNOWN: f"not tried in {after}",
+            UNKNOWN: f"{after} tells nothing of it",
         }
         return f"last in {versions[last]} ({told[self.states[after]]})"
 
     def _state(self, release: Release) -> str:
         if self.shown.get(release.version):
             return FAILS
-        told = release.state(self.cases)
-        return told if told != UNKNOWN else release.state(self._every_case)
+        told = release.state(self.cases, self.finding.fault)
+        return told if told != UNKNOWN else release.state(self._every_case, self.finding.fault)
 
     @property
     def _every_case(self) -> set[str]:

@@ -56,22 +56,36 @@ class Release:
         return _counted((kind.operator.rpartition("-")[0], kind, count) for kind, count in self.subject.counts)
 
     @cached_property
-    def _verdicts(self) -> dict[str, str]:
+    def _kinds(self) -> dict[str, Kind]:
         results = self.subject.run.results
         return {
-            case: results.kinds[number].verdict
+            case: results.kinds[number]
             for case, number in zip(results.case, results.kind_of, strict=True)
             if number in self.subject.kinds
         }
 
-    def state(self, cases: Iterable[str]) -> str:
-        """The outcome of cases that show one thing: fails if it fails one, else is right if it passes one."""
-        verdicts = [self._verdicts[case] for case in cases if case in self._verdicts]
-        if any(word(verdict).failing for verdict in verdicts):
+    def state(self, cases: Iterable[str], fault: str) -> str:
+        """The outcome of cases that show one thing: fails if it fails one, else is right if it passes one.
+
+        fault
+            The fault that this is, where one is known: a failure that others explain is none of it.
+        """
+        kinds = [self._kinds[case] for case in cases if case in self._kinds]
+        if any(word(kind.verdict).failing and _may_be(kind, fault) for kind in kinds):
             return FAILS
-        if "pass" in verdicts:
+        if any(kind.verdict == "pass" for kind in kinds):
             return RIGHT
-        return DECLINES if any(verdict in DECLINED for verdict in verdicts) else UNKNOWN
+        return DECLINES if any(kind.verdict in DECLINED for kind in kinds) else UNKNOWN
+
+
+def _may_be(kind: Kind, fault: str) -> bool:
+    """Whether a failure may be by a fault, wherever that acts."""
+    return not fault or not kind.diagnosis or _plain(fault) in map(_plain, kind.diagnosis)
+
+
+def _plain(fault: str) -> str:
+    """A fault without its scope."""
+    return fault.partition("@")[0]
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ def release(place: Path, version: str) -> Path:
     """A run on one release: 1.10 couples the gates wrongly, 1.9 and 1.11 do it rightly."""
     rows = sample_results()
     info = sample_info(rows)
+    next(one for one in info["targets"][0]["findings"] if one["title"] == COUPLED)["fault"] = "coupled.input"
     if version != "1.10":
         rows = [_mended(row) if row["clauses"] == ["lstm.input_forget.couple"] else row for row in rows]
         info["targets"][0]["findings"] = [one for one in info["targets"][0]["findings"] if one["title"] != COUPLED]
@@ -134,6 +135,20 @@ def test_the_command_replaces_a_site_and_nothing_else(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert (other / "kept.txt").read_text() == "kept"
     assert CliRunner().invoke(app, ["site", str(tmp_path / "none"), "--out", str(out)]).exit_code == 2
+
+
+def test_a_case_that_fails_by_another_fault_says_nothing_of_this_one(tmp_path: Path) -> None:
+    """1.11 has mended the gates, but one of the cases fails there for another reason, which has a name."""
+    runs = [release(tmp_path, "1.10"), release(tmp_path, "1.11")]
+    results = runs[1] / "results.jsonl"
+    rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    mended = [row for row in rows if row["clauses"] == ["lstm.input_forget.couple"]]
+    assert len(mended) > 1
+    mended[0] |= {"verdict": "wrong", "diagnosis": ["clip.ignore"]}
+    results.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    page, _ = write_site(read_runs(runs)[0], tmp_path / "site", "")
+    findings = {one["finding"]: one for one in read(page.parent / "runtimes" / "some-runtime.json")["findings"]}
+    assert findings[COUPLED]["releases"] == {"1.10": "fails", "1.11": "right"}
 
 
 def test_each_page_says_whether_its_finding_showed_again(tmp_path: Path) -> None:
