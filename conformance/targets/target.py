@@ -71,6 +71,7 @@ _PLAIN = (
     "emx-onnx-cgen",
     "opencv",
     "mnn",
+    "ncnn",
     "quark",
     "rknn",
 )

@@ -45,6 +45,7 @@ ADAPTERS = {
     "emx-onnx-cgen": "emx.py",
     "opencv": "opencv.py",
     "mnn": "mnn.py",
+    "ncnn": "ncnn.py",
     "quark": "quark.py",
     "rknn": "rknn.py",
     "backend": "backend.py",

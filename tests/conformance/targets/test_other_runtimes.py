@@ -1,4 +1,4 @@
-"""IREE, emx-onnx-cgen, OpenCV and MNN, for real: what they compute, and what they leave out."""
+"""IREE, emx-onnx-cgen, OpenCV, MNN and ncnn, for real: what they compute, and what they leave out."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from ..runtimes import runtime
 REVERSE = {"direction": "reverse"}
 BOTH: dict[str, Any] = {"outputs": ("Y", "Y_h")}
 OVERRIDDEN = {"weights": "initializer", "held": "overridden"}
+CONSTANT = {"weights": "initializer"}
+STATES = {"direction": "bidirectional", "initial": "all"}
 RAGGED = {"lengths": "ragged", "initial": "all"}
 
 
@@ -42,7 +44,13 @@ RAGGED = {"lengths": "ragged", "initial": "all"}
         ("opencv", "GRU", {**RAGGED, **BOTH}, Verdict.WRONG),
         ("mnn", "RNN", {"activations": ("Relu",)}, Verdict.WRONG),
         ("mnn", "LSTM", {"type": "float16"}, Verdict.UNSUPPORTED),
-        *[(name, "RNN", OVERRIDDEN, Verdict.UNSUPPORTED) for name in ("emx-onnx-cgen", "mnn")],
+        *[(name, "RNN", OVERRIDDEN, Verdict.UNSUPPORTED) for name in ("emx-onnx-cgen", "mnn", "ncnn")],
+        ("ncnn", "LSTM", {}, Verdict.UNSUPPORTED),  # weights that are fed
+        ("ncnn", "LSTM", CONSTANT, Verdict.PASS),
+        *[("ncnn", op, {**CONSTANT, **STATES}, Verdict.PASS) for op in ("LSTM", "RNN")],
+        ("ncnn", "GRU", CONSTANT, Verdict.WRONG),  # the reset gate is applied behind the product
+        ("ncnn", "GRU", {**CONSTANT, "linear_before_reset": 1}, Verdict.PASS),
+        ("ncnn", "LSTM", {**CONSTANT, "clip": 0.5}, Verdict.WRONG),
     ],
     ids=str,
 )
@@ -56,5 +64,5 @@ def test_what_becomes_of_a_node(name: str, op: str, change: dict[str, Any], verd
 
 
 def test_they_are_known_by_name() -> None:
-    for name in ("iree", "emx-onnx-cgen", "opencv", "mnn"):
+    for name in ("iree", "emx-onnx-cgen", "opencv", "mnn", "ncnn"):
         assert parse_target(name).adapter == name

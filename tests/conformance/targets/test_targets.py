@@ -29,6 +29,7 @@ IMPORTED = {
     "emx-onnx-cgen": ("emx_onnx_cgen", "emx_onnx_cgen.compiler"),
     "opencv": ("cv2",),
     "mnn": ("MNN", "_tools"),
+    "ncnn": ("ncnn",),
     "rknn": ("rknn", "rknn.api"),
 }
 SIZES = {"X": (STEPS, BATCH, WIDTH), "W": (1, 4 * HIDDEN, WIDTH), "R": (1, 4 * HIDDEN, HIDDEN)}
@@ -171,6 +172,7 @@ def test_onnxruntime_takes_its_options() -> None:
         ("emx-onnx-cgen", {"compiler": 3}, "option 'compiler' must be a text, is 3"),
         ("mnn", {"precision": "all"}, "precision 'all'; one of high, normal, low"),
         ("opencv", {"threads": 1}, "unknown option 'threads'; there are none"),
+        ("ncnn", {"fp16": 1}, "unknown option 'fp16'; there are none"),
         ("rknn", {"calibrated": "yes"}, "option 'calibrated' must be true or false, is 'yes'"),
         ("backend", {"module": "onnxruntime.backend", "device": 0}, "option 'device' must be a text, is 0"),
     ],
