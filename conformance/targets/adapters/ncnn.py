@@ -69,8 +69,6 @@ class Adapter:
         if len(proto.graph.node) != 1:
             raise ValueError("the adapter puts what pnnx asks for behind one node, and this model has several")
         (node,) = proto.graph.node
-        if node.op_type not in ("LSTM", "GRU", "RNN"):
-            raise ValueError(f"the adapter knows no {node.op_type}")
         given = dict(zip(_INPUTS, node.input, strict=False))
         names = {tensor.name for tensor in proto.graph.initializer}
         for name in ("W", "R", "B", "P"):
