@@ -99,6 +99,8 @@ class OwnFamily(Family):
         """One session of one run; of a forbidden model, and where the first output is not asked for, with a
         companion."""
         inputs, node = self.inputs(spec), spec.node
+        if foreign := [name for name in inputs if name not in node.operator.inputs]:
+            raise ValueError(f"inputs() gives {foreign[0]!r}, which {node.operator.name} has not")
         legal = _trial(spec.id, node, inputs)
         companion = f"{spec.id}~companion"
         if spec.illegal:
@@ -145,17 +147,18 @@ def _model(node: Node, inputs: Mapping[str, Array]) -> bytes:
     operator = operator_version(node.op_type, node.since_version, node.domain)
     sizes: dict[str, Any] = {}
     types: dict[str, np.dtype[Any]] = {}
-    for name, array in inputs.items():
-        form = operator.tensors[name]
+    for name in filter(inputs.__contains__, operator.inputs):
+        form, array = operator.tensors[name], inputs[name]
         types.setdefault(form.kind, array.dtype)
         sizes |= {e.size: n for e, n in zip(form.shape(rank=array.ndim), array.shape, strict=True) if e.times == 1}
 
     def shown(name: str) -> Any:
-        form = operator.tensors[name]
+        form = operator.tensors.get(name) or operator.tensors[operator.outputs[0]]  # one too many is like the first
         shape = [sizes.get(e.size, str(e)) if e.times == 1 else str(e) for e in form.shape()]
         return helper.make_tensor_value_info(name, element_type(types[form.kind]), shape)
 
-    given, asked = ([n if n in own else "" for n in names] for names, own in (
+    # Of a forbidden model some may be none of the operator's.
+    given, asked = ([n if n in own else "" for n in dict.fromkeys((*names, *own))] for names, own in (
         (operator.inputs, inputs), (operator.outputs, node.outputs)
     ))  # fmt: skip
     for places in (given, asked):

@@ -9,6 +9,12 @@ import importlib
 import warnings
 from importlib import metadata
 
+from ..reference import clauses_of, forget_operator, operator_names, versions_of
+from ..reference.documents.clauses import ILLEGAL
+from .axes.violation import DUE
+from .specs.family import family_of
+from .specs.family import forget as forget_cases
+
 __all__ = ["GROUP", "OperatorWarning", "load_operators"]
 
 GROUP = "onnxspec.operators"
@@ -21,15 +27,22 @@ class OperatorWarning(UserWarning):
 
 def load_operators() -> tuple[str, ...]:
     """Import what is promised, in the order of names: which of two operators of one name keeps the bare name does not
-    depend on the order in which distributions are found. What fails is left out with an OperatorWarning.
+    depend on the order in which distributions are found. What fails, or says what does not go together, is left out
+    with an OperatorWarning, all of it.
 
     Returns the names of the entry points that were loaded.
     """
     loaded = []
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
+        known = operator_names()
         try:
             importlib.import_module(entry.module)
+            for op in operator_names()[len(known) :]:
+                _require_whole(op)
         except Exception as error:  # whatever it is, it is theirs, and costs nobody else's operators
+            for op in operator_names()[len(known) :]:
+                forget_cases(op)
+                forget_operator(op)
             owner = "" if entry.dist is None else f" of {entry.dist.name} {entry.dist.version}"
             words = " ".join(str(error).split())
             what = f"operator {entry.name!r}{owner} is left out: {type(error).__name__}: {words}"
@@ -37,3 +50,20 @@ def load_operators() -> tuple[str, ...]:
         else:
             loaded.append(entry.name)
     return tuple(loaded)
+
+
+def _require_whole(op: str) -> None:
+    """Raise ClauseError for a clause table that cannot be read, and ValueError for a violation of no clause."""
+    clauses = clauses_of(op)
+    known = {clause.id for clause in clauses}
+    called = frozenset().union(*(clause.needs | clause.or_needs for clause in clauses))
+    try:
+        family = family_of(op)
+    except KeyError:  # it has no cases
+        return
+    for version in versions_of(op):
+        for violation in family.violations(op, version):
+            if violation.clause(op) not in known and f"{ILLEGAL}{violation.topic}" not in called:
+                raise ValueError(f"violation {violation.id!r}: there is no clause {violation.clause(op)}")
+            if violation.due not in DUE:
+                raise ValueError(f"violation {violation.id!r}: is due in {', '.join(DUE)}, not {violation.due!r}")

@@ -28,7 +28,7 @@ from .operators.asking import (
     resolve,
     run_fault,
 )
-from .operators.operator import OPERATORS, Operator, operator_of, register
+from .operators.operator import OPERATORS, Operator, forget_operator, operator_of, register
 from .recurrent.agreement import Agreement, compare
 from .recurrent.cell import CELLS
 from .recurrent.configuration import Configuration, configure
@@ -76,6 +76,7 @@ __all__ = [
     "expect",
     "fault_named",
     "faults_of",
+    "forget_operator",
     "format_of",
     "interpretations_touched",
     "operator_for",

@@ -34,6 +34,7 @@ __all__ = [
     "counted_operators",
     "family_of",
     "features_of",
+    "forget",
     "group_of",
     "is_spec",
     "operator_versions",
@@ -215,6 +216,11 @@ def register(family: Family) -> Family:
         _FAMILIES[op] = family
     tell_words(getattr(family.spec, "axes", ()))
     return family
+
+
+def forget(op: str) -> None:
+    """Make the cases of an operator unknown again."""
+    _FAMILIES.pop(op, None)
 
 
 def family_of(op: str) -> Family:

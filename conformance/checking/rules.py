@@ -121,7 +121,14 @@ def rule_broken(judged: Judged, topic: str) -> Rule:
     if own in rules():
         return rules()[own]
     by_feature = [c for c in clauses_of(judged.name) if f"{ILLEGAL}{topic}" in c.needs | c.or_needs]
-    return rules()[by_feature[0].id] if by_feature else rule_broken(judged, topic.rpartition(".")[0])
+    if by_feature:
+        return rules()[by_feature[0].id]
+    wider = topic.rpartition(".")[0]
+    if wider:
+        return rule_broken(judged, wider)
+    # Its clause table says nothing of what its description has.
+    described = f"{judged.operator.document.title} has inputs, outputs and attributes as they are described."
+    return Rule(own, Level.ERROR, None, described, _advice_about(topic)["do"])
 
 
 def rules_open(judged: Judged, since_version: int, features: frozenset[str]) -> list[Rule]:

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from ...reference import Clause, clauses_of, document_saying, operator_names, versions_of
 from ...reference.documents.clauses import STATUSES
+from ...reference.documents.operators import operator_called
 from ..probes.selection import UnknownName
 from .command import app
 from .terminal import console_on, fail, put, warn
@@ -69,6 +70,11 @@ def _chosen(text: str | None) -> list[tuple[str, int | None]]:
     """Operators, each with the version that is meant or None for all. Raises UnknownName."""
     if text is None:
         return [(op, None) for op in operator_names()]
+    domain, _, last = text.rpartition("::")
+    op_type, dash, number = last.partition("-")
+    called = operator_called(f"{domain}::{op_type}")
+    if domain and called in operator_names():
+        text = f"{called}{dash}{number}"
     for op in operator_names():
         if text.upper() == op.upper():
             return [(op, None)]

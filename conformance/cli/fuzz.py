@@ -13,6 +13,7 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from ...cases import operator_versions
 from ...reference import FORMATS, operator_version, versions_of
+from ...reference.documents.operators import operator_called
 from ..fuzzing.database import DatabaseError, read_database, write_database
 from ..fuzzing.hunt import Hunt, Limits
 from ..fuzzing.writing import REGRESSIONS, write_failures
@@ -130,6 +131,7 @@ def _space(ops: list[str], types: list[str], about: Sequence[str]) -> tuple[list
     """Operator versions and types to draw from; those that a target is about where none are named. Raises
     UnknownName."""
     known = tuple(dict.fromkeys(op for op, _ in operator_versions(None)))
+    ops = [*map(operator_called, ops)]
     for name in ops:
         if name not in known:
             raise UnknownName("operator", name, known, " among those that are drawn")

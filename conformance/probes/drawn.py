@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ...cases import family_of
 from ...cases.profiles.fresh import fresh_specs
 from ...cases.specs.family import pooled_operators
-from ...reference import FORMATS, operator_version, versions_of
+from ...reference import FORMATS, operator_names, operator_version, versions_of
 from .naming import CaseError, UnknownName
 from .probe import Probe, SpecProbe
 
@@ -87,6 +87,8 @@ def drawn_probes(
     known = sorted({version for op in pooled for version in versions_of(op)})
     for kind, given, there in (("operator", ops, pooled), ("type", types, tuple(FORMATS))):
         for name in given:
+            if kind == "operator" and name not in there and name in operator_names():
+                raise CaseError(f"no fresh cases of {name} are drawn so: fuzz and --nonce make some")
             if name not in there:
                 raise UnknownName(kind, name, there, " of fresh cases")
     for version in versions:

@@ -13,6 +13,7 @@ from ...cases import PROFILES, Spec, operator_versions, profile
 from ...cases.profiles.profiles import NotListed
 from ...cases.specs.family import pooled_operators
 from ...reference import FORMATS, document_of, operator_names, operator_version, versions_of
+from ...reference.documents.operators import operator_called
 from .drawn import challenge_probes, drawn_probes, fresh_profile, split_nonce
 from .naming import CaseError, UnknownName, expanded, is_portable, portable_probes
 from .probe import Probe, SpecProbe
@@ -92,7 +93,9 @@ def selection_of(
     """
     names, origins = expanded(cases or (), base)
     numbers = _version_numbers(versions or ())
-    return Selection(profile, tuple(ops or ()), numbers, tuple(types or ()), names, origins=origins)
+    return Selection(
+        profile, tuple(map(operator_called, ops or ())), numbers, tuple(types or ()), names, origins=origins
+    )
 
 
 def _version_numbers(versions: Iterable[str]) -> tuple[int, ...]:

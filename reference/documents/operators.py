@@ -204,6 +204,20 @@ def document_of(op_type: str, domain: str = "") -> Document:
     return document
 
 
+def operator_called(text: str) -> str:
+    """The name by which an operator is known here, for one that is given with its domain; other text as it is."""
+    domain, _, op_type = text.rpartition("::")
+    return _NAMES.get((domain, op_type), text)
+
+
+def forget(op_type: str) -> None:
+    """Make an operator unknown again: one of which nothing has been worked out so far."""
+    document = _DOCUMENTS.pop(op_type)
+    del _NAMES[document.key]
+    for cached in (versions_of, operator_version):
+        cached.cache_clear()
+
+
 def document_meant(op_type: str, domain: str) -> Document:
     """The document of a node's operator, also of one that has its former name. Raises UnknownOperator."""
     for document in _DOCUMENTS.values():

@@ -180,7 +180,10 @@ def expected(
     """What an implementation with these faults returns, with bounds; in doubt where nothing is known."""
     faults = tuple(faults)
     if not faults:
-        return computation.bounded(accuracy, observed)
+        numbers = computation.bounded(accuracy, observed)
+        if isinstance(computation, Computed):
+            _require_forms(computation, numbers)
+        return numbers
     given: dict[str, Any] = {"observed": observed, "fed": fed, "attributes": node.attributes}
     values = BoundedPass(**given, bounded=lambda altered: altered.bounded(accuracy, observed))
     predicted = layered(values, faults, {})(computation)
@@ -191,6 +194,17 @@ def expected(
         radius = np.abs(edges[name] - value)
         numbers[name] = Bounded(value, radius, allowed, doubt=~np.isfinite(radius))
     return numbers
+
+
+def _require_forms(computation: Computed, numbers: Mapping[str, Bounded]) -> None:
+    """Raise ValueError for numbers that would be compared with others than their own."""
+    for name, number in numbers.items():
+        if name not in computation.operator.outputs:
+            raise ValueError(f"bounded() gives {name!r}, which {computation.operator.name} has not")
+        if number.value.shape != computation.shape_of(name):
+            raise ValueError(
+                f"bounded() gives {name} as {number.value.shape}, and by its form it is {computation.shape_of(name)}"
+            )
 
 
 def run_recurrent_fault(

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from ..documents.disagreements import Disagreement
 from ..documents.interpretations import Interpretations
-from ..documents.operators import Document, declare, document_of
+from ..documents.operators import Document, declare, document_of, forget
 from ..faults.computing import Computable, answered, expected
-from ..faults.fault import Fault
+from ..faults.fault import FAULTS, Fault
 from ..faults.hypothesis import Run
 from ..faults.part import Part
 from ..numbers.accuracy import ACCURACY_CLASSES, AccuracyClass, budget
@@ -44,6 +44,7 @@ __all__ = [
     "Operator",
     "Resolved",
     "dtype_of",
+    "forget_operator",
     "operator_of",
     "register",
 ]
@@ -356,6 +357,15 @@ def register(operator: Operator) -> Operator:
     declare(operator.document)
     OPERATORS[operator.document.key] = operator
     return operator
+
+
+def forget_operator(op_type: str) -> None:
+    """Make an operator unknown again, with its faults: one with which nothing was done. Raises UnknownOperator."""
+    document = document_of(op_type)
+    for fault in [fault for fault in FAULTS.values() if fault.operators == (op_type,)]:
+        del FAULTS[fault.id]
+    OPERATORS.pop(document.key, None)
+    forget(op_type)
 
 
 def operator_of(op_type: str, domain: str = "") -> Operator:

@@ -32,12 +32,7 @@ def onnxspec(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_the_operator_of_the_documentation_is_one(tmp_path: Path) -> None:
     """Its files as docs/operators.md shows them, installed: plain onnxspec knows and proves it."""
     site = installed(tmp_path / "site", "leaky_operator")
-    text = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```\w+\n# (\S+/\S+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    for name, block in blocks:
-        (site / name).parent.mkdir(exist_ok=True)
-        (site / name).write_text(block, encoding="utf-8")
-    assert len(blocks) == 6
+    assert _documented(site) == 6
     done = onnxspec(site, "prove", "--op", "Leaky", "-j", "1", "--out", str(tmp_path / "proof.csv"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "6 cases catch 3 of 3 faults" in done.stdout
@@ -50,6 +45,34 @@ def test_a_broken_one_is_left_out_and_named(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "operator 'leaky' of leaky 1.0 is left out: RuntimeError: no document at all" in done.stderr
     assert "rnn-14.float32" in done.stdout
+
+
+def test_what_does_not_go_together_is_left_out_whole(tmp_path: Path) -> None:
+    """A violation of no clause, and a clause table that cannot be read; other operators are at home."""
+    site = tmp_path / "site"
+    _documented(installed(site, "leaky_operator"), ("attributes.decay", "attribute.decay"))
+    _documented(
+        installed(site, "drippy_operator", "drippy"),
+        ("leaky", "drippy"), ("Leaky", "Drippy"), ('id = "drippy.equations"', 'id = "drip.equations"'),
+    )  # fmt: skip
+    done = onnxspec(site, "clauses")
+    assert done.returncode == 0, done.stderr
+    assert "'leaky' of leaky 1.0 is left out: ValueError: violation 'attribute.decay': there is no cl" in done.stderr
+    assert "'drippy' of drippy 1.0 is left out: ClauseError: " in done.stderr
+    assert "lstm.equations" in done.stdout
+    assert not {"leaky.equations", "drippy.equations", "leaky.attributes"} & set(done.stdout.split())
+
+
+def _documented(site: Path, *changes: tuple[str, str]) -> int:
+    """The files of docs/operators.md in a folder, changed; how many there are."""
+    text = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
+    for old, new in changes:
+        text = text.replace(old, new)
+    blocks = re.findall(r"^```\w+\n# (\S+/\S+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    for name, block in blocks:
+        (site / name).parent.mkdir(exist_ok=True)
+        (site / name).write_text(block, encoding="utf-8")
+    return len(blocks)
 
 
 def test_of_two_that_claim_one_name_the_second_is_refused_in_a_line(tmp_path: Path) -> None:
