@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Sequence
-from typing import Annotated, NoReturn, Optional
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NoReturn, Optional
 
 import typer
 
 from ...reference import document_of, operator_names
-from ..diagnosis.explainer import Explainer
+from ..diagnosis.single import Single, diagnosed
 from ..probes.naming import expanded, is_portable
 from ..probes.probe import Probe
 from ..probes.selection import Selection, UnknownName, select_probes
 from ..probes.stream import Tried, tried
 from ..probes.wrapped import wrapped_probes
-from ..targets.target import ACCURACY, TargetError
+from ..results.expected.entries import ExpectedFailureError, applying, expectations_of, suspects
+from ..targets.target import ACCURACY, Target, TargetError
 from ..workers.process import TargetProcess, TargetUnavailable
 from . import completion
 from .command import TargetsFile, app, targets_of
@@ -23,9 +25,6 @@ from .display import could_not_start
 from .terminal import console_on, fail, put
 
 __all__ = ["ambiguous", "explain"]
-
-_EFFORT = 6000
-"""Hypotheses that are tried on the case: as many as on the smallest case of a finding."""
 
 _NAMED = 10
 
@@ -79,19 +78,29 @@ def explain(
         put(script(chosen))
         return
     one: Tried | None = None
+    diagnosis = Single()
     if chosen is not None:
         try:
             with TargetProcess(chosen) as process:
-                process.start()
+                description = process.start()
                 (one,) = tried(process, [probe], chosen.accuracy)
+                diagnosis = _diagnosed(one, chosen, process, description)
         except TargetUnavailable as error:
             fail(f"{chosen.name} {could_not_start(chosen, str(error))}", 3)
     from .explanation import explain as explain_case
 
     accuracy = chosen.accuracy if chosen is not None else ACCURACY
-    diagnosis = Explainer(accuracy, _EFFORT, share=1).explain(one) if one is not None else ()
     judgement, outcomes = (one.judgement, one.outcomes) if one is not None else (None, ())
     explain_case(probe, outcomes, judgement, console_on(sys.stdout), accuracy, diagnosis)
+
+
+def _diagnosed(one: Tried, target: Target, process: TargetProcess, description: Mapping[str, Any]) -> Single:
+    """What explains a case, as a run says it: with the target's list of known failures, and with fresh cases."""
+    try:
+        listed = suspects(applying(expectations_of(target), description))
+    except ExpectedFailureError as error:
+        fail(str(error))
+    return diagnosed(one, target, process, lambda probe: shlex.join(probe.repeat(target.name)), listed)
 
 
 def _probe_of(case: str) -> Probe:

@@ -15,6 +15,7 @@ from ...cases import ABILITIES, Trial
 from ...cases.specs.subject import Bound
 from ...reference import Interpretations, clause_named, document_saying, fault_named
 from ...reference.documents.interpretations import QUESTIONS
+from ..diagnosis.single import Single
 from ..judging.divergence import ratio_text
 from ..judging.judgement import FAILING, Judgement, Verdict
 from ..judging.view import View, view_of, views
@@ -25,6 +26,8 @@ from ..workers.process import Job, Outcome
 from ..workers.worker import one_line
 
 __all__ = ["explain", "explanation"]
+
+_NOTHING = Single()
 
 _LINES_SHOWN = 10  # of what the runtime printed, the last ones
 _LENGTHS_SHOWN = 16
@@ -37,7 +40,7 @@ def explain(
     judgement: Judgement | None,
     console: Console,
     accuracy: str = "standard",
-    diagnosis: Sequence[str] = (),
+    diagnosis: Single = _NOTHING,
 ) -> None:
     """Print what :func:`explanation` makes. Tables of numbers keep their width: a number cut short is a wrong one."""
     for part in explanation(probe, outcomes, judgement, accuracy, diagnosis):
@@ -51,7 +54,7 @@ def explanation(
     outcomes: Sequence[Outcome] = (),
     judgement: Judgement | None = None,
     accuracy: str = "standard",
-    diagnosis: Sequence[str] = (),
+    diagnosis: Single = _NOTHING,
 ) -> Iterator[RenderableType]:
     """An explanation of a case, from the verdict down to single numbers.
 
@@ -64,7 +67,7 @@ def explanation(
         Name of the accuracy class by which the target is judged: whose radii are shown. Raises ValueError for an
         unknown one.
     diagnosis
-        Ids of the faults that together explain what the target returned.
+        The faults that together explain what the target returned, and how sure that is.
     """
     yield Text(probe.id, style="bold")
     prepared = made_ready(probe)
@@ -74,10 +77,7 @@ def explanation(
         return
     assert isinstance(prepared, Prepared)
     yield from _verdict(outcomes[0] if outcomes else None, judgement)
-    for id in diagnosis:
-        fault = fault_named(id)
-        summary = fault.summary if fault is not None else ""
-        yield Text.assemble(("explained by  ", "dim"), (id, "bold"), f": {summary}" if summary else "")
+    yield from _explained(diagnosis)
     yield from _nodes(prepared, outcomes, judgement)
     if prepared.forbidden:
         yield _heading("What is forbidden")
@@ -91,6 +91,19 @@ def explanation(
     yield from _clauses(probe, judgement)
     shown = frozenset(judgement.interpretations or {}) if judgement is not None else frozenset[str]()
     yield from _interpretations(probe, prepared, chosen, shown)
+
+
+def _explained(diagnosis: Single) -> Iterator[Text]:
+    """What explains a case: a fact if it foretold fresh ones, else one of several things that may do so."""
+    for id in diagnosis.faults:
+        fault = fault_named(id)
+        summary = fault.summary if fault is not None else ""
+        lead = "explained by  " if diagnosis.certain else "consistent with  "
+        yield Text.assemble((lead, "dim"), (id, "bold"), f": {summary}" if summary else "")
+    if diagnosis.foretold:
+        yield Text(f"  It foretold {diagnosis.foretold} fresh cases, of other sizes and numbers.", style="dim")
+    elif diagnosis.faults and not diagnosis.certain:
+        yield Text("  Nothing but this case speaks for it: no fresh cases were foretold.", style="dim")
 
 
 def _verdict(outcome: Outcome | None, judgement: Judgement | None) -> Iterator[Text]:

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from onnxspec.cases import Case, CaseSpec, build_case, clauses_exercised, profile
 from onnxspec.conformance.cli.explanation import explain, explanation
+from onnxspec.conformance.diagnosis.single import Single
 from onnxspec.conformance.judging import Judgement, Verdict, judge
 from onnxspec.conformance.probes import SpecProbe
 from onnxspec.conformance.proof import staged_outcome
@@ -351,3 +352,12 @@ def test_what_sessions_do_is_told() -> None:
     text = " ".join(_explained(replace(PLAIN, beside=True, kept=True), _conforming).split())
     assert "its sessions have outputs that are held while the session runs again; sessions of different" in text
     assert "the same session runs other data first" not in text
+
+
+@pytest.mark.parametrize(
+    ("foretold", "lead"), [(0, "consistent with  clip.ignored"), (7, "explained by  clip.ignored")]
+)
+def test_one_case_alone_proves_no_cause(foretold: int, lead: str) -> None:
+    case = build_case(PLAIN)
+    told = [str(part) for part in explanation(SpecProbe(case.spec), diagnosis=Single(("clip.ignored",), foretold))]
+    assert any(line.startswith(lead) for line in told)
