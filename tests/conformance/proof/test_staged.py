@@ -114,6 +114,13 @@ STAGED: dict[str, tuple[CaseSpec, Verdict, str | None]] = {
     "session.state-kept": (PLAIN, Verdict.UNSTABLE, "value"),
     "session.bias-once": (replace(PLAIN, bias=True), Verdict.UNSTABLE, "value"),
     "session.lengths-kept": (replace(PLAIN, N=9, lengths="ragged", reruns="data"), Verdict.WRONG, "value"),
+    "session.weights-kept": (replace(PLAIN, reweighed=True), Verdict.WRONG, "value"),
+    "session.bias-kept": (replace(PLAIN, bias=True, reweighed=True), Verdict.WRONG, "value"),
+    "session.weights-shared": (replace(PLAIN, beside=True), Verdict.WRONG, "value"),
+    "session.scratch-shared": (replace(PLAIN, beside=True), Verdict.UNSTABLE, "value"),
+    "session.refusal-leaves-state": (replace(PLAIN, after_refusal=True), Verdict.UNSTABLE, "value"),
+    "session.buffers-come-round": (replace(PLAIN, many=True), Verdict.UNSTABLE, "value"),
+    "session.outputs-reused": (replace(PLAIN, kept=True), Verdict.UNSTABLE, "held"),
     "constants.bias-ignored": (replace(PLAIN, bias=True, weights="initializer"), Verdict.WRONG, "value"),
     "precision.bfloat16-operands": (PLAIN, Verdict.INACCURATE, "value"),
 }

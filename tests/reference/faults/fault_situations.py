@@ -96,6 +96,10 @@ SITUATIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "nan-row": ({**ALONE, "data": "nan-row"}, SHAPE),
     "nan-padding": ({**RICH, "data": "nan-padding"}, SHAPE),
     "small": ({**ALONE, "data": "small"}, SHAPE),
+    "zeros": (ALONE, {**SHAPE, "zeros": "elements"}),
+    "step-of-zeros": (ALONE, {**SHAPE, "zeros": "step"}),
+    "subnormal": ({**ALONE, "activations": "straight"}, {**SHAPE, "extremes": "subnormal"}),
+    "weights-beyond": (ALONE, {**SHAPE, "extremes": "weights"}),
 }
 
 # The last function of each direction, those before it being the defaults, and what else such a case has.
