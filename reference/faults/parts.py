@@ -248,7 +248,8 @@ def _attributes(op_type: str) -> Made:
             (),
             lambda compute, c: compute(configured(c, linear_before_reset=not c.configuration.linear_before_reset)),
         )
-    yield "layout.dropped", "reads and writes memory as with layout 0", ("layout", "rows"), _as_layout_0
+    if "layout" in known:
+        yield "layout.dropped", "reads and writes memory as with layout 0", ("layout", "rows"), _as_layout_0
 
 
 def _as_layout_0(compute: Compute, c: Computation) -> Outputs:

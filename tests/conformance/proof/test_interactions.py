@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case, family_of, profile
 from onnxspec.cases.profiles import Pooled, pool_of
-from onnxspec.cases.specs import pooled_operators
+from onnxspec.cases.specs import context_space, pooled_operators
 from onnxspec.conformance.cli import interaction_complaints
 from onnxspec.conformance.judging import FAILING
 from onnxspec.conformance.proof import (
@@ -26,7 +26,7 @@ from onnxspec.conformance.proof import (
     space_of,
     tally,
 )
-from onnxspec.reference import CELLS, Node, operator_of, versions_of
+from onnxspec.reference import CELLS, Node, operator_names, operator_of, versions_of
 from onnxspec.reference.kernels import STYLES, run_kernel
 
 
@@ -45,6 +45,13 @@ def dice(op: str, count: int) -> list[Pooled]:
     while models(drawn) > count:
         drawn.pop()
     return drawn
+
+
+def test_all_that_parts_of_an_operator_need_is_in_its_space() -> None:
+    for op in operator_names():
+        space = context_space(op)
+        if space is not None:
+            assert {part.id: space.needs(part.needs) for part in operator_of(op).parts()}, op
 
 
 def test_a_plain_case_shows_what_is_there_and_nothing_else() -> None:
