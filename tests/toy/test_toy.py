@@ -12,13 +12,14 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 
-# A runtime of Leaky; its option says where it starts.
+# A runtime of Leaky; its options say where it starts, and in what it keeps its state.
 _ADAPTER = """
 import numpy as np
 import onnx
 
 class Adapter:
-    def __init__(self, options): self.start = float(options.get("start", 0.0))
+    def __init__(self, options):
+        self.start, self.kept = float(options.get("start", 0.0)), options.get("kept", "float32")
     def describe(self): return {"runtime": "leaky", "version": "1"}
     def prepare(self, model):
         node = onnx.load_model_from_string(model).graph.node[0]
@@ -28,7 +29,7 @@ class Adapter:
         (X,) = feeds.values()
         Y, y = np.zeros((X.shape[0], 1, *X.shape[1:]), np.float32), np.full(X.shape[1:], self.start, np.float32)
         for t in range(len(X)):
-            y = Y[t, 0] = self.decay * y + X[t]
+            y = Y[t, 0] = (self.decay * y + X[t]).astype(self.kept).astype(np.float32)
         return [Y]
 """
 
@@ -46,7 +47,10 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("leaky")
     (folder / "leaky.py").write_text(_ADAPTER)
     path = folder / "targets.toml"
-    path.write_text('[right]\nadapter = "leaky.py"\n\n[wrong]\nadapter = "leaky.py"\noptions = { start = 1.0 }\n')
+    path.write_text(
+        '[right]\nadapter = "leaky.py"\n\n[wrong]\nadapter = "leaky.py"\noptions = { start = 1.0 }\n\n'
+        '[half]\nadapter = "leaky.py"\naccuracy = "f16-storage"\noptions = { kept = "float16" }\n'
+    )
     return path
 
 
@@ -60,21 +64,21 @@ def test_it_is_listed_run_judged_diagnosed_and_reported(targets: Path, tmp_path:
     assert len(ids) == 5
     assert "leaky.equations" in command("clauses", "Leaky")
     out = tmp_path / "run"
-    both = ("--target", "right", "--target", "wrong", "--targets-file", targets)
-    command("run", "--op", "Leaky", *both, "--out", out, code=1)
+    three = ("--target", "right", "--target", "wrong", "--target", "half", "--targets-file", targets)
+    command("run", "--op", "Leaky", *three, "--out", out, code=1)
     rows = results(out)
     forbidden = next(id for id in ids if "illegal" in id)
     for (target, case), row in rows.items():
         assert (row["domain"], row["op"], row["version"]) == ("toy.example", "Leaky", 1)
         if case == forbidden:
             assert (row["verdict"], row["diagnosis"]) == ("not-rejected", ["leaky.accepts.decay"])
-        elif target == "right":
+        elif target in ("right", "half"):  # one is right by the class that it declares
             assert (row["verdict"], row["diagnosis"]) == ("pass", [])
         else:
             assert (row["verdict"], row["diagnosis"]) == ("wrong", ["leaky.start.one"])
             assert row["clause"] == "leaky.equations"
-    assert len(rows) == 10
-    (_, wrong) = json.loads((out / "run.json").read_text())["targets"]
+    assert len(rows) == 15
+    (_, wrong, _) = json.loads((out / "run.json").read_text())["targets"]
     (finding,) = [f for f in wrong["findings"] if f["fault"] == "leaky.start.one"]
     assert finding["foretold"] >= 5  # a name of its own predicts as any other does
     assert '"Starts from one"' in (out / "report" / "index.html").read_text(encoding="utf-8")

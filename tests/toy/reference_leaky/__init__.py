@@ -23,12 +23,11 @@ from onnxspec.reference import (
 from onnxspec.reference.documents import Document, Extent, TensorForm
 from onnxspec.reference.faults import Computed
 from onnxspec.reference.faults.fault import fault
-from onnxspec.reference.numbers import Bounded
+from onnxspec.reference.numbers import Bounded, Budget
 from onnxspec.reference.operators import Conforming
 from onnxspec.reference.recurrent import Steps
 
 DOMAIN = "toy.example"
-UNIT = 2.0**-24
 _T, _N, _I = Extent("seq_length"), Extent("batch_size"), Extent("input_size")
 
 VERSION = OperatorVersion(
@@ -61,10 +60,18 @@ class Leak(Computed):
         reported = self.run() if Y is None else Y.astype(np.float64)
         before = np.concatenate([np.full_like(reported[:1], self.start), reported[:-1]])
         value = self.decay * before + self.X[:, np.newaxis]
-        # A product and a sum, each rounded once, and a state that may be held wider than it is shown.
-        radius = 3 * UNIT * (np.abs(self.decay * before) + np.abs(self.X[:, np.newaxis])) + 1e-38
-        radius = radius if Y is not None else radius * max(self.T, 1)
-        return {"Y": Bounded(value, radius, budget(accuracy, "float32"))}
+        allowed = budget(accuracy, "float32")
+        radius = self.radius(before, self.X[:, np.newaxis], allowed, free=Y is None)
+        return {"Y": Bounded(value, radius, allowed)}
+
+    def radius(self, before: NDArray[Any], X: NDArray[Any], allowed: Budget, *, free: bool) -> NDArray[Any]:
+        """How far each step may be off. A product and a sum, each rounded once, and a state that may be held wider than
+        it is shown; `free`: from the start on, where nobody knows what the states before were off by."""
+        radius: NDArray[Any] = 3 * (allowed.unit * (np.abs(self.decay * before) + np.abs(X)) + allowed.floor)
+        radius += (1 + abs(self.decay)) * allowed.input_floor
+        for t in range(1, len(radius) if free else 0):
+            radius[t] += abs(self.decay) * radius[t - 1]
+        return radius
 
     def run(self) -> NDArray[np.float64]:
         states, y = np.zeros(self.X.shape), np.full(self.X.shape[1:], self.start)

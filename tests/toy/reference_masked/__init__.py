@@ -25,7 +25,7 @@ from onnxspec.reference.faults.fault import fault
 from onnxspec.reference.numbers import Bounded
 from onnxspec.reference.recurrent import Steps
 
-from ..reference_leaky import DOMAIN, UNIT, Leak, Leaky
+from ..reference_leaky import DOMAIN, Leak, Leaky
 
 OP = "MaskedLeaky"
 _T, _N, _I, _D = (Extent(name) for name in ("seq_length", "batch_size", "input_size", "num_directions"))
@@ -87,15 +87,14 @@ class MaskedLeak(Leak):
         free, Y = self.run(), observed.get("Y")
         reported = free if Y is None else Y.astype(np.float64)
         value, radius = np.zeros(free.shape), np.zeros(free.shape)
+        allowed = budget(accuracy, "float32")
         mask = np.ones(self.X.shape[:2]) if self.mask is None else self.mask
         for d, direction in enumerate(self.directions):
             way = self.way(direction)
             start = np.full((1, *self.X.shape[1:]), self.start)
             before = np.concatenate([start, reported[way, d][:-1]]) if self.T else reported[:, d]
             value[way, d] = self.step(before, self.X[way], mask[way])
-            radius[way, d] = 3 * UNIT * (np.abs(self.decay * before) + np.abs(self.X[way])) + 1e-38
-        radius *= 1 if Y is not None else max(self.T, 1)
-        allowed = budget(accuracy, "float32")
+            radius[way, d] = self.radius(before, self.X[way], allowed, free=Y is None)
         last = Bounded(self.last(reported if Y is not None else value), self.last(radius), allowed)
         return {"Y": Bounded(value, radius, allowed), "Y_last": last}
 
