@@ -55,6 +55,7 @@ __getattr__, __dir__ = face(
             "Search",
             "diagnose",
         ),
+        "single": ("Single",),
         "telling": ("with_causes",),
     },
 )

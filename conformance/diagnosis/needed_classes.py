@@ -67,9 +67,10 @@ def _ratios(results: Sequence[Result]) -> dict[tuple[str, str], list[float]]:
 def _coarse(result: Result) -> bool:
     """Whether a class is named that rounds coarsely, or none. One that flushes differs in the smallest numbers only,
     which few cases have; an operator's own arithmetic without formats is another matter."""
-    named = operator_of(result.op, result.domain).roundings(result.accuracy or "")
-    coarse = not result.accuracy or (named is not None and not named.flushes)
-    return result.verdict is Verdict.INACCURATE and coarse
+    if result.verdict is not Verdict.INACCURATE:  # as any result of an operator of which no document speaks
+        return False
+    named = operator_of(result.op, result.domain).roundings(result.accuracy) if result.accuracy else None
+    return not result.accuracy or (named is not None and not named.flushes)
 
 
 def _message(result: Result, passing: int, missing: int) -> str:

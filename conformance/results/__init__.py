@@ -32,10 +32,7 @@ __getattr__, __dir__ = face(
             "fresh_folder",
         ),
         "json_schema": ("json_schemas",),
-        "level_grades": (
-            "graded_line",
-            "level_grades",
-        ),
+        "level_grades": ("graded_line",),
         "lines": (
             "Amended",
             "Begun",

@@ -8,7 +8,8 @@ from onnxspec.cases import CaseSpec, build_case
 from onnxspec.conformance.judging import Verdict, judge
 from onnxspec.conformance.probes import SpecProbe, WrapProbe
 from onnxspec.conformance.proof import staged_outcome
-from onnxspec.conformance.results import Result, graded_line, level_grades, result_of
+from onnxspec.conformance.results import Result, graded_line, result_of
+from onnxspec.conformance.results.level_grades import level_grades
 from onnxspec.reference import operator_for
 from onnxspec.reports import pictures_of_levels
 

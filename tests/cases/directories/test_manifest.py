@@ -102,7 +102,9 @@ def test_a_tolerance_of_1e_3_is_too_narrow_for_bfloat16(tree: tuple[Path, dict[s
     # What is left has no numbers, or only numbers that nobody rounds.
     for spec in CORE:
         if spec.type == "bfloat16" and spec.id not in reasons:
-            assert spec.data == "exact" or 0 in (spec.T, spec.N), spec.id
+            untouched = spec.data == "exact" or 0 in (spec.T, spec.N)
+            # Numbers of X below the least normal one differ from 0 by less than any tolerance.
+            assert untouched or spec.extremes == "subnormal", spec.id
 
 
 @pytest.mark.parametrize("style", STYLES)

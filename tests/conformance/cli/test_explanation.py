@@ -15,7 +15,7 @@ from rich.console import Console
 
 from onnxspec.cases import Case, CaseSpec, build_case, clauses_exercised, profile
 from onnxspec.conformance.cli.explanation import explain, explanation
-from onnxspec.conformance.diagnosis.single import Single
+from onnxspec.conformance.diagnosis import Single
 from onnxspec.conformance.judging import Judgement, Verdict, judge
 from onnxspec.conformance.probes import SpecProbe
 from onnxspec.conformance.proof import staged_outcome

@@ -272,9 +272,9 @@ def test_rounded_operands_are_inaccurate_by_name(operands: str, named: str, allo
     assert all(spec.clip is not None or spec.data == "huge" or spec.extremes == "subnormal" for spec in wrong)
     inaccurate = [j for j in judgements if j.verdict is Verdict.INACCURATE]
     assert len(inaccurate) > len(judgements) / 2
-    # Where bounds are wide beside the numbers, no class is named.
+    # Where bounds are wide beside the numbers, or errors small beside the bounds, no class is named.
     assert {j.accuracy for j in inaccurate} <= {*allowed, None}
-    assert sum(j.accuracy is None for j in inaccurate) < len(inaccurate) / 8
+    assert sum(j.accuracy is None for j in inaccurate) < len(inaccurate) / 4
     assert sum(j.accuracy == named for j in inaccurate) > len(inaccurate) / 2
     assert all(f"wider class {j.accuracy}" in j.message for j in inaccurate if j.accuracy)
 
@@ -289,9 +289,9 @@ def test_a_runtime_that_computes_in_a_half_type_throughout_is_inaccurate(inner: 
 
     chosen = [c for c in cases(every=13, type="float32") if c.spec.version > 1]
     judgements = [judge_staged(c, narrow) for c in chosen]
-    # Small states and huge arguments have bounds beyond the signal, which would hold anything.
-    wrong = {c.spec.data for c, j in zip(chosen, judgements, strict=True) if j.verdict is Verdict.WRONG}
-    assert wrong <= {"small", "huge"}
+    # Small states, huge arguments and subnormal ones have bounds beyond the signal, which would hold anything.
+    wrong = [c.spec for c, j in zip(chosen, judgements, strict=True) if j.verdict is Verdict.WRONG]
+    assert all(spec.data in ("small", "huge") or spec.extremes != "none" for spec in wrong)
     assert sum(j.accuracy == named for j in judgements) > len(judgements) / 2
 
 

@@ -242,8 +242,10 @@ def test_what_is_refused_breaks_a_clause_of_its_version(op: str, version: int, t
 
 
 def test_no_refusal_is_without_a_topic_of_its_own() -> None:
-    source = resources.files("onnxspec.reference.recurrent").joinpath("node.py").read_text(encoding="utf-8")
-    named = set(re.findall(r"""(?:illegal\(|_clause\(\w+, )"([a-z-]+)\"""", source))
+    modules = ("node.py", "configuration.py")
+    folder = resources.files("onnxspec.reference.recurrent")
+    source = "\n".join(folder.joinpath(module).read_text(encoding="utf-8") for module in modules)
+    named = set(re.findall(r"""(?:illegal\(|clause_of\(\w+, )"([a-z-]+)\"""", source))
     assert named - {*ILLEGAL_TOPICS} == set()
     assert {*ILLEGAL_TOPICS} - named == {"activation-alpha", "activation-beta"}  # made from the attribute's name
 
