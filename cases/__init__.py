@@ -1,4 +1,4 @@
-"""What is tried: the space of configurations, profiles, models and their inputs."""
+"""The cases: the space of configurations, profiles, models and their inputs."""
 
 from .._face import face
 from .axes.violation import Violation

@@ -9,7 +9,7 @@ from __future__ import annotations
 from .._face import face
 
 TYPE_CHECKING = False
-"""As of ``typing``, which is not loaded before the command heeds Ctrl-C."""
+"""A stand-in for ``typing``'s, which is not loaded before the command heeds Ctrl-C."""
 
 if TYPE_CHECKING:
     from typing import Any

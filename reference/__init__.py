@@ -1,4 +1,4 @@
-"""What the documents say: operators with their schemas, clauses, interpretations, numbers with error bounds and
+"""The documents: operators with their schemas, clauses, interpretations, numbers with error bounds and
 faults."""
 
 from .documents.clauses import Clause, ClauseError, clause_named, clauses_of, document_saying, topic_of

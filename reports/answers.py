@@ -20,7 +20,7 @@ SHOWN = 8
 """Hits on the first screen; the others are a click away."""
 
 LACKS = 12
-"""What is not supported, on the first screen; the rest is a click away."""
+"""The unsupported, on the first screen; the rest is a click away."""
 
 _TONES = {
     "conforms": ("check", "pass"),

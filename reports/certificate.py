@@ -160,7 +160,7 @@ def _levels_of(rows: Iterable[RowRecord]) -> dict[str, str]:
 
 
 def _declined(row: RowRecord) -> bool:
-    """Whether nothing of a row ran."""
+    """Tell whether nothing of a row ran."""
     return not set(row.verdicts) - {"unsupported", "fallback"}
 
 

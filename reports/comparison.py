@@ -90,7 +90,7 @@ class Changes:
 
     @property
     def worse(self) -> bool:
-        """Whether something got worse: a case broke, one is no longer supported, or accuracy has a wider grade."""
+        """Tell whether something got worse: a case broke, one is no longer supported, or accuracy has a wider grade."""
         return bool(self.groups[BROKE] or self.groups[LOST] or any(moved.wider for moved in self.accuracy))
 
     @property
@@ -152,7 +152,7 @@ class Comparison:
 
     @property
     def answer(self) -> str:
-        """Whether something got worse, in a word or two."""
+        """Tell whether something got worse, in a word or two."""
         worse = [changes for changes in self.targets if changes.worse]
         if worse:
             return "Yes" if len(worse) == len(self.targets) else f"Yes, {len(worse)} of {len(self.targets)} targets"
@@ -168,7 +168,8 @@ def compare(old: Run, new: Run) -> Comparison:
 def compare_subjects(
     old: Run, new: Run, olds: Sequence[Subject], news: Sequence[Subject], findings: Sequence[Finding] | None = None
 ) -> Comparison:
-    """As `compare`, for runs whose targets have been read; ``findings`` are those of all of them, where known."""
+    """Compare like `compare`, for runs whose targets have been read; ``findings`` are those of all of them, where
+    known."""
     if len(olds) == len(news) == 1:
         pairs = [(olds[0], news[0])]
     else:

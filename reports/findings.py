@@ -243,8 +243,8 @@ def _finding(
 
 
 def _asks_for_a_fault(kind: Kind) -> bool:
-    """Whether a result has numbers for a fault to explain. Of what is inaccurate the wider class tells, and no fault is
-    looked for."""
+    """Tell whether a result has numbers for a fault to explain. Of what is inaccurate the wider class tells, and no
+    fault is looked for."""
     return word(kind.verdict).told and (kind.verdict != Verdict.INACCURATE.value or bool(kind.diagnosis))
 
 

@@ -52,7 +52,8 @@ class Entry:
         return self.subject.name, self.case, self.member.smallest
 
     def shown_by(self, now: Verdict | None) -> bool:
-        """Whether another run of the case shows the finding. What is inaccurate alone may be wrong in a whole run."""
+        """Tell whether another run of the case shows the finding. What is inaccurate alone may be wrong in a whole
+        run."""
         return now is not None and (now.value == self.verdict or {now.value, self.verdict} == {"wrong", "inaccurate"})
 
 

@@ -85,7 +85,7 @@ def _kind(kind: Kind, subject: int) -> list[object]:
 
 
 def _usual(results: Results) -> bool:
-    """Whether every command is the one that the page can write by itself."""
+    """Tell whether every command is the one that the page can write by itself."""
     if len(results.repeats) > len(results.kinds):
         return False
     usual = {default_repeat(kind) for kind in results.kinds}

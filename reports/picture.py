@@ -166,7 +166,7 @@ GATES = {
     "r": "reset gate",
     "h": "candidate",
 }
-"""What the letters of the documents stand for."""
+"""The meanings of the documents' letters."""
 
 _WIDTH, _HEIGHT, _EDGE, _UNDER = 200, 96, 8, 18
 

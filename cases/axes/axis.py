@@ -72,7 +72,7 @@ class Domain:
     fits: tuple[Callable[[object], bool], str] | None = None
 
     def holds(self, value: Hashable) -> bool:
-        """Whether that is a value of the axis."""
+        """Tell whether that is a value of the axis."""
         # True is no layout 1.
         listed = (*self.values, *self.rare)
         if any(value == v and isinstance(value, bool) == isinstance(v, bool) for v in listed):
@@ -91,8 +91,8 @@ class Domain:
 
 
 SELDOM = Domain((False,), rare=(True,), often=(*(False,) * 31, True), share=1 / 32)
-"""What is there or not, and seldom is: there are several of them, and a case that has one takes longer, or is not tried
-where a worker does not speak of it."""
+"""The domain of what is there or not, and seldom is: there are several of them, and a case that has one takes longer,
+or is not tried where a worker does not speak of it."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Rule:
     kind: Kind = "illegal"
 
     def hit(self, row: Row) -> bool:
-        """Whether a row has what does not go together; one without some of the fields has not."""
+        """Tell whether a row has what does not go together; one without some of the fields has not."""
         if self.field not in row or (self.values is not None and row[self.field] not in self.values):
             return False
         return all(name in row for name in self.reads) and self.clashes(row)
@@ -129,7 +129,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Having:
-    """What a part of an operator needs to show, as fields of a case have it.
+    """The need of a part of an operator to show, as fields of a case have it.
 
     fields
         Those that ``holds`` asks for.
@@ -255,7 +255,7 @@ class Axis:
     # What is counted, and told
 
     def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        """What may be there in a case, by this axis, over the operator's versions."""
+        """The contexts that may be there in a case, by this axis, over the operator's versions."""
         return iter(())
 
     def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
@@ -263,7 +263,7 @@ class Axis:
         return self.choices(operator)
 
     def relations(self, operator: OperatorVersion) -> tuple[Rule, ...]:
-        """What its fields do not go with in an operator version."""
+        """The rules of its fields in an operator version."""
         return self.rules
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
@@ -275,7 +275,7 @@ class Axis:
         return NOTHING
 
     def mark(self, spec: Any) -> str:
-        """What a reader of a case's id should know; nothing mostly."""
+        """The word that a reader of a case's id should know; nothing mostly."""
         return ""
 
     # Its neighbours

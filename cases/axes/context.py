@@ -35,7 +35,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Need:
-    """What must be there for a part to show; see :class:`Context`."""
+    """The needs for a part to show; see :class:`Context`."""
 
     name: str
     fields: tuple[str, ...]

@@ -19,7 +19,7 @@ __all__ = ["Magnitudes", "Observed", "skips"]
 
 @dataclass(frozen=True)
 class Magnitudes:
-    """Whether all numbers are finite, whether one is infinite, and the largest finite magnitude of each tensor."""
+    """The largest finite magnitude of each tensor, whether all numbers are finite, and whether one is infinite."""
 
     finite: bool
     infinite: bool
@@ -46,7 +46,7 @@ class Observed:
 
     @cached_property
     def magnitudes(self) -> Magnitudes:
-        """How large its numbers are; lengths are no numbers of these."""
+        """The size of its numbers; lengths are no numbers of these."""
         finite, infinite, largest = True, False, {}
         for name, array in self.inputs.items():
             if name == "sequence_lens":
@@ -60,6 +60,6 @@ class Observed:
 
 
 def skips(formal: Sequence[str], given: Container[str]) -> bool:
-    """Whether one that is not given stands before one that is."""
+    """Tell whether one that is not given stands before one that is."""
     there = [name in given for name in formal]
     return any(not before and after for before, after in itertools.pairwise(there))

@@ -40,7 +40,8 @@ Array = NDArray[Any]
 
 @dataclass
 class Draft:
-    """What a model is made of, for a violation to change: attributes, inputs in order of their places, outputs."""
+    """Parts that a model is made of, for a violation to change: attributes, inputs in order of their places,
+    outputs."""
 
     operator: OperatorVersion
     H: int

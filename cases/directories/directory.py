@@ -41,7 +41,8 @@ Array = NDArray[Any]
 Proto = TypeVar("Proto", ModelProto, TensorProto)
 
 RTOL, ATOL = 1e-3, 1e-7
-"""What the runner of onnx.backend.test allows where nothing else is said: |got - given| <= ATOL + RTOL |given|."""
+"""The tolerance that the runner of onnx.backend.test allows where nothing else is said: |got - given| <= ATOL + RTOL
+|given|."""
 
 
 class DirectoryError(ValueError):

@@ -26,7 +26,7 @@ __all__ = ["Fairness", "data_sets_of", "fairness_of"]
 
 @dataclass(frozen=True)
 class Fairness:
-    """What stands against a case in the hands of a runner with a fixed tolerance.
+    """Objections to a case in the hands of a runner with a fixed tolerance.
 
     interpretations
         Names of the interpretations on which its outputs depend.
@@ -63,7 +63,7 @@ class Fairness:
 
 
 def data_sets_of(trial: Trial) -> list[DataSet]:
-    """What each run is fed, with the outputs of the reference, each number rounded once to the type of the tensors."""
+    """The feeds of each run, with the outputs of the reference, each number rounded once to the type of the tensors."""
     subject = trial.subject
     data_sets = []
     for feed in trial.feeds:
@@ -77,7 +77,7 @@ def data_sets_of(trial: Trial) -> list[DataSet]:
 
 
 def fairness_of(case: Case, data_sets: Sequence[DataSet], accuracy: str = "standard") -> Fairness:
-    """How the case fares with the tolerance of onnx.backend.test, by an accuracy class.
+    """The outcome of the case with the tolerance of onnx.backend.test, by an accuracy class.
 
     data_sets
         Of the case's trial, one for each of its feeds.

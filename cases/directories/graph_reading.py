@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 _OWN = ("", "ai.onnx")
 _BY_INPUT = {"Reshape": "shape", "Squeeze": "axes", "Unsqueeze": "axes", "Transpose": "perm"}
-"""What each move is told, as an attribute or, in newer opsets, as its second input."""
+"""The argument of each move, as an attribute or, in newer opsets, as its second input."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class _Reader:
 
 
 def axes_of(node: NodeProto, constants: Mapping[str, Array]) -> tuple[int, ...] | None:
-    """What a move is told. Raises NotOneNode where that is no constant."""
+    """The argument of a move. Raises NotOneNode where that is no constant."""
     told = _BY_INPUT.get(node.op_type, "")
     given = next((onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == told), None)
     if given is None and len(node.input) > 1 and node.input[1]:

@@ -42,7 +42,7 @@ class OccupiedTree(Exception):
 
 @dataclass(frozen=True)
 class Origin:
-    """How a tree was made.
+    """The way in which a tree was made.
 
     command
         The command that makes the same tree; the folder is called DIR in it.
@@ -64,7 +64,7 @@ NOT_BUILT = "not built, which is the suite's fault or the operator's: "
 
 @dataclass(frozen=True)
 class Problem:
-    """What differs from the manifest: ``kind`` is changed, missing or extra, ``path`` counts from the tree's folder."""
+    """A difference from the manifest: ``kind`` is changed, missing or extra, ``path`` counts from the tree's folder."""
 
     kind: str
     path: str
@@ -219,7 +219,7 @@ def _digest(path: Path) -> str:
 
 
 def verify(folder: Path) -> list[Problem]:
-    """What differs from what was generated, sorted by path; empty where every byte is as it was.
+    """The differences from what was generated, sorted by path; empty where every byte is as it was.
 
     Raises ManifestError where the folder has no manifest that can be read.
     """
@@ -240,7 +240,7 @@ def verify(folder: Path) -> list[Problem]:
 
 
 def _is_own(folder: Path, file: Path) -> bool:
-    """Whether a file is a plain one of the tree itself, not one that a link leads to."""
+    """Tell whether a file is a plain one of the tree itself, not one that a link leads to."""
     within = file.relative_to(folder)
     return file.is_file() and not any((folder / p).is_symlink() for p in (within, *within.parents[:-1]))
 

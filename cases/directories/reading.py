@@ -170,7 +170,7 @@ def _initializers(graph: onnx.GraphProto) -> Any:
 
 
 def _constant(proto: NodeProto) -> NDArray[Any]:
-    """What a Constant node gives."""
+    """The value of a Constant node."""
     if len(proto.attribute) == 1:
         (attribute,) = proto.attribute
         value = helper.get_attribute_value(attribute)

@@ -30,7 +30,7 @@ class TooLarge(ValueError):
 
 
 class Room:
-    """What is left of the bytes that a test case may take."""
+    """The rest of the bytes that a test case may take."""
 
     def __init__(self, size: int = CASE_BYTES) -> None:
         self.size = size

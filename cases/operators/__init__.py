@@ -1,4 +1,4 @@
-"""What only one operator's cases have: a folder each; and what leads from one operator to another."""
+"""Parts that only one operator's cases have: a folder each; and what leads from one operator to another."""
 
 from ..._face import face
 

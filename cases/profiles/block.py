@@ -24,7 +24,7 @@ _FUNCTIONS = {
 
 
 def block(op: str, version: int, kind: str, *, first: bool = True) -> Iterator[CaseSpec]:
-    """What is tried in one type beside dense cases: plain nodes, special numbers, each function, the ends of ranges.
+    """The cases tried in one type beside dense cases: plain nodes, special numbers, each function, the ends of ranges.
 
     first
         Whether it is the first type of its operator. In the others dense cases stand in for much of it.

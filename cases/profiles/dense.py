@@ -71,7 +71,7 @@ _LEAN = (0, 0, 0, 0, 1, 3)  # of eight: how often an axis of a case is left at i
 
 
 def supports(spec: CaseSpec, supported: Supported) -> bool:
-    """Whether a case lies in a part of the space."""
+    """Tell whether a case lies in a part of the space."""
     return all(_within(name, getattr(spec, name, None), values) for name, values in supported.items())
 
 

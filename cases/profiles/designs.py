@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 
 def plain_row(op: str, version: int) -> Row:
-    """What every case has unless it says otherwise."""
+    """Values of every case unless it says otherwise."""
     row: Row = {"weights": "initializer", "outputs": "all"}
     if "output_sequence" in operator_version(op, version).attributes:
         row["output_sequence"] = 1
@@ -28,7 +28,7 @@ def plain_row(op: str, version: int) -> Row:
 
 
 def fits(row: Mapping[str, Any], axes: Mapping[str, Any]) -> bool:
-    """Whether a version has what a row asks for."""
+    """Tell whether a version has what a row asks for."""
     return all(name in axes or name in ("data", "T", "N", "H", "I", "seed", "type") for name in row)
 
 

@@ -63,7 +63,7 @@ def recurrent_fresh(
 
 
 def _there(op: str, versions: Collection[int], types: Collection[str]) -> bool:
-    """Whether an operator has one of the versions with one of the types."""
+    """Tell whether an operator has one of the versions with one of the types."""
     return any(
         not types or set(types) & set(operator_version(op, version).types)
         for version in versions_of(op)

@@ -1,5 +1,5 @@
-"""What certificates may certify of LSTM, GRU and RNN: the nested parts of the space that profiles are built in, and
-fresh cases of each."""
+"""The levels that certificates may certify of LSTM, GRU and RNN: the nested parts of the space that profiles are built
+in, and fresh cases of each."""
 
 from __future__ import annotations
 

@@ -57,14 +57,14 @@ _ROWS: Supported = {
 """Values of cases of :data:`VARIED`, so that their rows have an order."""
 
 _STRENGTHS = (0.4, 0.8, 1.2, 1.75)
-"""By what the shares are multiplied, each as often as the others: targets lack little or much."""
+"""Factors by which the shares are multiplied, each as often as the others: targets lack little or much."""
 
 _DIRECTIONS = (None, None, None, ("forward",), ("forward", "bidirectional"), ("forward", "reverse"))
 _TYPES = (None, ("float32",), ("float32",), ("float32",), ("float16",), ("float32", "float16"), ("bfloat16",), None)
 
 
 _DEVICE = frozenset({"layout", "clip", "activations", "lengths", "dimensions", "weights"})
-"""What compilers for devices lack together; one in sixteen cases of their level has it all the same."""
+"""Features that compilers for devices lack together; one in sixteen cases of their level has it all the same."""
 
 
 def partial_space(op: str, level: str, index: int) -> Supported:

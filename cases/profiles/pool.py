@@ -34,7 +34,7 @@ _BLOCKS = {"LSTM": (71, 158), "GRU": (61, 140), "RNN": (65, 146)}
 
 
 def recurrent_design(op: str) -> PoolDesign:
-    """How the pools of ONNX's operators are drawn."""
+    """Ways in which the pools of ONNX's operators are drawn."""
     complete, cases = _BLOCKS[op]
     return PoolDesign(
         drawn={"basic": 60, "sequence": 90, "complete": 330, "partial": 420, "device": 150},
@@ -105,7 +105,7 @@ class Pool:
 
     @property
     def pinned(self) -> int:
-        """How many are in ``core``."""
+        """The number of them in ``core``."""
         return len(self.dense)
 
     @cached_property

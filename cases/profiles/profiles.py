@@ -80,8 +80,8 @@ def _unique(specs: Any) -> Iterator[CaseSpec]:
 
 
 def _smoke(op: str, version: int, core: list[CaseSpec]) -> Iterator[CaseSpec]:
-    """Of a version that has the whole design single features, of others their first case; and of all of them those few
-    dense cases that show most."""
+    """Cases of a type: of a version that has the whole design single features, of others their first case; and of all
+    of them those few dense cases that show most."""
     if version == main_version(op):
         yield from itertools.islice(alone(op, version), _SINGLE)
     else:

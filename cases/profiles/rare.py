@@ -73,12 +73,12 @@ def rare_space(op: str, index: int) -> tuple[int, str, Supported]:
 
 
 def costly(spec: CaseSpec) -> bool:
-    """Whether a case costs more to measure than others that show as much: it is large, or touches several open
+    """Tell whether a case costs more to measure than others that show as much: it is large, or touches several open
     questions, each of which doubles the ways in which a fault may be excused."""
     large = spec.T * spec.N * spec.H > _MOST or spec.I * spec.H > _WIDEST
     return large or len(interpretations_touched(spec.node, inputs_of(spec))) > 1
 
 
 def _has(operator: Any, axis: str) -> bool:
-    """Whether a version has an axis of attributes at all."""
+    """Tell whether a version has an axis of attributes at all."""
     return axis not in ("input_forget", "linear_before_reset", "layout") or axis in operator.attributes

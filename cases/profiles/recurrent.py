@@ -79,12 +79,12 @@ class CellFamily(Family):
         return [more, *({**more, **changes} for _, changes in absent), {**more, **together}]
 
     def simpler(self, spec: CaseSpec) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """As each axis says."""
+        """The sum of what each axis says."""
         for axis in spec.axes:
             yield from axis.simpler(spec)
 
     def goes_together(self, spec: CaseSpec) -> bool:
-        """Whether the rules of axes leave it as it is."""
+        """Tell whether the rules of axes leave it as it is."""
         row = {name: getattr(spec, name) for name in spec.__dataclass_fields__}
         return bool(spec.illegal or settle(row, search=True, axes=spec.axes) == row)
 

@@ -50,7 +50,7 @@ _SHIFT = 104729  # added to seeds, so that siblings have numbers of their own
 
 
 def can_turn(spec: CaseSpec) -> bool:
-    """Whether a case has rows of lengths, enough of both for every turn."""
+    """Tell whether a case has rows of lengths, enough of both for every turn."""
     return bool(spec.lengths != "absent" and spec.N > 1 and spec.T > 2)
 
 

@@ -1,4 +1,4 @@
-"""What axes bring that are younger than the dense pool: rare values, each once, and sizes.
+"""Cases of axes that are younger than the dense pool: rare values, each once, and sizes.
 
 Ordinary values (the order of rows, where the longest ends) stand in siblings of dense cases (:mod:`.turns`). A rare one
 (a tensor of zeros, a constant that is overridden) costs a case an operator: on its newest version, types taking turns.

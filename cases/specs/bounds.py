@@ -1,4 +1,4 @@
-"""What a caller lets a strategy draw, the same words for every operator."""
+"""Bounds that a caller sets on a strategy, the same words for every operator."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ ABILITIES = {
     "refusals": "a run after one that was refused",
     "sizes": "runs whose sizes go up, down and up again",
 }
-"""What a worker may say that its sessions can do, by the word it uses in the protocol."""
+"""Words that a worker may say that its sessions can do, by the word it uses in the protocol."""
 
 
 class Step(NamedTuple):
@@ -128,7 +128,7 @@ class Course:
 
     @cached_property
     def runs(self) -> Counter[int]:
-        """How often each feed is run."""
+        """Number of times that each feed is run."""
         return Counter(step.number for step in self.steps if step.does == "run")
 
 

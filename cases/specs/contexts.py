@@ -31,7 +31,7 @@ Fields = frozenset[str]
 
 @dataclass(frozen=True)
 class Relation:
-    """What must hold between fields of every case.
+    """The rules between fields of every case.
 
     fields
         The first gives way to the others: where nobody asks for it, some value of it keeps the relation.
@@ -45,7 +45,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Possible:
-    """What can occur while a part can show: (contexts,) alone and (contexts, contexts) together."""
+    """Contexts that can occur while a part can show: (contexts,) alone and (contexts, contexts) together."""
 
     alone: Mask
     together: Mask
@@ -53,7 +53,7 @@ class Possible:
 
 @dataclass(frozen=True)
 class _Demand:
-    """What must hold in a row, by the fields that it asks for and those that rules tie to them."""
+    """The needs of a row, by the fields that it asks for and those that rules tie to them."""
 
     key: object
     fields: Fields
@@ -61,7 +61,7 @@ class _Demand:
 
 
 class ContextSpace(ABC):
-    """What may be there in the cases of an operator, over its versions and types."""
+    """The contexts that may be there in the cases of an operator, over its versions and types."""
 
     @property
     @abstractmethod
@@ -76,12 +76,12 @@ class ContextSpace(ABC):
     @property
     @abstractmethod
     def relations(self) -> Sequence[Relation]:
-        """What must hold between fields of every case."""
+        """The rules between fields of every case."""
 
     @abstractmethod
     def needs(self, names: frozenset[str], *, half: bool = False) -> tuple[Need, ...]:
-        """What parts need (:attr:`...reference.faults.part.Part.needs`); of a part in one direction alone where `half`,
-        which may be less."""
+        """The needs of parts (:attr:`...reference.faults.part.Part.needs`); of a part in one direction alone where
+        `half`, which may be less."""
 
     @abstractmethod
     def halves(self, spec: Any) -> tuple[Any, ...]:
@@ -89,10 +89,10 @@ class ContextSpace(ABC):
 
     @abstractmethod
     def measurable(self, spec: Any) -> bool:
-        """Whether it is worth measuring what a case shows: a legal one of plain numbers and of no great size."""
+        """Tell whether it is worth measuring what a case shows: a legal one of plain numbers and of no great size."""
 
     def models(self, spec: Any) -> int:
-        """How many models must be compiled for a legal case, a companion among them."""
+        """The number of models to be compiled for a legal case, a companion among them."""
         return 1
 
     def measured(self, spec: Any) -> Any:
@@ -101,7 +101,7 @@ class ContextSpace(ABC):
         return spec
 
     def earlier(self, spec: Any) -> Any | None:
-        """What the first of a session's runs is a case of; None where there is one run, or no case is like it."""
+        """The case that the first of a session's runs is; None where there is one run, or no case is like it."""
         return None
 
     @cached_property
@@ -181,8 +181,8 @@ class ContextSpace(ABC):
         return _Demand(("without", places), fields, lambda row: not all(context.holds(row) for context in contexts))
 
     def _leaves_free(self, absence: _Demand, others: Iterable[_Demand]) -> bool:
-        """Whether what is absent is some values of one field, and one is left with which no relation is ever broken:
-        then nothing else need give way to it."""
+        """Tell whether what is absent is some values of one field, and one is left with which no relation is ever
+        broken: then nothing else need give way to it."""
         if len(absence.fields) > 1:
             return False
         (name,) = absence.fields
@@ -335,7 +335,7 @@ class _Table:
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self._codes)
 
     def holding(self, key: object, fields: Fields, holds: Callable[[Any], bool]) -> Mask:

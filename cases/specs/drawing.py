@@ -46,7 +46,7 @@ def recurrent_cases(op: str, version: int, bounds: Bounds, kind: type[CaseSpec] 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What may be drawn for one operator version.
+    """The values that may be drawn for one operator version.
 
     choices
         For each axis with listed values, those, the default first; a value stands there as often as is its weight.

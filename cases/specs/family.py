@@ -45,7 +45,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PoolDesign:
-    """How a pool of dense cases is drawn, and how much of it is in the profiles.
+    """The way in which a pool of dense cases is drawn, and the share of it in the profiles.
 
     drawn
         By level how many models are drawn, narrowest level first.
@@ -99,7 +99,7 @@ class Family(ABC):
 
     @abstractmethod
     def features(self, spec: Any) -> frozenset[str]:
-        """What a case contains, as clause tables and files of expected failures name it."""
+        """Features that a case contains, as clause tables and files of expected failures name it."""
 
     @abstractmethod
     def all_features(self, op: str, version: int) -> frozenset[str]:
@@ -111,7 +111,8 @@ class Family(ABC):
 
     @abstractmethod
     def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
-        """What a node contains with its inputs, also one of a model that was made elsewhere. Raises IllegalNode."""
+        """Features that a node contains with its inputs, also one of a model that was made elsewhere. Raises
+        IllegalNode."""
 
     def formula(self, spec: Any, name: str, array: NDArray[Any]) -> str | None:
         """An expression for an input in a script, with ``drawn`` (:func:`.data.uniform`) and ``np`` at hand, that gives
@@ -127,7 +128,8 @@ class Family(ABC):
         return groups_with(self.features(spec))
 
     def context_space(self, op: str) -> ContextSpace | None:
-        """What may be there in the cases of an operator when a part of it goes wrong; None where nobody counts that."""
+        """The contexts that may be there in the cases of an operator when a part of it goes wrong; None where nobody
+        counts that."""
         return None
 
     def pooled(self, op: str, level: str, index: int, sibling: int) -> Any | None:
@@ -135,7 +137,7 @@ class Family(ABC):
         return None
 
     def pool_design(self, op: str) -> PoolDesign | None:
-        """How the operator's pool is drawn and chosen from; None where it has none."""
+        """The way in which the operator's pool is drawn and chosen from; None where it has none."""
         return None
 
     def fresh(
@@ -160,7 +162,7 @@ class Family(ABC):
         return simpler_by_field(spec, self.plainer(spec))
 
     def goes_together(self, spec: Any) -> bool:
-        """Whether the values of a case go together; what does not says in other words what a simpler case says."""
+        """Tell whether the values of a case go together; what does not says in other words what a simpler case says."""
         return True
 
     def plainer(self, spec: Any) -> Sequence[tuple[str, Any]]:
@@ -190,7 +192,7 @@ class Family(ABC):
         raise ValueError(f"there is no strategy for cases of {op}")
 
     def levels(self, op: str, version: int) -> Sequence[Level]:
-        """What certificates may certify of an operator version, narrowest first, each within the next."""
+        """The levels that certificates may certify of an operator version, narrowest first, each within the next."""
         return (Level("complete", "everything that the suite tries", lambda spec: True),)
 
     def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[Any]:
@@ -229,7 +231,8 @@ def family_of(op: str) -> Family:
 
 
 def context_space(op: str) -> ContextSpace | None:
-    """What may be there in the cases of an operator; None for one of which nobody counts what cases show together."""
+    """The contexts that may be there in the cases of an operator; None for one of which nobody counts what cases show
+    together."""
     return _FAMILIES[op].context_space(op) if op in _FAMILIES else None
 
 
@@ -252,7 +255,7 @@ def operator_versions(domain: str | None = "") -> Iterator[tuple[str, int]]:
 
 
 def is_spec(value: object) -> TypeGuard[Spec]:
-    """Whether a value is a case, of whatever operator."""
+    """Tell whether a value is a case, of whatever operator."""
     return callable(getattr(value, "to_json", None))
 
 

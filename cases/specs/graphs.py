@@ -42,7 +42,7 @@ FIRST, SECOND = "first", "second"
 
 _CHAINS = ("chain", "two-operators")
 _OTHER_SEED = 7919
-"""How far the second node's seeds are from the first's."""
+"""Distance of the second node's seeds from the first's."""
 
 # The first opset whose Squeeze, Transpose and Reshape take the type.
 _MOVES = {"float32": 6, "float64": 6, "float16": 6, "bfloat16": 13}
@@ -50,7 +50,7 @@ _AXES_ARE_INPUTS = 13  # of Squeeze
 
 
 def can_join(spec: Spec, name: str) -> bool:
-    """Whether there is such a case. Raises KeyError for a name that is none of `GRAPHS`."""
+    """Tell whether there is such a case. Raises KeyError for a name that is none of `GRAPHS`."""
     if name not in GRAPHS:
         raise KeyError(name)
     if not isinstance(spec, CaseSpec) or spec.illegal:

@@ -11,7 +11,7 @@ __all__ = ["Level"]
 
 @dataclass(frozen=True)
 class Level:
-    """What a target must do to reach a level.
+    """The demands of a level on a target.
 
     name
         One word.

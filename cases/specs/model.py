@@ -77,5 +77,5 @@ def build_model(spec: CaseSpec, node: Node, inputs: Mapping[str, NDArray[Any]], 
 
 
 def _others(spec: CaseSpec) -> Mapping[str, NDArray[Any]]:
-    """What a model holds of constants that are overridden: others of the same shapes."""
+    """Values that a model holds for constants that are overridden: others of the same shapes."""
     return inputs_of(replace(spec, seed=spec.seed ^ 1, weights_seed=spec.weights_seed ^ 1))

@@ -54,9 +54,9 @@ _ELSEWHERE = "com.microsoft"
 _DIGITS = 10
 """Bits of a scale: few enough that its last one is the same on every machine, too many for a power of two."""
 _BIAS_BITS = 24
-"""Of a bias in int32 as many as float32 holds: DequantizeLinear converts levels before it multiplies."""
+"""Levels of a bias in int32: as many as float32 holds: DequantizeLinear converts levels before it multiplies."""
 _SATURATING, _ZEROING = 0.5, 2.5
-"""Of the scale that holds all numbers; and of the largest number, which then is less than half a level."""
+"""The share of the scale that holds all numbers; and of the largest number, which then is less than half a level."""
 _REACH = 2.0**126
 """A calibrated range ends here: twice of it, which scales rounded to powers of two may hold, is a float32 still."""
 _LEAST_SCALE = 2.0**-149
@@ -107,7 +107,7 @@ class _Manner:
 
 
 def can_quantize(spec: Spec, name: str) -> bool:
-    """Whether there is such a case. Raises KeyError for a name that is none of `QUANTIZED`."""
+    """Tell whether there is such a case. Raises KeyError for a name that is none of `QUANTIZED`."""
     if name not in QUANTIZED:
         raise KeyError(name)
     if not isinstance(spec, CaseSpec) or spec.illegal or spec.type != "float32" or spec.quantized:

@@ -24,7 +24,7 @@ _EVENTFUL = tuple(field for axis in EVENTFUL for field in axis.fields)
 
 
 class RecurrentContexts(ContextSpace):
-    """Of LSTM, GRU or RNN; see :class:`.contexts.ContextSpace`."""
+    """The contexts of LSTM, GRU or RNN; see :class:`.contexts.ContextSpace`."""
 
     def __init__(self, op: str, axes: tuple[Axis, ...] = RECURRENT_AXES) -> None:
         self._op, self._axes = op, axes
@@ -36,7 +36,7 @@ class RecurrentContexts(ContextSpace):
 
     @property
     def occurring(self) -> Mapping[str, Sequence[Any]]:
-        """What each axis says, over all versions."""
+        """The words of each axis, over all versions."""
         return _occurring(self._op, self._axes)
 
     @property

@@ -24,7 +24,7 @@ FEW = 3
 
 
 class Specification:
-    """What specs of all operators have. Fields are those of its axes; every default is the simplest value.
+    """The common part of specs of all operators. Fields are those of its axes; every default is the simplest value.
 
     Raises ValueError for what a field cannot be, or the operator version does not have. Whether the node is legal is
     for its document to say, and a violation for what breaks it.
@@ -73,7 +73,7 @@ class Specification:
 
     @cached_property
     def marks(self) -> tuple[str, ...]:
-        """What a reader should know of the case at a glance."""
+        """The words that a reader should know of the case at a glance."""
         marks = [axis.mark(self) for axis in self.axes]
         marks.append(f"illegal-{self.illegal.replace('.', '-')}" if self.illegal else "")
         return tuple(m for m in marks if m)
@@ -121,7 +121,7 @@ def defaults_of(kind: Any) -> tuple[tuple[str, Any], ...]:
 
 @lru_cache(maxsize=None, typed=True)  # asked for every case there is; and 14.0 is no version
 def _choices(kind: Any, op: str, version: int) -> dict[str, tuple[tuple[object, ...], frozenset[type]]]:
-    """What the fields with few values may be in an operator version, each with the types of its values. Raises
+    """The few values that some fields may have in an operator version, each with the types of its values. Raises
     ValueError where there is no such version."""
     versions = kind.known_versions(op)
     if version not in versions or type(version) is not int:
@@ -185,7 +185,7 @@ class RecurrentSpec(Specification):
 
     @cached_property
     def course(self) -> CourseDraft:
-        """What its sessions do."""
+        """The course of its sessions."""
         draft = CourseDraft()
         for axis in self.axes:
             axis.course(self, draft)
@@ -211,12 +211,12 @@ class RecurrentSpec(Specification):
 
     @property
     def directions(self) -> int:
-        """How many the node has."""
+        """The number that the node has."""
         return 2 if self.direction == "bidirectional" else 1
 
     @property
     def elements(self) -> int:
-        """How many numbers its tensors have together: those that its size makes large."""
+        """The number of elements of its tensors together: those that its size makes large."""
         D, G = self.directions, operator_version(self.op, self.version).gates
         steps = max(self.T, 1) * max(self.N, 1)
         return int(steps * (self.I + D * self.H) + D * G * self.H * (self.I + self.H + 2))
@@ -242,12 +242,12 @@ class RecurrentSpec(Specification):
 
     @property
     def graded(self) -> bool:
-        """Whether it is about accuracy alone."""
+        """Tell whether it is about accuracy alone."""
         return bool(self.data == "numerics")
 
     @property
     def shows_pattern(self) -> bool:
-        """Whether Y has a few steps and units."""
+        """Tell whether Y has a few steps and units."""
         return "Y" in self.outputs and self.T >= FEW and self.H >= FEW and self.N > 0
 
 

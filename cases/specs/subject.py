@@ -99,7 +99,7 @@ class Bound:
         return {formal: fed[s.tensor] for formal, s in sources if not s.moves and s.tensor in fed}
 
     def called(self, output: str) -> str:
-        """What an output, by formal name, is called in the graph."""
+        """The name of an output, by formal name, in the graph."""
         return output if self.outputs is None else self.outputs[output]
 
     def origin(self, formal: str) -> str:
@@ -108,7 +108,7 @@ class Bound:
         return formal if source is None else source.tensor
 
     def is_given(self, tensors: Arrays) -> bool:
-        """Whether all inputs come from these tensors."""
+        """Tell whether all inputs come from these tensors."""
         return self.inputs is None or all(source.tensor in tensors for source in self.inputs.values())
 
 

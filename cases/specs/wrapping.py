@@ -59,7 +59,7 @@ _AXES_ARE_INPUTS = 13  # of Squeeze
 
 
 def can_wrap(spec: Spec, name: str) -> bool:
-    """Whether there is such a case: an opset that has the operators, numbers that pass through them unchanged.
+    """Tell whether there is such a case: an opset that has the operators, numbers that pass through them unchanged.
 
     Raises KeyError for a name that is none of `WRAPS`.
     """
@@ -146,7 +146,7 @@ def _scale(arrays: Sequence[Array], kind: str) -> float:
 
 @dataclass
 class _Graph:
-    """What a wrap adds to a graph."""
+    """Nodes that a wrap adds to a graph."""
 
     opset: int
     kind: int

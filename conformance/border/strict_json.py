@@ -87,7 +87,8 @@ def encode(value: object, *, indent: int | None = None) -> str:
 
 
 def _written(text: bytes, again: bytes) -> bool:
-    """Whether a text is what is written of the record that was read from it, up to zeros before an exponent (1e-07).
+    """Tell whether a text is what is written of the record that was read from it, up to zeros before an exponent
+    (1e-07).
 
     Then :func:`parse` has nothing to refuse in it: each key of the text is one that was written, at the same place, and
     no key is written twice; an integer that stands where a float is expected would be written with a point.

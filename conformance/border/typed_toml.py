@@ -120,7 +120,7 @@ class TomlDocument:
         raise self.wrong(path, f"must be {_described(field.type)}, is {value!r}")
 
     def _words(self, path: Sequence[Key]) -> str:
-        """What stands before a complaint: the table, and the key in it."""
+        """The words before a complaint: the table, and the key in it."""
         name, *rest = path
         if rest and isinstance(rest[0], int):
             words = self._entry.format(name=name, number=rest[0] + 1) + ": "
@@ -185,7 +185,7 @@ def _fits(value: object, kind: Any) -> bool:
 
 
 def _described(kind: Any) -> str:
-    """What a value of a type is, as its description says it, or that of a member of a union."""
+    """Words for the values of a type, as its description says it, or that of a member of a union."""
     for each in (kind, *typing.get_args(kind)):
         for meta in getattr(each, "__metadata__", ()):
             if isinstance(meta, msgspec.Meta) and meta.description:

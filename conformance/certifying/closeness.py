@@ -20,7 +20,7 @@ thousand float64 products, in an order that the build of BLAS chooses: 10^4 * 2^
 that is a millionth of a radius wide is the smallest that a result shows."""
 
 _SUMS = 1e-3
-"""Of ``error_sums`` the same, in units of their fourth number, the sum of u|value|: the reference's own rounding is
+"""The same of ``error_sums``, in units of their fourth number, the sum of u|value|: the reference's own rounding is
 2^-53 of a value, 2^-29 of its u in float32. In float64 u is 2^-53 itself, so that two of them may be between."""
 
 EACH = "*"
@@ -123,7 +123,7 @@ def _sentence(one: Any, other: Any, record: Mapping[str, Any]) -> bool:
 
 
 def _rounded_otherwise(one: float, other: float) -> bool:
-    """Whether two numbers are nearly the same. Equal ones in other digits, 2.1 and 2.10, are two texts."""
+    """Tell whether two numbers are nearly the same. Equal ones in other digits, 2.1 and 2.10, are two texts."""
     return one != other and math.isclose(one, other, rel_tol=_LAST_DIGIT)
 
 
@@ -133,10 +133,10 @@ RESULT: Tolerances = {
     "where": {"error": _near, "units": _near, "argument": _near},
     "message": _sentence,
 }
-"""Of a result."""
+"""A field of a result."""
 
 LINE: Tolerances = {"result": RESULT}
-"""Of a line of the journal."""
+"""A field of a line of the journal."""
 
 _MEANS: Tolerances = {"shift": _mean, "scale": _mean, "error": _mean}
 _MEANS_OF_FLOAT64: Tolerances = dict.fromkeys(_MEANS, _mean_of_float64)
@@ -150,7 +150,7 @@ RUN_INFO: Tolerances = {
         }
     }
 }
-"""Of run.json."""
+"""A record of run.json."""
 
 
 def _short(value: Any) -> str:

@@ -55,7 +55,7 @@ class ExceptionRecord(Struct, frozen=True, kw_only=True):
 
 
 class LevelRecord(Struct, frozen=True, kw_only=True):
-    """Whether a level is reached, and what stands against it, a line each.
+    """Tell whether a level is reached, and what stands against it, a line each.
 
     status
         ``reached``, ``exceptions`` or ``denied``.
@@ -74,7 +74,7 @@ class LevelRecord(Struct, frozen=True, kw_only=True):
 
 
 class RowRecord(Struct, frozen=True, kw_only=True):
-    """What is certified of one operator version and type, judged by one accuracy class.
+    """The certificate of one operator version and type, judged by one accuracy class.
 
     status, level
         ``certified``, ``exceptions`` or ``none``, and the highest level that is reached so; empty for none.
@@ -130,15 +130,15 @@ class ChallengeRecord(Struct, frozen=True, kw_only=True):
 
 
 class ReportedRecord(Struct, frozen=True, kw_only=True):
-    """What a package reports and nobody can prove from it, since the vendor's own machine could have invented it; and
-    how many cases rest on it."""
+    """Facts that a package reports and nobody can prove from it, since the vendor's own machine could have invented it;
+    and how many cases rest on it."""
 
     what: str
     cases: Count
 
 
 class StatementRecord(Struct, frozen=True, kw_only=True):
-    """What is claimed, of which product, by whom: the predicate of STATEMENT.json.
+    """The claim of a package, of which product, by whom: the predicate of STATEMENT.json.
 
     kind
         ``certificate``, or ``trial``, which grants nothing; ``trial_because`` says why, a line each.

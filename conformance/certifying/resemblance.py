@@ -96,7 +96,7 @@ def _by(way: Callable[..., Mapping[str, NDArray[Any]]], trial: Trial) -> tuple[A
 
 
 def _same(outcome: Outcome, others: Sequence[Sequence[Sequence[object]]]) -> bool:
-    """Whether the first of the outputs of every run are those, bit for bit."""
+    """Tell whether the first of the outputs of every run are those, bit for bit."""
     pairs = [(lists[0], other[0]) for lists, other in zip(outcome.outputs, others, strict=True)]
     return all(len(one) == len(two) and all(map(_equal, one, two)) for one, two in pairs)
 

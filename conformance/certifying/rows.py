@@ -194,7 +194,7 @@ def _declined_alone(probes: Sequence[Probe], results: Mapping[str, Result]) -> s
 
 
 def _lacking(feature: str, probes: Sequence[Probe], verdicts: Mapping[str, Verdict]) -> bool:
-    """Whether all that has a feature was declined."""
+    """Tell whether all that has a feature was declined."""
     having = [verdicts[probe.id] for probe in probes if feature in probe.features]
     return bool(having) and all(verdict in DECLINED for verdict in having)
 

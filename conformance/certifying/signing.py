@@ -93,7 +93,7 @@ def signature_differences(package: Package, signer: str, key: PublicKey | None) 
 
 
 def _holds(envelope: EnvelopeRecord, public: PublicKey) -> bool:
-    """Whether an envelope is signed with a key."""
+    """Tell whether an envelope is signed with a key."""
     try:
         _libraries().dsse.Envelope.from_dict(msgspec.to_builtins(envelope)).verify([public.key], 1)
     except _libraries().refusals:

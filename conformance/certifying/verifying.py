@@ -83,7 +83,7 @@ class Verification:
 
     @property
     def differs(self) -> bool:
-        """Whether anything that is claimed is not borne out."""
+        """Tell whether anything that is claimed is not borne out."""
         return any(check.count for check in self.checks.values())
 
     def check(self, name: str) -> Check:
@@ -160,7 +160,7 @@ def _signature(found: Verification, key: PublicKey | None) -> None:
 
 
 def _suite(found: Verification) -> bool:
-    """Whether the suite that judged is the one that is installed."""
+    """Tell whether the suite that judged is the one that is installed."""
     check, suite, own = found.check("suite"), found.suite, own_sources()
     check.claimed = f"onnxspec {suite.onnxspec}, {suite.sources[:16]}"
     check.recomputed = f"{own[:16]}"

@@ -94,7 +94,7 @@ def _day(waiver: WaiverRecord) -> datetime.date:
 
 
 def expired(waiver: WaiverRecord, day: datetime.date) -> bool:
-    """Whether a waiver does not hold any more on a day."""
+    """Tell whether a waiver does not hold any more on a day."""
     return _day(waiver) < day
 
 

@@ -13,8 +13,8 @@ __all__ = ["frozen"]
 
 
 def _named(extent: Dimension) -> bool:
-    """Whether the model's own inputs leave an extent open; shape inference has names of its own for what it does not
-    know."""
+    """Tell whether the model's own inputs leave an extent open; shape inference has names of its own for what it does
+    not know."""
     return isinstance(extent, str) and not extent.startswith("unk__")
 
 

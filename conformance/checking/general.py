@@ -134,7 +134,7 @@ def _alternatives(types: tuple[str, ...]) -> str:
 
 
 def _lengths(subject: Subject, steps: int | None) -> Iterator[Outcome]:
-    """Whether sequence_lens lie between 0 and seq_length, where both are known."""
+    """Tell whether sequence_lens lie between 0 and seq_length, where both are known."""
     if "sequence_lens" not in subject.inputs:
         return
     try:

@@ -75,14 +75,14 @@ class _Seen:
     passing: Mapping[str, int]
 
     def met_by(self, node: StandIn) -> bool:
-        """Whether a node has what the finding's cases have."""
+        """Tell whether a node has what the finding's cases have."""
         words = self.finding["conditions"].partition(" (")[0]
         traits = {worded(trait) for trait in node.traits} | {f"{node.operator} altogether"}
         pairs = itertools.permutations(traits, 2)
         return words in traits or any(f"{a} and {b}" == words for a, b in pairs)
 
     def concerns(self, node: StandIn) -> bool:
-        """Whether a node is like its cases: it shows the fault that explains them, or has what they have."""
+        """Tell whether a node is like its cases: it shows the fault that explains them, or has what they have."""
         fault = fault_named(self.finding["fault"]) if self.finding["fault"] else None
         return node.shows(fault) if fault is not None else self.met_by(node)
 
@@ -101,7 +101,7 @@ class _Seen:
 
 @dataclass(frozen=True)
 class Note:
-    """What runs say of a node, and what helps; empty where nothing is known to."""
+    """The words of runs on a node, and what helps; empty where nothing is known to."""
 
     text: str
     helps: str = ""
@@ -109,7 +109,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Measured:
-    """What recorded runs say.
+    """The words of recorded runs.
 
     results
         Results for which no finding has conditions, by configuration and target.
@@ -173,7 +173,7 @@ class Measured:
 
 
 def _about(entry: Entry, node: StandIn) -> bool:
-    """Whether an entry is about nodes like this one, whatever their data."""
+    """Tell whether an entry is about nodes like this one, whatever their data."""
     kind = node.node
     return bool(
         entry.op == node.operator

@@ -89,12 +89,13 @@ def rules() -> Mapping[str, Rule]:
 
 
 def _illegal(clause: Clause) -> bool:
-    """Whether a model can break it, so that it must be refused."""
+    """Tell whether a model can break it, so that it must be refused."""
     return any(feature.startswith(ILLEGAL) for feature in clause.needs | clause.or_needs)
 
 
 def _open(judged: Judged, clause: Clause) -> bool:
-    """Whether it leaves open what some nodes do, of some versions: what is open for all of them is no news of one."""
+    """Tell whether it leaves open what some nodes do, of some versions: what is open for all of them is no news of
+    one."""
     some = clause.needs or (clause.interpretation and clause.versions != versions_of(judged.name))
     return clause.status in ("undefined", "convention") and bool(some)
 

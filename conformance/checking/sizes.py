@@ -57,7 +57,7 @@ def in_words(shape: tuple[Dimension, ...] | None) -> str:
 
 
 def _anonymous(extent: Dimension) -> bool:
-    """Whether an extent has no name that a person gave it: shape inference makes up names of its own."""
+    """Tell whether an extent has no name that a person gave it: shape inference makes up names of its own."""
     return extent is None or (isinstance(extent, str) and extent.startswith("unk__"))
 
 
@@ -115,7 +115,7 @@ def agreement(
 
 
 def _others(formal: Mapping[str, Shape], size: str, but: str, subject: Subject, known: Mapping[str, Known]) -> bool:
-    """Whether anything else says what a size is: without that no value of it could be wrong."""
+    """Tell whether anything else says what a size is: without that no value of it could be wrong."""
     return size in known or any(
         name != but and name in subject.inputs and any(extent.size == size for extent in shape)
         for name, shape in formal.items()

@@ -52,11 +52,11 @@ class StandIn:
 
     @property
     def traits(self) -> frozenset[str]:
-        """What can be said of it, as of a case."""
+        """The statement that can be made of it, as of a case."""
         return traits_of(self.node, self.features, self.element)
 
     def shows(self, fault: Fault) -> bool:
-        """Whether a target that makes a fault is wrong on it; False where nobody can tell."""
+        """Tell whether a target that makes a fault is wrong on it; False where nobody can tell."""
         if not fault.applies(self.node.op_type, self.node.since_version):
             return False
         try:

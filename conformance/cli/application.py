@@ -63,7 +63,7 @@ class Command(typer.core.TyperCommand):
     of another distribution raises, and nothing nearer has taken care of, ends it with a line."""
 
     def invoke(self, ctx: Any) -> Any:
-        """As that of typer."""
+        """The counterpart of typer's."""
         try:
             return super().invoke(ctx)
         except Exception as error:
@@ -105,7 +105,7 @@ class Command(typer.core.TyperCommand):
 
 
 def _theirs(error: Exception) -> bool:
-    """Whether an exception was raised in, or below, the code of an operator that is not the suite's."""
+    """Tell whether an exception was raised in, or below, the code of an operator that is not the suite's."""
     from ...cases.specs.family import family_of
     from ...reference import OPERATORS
     from ...reference.operators.mishap import packages_of
@@ -164,7 +164,7 @@ class App(typer.Typer):
     """An application whose commands are of this kind."""
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
-        """As that of typer."""
+        """The counterpart of typer's."""
         return super().command(name, **{"cls": Command, **settings})
 
 

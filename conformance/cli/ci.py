@@ -42,7 +42,7 @@ class Wanted:
 
     @property
     def silent(self) -> bool:
-        """Whether there is no progress to show."""
+        """Tell whether there is no progress to show."""
         return self.as_json or self.quiet
 
 
@@ -109,7 +109,7 @@ def as_json(run: Run, page: Path) -> str:
 
 
 def on_github() -> bool:
-    """Whether a workflow of GitHub runs this."""
+    """Tell whether a workflow of GitHub runs this."""
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 

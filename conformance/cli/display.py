@@ -162,7 +162,7 @@ def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:
 
 
 def _is_news(target: TargetRun, run: Run) -> bool:
-    """Whether a target has something that is not known already, or that nobody could know."""
+    """Tell whether a target has something that is not known already, or that nobody could know."""
     missing = target.missing(run.plan.require)
     missing = missing or target.special(run.plan.require_special)
     return bool(target.unavailable or target.unexpected or target.stale or missing or target.unknown or target.mishaps)

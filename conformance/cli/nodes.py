@@ -98,7 +98,7 @@ def say_nodes(nodes: Sequence[NodeCase], finished: Run, console: Console) -> Non
 
 
 def _helping(result: Result, findings: Sequence[Finding]) -> Iterator[str]:
-    """What is known of a result that is not right, and what to change in the model."""
+    """Facts that are known of a result that is not right, and what to change in the model."""
     finding = next((finding for finding in findings if result.case in finding["cases"]), None)
     if finding is None or not (result.failing or result.verdict in DECLINED):
         return

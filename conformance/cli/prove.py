@@ -271,7 +271,7 @@ _INTERACTIONS = (
 _NAMED = 8  # surviving pairs that are named
 
 Measured = Sequence[Sequence[Run]]
-"""What the runs of each case show, its own one first."""
+"""The features that the runs of each case show, its own one first."""
 
 
 def _interaction_table(measured: Measured) -> Table:

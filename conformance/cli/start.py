@@ -9,7 +9,7 @@ import signal
 __all__ = ["main"]
 
 TYPE_CHECKING = False
-"""As of ``typing``, which takes as long to load as all that is loaded here."""
+"""A stand-in for ``typing``'s, which takes as long to load as all that is loaded here."""
 
 if TYPE_CHECKING:
     from types import FrameType

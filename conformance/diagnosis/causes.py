@@ -45,7 +45,8 @@ _CAUSES = 8
 """Causes that are looked for among failures that are alike."""
 
 _ASKED, _MISSED = 12, 0.02
-"""How often a case that did not fail again is asked, and how rarely a failure may be missed that comes and goes."""
+"""Number of times that a case which did not fail again is asked, and how rarely a failure may be missed that comes and
+goes."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Cause:
-    """What makes some failures, as far as experiments tell.
+    """The cause of some failures, as far as experiments tell.
 
     finding
         That with which they began; its cases are those that have this cause.
@@ -120,7 +121,7 @@ class Cause:
 
     @property
     def said(self) -> bool:
-        """Whether anything was tried that says something."""
+        """Tell whether anything was tried that says something."""
         return self.shrunk.complete or bool(self.shrunk.needs)
 
 
@@ -151,7 +152,7 @@ def causes_of(findings: Sequence[Finding], subject: Subject, budget: Budget) -> 
 
 
 def is_open(finding: Finding, probes: Mapping[str, Probe]) -> bool:
-    """Whether there is something to try: a legal case that fails, and that is made from a few values."""
+    """Tell whether there is something to try: a legal case that fails, and that is made from a few values."""
     probe = probes.get(finding["smallest"])
     return finding["kind"] in _KINDS and isinstance(probe, CaseProbe) and not probe.spec.illegal
 
@@ -188,7 +189,7 @@ def _members(finding: Finding, cause: Cause, subject: Subject, budget: Budget) -
 
 
 def _fails_in(op: str, cause: Cause, subject: Subject, budget: Budget) -> bool:
-    """Whether the same case of another operator fails alike; False where there is none."""
+    """Tell whether the same case of another operator fails alike; False where there is none."""
     one = cause.shrunk.one
     assert isinstance(one.probe, CaseProbe)
     spec: Any = one.probe.spec
@@ -269,7 +270,7 @@ def _by_several(cause: Cause, fresh: Fresh, subject: Subject, budget: Budget) ->
 
 
 _EFFORT = 6000
-"""How many faults, and pairs of them, are tried on a smallest case at most."""
+"""Number of faults, and pairs of them, that are tried on a smallest case at most."""
 
 
 def _beside(finding: Finding, subject: Subject) -> list[Fault]:

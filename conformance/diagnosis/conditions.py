@@ -21,7 +21,7 @@ _ENOUGH = 3
 
 @lru_cache(maxsize=4096)
 def would_show(fault: Fault, probe: Probe) -> bool:
-    """Whether a target that makes a fault would be seen to make it in a case; False where nobody knows."""
+    """Tell whether a target that makes a fault would be seen to make it in a case; False where nobody knows."""
     if not fault.applies(probe.op, probe.version):
         return False
     trials = probe.prepare().trials
@@ -60,7 +60,7 @@ def telling_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool 
 
 
 def _identity(trait: str) -> bool:
-    """Whether a trait says what a case is of. Where that tells all, its other traits only come along with it."""
+    """Tell whether a trait says what a case is of. Where that tells all, its other traits only come along with it."""
     return trait in FORMATS or trait.startswith("version ")
 
 

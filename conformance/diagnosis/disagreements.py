@@ -24,7 +24,7 @@ _SHOWN, _WITHIN, _NOT = "shown", "within the bound", STATES[UNKNOWN].words
 
 
 def disagreements_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[DisagreementRecord]:
-    """What run.json holds of the disagreements that are known between documents and kernels; nothing of operators of
+    """The record in run.json of the disagreements that are known between documents and kernels; nothing of operators of
     which no case was run.
 
     ``units`` is the largest error in units of y_scale that a case of it has, ``error`` that error as a number.

@@ -103,7 +103,7 @@ Alike = Callable[[Tried], bool]
 
 
 def alike(first: Tried, explains: Callable[[Tried], bool] | None = None) -> Alike:
-    """Whether another case fails in the same way as this one.
+    """Tell whether another case fails in the same way as this one.
 
     explains
         Whether what explains the first case explains another one; None where nothing does. Then verdict, reason and
@@ -375,7 +375,7 @@ def _features(spec: Any, simpler: Any, field: str) -> tuple[tuple[str, str], ...
 
 
 def _needs(spec: Any, results: Sequence[tuple[Simpler, Tried]], left: Container[str]) -> Iterator[Need]:
-    """What cannot be left out of a case, from what became of it without."""
+    """The needs of a case, from what became of it without."""
     needs: dict[str, Need] = {}
     # Where of one of the things in its place nothing can be said, it is not shown that none of them will do.
     unsure = {change.field for change, one in results if one.judgement.verdict is Verdict.INCONCLUSIVE}

@@ -1,4 +1,5 @@
-"""What explains failing cases of any operator: those of a run all together, or one after the other as they come."""
+"""The explanations of failing cases of any operator: those of a run all together, or one after the other as they
+come."""
 
 from __future__ import annotations
 
@@ -89,7 +90,7 @@ def explained_by(
     accuracy: str,
     arithmetics: Arithmetics,
 ) -> dict[str, tuple[str, ...]]:
-    """As :func:`explained` for those results that are chosen, by these faults alone."""
+    """Results like :func:`explained`'s for those that are chosen, by these faults alone."""
     search = Search(accuracy, _effort(results), _followed(results), arithmetics=arithmetics)
     for op in {result.op for result in chosen}:
         search.known[op] = [fault for fault in faults if fault.concerns(op)]
@@ -107,8 +108,8 @@ def searched_again(
     arithmetics: Arithmetics,
     effort: float,
 ) -> tuple[dict[str, tuple[str, ...]], float]:
-    """As :func:`explained` for those results that are chosen, now that it is known which faults the target has; and how
-    much of the effort it took."""
+    """Results like :func:`explained`'s for those that are chosen, now that it is known which faults the target has; and
+    how much of the effort it took."""
     failing = _failing_cases(chosen, probes, kept)
     evidence = _followed(results), _unharmed(results, probes)
     diagnosis = diagnose(failing, accuracy, min(effort, _effort(chosen)), *evidence, (), arithmetics, facts)
@@ -194,7 +195,7 @@ def _followed(results: Iterable[Result]) -> dict[str, dict[str, str]]:
 
 
 def _unharmed(results: Iterable[Result], probes: Mapping[str, Probe]) -> Unharmed:
-    """How many of the smallest cases that exercise a fault's clause, and were passed, would have shown it."""
+    """The number of the smallest cases that exercise a fault's clause, and were passed, would have shown it."""
     passed: dict[str, list[Probe]] = defaultdict(list)
     for result in results:
         if result.verdict is Verdict.PASS and "unconventional" not in result.flags and result.case in probes:
@@ -229,7 +230,7 @@ class Explainer:
         self.spent = 0.0
 
     def exhausted(self, one: Tried) -> bool:
-        """Whether all that there is was tried on a case, in vain."""
+        """Tell whether all that there is was tried on a case, in vain."""
         return one.probe.id in self._search.exhausted
 
     def explain(self, one: Tried) -> tuple[str, ...]:

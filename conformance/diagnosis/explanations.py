@@ -25,7 +25,7 @@ _INTERPRETATIONS = 4
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a target returned in a case, and how it may be read there."""
+    """The outputs of a target in a case, and how it may be read there."""
 
     observation: Observation
     choices: Sequence[Interpretations]
@@ -59,7 +59,7 @@ def _seen(one: Tried, accuracy: str, arithmetics: Mapping[str, Sequence[str]]) -
 
 
 class _Memory:
-    """What was seen of cases, as many faults are asked of a few."""
+    """The observations of cases, as many faults are asked of a few."""
 
     def __init__(self, accuracy: str, arithmetics: Mapping[str, Sequence[str]]) -> None:
         self._accuracy, self._arithmetics = accuracy, arithmetics
@@ -72,7 +72,7 @@ class _Memory:
 
 
 def explains(faults: Sequence[Fault], accuracy: str) -> Callable[[Tried], bool]:
-    """Whether faults explain what a target returned in a case."""
+    """Tell whether faults explain what a target returned in a case."""
 
     def holds(one: Tried) -> bool:
         seen = _seen(one, accuracy, {})
@@ -84,7 +84,8 @@ def explains(faults: Sequence[Fault], accuracy: str) -> Callable[[Tried], bool]:
 def explaining(
     accuracy: str, beside: Sequence[Fault] = (), arithmetics: Mapping[str, Sequence[str]] | None = None
 ) -> Callable[[Fault, Tried], bool]:
-    """Whether one fault or another, alone or beside those that the target has, explains what it returned in a case.
+    """Tell whether one fault or another, alone or beside those that the target has, explains what it returned in a
+    case.
 
     arithmetics
         Type to the accuracy classes that the target's arithmetic shows there, beside that which it is judged by.
@@ -112,7 +113,7 @@ def explaining(
 
 
 def leaving_open(accuracy: str) -> Callable[[Fault, Tried], list[NDArray[Any]]]:
-    """What a target returned in a case where a fault says that anything may stand."""
+    """The outputs of a target in a case where a fault says that anything may stand."""
     memory = _Memory(accuracy, {})
 
     def returned(fault: Fault, one: Tried) -> list[NDArray[Any]]:
@@ -123,7 +124,7 @@ def leaving_open(accuracy: str) -> Callable[[Fault, Tried], list[NDArray[Any]]]:
 
 
 def refuting(accuracy: str) -> Callable[[Fault, Tried], bool]:
-    """Whether a fault says that a target returns other numbers in a case than it does."""
+    """Tell whether a fault says that a target returns other numbers in a case than it does."""
     memory = _Memory(accuracy, {})
 
     def holds(fault: Fault, one: Tried) -> bool:

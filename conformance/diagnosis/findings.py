@@ -31,7 +31,7 @@ _TOLD = 2
 
 _NO_ANSWER = frozenset((Verdict.CRASHED, Verdict.TIMED_OUT, Verdict.NOT_REJECTED))
 _RAN = frozenset((*FAILING - DECLINED - _NO_ANSWER, Verdict.PASS, Verdict.INCONCLUSIVE))
-"""What became of a case that was not declined: a wrong result shows that what it has is taken, too."""
+"""The outcome of a case that was not declined: a wrong result shows that what it has is taken, too."""
 
 _COMPARED = 40
 """Passing cases in which a fault is looked for that others show: the smallest that exercise its clause."""
@@ -104,7 +104,7 @@ def titled(finding: Finding, conditions: str, tried: bool, passing: int = 0) -> 
 
 
 def consistent(summary: str) -> str:
-    """What a name is called that has foretold nothing."""
+    """The word for a name that has foretold nothing."""
     return f"consistent with: {summary[:1].lower()}{summary[1:]}"
 
 
@@ -144,7 +144,7 @@ def _entry(
 
 
 def counted(members: Sequence[Result]) -> dict[str, Any]:
-    """What an entry of run.json says of its cases."""
+    """The words of an entry of run.json of its cases."""
     return {
         "types": sorted({r.type for r in members}),
         "versions": sorted({r.version for r in members}),
@@ -160,7 +160,7 @@ def alone(members: list[Result], results: Iterable[Result], probes: Mapping[str,
 
 
 def passing_of(results: Iterable[Result], probes: Mapping[str, Probe]) -> list[Result]:
-    """What is computed rightly. What was refused, and rightly, tells nothing of that."""
+    """Verdicts of what is computed rightly. What was refused, and rightly, tells nothing of that."""
     right = (r for r in results if r.verdict is Verdict.PASS and "illegal" not in probes[r.case].features)
     return [r for r in right if "unconventional" not in r.flags]
 

@@ -38,7 +38,7 @@ Arithmetics = Mapping[str, tuple[str, ...]]
 
 
 class Fitting:
-    """What has been tried on cases, and the faults that are known of the target, operator by operator.
+    """The hypotheses that have been tried on cases, and the faults that are known of the target, operator by operator.
 
     effort
         How many times a hypothesis may still be tried on a small case; large ones count for several.
@@ -58,7 +58,7 @@ class Fitting:
 
     @contextlib.contextmanager
     def _free(self) -> Iterator[None]:
-        """What is tried here is not charged to the effort."""
+        """A budget without end: what is tried here is not charged to the effort."""
         before, self.effort = self.effort, max(self.effort, 1.0)
         charged, self._charged = self._charged, False
         try:
@@ -68,7 +68,7 @@ class Fitting:
 
     @property
     def _part(self) -> float:
-        """What one case may take of the effort that is left."""
+        """The share that one case may take of the effort that is left."""
         return max(_LEAST, self.effort / self.share)
 
     def _charge(self, work: float) -> None:
@@ -85,8 +85,8 @@ class Fitting:
         return observation
 
     def _fit(self, failing_case: FailingCase, faults: Sequence[Fault]) -> Fit | None:
-        """How these faults explain a case, by one of the first interpretations and in one of the arithmetics that the
-        target shows; None where they do not."""
+        """The explanation of a case by these faults, by one of the first interpretations and in one of the arithmetics
+        that the target shows; None where they do not."""
         if (coarse := self._coarse(failing_case, faults)) is not None:
             return self._fit_within(failing_case, coarse, [d for d in faults if d is not coarse])
         observation = self._observed(failing_case)
@@ -115,8 +115,8 @@ class Fitting:
         return coarse[0] if math.isfinite(budget(coarse[0].within, failing_case.type).gamma(terms)) else None
 
     def _fit_within(self, failing_case: FailingCase, coarse: Fault, others: Sequence[Fault]) -> Fit | None:
-        """How a case fits other faults in the arithmetic that one is: a kernel's roundings come in an order of its own,
-        which nobody has to know once it is known that there are such."""
+        """The fit of a case to other faults in the arithmetic that one is: a kernel's roundings come in an order of its
+        own, which nobody has to know once it is known that there are such."""
         observation = self._observed(failing_case)
         for choice in itertools.islice(self._interpretations(failing_case), _INTERPRETATIONS):
             before = observation.work
@@ -141,8 +141,8 @@ class Fitting:
         return tuple(active)
 
     def _holds(self, failing_case: FailingCase, faults: Sequence[Fault]) -> bool:
-        """Whether these faults, which are known, explain a case, and enough speaks for it. Slips of precision change
-        too little for much to speak for them."""
+        """Tell whether these faults, which are known, explain a case, and enough speaks for it. Slips of precision
+        change too little for much to speak for them."""
         fit = self._fit(failing_case, faults) if faults else None
         return fit is not None and (
             fit.evidence >= operator_of(failing_case.op).evidence.known or not any(d.structural for d in faults)

@@ -30,7 +30,7 @@ FRESH = 10
 """Fresh cases that a name must foretell."""
 
 ENOUGH = 5
-"""Of them must fail: of a case that passes a fault says little."""
+"""The share of them that must fail: of a case that passes a fault says little."""
 
 _TIMES = 4
 """Number of times that so many are drawn until enough of them fail."""
@@ -52,14 +52,14 @@ class Foretold:
 
 
 Run = Callable[[Sequence[CaseProbe]], Iterator[Tried]]
-"""What the target makes of some cases."""
+"""The results of the target on some cases."""
 
 LeftOpen = Callable[[Fault, Tried], Sequence[NDArray[Any]]]
 
 
 @dataclass(frozen=True)
 class Fresh:
-    """What a target makes of fresh cases of the same kind as one, which are run when somebody asks.
+    """The results of a target on fresh cases of the same kind as one, which are run when somebody asks.
 
     fixed
         Sizes that are not to be changed.
@@ -111,7 +111,7 @@ def fresh_specs(spec: Any, fixed: Collection[str] = (), after: int = 0) -> list[
 
 
 _MORE = {"T": (0, 1, 4, 2, 0), "N": (0, 1, 3, 6, 2), "I": (0, 2, 0, 1, 5), "H": (0, 4, 1, 12, 3)}
-"""What is added to the sizes of larger fresh cases, one after the other."""
+"""Steps added to the sizes of larger fresh cases, one after the other."""
 
 
 def richer_specs(spec: Any) -> list[Any]:
@@ -203,8 +203,8 @@ def _outputs(answer: Tried) -> tuple[str, ...]:
 
 
 def is_constant(fault: Fault, answers: Iterable[Tried], left_open: LeftOpen) -> bool:
-    """Whether one and the same number stands wherever a fault says that anything may, as memory happened to be: then it
-    was written there. What the worker fills memory with is of equal bytes."""
+    """Tell whether one and the same number stands wherever a fault says that anything may, as memory happened to be:
+    then it was written there. What the worker fills memory with is of equal bytes."""
     returned = [array for answer in answers for array in left_open(fault, answer)]
     numbers = {number for array in returned for number in array.astype(np.float64).tolist()}
     bytes_ = {byte for array in returned for byte in array.tobytes()}

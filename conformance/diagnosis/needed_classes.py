@@ -65,8 +65,8 @@ def _ratios(results: Sequence[Result]) -> dict[tuple[str, str], list[float]]:
 
 
 def _coarse(result: Result) -> bool:
-    """Whether a class is named that rounds coarsely, or none. One that flushes differs in the smallest numbers only,
-    which few cases have; an operator's own arithmetic without formats is another matter."""
+    """Tell whether a class is named that rounds coarsely, or none. One that flushes differs in the smallest numbers
+    only, which few cases have; an operator's own arithmetic without formats is another matter."""
     if result.verdict is not Verdict.INACCURATE:  # as any result of an operator of which no document speaks
         return False
     named = operator_of(result.op, result.domain).roundings(result.accuracy) if result.accuracy else None

@@ -47,7 +47,7 @@ class Need:
     features: tuple[tuple[str, str], ...] = ()
 
     def met(self, spec: Any) -> bool:
-        """Whether another case has that thing."""
+        """Tell whether another case has that thing."""
         return hasattr(spec, self.field) and conditions_of(self)[0].holds(spec)
 
 
@@ -164,12 +164,12 @@ _ABSENT = (None, False, 0, "", ())
 
 
 def needs_in_words(needs: Sequence[Need]) -> list[str]:
-    """What cannot be left out, for a reader."""
+    """Needs that cannot be left out, for a reader."""
     return [conditions_of(need)[0].words for need in needs if need.field not in UNSAID]
 
 
 def conditions_of(need: Need, passed: Iterable[int] = (), failed: Iterable[int] = ()) -> tuple[Condition, ...]:
-    """What may be said of a need, the plainest first.
+    """The words for a need, the plainest first.
 
     passed, failed
         Further sizes of cases that meet all other conditions.
@@ -236,7 +236,7 @@ def _counted(name: str, size: int) -> str:
 
 
 def _of_size(name: str, value: int, passed: set[int], failed: set[int]) -> Iterator[Condition]:
-    """What may be said of a size by those that pass and those that fail: a threshold lies between the largest that
+    """The words for a size by those that pass and those that fail: a threshold lies between the largest that
     passes and the smallest that fails."""
 
     def size_of(spec: Any) -> int:

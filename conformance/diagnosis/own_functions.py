@@ -35,7 +35,7 @@ _MARGIN = 2.0
 """Between two arguments functions may be off by more than at them, and what a gate multiplies makes errors smaller."""
 
 _MOST = 2.0**-6
-"""What is off by more than this is no function that is approximated: something else is wrong with the node."""
+"""The error beyond which it is no function that is approximated: something else is wrong with the node."""
 
 _PLACES = 6
 """Operators and types that are asked at most."""

@@ -22,7 +22,7 @@ from .own_functions import showing_gates
 __all__ = ["summing_faults"]
 
 _CLASS = "fast"
-"""That in which half types accumulate in themselves."""
+"""The class in which half types accumulate in themselves."""
 
 _TERMS = 1024
 """Products that are too small: of 16 sums side by side, the one with the large product still loses 64."""
@@ -71,7 +71,8 @@ def _rows(type: str) -> np.ndarray:
 
 
 def _loses(outcome: Outcome, type: str) -> bool:
-    """Whether small products were lost: what came back for them is nearer to what the large product alone gives."""
+    """Tell whether small products were lost: what came back for them is nearer to what the large product alone
+    gives."""
     returned = [array for lists in outcome.outputs for outputs in lists for array in outputs]
     got = returned[0] if outcome.status == "ran" and returned else None
     if got is None or got.shape != (1, 1, 3, 1):

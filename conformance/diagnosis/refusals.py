@@ -99,7 +99,7 @@ def _bare(message: str) -> str:
 
 @lru_cache(maxsize=65536)
 def _names(message: str, trait: str, op: str, version: int) -> bool:
-    """Whether a message names what a trait is about: a function, an attribute, an input, a type or the version."""
+    """Tell whether a message names what a trait is about: a function, an attribute, an input, a type or the version."""
     if trait.startswith("version "):
         return bool(re.search(rf"\b{re.escape(op)}\({version}\)|version:? {version}\b|\bopset\b", message))
     if trait in FORMATS:
@@ -152,7 +152,7 @@ def _is_sure(one: _Refusal, word: str, trait: str, sure: Mapping[tuple[str, str]
 
 
 def _sure(refused: Sequence[_Refusal]) -> dict[tuple[str, str], set[str]]:
-    """What is refused by itself, for each operator: the messages that are about it."""
+    """The features that are refused by themselves, for each operator: the messages that are about it."""
     counts = Counter(word for one in refused for word in one.suspects)
     sure: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for one in refused:
@@ -188,7 +188,7 @@ def _together(members: Sequence[_Refusal]) -> Iterable[tuple[str, list[_Refusal]
 
 
 def _words(word: str, others: Sequence[str]) -> str:
-    """What was refused together: ``bfloat16 (tried only with layout 1 and no bias B)``."""
+    """The features that were refused together: ``bfloat16 (tried only with layout 1 and no bias B)``."""
     shown = list(others[: _TOLD - 1])
     if len(others) > len(shown):
         shown.append(f"{len(others) - len(shown)} more")

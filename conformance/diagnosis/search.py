@@ -60,7 +60,7 @@ _EQUAL = 0.02
 """Evidence that differs by less than this share says nothing: radii are no finer."""
 
 Unharmed = Callable[[Fault, str], int]
-"""How many cases of an operator a fault would show in that the target passed nevertheless."""
+"""The number of cases of an operator that a fault would show in that the target passed nevertheless."""
 
 
 Mishap = Callable[[str, Exception], None]
@@ -191,12 +191,12 @@ class Search(Fitting):
         return explanation
 
     def worthwhile(self, failing_case: FailingCase) -> bool:
-        """Whether a case may show something that unexplained ones do not: nothing explained those that have no more
-        than it has."""
+        """Tell whether a case may show something that unexplained ones do not: nothing explained those that have no
+        more than it has."""
         return self._less(failing_case) < _FRUITLESS
 
     def asked_next(self, waiting: Iterable[FailingCase]) -> FailingCase | None:
-        """Of cases that wait, and have not been looked at, that which promises most: it lacks something that all
+        """The case that promises most of those that wait, and have not been looked at: it lacks something that all
         unexplained ones have, or has not all that any of them has. None where there is nothing more to be had."""
         left = [w for w in waiting if w.case not in self._asked and self._in_vain[w.op] < _GIVEN_UP]
         if not left or self.effort <= 0:
@@ -314,7 +314,8 @@ class Search(Fitting):
         explained: Mapping[str, Explanation],
         failing_cases: Mapping[str, FailingCase],
     ) -> dict[str, Explanation] | None:
-        """How those cases of an operator that some faults explain are explained by others; None where one is not."""
+        """Explanations by other faults of those cases of an operator that some faults explain; None where one is
+        not."""
         search = Search(self.accuracy, self.effort, self.followed, arithmetics=self.arithmetics)
         search.known[op] = list(known)
         instead: dict[str, Explanation] = {}
@@ -332,8 +333,8 @@ class Search(Fitting):
         return [d for d in others if d.concerns(op) and d not in self.known[op]]
 
     def _with_one_more(self, failing_case: FailingCase) -> list[tuple[Explanation, Fit]]:
-        """What explains a case, with what speaks for each: first single faults, alone or beside known ones, of which
-        those come first whose clauses the case exercises; then those made in one place only; then two at once.
+        """The explanations of a case, with what speaks for each: first single faults, alone or beside known ones, of
+        which those come first whose clauses the case exercises; then those made in one place only; then two at once.
 
         What says of some numbers only that anything may stand there comes last.
         """
@@ -397,8 +398,8 @@ class Search(Fitting):
         yield [(near[a], near[b]) for a, b in pairs]
 
     def _confirmed(self, faults: Explanation, failing_case: FailingCase, others: Sequence[FailingCase]) -> bool:
-        """Whether other cases bear out what explains one. Of tens of thousands of pairs some explain a case by chance:
-        two faults that no case shows alone must explain most of those that show both."""
+        """Tell whether other cases bear out what explains one. Of tens of thousands of pairs some explain a case by
+        chance: two faults that no case shows alone must explain most of those that show both."""
         known = {*self.known[failing_case.op], *self._rivals[failing_case.op], *self._elsewhere(failing_case.op)}
         if len(set(faults) - known) < 2:
             return True
@@ -447,8 +448,8 @@ def _voters(failing_case: FailingCase, others: Iterable[FailingCase]) -> list[Fa
 
 
 def _groups(active: Explanation) -> Iterator[Explanation]:
-    """What may explain a case of the faults that change it: all, as a target has its faults in every case; all but one,
-    which shows under some condition only; and then some."""
+    """Those hypotheses on a case of the faults that change it: all, as a target has its faults in every case; all but
+    one, which shows under some condition only; and then some."""
     yield from _alternatives(active)
     yield from itertools.combinations(active, len(active) - 1) if len(active) > 1 else ()
     for count in (1, 2, 3):
@@ -466,6 +467,6 @@ def _alternatives(known: Explanation) -> Iterator[Explanation]:
 
 
 def _suspected(fault: Fault, op: str, patterns: Iterable[str]) -> bool:
-    """Whether patterns name a fault of an operator that shows in what is returned."""
+    """Tell whether patterns name a fault of an operator that shows in what is returned."""
     named = not fault.accepts and any(fnmatchcase(fault.id, pattern) for pattern in patterns)
     return named and any(fault.applies(op, version) for version in versions_of(op))

@@ -46,7 +46,7 @@ class Single:
 
     @property
     def certain(self) -> bool:
-        """Whether this is a fact; else one case is all that speaks for it."""
+        """Tell whether this is a fact; else one case is all that speaks for it."""
         return self.accepts or self.foretold > 0
 
 

@@ -31,7 +31,7 @@ __all__ = ["with_causes"]
 
 
 _ROUNDS = 3
-"""How often results are searched again, each time with what has become known by then."""
+"""Number of times that results are searched again, each time with what has become known by then."""
 
 
 def with_causes(findings: Sequence[Finding], subject: Subject, budget: Budget) -> tuple[list[Finding], list[Result]]:
@@ -121,7 +121,7 @@ def _by_fault(causes: Sequence[Cause], base: Sequence[Finding]) -> tuple[dict[st
 
 
 def _rank(cause: Cause, name: str) -> tuple[bool, int, int, bool, tuple[float, int]]:
-    """What tells most of a fault comes first: what foretold it alone, and what is small."""
+    """The order in which what tells most of a fault comes first: what foretold it alone, and what is small."""
     return name not in cause.faults, len(cause.faults), -cause.foretold, not cause.said, cause.shrunk.one.probe.size
 
 
@@ -177,7 +177,7 @@ def _told(finding: Finding, cause: Cause, subject: Subject) -> Finding:
 
 
 def _named(finding: Finding, cause: Cause) -> dict[str, Any]:
-    """What a cause says of the name of its finding."""
+    """The words of a cause on the name of its finding."""
     if finding["fault"] in cause.faults:
         return {"foretold": cause.foretold}
     own = {"fault": cause.fault, "what": cause.what, "foretold": cause.foretold}
@@ -194,6 +194,6 @@ def _stated(finding: Finding, cause: Cause, subject: Subject) -> Stated:
 
 
 def _mentions(sentence: str, words: str) -> bool:
-    """Whether a sentence has some words already, or the input's name that they end with."""
+    """Tell whether a sentence has some words already, or the input's name that they end with."""
     name = re.search(r"\b([A-Z])$", words)
     return words.casefold() in sentence.casefold() or bool(name and re.search(rf"\b{name[1]}\b", sentence))

@@ -256,7 +256,7 @@ class Hunt:
             self.near = sorted([*self.near, (worst, spec)], key=lambda pair: -pair[0])[:NEAR]
 
     def _same(self, failure: Discovery, one: Tried, spec: Any) -> bool:
-        """Whether a failing case is one that was found before."""
+        """Tell whether a failing case is one that was found before."""
         if spec.illegal or failure.spec.illegal:
             return bool(spec.illegal == failure.spec.illegal)
         if spec.op != failure.spec.op:
@@ -270,7 +270,7 @@ class Hunt:
         return explains(faults, self.target.accuracy)(one) if named else alike(failure.one)(one)
 
     def _several(self, one: Tried, spec: Any) -> bool:
-        """Whether faults that were found before, together, explain a failing case that shows several of them."""
+        """Tell whether faults that were found before, together, explain a failing case that shows several of them."""
         ids = dict.fromkeys(id for f in self.failures if f.spec.op == spec.op and f.foretold for id in f.diagnosis)
         faults = [m for m in map(fault_named, ids) if isinstance(m, Fault) and m.applies(spec.op, spec.version)]
         if len(faults) < 2 or spec.illegal or one.judgement.verdict is not Verdict.WRONG:
@@ -338,7 +338,7 @@ def _until(deadline: float, seconds: float) -> float:
 
 
 def _same_cause(failure: Discovery, other: Discovery) -> bool:
-    """Whether two failures have a name in common that has foretold both, in one operator and type."""
+    """Tell whether two failures have a name in common that has foretold both, in one operator and type."""
     named = failure.diagnosis == other.diagnosis and failure.foretold and other.foretold
     return bool(named and (failure.spec.op, failure.spec.type) == (other.spec.op, other.spec.type))
 

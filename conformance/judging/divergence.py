@@ -60,7 +60,7 @@ class Divergence:
 
     @property
     def where(self) -> dict[str, Any]:
-        """As results hold it."""
+        """The value as results hold it."""
         return {"output": self.output, "index": list(self.index), "step": self.step}
 
     def __str__(self) -> str:
@@ -138,7 +138,7 @@ def first_divergence(
 
 
 def earliest(c: Resolved, output: str, places: NDArray[np.int64]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Of elements of an output (each a row of `places`, at least one) the one that is computed first: (what orders it:
+    """The first to be computed of elements of an output (each a row of `places`, at least one): (what orders it:
     output, step, direction, row, unit; its index)."""
     order = _order(c, output, places)
     place = np.lexsort(order.T[::-1])[0]

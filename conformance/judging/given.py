@@ -15,7 +15,8 @@ from .judgement import Judgement, Verdict, not_run
 __all__ = ["BFLOAT16_RTOL", "judge_given"]
 
 BFLOAT16_RTOL = 2.0**-6
-"""What newer runners allow bfloat16 at least: two units in the last place. With less, one rounding would be wrong."""
+"""The tolerance that newer runners allow bfloat16 at least: two units in the last place. With less, one rounding would
+be wrong."""
 
 Given = Mapping[str, NDArray[Any]]
 

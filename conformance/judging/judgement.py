@@ -49,12 +49,13 @@ FAILING = frozenset(
 )
 
 DECLINED = frozenset({Verdict.UNSUPPORTED, Verdict.FALLBACK})
-"""What a target does not do at all of what is legal: neither a pass nor wrong arithmetic. A provider that leaves a
-node to another one does not support it, whoever computes it in the end."""
+"""Verdicts on what a target does not do at all of what is legal: neither a pass nor wrong arithmetic. A provider that
+leaves a node to another one does not support it, whoever computes it in the end."""
 
 WITHOUT_RUN = DECLINED | {Verdict.NOT_TRIED}
-"""What says nothing of a target's arithmetic and lacks nothing either. A case that is ``not-tried`` asks for sessions
-that the target's worker does not speak of: that is no word of the target's, so it is no refusal, and counts nowhere."""
+"""Verdicts that say nothing of a target's arithmetic and lacks nothing either. A case that is ``not-tried`` asks for
+sessions that the target's worker does not speak of: that is no word of the target's, so it is no refusal, and counts
+nowhere."""
 
 UNTRIED = frozenset({Verdict.UNAVAILABLE, Verdict.NOT_RUN, Verdict.NOT_JUDGED})
 """Verdicts on cases of which nothing is known: the target was not tried with them, or the suite's own code or the

@@ -65,7 +65,7 @@ class _Elements:
 def looks_like_rounding(
     pairs: Iterable[tuple[Expectation, Expectation]], outputs: Mapping[str, NDArray[Any]], wider: AccuracyClass | None
 ) -> bool:
-    """Whether the errors of outputs that a wider class holds are those of its roundings.
+    """Tell whether the errors of outputs that a wider class holds are those of its roundings.
 
     pairs
         What the outputs must be by the declared class and by the wider one.
@@ -95,8 +95,8 @@ def looks_like_rounding(
 def has_its_signature(
     pairs: Iterable[tuple[Expectation, Expectation]], outputs: Mapping[str, NDArray[Any]], wider: AccuracyClass | None
 ) -> bool:
-    """Whether errors that look like roundings of a class are those of no other: as large as its roundings where bounds
-    tell them from others, or on numbers that its format holds and the right ones are not.
+    """Tell whether errors that look like roundings of a class are those of no other: as large as its roundings where
+    bounds tell them from others, or on numbers that its format holds and the right ones are not.
 
     A function that is approximated looks like them in some cases, on a device that has no such format; and in a bound
     that is a fifth of the numbers there is room for much else. For what :func:`looks_like_rounding` takes."""
@@ -114,7 +114,7 @@ def has_its_signature(
 
 
 def _on_grid(parts: Iterable[_Elements], form: str) -> bool:
-    """Whether all numbers are ones of a format, among them some that must be others."""
+    """Tell whether all numbers are ones of a format, among them some that must be others."""
     others = 0
     for part in parts:
         if (_off_grid(part.got, form) > 0).any():
@@ -128,8 +128,8 @@ def looks_like_flushing(
     outputs: Mapping[str, NDArray[Any]],
     flushed: Callable[[], Mapping[str, NDArray[Any]]],
 ) -> bool:
-    """Whether subnormal numbers became zeros: a result is zero that must be something else, or most results that the
-    declared class does not hold are off by what it makes if those of the inputs do.
+    """Tell whether subnormal numbers became zeros: a result is zero that must be something else, or most results that
+    the declared class does not hold are off by what it makes if those of the inputs do.
 
     pairs
         As for :func:`looks_like_rounding`.

@@ -202,7 +202,7 @@ def _rounds(
     wider: AccuracyClass | None,
     interpretations: Interpretations,
 ) -> bool:
-    """Whether what only a wider class holds looks like its roundings: a structural fault is never inaccurate."""
+    """Tell whether what only a wider class holds looks like its roundings: a structural fault is never inaccurate."""
     flushes = wider is not None and wider.flushes
     for session in sessions:
         narrow, wide = (session.expected(accuracy, interpretations) for accuracy in (declared, name))
@@ -221,7 +221,7 @@ def _signed(
     wider: AccuracyClass | None,
     interpretations: Interpretations,
 ) -> bool:
-    """Whether some run shows that its errors are a wider class's roundings."""
+    """Tell whether some run shows that its errors are a wider class's roundings."""
     for session in sessions:
         narrow, wide = (session.expected(accuracy, interpretations) for accuracy in (declared, name))
         if has_its_signature(zip(narrow, wide, strict=True), session.present, wider):
@@ -357,7 +357,7 @@ def _answered(
 
 @np.errstate(over="ignore", invalid="ignore")
 def _hold(sessions: list[_Session], accuracy: str, interpretations: Interpretations) -> bool:
-    """Whether all runs are what they must be; what the first one tells need not be asked of the others."""
+    """Tell whether all runs are what they must be; what the first one tells need not be asked of the others."""
     return all(
         expectation.conventional or meets(expectation, output)
         for session in sessions
@@ -367,7 +367,8 @@ def _hold(sessions: list[_Session], accuracy: str, interpretations: Interpretati
 
 
 def _inaccurate(attempt: _Attempt, name: str, best: _Attempt, signed: bool) -> Judgement:
-    """That only a wider arithmetic holds what came back. It is named where errors are seen to be its roundings."""
+    """The statement that only a wider arithmetic holds what came back. It is named where errors are seen to be its
+    roundings."""
     judgement = _refuted(best, Verdict.INACCURATE)
     if not signed:
         return replace(

@@ -68,7 +68,7 @@ def views(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> Iterator[View
 
 
 def _agree(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> bool:
-    """Whether a case and its companion returned the same, bit for bit, wherever both show it."""
+    """Tell whether a case and its companion returned the same, bit for bit, wherever both show it."""
     (names, own), (others, companion) = ((t.subject.shown, o) for t, o in zip(trials, outcomes, strict=True))
     for lists, other in zip(own.outputs, companion.outputs, strict=False):
         if len(lists) != 1 or len(other) != 1 or len(other[0]) != len(others):

@@ -176,7 +176,7 @@ FLAGS: Mapping[str, str] = {
     "nondeterministic": "repeated runs of the same data differ",
     "outputs-differ-from-companion": "outputs differ from those of the same node with all outputs asked for",
 }
-"""What is no fault, but good to know, by the flag of a result."""
+"""Remarks on what is no fault, but good to know, by the flag of a result."""
 
 NO_FAILURE: Mapping[str, str] = {
     "convention": "The document is silent here, and implementers agree on something that this target does not do.",
@@ -196,7 +196,7 @@ STATUS_WORDS: Mapping[str, str] = {
     "undefined": "the document leaves it open",
     "arithmetic": "it follows from the format of numbers, and from no document",
 }
-"""What the status of a clause means."""
+"""The meanings of the status of a clause."""
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ class Scope:
         return f"{self.path}/{self.labels[number]}"
 
     def defines(self, name: str) -> bool:
-        """Whether a name is given here, rather than seen from outside."""
+        """Tell whether a name is given here, rather than seen from outside."""
         return (
             name in self.initializers or name in self.producers or name in self.declared or name in self.bindings
         ) or name in self.sparse

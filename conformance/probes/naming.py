@@ -53,7 +53,7 @@ class CaseError(UnknownName):
 
 
 def is_portable(word: str) -> bool:
-    """Whether a word is the case itself, JSON or the path of a directory, and not its id. No id has a slash."""
+    """Tell whether a word is the case itself, JSON or the path of a directory, and not its id. No id has a slash."""
     return word.startswith("{") or "/" in word or os.sep in word or word in (".", "..")
 
 

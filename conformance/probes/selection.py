@@ -64,7 +64,7 @@ class Selection:
 
     @property
     def chosen(self) -> bool:
-        """Whether the cases are some that somebody chose, or a model's nodes, and stand for no others."""
+        """Tell whether the cases are some that somebody chose, or a model's nodes, and stand for no others."""
         return bool(self.cases or self.directories)
 
     @property

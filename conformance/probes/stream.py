@@ -72,13 +72,13 @@ class Elsewhere(Protocol):
     """A process that is many on other machines, and has probes judged where they are run."""
 
     def judged_in_order(self, probes: Iterable[Probe], accuracy: str) -> Iterator[Tried]:
-        """As :func:`in_order`."""
+        """Order like :func:`in_order`."""
 
 
 def in_order(
     process: Runs | Elsewhere, probes: Iterable[Probe], accuracy: str, pool: Pool | None = None
 ) -> Iterator[Tried]:
-    """As :func:`tried`, without another try for what is put off."""
+    """Try like :func:`tried`, without another try for what is put off."""
     if isinstance(process, Elsewhere):
         return process.judged_in_order(probes, accuracy)
     return judged_in_order(_run(process, probes), accuracy, pool or Pool())

@@ -46,7 +46,7 @@ class UnlistedProbe:
 
     @property
     def complaint(self) -> str:
-        """What is raised, and where."""
+        """The exception that is raised, and its place."""
         try:
             self.prepare()
         except Exception as error:  # whatever it is, it is the operator's

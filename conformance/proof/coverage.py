@@ -36,7 +36,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Shares:
-    """Of so many possible faults how many are shown: pairs (X, Y), those shown by two cases, triples (X, Y, Z)."""
+    """Counts of shown faults of those that are possible: pairs (X, Y), those shown by two cases, triples (X, Y, Z)."""
 
     pairs: tuple[int, int]
     twice: tuple[int, int]
@@ -49,7 +49,7 @@ class Shares:
 
     @property
     def reached(self) -> bool:
-        """Whether a run need not go on."""
+        """Tell whether a run need not go on."""
         return all(getattr(self, name)[0] >= share * getattr(self, name)[1] for name, share in OWED.items())
 
 

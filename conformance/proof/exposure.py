@@ -161,7 +161,8 @@ def measure(specs: Sequence[Spec], processes: int = 1) -> Generator[Sequence[Run
 
 
 def _runs_shown(spec: Spec) -> list[Run] | str:
-    """As :func:`runs_shown`; or what broke off, told where it did, since no traceback comes back from a process."""
+    """Runs like :func:`runs_shown`'s; or what broke off, told where it did, since no traceback comes back from a
+    process."""
     try:
         return runs_shown(spec)
     except Exception as error:  # whatever it is, it is ours or the operator's

@@ -122,15 +122,15 @@ LEAST = GOAL
 
 
 def measurable(spec: Spec) -> bool:
-    """Whether it is worth measuring what a case shows."""
+    """Tell whether it is worth measuring what a case shows."""
     space = context_space(spec.op)
     return space is not None and space.measurable(spec)
 
 
 @dataclass(frozen=True)
 class Score:
-    """How many faults there are and how many of them are shown: single parts, pairs (X, Y), those shown by two cases
-    or more, and triples (X, Y, Z)."""
+    """The number of faults that there are and of those that are shown: single parts, pairs (X, Y), those shown by two
+    cases or more, and triples (X, Y, Z)."""
 
     parts: tuple[int, int]
     pairs: tuple[int, int]

@@ -49,8 +49,8 @@ class Evidence(NamedTuple):
 
 
 class Lacking(NamedTuple):
-    """What there is not: single contexts, and pairs that do not occur together, by their places; and features that do
-    not occur together."""
+    """Contexts that there are not: single contexts, and pairs that do not occur together, by their places; and features
+    that do not occur together."""
 
     places: frozenset[tuple[int, ...]] = frozenset()
     features: frozenset[frozenset[str]] = frozenset()
@@ -63,7 +63,7 @@ class Lacking(NamedTuple):
         return out
 
     def has(self, features: Collection[str]) -> bool:
-        """Whether a case with these features has some of those."""
+        """Tell whether a case with these features has some of those."""
         return any(some <= set(features) for some in self.features)
 
 
@@ -76,7 +76,7 @@ def lacking(
     *,
     final: bool = True,
 ) -> Lacking:
-    """What explains that some cases did not run (or did not pass), where others did.
+    """The explanation why some cases did not run (or did not pass), where others did.
 
     ran, without
         Which cases ran, and which did not; others say nothing.

@@ -97,7 +97,7 @@ class Row:
 
     @property
     def proved(self) -> bool:
-        """Whether enough cases catch it well."""
+        """Tell whether enough cases catch it well."""
         return self.well >= FEWEST
 
 
@@ -185,7 +185,7 @@ def prove(
 
 
 def _tells(spec: Spec) -> bool:
-    """Whether what a case has can be told; where it cannot, its case is among the mishaps."""
+    """Tell whether what a case has can be told; where it cannot, its case is among the mishaps."""
     try:
         features_of(spec)
     except Exception:  # whatever it is, it is the operator's
@@ -268,7 +268,7 @@ def _right(node: Node, inputs: Arrays) -> Arrays:
 
 
 def _can_show(fault: Fault, spec: Spec, trial: Trial) -> bool:
-    """Whether a fault may show in a case, as far as that is known before it is tried."""
+    """Tell whether a fault may show in a case, as far as that is known before it is tried."""
     if not fault.applies(spec.op, spec.version, spec.type) or (fault.drifts and not trial.graded):
         return False
     if trial.violation is not None or fault.accepts:  # which computes what is legal as it must be
@@ -295,7 +295,7 @@ def _levels_of(trial: Trial, judgement: Judgement) -> tuple[int, float]:
 
 
 def _same(outcome: Outcome, other: Outcome) -> bool:
-    """Whether two outcomes are the same bit for bit."""
+    """Tell whether two outcomes are the same bit for bit."""
     of_form = [(each.status, each.changed, each.malformed, each.altered) for each in (outcome, other)]
     if of_form[0] != of_form[1]:
         return False

@@ -129,7 +129,7 @@ class _Followed:
 
 
 def _equal(first: NDArray[Any] | None, second: NDArray[Any] | None) -> bool:
-    """Whether two outputs are the same bit for bit."""
+    """Tell whether two outputs are the same bit for bit."""
     if first is None or second is None:
         return first is second
     return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()

@@ -212,7 +212,7 @@ def _how_to_repeat(subject: Subject | None, key: str, target: str) -> str:
 
 
 def _is_case(subject: Any) -> bool:
-    """Whether a subject names a case, and is not the path of a model."""
+    """Tell whether a subject names a case, and is not the path of a model."""
     if isinstance(subject, os.PathLike):
         return os.path.isdir(subject)
     return isinstance(subject, str) and not subject.endswith(".onnx")

@@ -35,7 +35,7 @@ class Share:
 
     @property
     def several(self) -> bool:
-        """Whether there are other workers."""
+        """Tell whether there are other workers."""
         return self._folder is not None
 
     def leave(self, results: Sequence[Result]) -> None:
@@ -52,7 +52,7 @@ class Share:
                     yield decode(line, Result)
 
     def claimed(self) -> bool:
-        """Whether this worker is the one that fills: the first to ask is."""
+        """Tell whether this worker is the one that fills: the first to ask is."""
         if self._folder is None:
             return True
         try:

@@ -307,7 +307,7 @@ class Following(Group):
 
 
 class Expectations(_TargetItem):
-    """Whether every expected failure still happens."""
+    """Tell whether every expected failure still happens."""
 
     entries: Sequence[tuple[Entry, Sequence[Probe]]]
 

@@ -12,7 +12,7 @@ import pytest
 __all__ = ["DEFAULT_TARGET", "PACKAGE", "Asked", "add_options", "asked_for"]
 
 PACKAGE = "onnxspec.conformance"
-"""What ``--pyargs`` calls the suite, and what ids of its items begin with."""
+"""The name by which ``--pyargs`` calls the suite, and what ids of its items begin with."""
 
 DEFAULT_TARGET = "onnxruntime"
 

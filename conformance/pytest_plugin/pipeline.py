@@ -106,7 +106,7 @@ class Pipeline:
             yield judged
 
     def still_fails(self, entry: Entry, probes: Iterable[Probe]) -> bool:
-        """Whether something fails as an entry expects, or nothing that it covers could be tried.
+        """Tell whether something fails as an entry expects, or nothing that it covers could be tried.
 
         probes
             All that the entry covers. Of those that have not run as many do as it takes.

@@ -82,7 +82,7 @@ class Answer:
 
     @property
     def conforming(self) -> bool | None:
-        """Whether it conforms; None where nobody knows."""
+        """Tell whether it conforms; None where nobody knows."""
         return None if self.state == "open" else self.state == "conforms"
 
     @property
@@ -280,8 +280,8 @@ _TOPICS = {
     "types.bfloat16": "bfloat16",
     "zero-points": "zero points",
 }
-"""What somebody relies on whom a fault against a clause hits, by the clause's id without its operator, or the beginning
-of it."""
+"""Features that somebody relies on whom a fault against a clause hits, by the clause's id without its operator, or the
+beginning of it."""
 
 
 _INCIDENTAL = re.compile(r"\d+ .* or more( \(.*\))?|outputs? .*")
@@ -350,7 +350,7 @@ def _small(title: str) -> str:
 
 
 _INACCURATE = "inaccurate (no better than "
-"""How a title begins that names the accuracy class by which results are right."""
+"""The beginning of a title that names the accuracy class by which results are right."""
 
 
 def in_words(title: str, verdict: str, reason: str) -> str:

@@ -38,7 +38,7 @@ def coverage_line(record: CoverageRecord) -> str:
 
 
 def falls_short(record: CoverageRecord) -> bool:
-    """Whether the cases show less, in some operator, than they should."""
+    """Tell whether the cases show less, in some operator, than they should."""
     return not all(each["reached"] for each in _counted(record))
 
 

@@ -16,7 +16,7 @@ __all__ = ["line_of_today", "result_of_today", "run_of_today"]
 _FLAGS = {"outputs-differ-from-twin": "outputs-differ-from-companion"}
 _REASONS = {"twin": "companion"}
 _KEYS = {"~twin": "~companion"}
-"""How the keys of jobs end."""
+"""Ends of the keys of jobs."""
 
 L = TypeVar("L", bound=Line)
 

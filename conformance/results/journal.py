@@ -25,13 +25,13 @@ from .result import Result
 __all__ = ["SAME_RUNTIME", "SAME_TARGET", "Journal", "OccupiedFolder", "RunMismatch", "fresh_folder"]
 
 SAME_RUN = ("schema", "onnxspec", "profile", "selection", "digests", "expected_failures", "keeps_outputs", "shard")
-"""What a run says of itself and must say again for it to be the same one."""
+"""Keys that a run says of itself and must say again for it to be the same one."""
 
 SAME_TARGET = ("adapter", "options", "class", "wrap", "expected_file")
-"""What run.json says of a target and must say again for it to be the same one."""
+"""Keys that run.json has of a target and must say again for it to be the same one."""
 
 SAME_RUNTIME = ("runtime", "version", "build", "provider", "device")
-"""What a description says and must say again for it to be the same runtime."""
+"""Keys that a description has and must say again for it to be the same runtime."""
 
 PAGE = "report/index.html"
 CUT = f"{JOURNAL}.cut"

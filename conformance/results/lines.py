@@ -33,7 +33,7 @@ __all__ = [
 __all__ += ["FILLED", "amended", "amendment", "begun_of"]
 
 FILLED = "filled:"
-"""What the digest of the cases that a run filled up with on a target is called by, before the target's name. They are
+"""The key of the digest of the cases that a run filled up with on a target, before the target's name. They are
 known when the run ends, so that no line which it begins with has it."""
 
 _AMENDABLE = ("verdict", "expected", "reason", "where", "message", "flags", "diagnosis", "clause", "why", "accuracy")
@@ -80,7 +80,7 @@ class Observed(Struct, frozen=True, kw_only=True, tag_field="record", tag="obser
 
 
 class Recorded(Struct, frozen=True, kw_only=True, tag_field="record", tag="recorded"):
-    """What a target did with the jobs of a case, and for what purpose they were run."""
+    """The outcomes of a target with the jobs of a case, and for what purpose they were run."""
 
     purpose: str
     target: str

@@ -48,7 +48,7 @@ _ALIGNED = 64  # bytes
 _OTHER_TYPES = frozenset(
     {"bool", "complex64", "complex128", *(f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64))}
 )
-"""What else a target may answer with: wrong in every case, and kept all the same."""
+"""Further answers of a target: wrong in every case, and kept all the same."""
 
 
 class MissingBits(ValueError):

@@ -29,8 +29,8 @@ class NeedRecord(TypedDict):
 
 
 class _FindingTried(TypedDict, total=False):
-    """What a finding says beside that whose conditions were tried: how many cases meet them and pass, and whether all
-    known faults were tried on its smallest case."""
+    """The words of a finding beside that whose conditions were tried: how many cases meet them and pass, and whether
+    all known faults were tried on its smallest case."""
 
     passing: Count
     searched: bool
@@ -133,7 +133,7 @@ class StaleRecord(TypedDict):
 
 
 class SharesRecord(TypedDict):
-    """Of so many faults "X goes wrong when Y [and Z]" that can show, how many are shown: ``[shown, possible]``."""
+    """Counts of shown faults "X goes wrong when Y [and Z]" that can show, how many are shown: ``[shown, possible]``."""
 
     pairs: list[Count]
     twice: list[Count]
@@ -141,7 +141,7 @@ class SharesRecord(TypedDict):
 
 
 class OperatorCoverage(TypedDict):
-    """What the cases of one operator show on a target, of all that can show there.
+    """The coverage of the cases of one operator on a target, of all that can show there.
 
     ``lacks`` has the contexts with which nothing ran, those in ``declared`` because the target's table says so;
     ``avoided`` those with which nothing passed. ``before`` is by pinned cases alone, ``after`` with ``cases`` more in
@@ -178,7 +178,7 @@ class ShownRecord(TypedDict):
 
 
 class CoverageRecord(TypedDict):
-    """How far cases reach on a target. ``cases`` are those that a run filled up with, each as the line that rebuilds
+    """The reach of cases on a target. ``cases`` are those that a run filled up with, each as the line that rebuilds
     it, in order; ``digest`` is the SHA-256 of these lines. ``left_out`` says why none were added, where none were."""
 
     operators: list[OperatorCoverage]
@@ -233,7 +233,7 @@ class _SelectionAlways(TypedDict):
 
 
 class SelectionRecord(_SelectionAlways, total=False):
-    """What a profile was narrowed to; empty lists mean all. ``lacks`` has the contexts that no fresh case has,
+    """Bounds that a profile was narrowed to; empty lists mean all. ``lacks`` has the contexts that no fresh case has,
     ``legal`` is true where forbidden models were left out."""
 
     directories: list[str]
@@ -242,7 +242,7 @@ class SelectionRecord(_SelectionAlways, total=False):
 
 
 class EnvironmentRecord(TypedDict):
-    """What the parent process ran on."""
+    """The processors that the parent process ran on."""
 
     python: str
     platform: str

@@ -120,7 +120,7 @@ def _told(conditions: str, operators: Sequence[str], problems: Sequence[Problem]
 
 
 def _about(operators: Sequence[str], problems: Sequence[Problem]) -> bool:
-    """Whether a finding says of one of the operators what it declines."""
+    """Tell whether a finding says of one of the operators what it declines."""
     return any(problem.conditions and {*operators} & {*problem.operators} for problem in problems)
 
 

@@ -46,7 +46,7 @@ from ..workers.process import BATCH_JOBS, Job, Outcome, TargetProcess, TargetUna
 __all__ = ["LOCAL", "Cluster", "ClusterError", "ClusterProcess", "cluster_at"]
 
 LOCAL = "local"
-"""What ``--scheduler`` calls a cluster of this machine's processors; ``local:N`` has N workers."""
+"""The name by which ``--scheduler`` calls a cluster of this machine's processors; ``local:N`` has N workers."""
 
 _ADDRESS = re.compile(r"(?:(tcp|tls)://)?(\[[0-9a-fA-F:]+\]|[^\s:/\[\]]+):(\d{1,5})")
 _CONNECT_SECONDS = 10.0
@@ -289,7 +289,7 @@ class ClusterProcess(TargetProcess):
         yield from self._each(chosen, lambda some: replace(self._blank, probes=some), taken, left_out)
 
     def run(self, jobs: Iterable[Job]) -> Generator[Outcome, None, None]:
-        """As :meth:`TargetProcess.run`, on the machines of the cluster."""
+        """Run like :meth:`TargetProcess.run`, on the machines of the cluster."""
 
         def taken(batch: Batch, reply: Reply) -> Iterator[Outcome]:
             for job, outcome in zip(batch.jobs, reply.outcomes, strict=True):
@@ -581,7 +581,7 @@ async def _greeted(address: str, security: Any) -> None:
 
 
 def _is_here(host: str) -> bool:
-    """Whether a name is that of this machine to itself."""
+    """Tell whether a name is that of this machine to itself."""
     if host == "localhost":
         return True
     try:

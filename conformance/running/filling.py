@@ -145,7 +145,7 @@ class Filling:
         return fit if fit or not chosen else self._chosen(op)
 
     def _fits(self, case: Pooled, known: _Known) -> bool:
-        """Whether a case has none of the features that are avoided, and can be put in the target's wrap."""
+        """Tell whether a case has none of the features that are avoided, and can be put in the target's wrap."""
         wrap, features = self._target.target.wrap, features_of(case.spec)
         if known.lacks.has(features) or known.avoided.has(features):
             return False
@@ -299,7 +299,7 @@ def _models(cases: Iterable[Pooled]) -> int:
 
 
 def shares_record(shares: Shares) -> SharesRecord:
-    """As run.json has them."""
+    """The records of run.json."""
     return {"pairs": [*shares.pairs], "twice": [*shares.twice], "triples": [*shares.triples]}
 
 

@@ -37,7 +37,7 @@ _OTHER_FILL = "64"  # instead of the worker's own 0x80
 
 
 def answered(outcomes: Sequence[Outcome]) -> bool:
-    """Whether a target took a case, and returned the same in all runs of its session."""
+    """Tell whether a target took a case, and returned the same in all runs of its session."""
     return all(o.status == "ran" and all(len(distinct) == 1 for distinct in o.outputs) for o in outcomes)
 
 
@@ -134,7 +134,7 @@ class FreshSample:
 
 
 def differs(first: Sequence[Outcome], again: Sequence[Outcome]) -> bool:
-    """Whether two runs of a case came to another status, type, shape or bit."""
+    """Tell whether two runs of a case came to another status, type, shape or bit."""
     return _digest(first) != _digest(again)
 
 
@@ -158,7 +158,7 @@ def amended_by_fresh(result: Result, again: Judgement) -> Result:
 
 
 def _digest(outcomes: Sequence[Outcome]) -> str:
-    """Of status, shapes, types and every bit of what came back."""
+    """The digest of status, shapes, types and every bit of what came back."""
     digest = hashlib.blake2b(digest_size=16)
     for outcome in outcomes:
         digest.update(outcome.status.encode())

@@ -89,8 +89,8 @@ class RunOutcome:
 
     @property
     def conforms(self) -> bool | None:
-        """Whether nothing failed, expected or not; None where nobody knows, as nothing was judged, a case was not run,
-        or the target broke off where it should have refused."""
+        """Tell whether nothing failed, expected or not; None where nobody knows, as nothing was judged, a case was not
+        run, or the target broke off where it should have refused."""
         return self.answer.conforming
 
     def records(self) -> list[dict[str, Any]]:

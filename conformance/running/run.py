@@ -236,7 +236,7 @@ class Run:
 
     @property
     def lacking(self) -> bool:
-        """Whether something that was planned has no result, or nothing was planned at all."""
+        """Tell whether something that was planned has no result, or nothing was planned at all."""
         return not any(t.results for t in self.targets) or any(
             len(t.results) < len(self.plan.probes_of(t.target)) for t in self.targets
         )

@@ -138,7 +138,7 @@ def _compared(run: _Run, accuracy: str, interpretations: Interpretations) -> Com
 def comparison_of(
     trials: Sequence[Trial], outcomes: Sequence[Outcome], accuracy: str, interpretations: Interpretations
 ) -> Comparison:
-    """Of the runs of a trial that which is worst, as in the verdict. Arguments as for :func:`numbers_of`."""
+    """The worst of the runs of a trial, as in the verdict. Arguments as for :func:`numbers_of`."""
     return max((_compared(run, accuracy, interpretations) for run in _runs(trials, outcomes)), key=lambda c: c.worst)
 
 

@@ -51,7 +51,7 @@ _LONGEST_NAME = 200
 _LONGEST = 1_000_000  # seconds: eleven days; some systems count what they wait for in milliseconds of 32 bits
 
 OPTIMIZED = "+optimized"
-"""What the name of a target in its second lane ends with."""
+"""The end of the name of a target in its second lane."""
 
 PROVIDERS = tuple(
     name + "ExecutionProvider"

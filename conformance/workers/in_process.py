@@ -33,7 +33,7 @@ or what implements ``onnx.backend.base.Backend``: a class, or a module with the 
 
 
 def is_runner(value: Any) -> bool:
-    """Whether that is something to run, rather than outputs."""
+    """Tell whether that is something to run, rather than outputs."""
     return _is_backend(value) or callable(value)
 
 

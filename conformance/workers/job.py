@@ -88,7 +88,7 @@ class Outcome:
 
     @property
     def broke(self) -> bool:
-        """Whether a program broke that had accepted the model: that is no refusal any more."""
+        """Tell whether a program broke that had accepted the model: that is no refusal any more."""
         return bool(self.broke_at) and (self.status == "crashed" or (self.status, self.phase) == ("refused", "run"))
 
     @property

@@ -61,14 +61,14 @@ def launch_of(target: Target) -> Launch:
 
 
 def _wants_watcher(target: Target) -> bool:
-    """Whether a process has to stand between this one and what a command starts, which may start more and leave it
+    """Tell whether a process has to stand between this one and what a command starts, which may start more and leave it
     behind. A worker that an interpreter runs from its file brings its own."""
     own = target.command[1:] == ("{worker}",) and len(target.command) == 2
     return bool(target.command) and not own and os.name == "posix" and bool(sys.executable)
 
 
 def reads_its_source(command: Sequence[str]) -> bool:
-    """Whether the worker travels over the standard input of a command."""
+    """Tell whether the worker travels over the standard input of a command."""
     return any("{stdin}" in part for part in command)
 
 

@@ -70,8 +70,8 @@ def _top(path: str) -> str:
 
 
 def _counts(path: str) -> bool:
-    """Whether a file is the same wherever the package is installed: no script that names its interpreter, nothing that
-    is compiled on the spot, no note of the installer's."""
+    """Tell whether a file is the same wherever the package is installed: no script that names its interpreter, nothing
+    that is compiled on the spot, no note of the installer's."""
     path = path.replace("\\", "/")
     note = ".dist-info/" in path and path.rpartition("/")[2] in _OWN
     return not (note or path.startswith("../") or path.endswith((".pyc", ".pyo")) or ".." in path.split("/"))

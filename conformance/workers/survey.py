@@ -140,7 +140,8 @@ def _started(finding: Surveyed, commands: bool) -> Surveyed:
 
 
 def is_command(target: Target) -> bool:
-    """Whether a target is started by a command, which may lead anywhere, rather than by an interpreter of its own."""
+    """Tell whether a target is started by a command, which may lead anywhere, rather than by an interpreter of its
+    own."""
     return bool(target.command) and (len(target.command) != 2 or target.command[1] != "{worker}")
 
 

@@ -120,7 +120,7 @@ def one_line(text: str, limit: int = _MESSAGE_LIMIT) -> str:
 
 
 def printed_text(descriptor: int) -> str:
-    """What stands in the open file `descriptor`: its beginning and its end, bounded, unprintable characters escaped."""
+    """The text in the open file `descriptor`: its beginning and its end, bounded, unprintable characters escaped."""
     size = os.fstat(descriptor).st_size
     half = _CAPTURE_LIMIT // 2
     os.lseek(descriptor, 0, os.SEEK_SET)
@@ -158,7 +158,7 @@ class Capture:
             setattr(sys, name, io.TextIOWrapper(raw, "utf-8", "backslashreplace", write_through=True))
 
     def take(self) -> str:
-        """What was printed since the last call; nothing where a runtime has closed even our own descriptor."""
+        """The text that was printed since the last call; nothing where a runtime has closed even our own descriptor."""
         try:
             for descriptor in (1, 2):
                 self._reopen(descriptor)
@@ -183,7 +183,7 @@ class Capture:
 
 
 class Station(NamedTuple):
-    """What the conversation goes over, and what is printed meanwhile."""
+    """The channel of the conversation, and what is printed meanwhile."""
 
     incoming: int
     outgoing: int
@@ -403,7 +403,7 @@ _NAMES = {dtype: name for name, dtype in _ELEMENTS.items() if name != "bfloat16"
 
 
 class ProtocolError(Exception):
-    """What arrived is no frame of this protocol."""
+    """The refusal of what is no frame of this protocol."""
 
 
 class Bfloat16Bits(np.ndarray):
@@ -635,7 +635,8 @@ def adapter_module(source: str) -> ModuleType:
 
 
 def measured_by(source: str) -> dict[str, Any]:
-    """What the module with that source text measures of this process; nothing where there is none, or it fails."""
+    """The measurements of this process by the module with that source text; nothing where there is none, or it
+    fails."""
     if not source:
         return {}
     module = ModuleType("onnxspec_measuring")
@@ -659,7 +660,7 @@ def describe_error(error: BaseException) -> str:
 
 
 class Course(NamedTuple):
-    """How a job's sessions go where they do more than run every feed in turn.
+    """The course of a job's sessions where they do more than run every feed in turn.
 
     models
         Those of further sessions: the job's own is session 0, these are 1, 2, ... Each is prepared at its first step
@@ -701,7 +702,7 @@ class _Sessions:
         return self._sessions[number]
 
     def run(self, session: int, number: int) -> tuple[Any, list[Tensor | None]]:
-        """What a session returned for a feed, as it is and as it was at once."""
+        """The return of a session for a feed, as it is and as it was at once."""
         feed = self._feeds[number]
         given = {name: _fresh(element, array) for name, (element, array) in feed.items()}
         results = self.open(session).run(dict(given))
@@ -804,7 +805,7 @@ def _fresh(element: str, array: np.ndarray) -> np.ndarray:
 
 
 _MISTAKES = (AssertionError, AttributeError, LookupError, TypeError, ArithmeticError, BufferError, RecursionError)
-"""What Python raises where a program is wrong, and what some programs refuse with as well."""
+"""Exceptions of Python where a program is wrong, and what some programs refuse with as well."""
 
 _MISFITS = (
     "operands could not be broadcast together",
@@ -826,7 +827,7 @@ _MISFITS = (
 
 
 def failure_of(error: BaseException) -> dict[str, Any]:
-    """How an exception is reported: an adapter's exceptions may carry ``status``, ``phase`` and ``proof``.
+    """The report of an exception: an adapter's exceptions may carry ``status``, ``phase`` and ``proof``.
 
     ``broke_at`` is there where the exception is one that a program raises by mistake.
     """
@@ -886,7 +887,7 @@ def _misfit(error: BaseException, raiser: str) -> bool:
 
 
 def plain_outputs(results: Any, most: int = _BODY_LIMIT) -> tuple[list[Tensor | None], str]:
-    """What a runtime returned as tensors, None for each that is none, and what is wrong ("" if nothing).
+    """The values that a runtime returned as tensors, None for each that is none, and what is wrong ("" if nothing).
 
     That an output was left out (None) is nothing wrong as such: some may be, so it is for the verdict to say. None of
     them is copied if all together have more than `most` bytes.
@@ -951,7 +952,7 @@ def _course(job: dict[str, Any], arrays: Any) -> Course | None:
 
 
 def _declared_sessions(source: str) -> list[str]:
-    """What an adapter declares of its sessions: nothing, where it was written before there was such a thing."""
+    """Words that an adapter declares of its sessions: nothing, where it was written before there was such a thing."""
     declared = getattr(_LOADED.get(source), "SESSIONS", ())
     return [name for name in SESSIONS if name in declared]
 

@@ -1,4 +1,4 @@
-"""What the documents say in tables: operator versions, errata, clauses, interpretations."""
+"""The documents in tables: operator versions, errata, clauses, interpretations."""
 
 from ..._face import face
 

@@ -74,11 +74,11 @@ class Clause:
 
     @property
     def may_fail(self) -> bool:
-        """Whether a target that breaks it fails. Conventions are findings of their own kind."""
+        """Tell whether a target that breaks it fails. Conventions are findings of their own kind."""
         return self.status in ("stated", "implied")
 
     def exercised_by(self, features: frozenset[str]) -> bool:
-        """Whether a case with these features tries it. A model that must be refused tries only what it breaks."""
+        """Tell whether a case with these features tries it. A model that must be refused tries only what it breaks."""
         illegal = _broken(features)
         ways = (self.needs, self.or_needs) if self.or_needs else (self.needs,)
         return any(way <= features and (not illegal or way & illegal) for way in ways)

@@ -49,7 +49,7 @@ def ask(questions: Collection[Question]) -> None:
 
 
 def asked_anew(name: str) -> bool:
-    """Whether a question, if there is such a one, is another for every activation function."""
+    """Tell whether a question, if there is such a one, is another for every activation function."""
     return name in QUESTIONS and QUESTIONS[name].asked_anew
 
 

@@ -112,7 +112,7 @@ class OperatorVersion:
 
 @dataclass(frozen=True)
 class Document:
-    """What is written about one operator.
+    """The document of one operator.
 
     versions
         Every version by its since_version, ascending; None where ``onnx`` has their schemas.
@@ -141,13 +141,13 @@ class Document:
 
     @property
     def name(self) -> str:
-        """What results, options and cases call it: the name alone, with the domain in front where an operator that was
-        known before has that name."""
+        """The name by which results, options and cases call it: the name alone, with the domain in front where an
+        operator that was known before has that name."""
         return _NAMES[self.key]
 
     @property
     def prefix(self) -> str:
-        """How the ids of its clauses, faults and cases begin."""
+        """The beginning of the ids of its clauses, faults and cases."""
         return self.name.lower().replace("::", ".")
 
     @property

@@ -82,7 +82,7 @@ class Stated:
 
 @dataclass(frozen=True)
 class TensorForm:
-    """What a document says of one input or output.
+    """The words of a document on one input or output.
 
     shapes
         As the document prints them; several where it allows several, each of another rank.
@@ -108,7 +108,7 @@ class TensorForm:
 
     @property
     def rows(self) -> bool:
-        """Whether it has a row for each sequence of the batch."""
+        """Tell whether it has a row for each sequence of the batch."""
         return any(extent.size == "batch_size" for extent in self.shapes[0])
 
 

@@ -123,13 +123,13 @@ def revalued(function: Activation, value: Callable[[Array, float, float], Array]
 
 
 class Unfinished(ABC):
-    """What a fault passes on in the place of a number of which a part is still to come."""
+    """The number that a fault passes on in the place of a number of which a part is still to come."""
 
     __array_ufunc__ = None  # NumPy arrays then leave `+` to this class
 
     @abstractmethod
     def clipped(self, p: Parameters, threshold: float) -> Number:
-        """What :func:`clipped` makes of it."""
+        """The number as :func:`clipped` makes it."""
 
 
 _BOUND = ActivationKind(

@@ -30,7 +30,7 @@ __all__ = ["Computable", "Computed", "answered", "expected", "run_recurrent_faul
 
 
 class Computable(Protocol):
-    """What faults change; see :class:`Computed` for what there is of it."""
+    """A computation that faults change; see :class:`Computed` for what there is of it."""
 
     @property
     def format(self) -> Format: ...
@@ -78,7 +78,7 @@ class Computed(ABC):
 
     @property
     def format(self) -> Format:
-        """Of the tensors of type T."""
+        """The format of the tensors of type T."""
         first = next(name for name in self.operator.inputs if self.operator.kind_of(name) == "T")
         return FORMATS[getattr(self, first).dtype.name]
 
@@ -177,7 +177,7 @@ def expected(
     observed: Any,
     fed: Mapping[str, NDArray[Any]],
 ) -> dict[str, Bounded]:
-    """What an implementation with these faults returns, with bounds; in doubt where nothing is known."""
+    """The outputs of an implementation with these faults, with bounds; in doubt where nothing is known."""
     faults = tuple(faults)
     if not faults:
         numbers = computation.bounded(accuracy, observed)

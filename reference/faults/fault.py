@@ -91,7 +91,7 @@ class Compute:
 
     @property
     def refused(self) -> bool:
-        """Whether the session has refused inputs before."""
+        """Tell whether the session has refused inputs before."""
         return isinstance(self.memory, Memory) and self.memory.refused
 
     def __call__(self, computation: Any) -> Outputs:
@@ -100,12 +100,12 @@ class Compute:
 
 
 Wrong = Callable[[Compute, Any], Outputs]
-"""What is wrong: from what computes rightly, and a computation, to the outputs."""
+"""A fault: from what computes rightly, and a computation, to the outputs."""
 
 
 @dataclass(frozen=True)
 class Altering:
-    """What is wrong where another computation is made rightly, and nothing else."""
+    """A fault where another computation is made rightly, and nothing else."""
 
     change: Callable[[Any], Any]
 
@@ -173,7 +173,7 @@ class Fault:
     within: str = ""
 
     def applies(self, op_type: str, since_version: int, type_name: str | None = None) -> bool:
-        """Whether an implementation of that operator version can make this fault, and show it in that type. Who
+        """Tell whether an implementation of that operator version can make this fault, and show it in that type. Who
         extends another operator can make that one's, as far as it has the clause."""
         if op_type not in self.operators:
             base = base_of(op_type)
@@ -187,7 +187,7 @@ class Fault:
         )
 
     def concerns(self, op_type: str) -> bool:
-        """Whether an implementation of some version of that operator can make it."""
+        """Tell whether an implementation of some version of that operator can make it."""
         return op_type in self.operators or any(self.applies(op_type, version) for version in versions_of(op_type))
 
     def clause(self, op_type: str) -> str:

@@ -82,7 +82,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Fit:
-    """That a hypothesis explains what was returned.
+    """The verdict that a hypothesis explains what was returned.
 
     evidence
         How much speaks for it, in bits: over all elements that are not what a conforming target returns, log2 of how
@@ -103,7 +103,7 @@ class Fit:
 
 
 class Observation:
-    """What a target returned in one case, to try hypotheses on.
+    """The outputs of a target in one case, to try hypotheses on.
 
     work
         What the hypotheses that were tried have cost, in those of small cases.
@@ -131,7 +131,7 @@ class Observation:
     def fit(
         self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None
     ) -> Fit | None:
-        """How what was returned fits a target with these faults; None where it does not.
+        """The fit of what was returned to a target with these faults; None where it does not.
 
         accuracy
             The accuracy class of the target's arithmetic, where that is another one than it is judged by.
@@ -152,19 +152,19 @@ class Observation:
             return self._fit(together, interpretations, accuracy)
 
     def _alters_outputs(self, fault: Fault, interpretations: Interpretations | None) -> bool:
-        """Whether a fault alters what was computed, and not only what is computed from."""
+        """Tell whether a fault alters what was computed, and not only what is computed from."""
         self.changes(fault, interpretations)
         return self._alters.get((fault.id, interpretations), False)
 
     def changes(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
-        """Whether a target with that fault would return other numbers than a conforming one: in any run, to any
+        """Tell whether a target with that fault would return other numbers than a conforming one: in any run, to any
         output, however little."""
         if (fault.id, interpretations) not in self._nearness:
             self.fit((fault,), interpretations)
         return self._nearness[fault.id, interpretations] >= 0
 
     def left_open(self, fault: Fault, interpretations: Interpretations | None = None) -> list[NDArray[Any]]:
-        """What was returned where by a fault anything may stand, as memory happened to be."""
+        """The outputs where by a fault anything may stand, as memory happened to be."""
         shown: list[NDArray[Any]] = []
         sessions = Sessions()
         with np.errstate(all="ignore"):
@@ -236,7 +236,7 @@ class Observation:
         return 1 + self.size // _PRODUCTS
 
     def _predicted(self, faults: Sequence[Fault], scene: Scene, run: Run, sessions: Sessions) -> Outputs:
-        """What a target with these faults returns, by plain numbers."""
+        """The outputs of a target with these faults, by plain numbers."""
         compute = scene.plain_numbers
         before = compute.worked
         compute.fed, compute.attributes = run.fed, self.node.attributes
@@ -284,7 +284,7 @@ class Observation:
         return {"observed": scene.observed, "fed": run.fed, "attributes": self.node.attributes}
 
     def _compared(self, faults: Sequence[Fault], scenes: Sequence[Scene | None]) -> Fit | None:
-        """How all numbers fit these faults; None where one contradicts them."""
+        """The fit of all numbers to these faults; None where one contradicts them."""
         sessions = Sessions(), Sessions()
         total = Fit(0.0, 0.0)
         self.work += _EXACT * self._cost()
@@ -329,7 +329,7 @@ class Observation:
 
 
 def _repeats(run: Run, other: Run) -> bool:
-    """Whether a run is another one once more, with the same results."""
+    """Tell whether a run is another one once more, with the same results."""
     if run is other:
         return True
     same = run.inputs is other.inputs and run.fed is other.fed and run.outputs.keys() == other.outputs.keys()
@@ -347,7 +347,7 @@ def _reported(computation: Computation, run: Run) -> NDArray[np.float64] | None:
 
 
 def _fit_of(name: str, predicted: Outputs, edges: Outputs, outputs: Arrays, scene: Scene, used: float) -> Fit | None:
-    """What an output says for the prediction; None where it is not within the used part of its radii and the
+    """The evidence of an output for the prediction; None where it is not within the used part of its radii and the
     rounding of what is shown."""
     got, want = outputs.get(name), predicted.get(name)
     if got is None or want is None:

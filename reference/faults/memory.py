@@ -42,10 +42,10 @@ class Sessions:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was kept by now."""
+        """Tell whether nothing was kept by now."""
         return not (_holds(self._process) or any(map(_holds, self._known.values())))
 
 
 def _holds(kept: Mapping[str, Any]) -> bool:
-    """Whether something is kept, and not only places where it would be."""
+    """Tell whether something is kept, and not only places where it would be."""
     return any(not isinstance(each, dict) or _holds(each) for each in kept.values())

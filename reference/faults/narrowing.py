@@ -46,7 +46,7 @@ def _between(compute: Compute, handed: Callable[[Any], Any]) -> Compute:
 
 
 def of_input(name: str) -> Narrowing:
-    """Of all that is altered only that input is."""
+    """Narrow what is altered to that input."""
 
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Any) -> Outputs:
@@ -58,7 +58,7 @@ def of_input(name: str) -> Narrowing:
 
 
 def besides(wrong: Wrong) -> Wrong:
-    """What the fault does in place of clip's bounds is done as well as them."""
+    """Cases where what the fault does in place of clip's bounds is done as well as them."""
 
     def both(compute: Compute, c: Computation) -> Outputs:
         return wrong(_between(compute, lambda altered: configured(altered, clips=c.configuration.clips)), c)
@@ -100,7 +100,7 @@ def of_output(output: str) -> Narrowing:
 
 
 def of_bias_half(half: int) -> Narrowing:
-    """Of all that is altered only one half of B is: 0 for Wb, 1 for Rb."""
+    """Narrow what is altered to one half of B is: 0 for Wb, 1 for Rb."""
 
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Computation) -> Outputs:

@@ -147,7 +147,7 @@ def _inputs(op_type: str) -> Made:
 
 
 def _of(letter: str) -> tuple[str, ...]:
-    """What must be there for a tensor to matter."""
+    """The needs for a tensor to matter."""
     return ("recurrence",) if letter == "R" else (letter,) if letter in "BP" else ()
 
 
@@ -298,7 +298,7 @@ def _states(op_type: str) -> Made:
         return compute(with_recurrent_state(c, lambda state: state * 0.0))
 
     def kept(compute: Compute, c: Computation) -> Outputs:
-        """What a session ended with is where its next run starts, if nothing else is said."""
+        """Needs of a rerun: what a session ended with is where its next run starts, if nothing else is said."""
         memory = compute.memory
         names = [f"initial_{name}" for name in ("h", *cell.inner)]
         started = {
@@ -352,13 +352,14 @@ def _outputs(op_type: str) -> Made:
 
 
 def _last(word: str) -> tuple[str, ...]:
-    """What must be there for the last step or row to matter: it is not past a length."""
+    """The needs for the last step or row to matter: it is not past a length."""
     return () if word == "unit" else (f"last-{word}",)
 
 
 def _last_state(op_type: str) -> tuple[str, ...]:
-    """As :func:`_last` for a row of a state. The document leaves open with which state a row without a step ends, so
-    the loss of a last row that has none is excused; not of one state of several, since the answer is one for all."""
+    """Needs like :func:`_last`'s for a row of a state. The document leaves open with which state a row without a step
+    ends, so the loss of a last row that has none is excused; not of one state of several, since the answer is one for
+    all."""
     return () if cell_named(op_type).inner else _last("row")
 
 

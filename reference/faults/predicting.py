@@ -1,4 +1,4 @@
-"""What a target with faults returns in one run: by plain numbers, worked out once each, and with radii."""
+"""The outputs of a target with faults in one run: by plain numbers, worked out once each, and with radii."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Remembering(Compute):
 
 
 def _same(one: Computation, other: Computation) -> bool:
-    """Whether two computations are of the same numbers by the same equations, as far as that can be seen."""
+    """Tell whether two computations are of the same numbers by the same equations, as far as that can be seen."""
     a, b = one.configuration, other.configuration
     if a is not b and any(x is not y and not _equal(x, y) for x, y in zip(_FIELDS(a), _FIELDS(b), strict=True)):
         return False
@@ -136,7 +136,7 @@ class Scene:
 
     @cached_property
     def budget(self) -> Budget:
-        """What roundings may cost."""
+        """The budget of roundings."""
         return budget(self.accuracy, self.computation.configuration.format.name)
 
     def bounded(self, computation: Computation) -> dict[str, Bounded]:
@@ -151,13 +151,13 @@ class Scene:
 
     @cached_property
     def conforming(self) -> tuple[Outputs, Outputs]:
-        """What a conforming target returns, with radii."""
+        """Outputs of a conforming target, with radii."""
         numbers = self.bounded(self.computation)
         return {n: b.value for n, b in numbers.items()}, {n: _reach(b) for n, b in numbers.items()}
 
     @cached_property
     def plain(self) -> Outputs:
-        """What a conforming target returns, by plain numbers."""
+        """Outputs of a conforming target, by plain numbers."""
         return self.plain_numbers(self.computation)
 
 

@@ -69,7 +69,7 @@ def _among_forms(chosen: Callable[[str], dict[str, TensorForm]], name: str) -> C
 
 @cache
 def _forms(op: str) -> dict[str, TensorForm]:
-    """What an operator's document says of tensors, over all versions."""
+    """The tensors of an operator's document, over all versions."""
     return {n: form for v in versions_of(op) for n, form in operator_version(op, v).tensors.items()}
 
 
@@ -193,7 +193,7 @@ def scoped_of(faults: Iterator[Fault]) -> Iterator[Fault]:
 
 
 def _goes(fault: Fault, scope: Scope) -> bool:
-    """Whether a scope says something of a fault: what is about the session, about codecs, or about nothing but
+    """Tell whether a scope says something of a fault: what is about the session, about codecs, or about nothing but
     roundings, is made everywhere or nowhere."""
     if fault.layer == "levels" or not any(map(scope.among, fault.operators)):
         return False

@@ -12,7 +12,7 @@ __all__ = ["summary_of"]
 
 
 def summary_of(function: Callable[..., Any]) -> str:
-    """What a function's docstring says in its first line; empty where it has none."""
+    """The first line of a function's docstring; empty where it has none."""
     text = function.__doc__ or (_written(function) if not __debug__ else "")
     return text.strip().splitlines()[0] if text.strip() else ""
 

@@ -1,4 +1,4 @@
-"""How conforming variants compute activation functions: by the documents' formulas, by other ones, by fractions and
+"""Activation functions of conforming variants: by the documents' formulas, by other ones, by fractions and
 tables.
 
 Each evaluation maps (activation, argument in the work format, tensor format) to a result in the work format. All of
@@ -245,7 +245,7 @@ def _binary(activation: Activation, x: Array, form: Format) -> Array:
 
 
 def _contracted(activation: Activation, x: Array, form: Format) -> Array:
-    """What a compiler makes of the formulas where it may contract a product and a sum into one rounding."""
+    """The formulas as a compiler changes them where it may contract a product and a sum into one rounding."""
     alpha, beta, wide = activation.alpha.value, activation.beta.value, x.astype(np.float64)
     if activation.name == "Affine":
         return np.asarray((alpha * wide + beta).astype(x.dtype))

@@ -192,7 +192,7 @@ class Kernel(Joining):
 
     @property
     def _fuses(self) -> bool:
-        """Whether multiply-adds round once; float64 has no wider type here in which to compute them."""
+        """Tell whether multiply-adds round once; float64 has no wider type here in which to compute them."""
         return self.style.order == "fused" and self.work.name != "float64"
 
     def reset(self, gate: Array, groups: Groups) -> Array | Groups:

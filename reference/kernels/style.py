@@ -16,7 +16,7 @@ RESETS = ("rounded", "fused", "apart")
 
 @dataclass(frozen=True)
 class Style:
-    """How a kernel computes.
+    """The style in which a kernel computes.
 
     work
         Format of elementwise arithmetic; None: the tensor's own.

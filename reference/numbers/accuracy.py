@@ -54,8 +54,8 @@ class AccuracyClass:
 
 
 QDQ_STEPS = (1, 2, 4, 16, 64)
-"""How many levels quantized outputs may be off in the classes ``qdq-1`` and so on: kernels that hold gates and states
-in 8 or 16 bits round inside, which no document allows, so a target declares it."""
+"""Number of levels that quantized outputs may be off in the classes ``qdq-1`` and so on: kernels that hold gates and
+states in 8 or 16 bits round inside, which no document allows, so a target declares it."""
 
 ACCURACY_CLASSES: dict[str, AccuracyClass] = {
     c.name: c
@@ -106,7 +106,7 @@ _TF32 = Format("tf32", 11, -126, FORMATS["float32"].largest, 0)
 
 @dataclass(frozen=True)
 class Budget:
-    """What one operation may cost in one accuracy class and one tensor type; all plain floats.
+    """The error that one operation may cost in one accuracy class and one tensor type; all plain floats.
 
     unit, floor
         One storage rounding of v costs at most unit*|v| + floor.

@@ -306,7 +306,7 @@ class Activation:
         return centre, radius
 
     def image(self, value: Array, reach: Array, w: Budget) -> tuple[Array, Array]:
-        """As :meth:`hull` of a smooth function on [value - reach, value + reach].
+        """Bounds like :meth:`hull`'s of a smooth function on [value - reach, value + reach].
 
         By Taylor: |f(x + d) - f(x)| <= d (|f'(x)| + d max|f''|/2), here without the half; both functions that have
         a slope are at most 1 apart from any of their values, or 2 for tanh, which no bound needs to exceed.

@@ -179,7 +179,7 @@ class Sum:
         return Sum(parts, self.terms + other.terms, self.groups + other.groups, self.budget, doubt)
 
     def __iadd__(self, other: Sum | Bounded) -> Sum:
-        """As `+`, for a sum that nothing else holds: its numbers are added to where they are."""
+        """Add like `+`, for a sum that nothing else holds: its numbers are added to where they are."""
         if not isinstance(other, Bounded) or other.value.ndim > self.parts.ndim - 1 or other.doubt is not None:
             return self + other
         value, error, magnitude, spread = self.parts

@@ -36,7 +36,7 @@ class Channels:
 
     @property
     def bits(self) -> int:
-        """Of the type."""
+        """The bits of the type."""
         return self.each[0].bits
 
     @property

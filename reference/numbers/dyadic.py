@@ -33,7 +33,7 @@ _NOWHERE = 1 << 12
 
 
 def provable(activations: tuple[tuple[Activation, ...], ...], terms: int) -> bool:
-    """Whether a proof is worth a try: all functions piecewise linear with exact coefficients, and few terms."""
+    """Tell whether a proof is worth a try: all functions piecewise linear with exact coefficients, and few terms."""
     functions = [f for fs in activations for f in fs]
     exact = all(f.alpha.radius == 0 and f.beta.radius == 0 for f in functions)
     return exact and terms <= _MOST_TERMS and all(f.name in LINEAR for f in functions)

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 class Joining:
-    """What arithmetics whose numbers are plain arrays have in common: how numbers are put together."""
+    """The common part of arithmetics whose numbers are plain arrays: how numbers are put together."""
 
     def concatenate(self, numbers: Sequence[NDArray[Any]], axis: int = 0) -> NDArray[Any]:
         return np.concatenate(numbers, axis)

@@ -1,4 +1,4 @@
-"""What only one operator has: a folder each."""
+"""Parts that only one operator has: a folder each."""
 
 from ..._face import face
 

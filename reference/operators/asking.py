@@ -1,4 +1,5 @@
-"""What everything else asks of a node: the same questions for every operator, put to the one that the node names."""
+"""Questions that everything else asks of a node: the same questions for every operator, put to the one that the node
+names."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def expect(
     accuracy: str = "standard",
     interpretations: Interpretations | None = None,
 ) -> list[Expectation]:
-    """What the outputs of `node` must be for these inputs.
+    """Values that the outputs of `node` must have for these inputs.
 
     observed
         The target's outputs by name. Its Y, where there is one of the right shape, makes the judgement step-local.
@@ -82,8 +83,8 @@ def evaluate(node: Node, inputs: Arrays, interpretations: Interpretations | None
 
 
 def evaluate_in_order(node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> dict[str, Array]:
-    """As :func:`evaluate`, the same down to the last digit on every machine, and slower: for what is written into
-    files."""
+    """Outputs like :func:`evaluate`'s, the same down to the last digit on every machine, and slower: for what is
+    written into files."""
     return operator_for(node).evaluate_in_order(node, inputs, interpretations)
 
 
@@ -102,7 +103,7 @@ def returned_in_order(node: Node, inputs: Arrays) -> dict[str, Array]:
 def steps_of(
     node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None
 ) -> tuple[Steps, ...]:
-    """What stands inside the node at every step, direction by direction. Raises IllegalNode.
+    """Values inside the node at every step, direction by direction. Raises IllegalNode.
 
     reported
         The Y that a target reported, in the node's layout: then each step starts from it.

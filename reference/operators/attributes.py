@@ -1,4 +1,4 @@
-"""What attributes of ONNX's recurrent operators cannot be, whatever else a node has."""
+"""Values that attributes of ONNX's recurrent operators cannot have, whatever else a node has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
 
 def complaints(written: Written, cell: Cell) -> Iterator[Complaint]:
-    """What is wrong with a node's attributes, each of its kind."""
+    """The breaches of a node's attributes, each of its kind."""
     direction = written.given("direction")
     if direction is not None and direction not in _DIRECTIONS:
         yield Complaint("direction", f"direction is {direction!r}, none of forward, reverse and bidirectional")

@@ -35,7 +35,8 @@ def discrimination(
 
 
 def shows(chosen: Fault, node: Node, feeds: Sequence[Arrays]) -> bool:
-    """Whether a fault carries a case's outputs out of their radii: whether its :func:`discrimination` is above 1."""
+    """Tell whether a fault carries a case's outputs out of their radii: whether its :func:`discrimination` is above
+    1."""
     memory: dict[str, Any] = {}
     outputs = [run_fault(chosen, node, inputs, memory=memory) for inputs in feeds]
     # Most faults change nothing in most cases, and what the equations give is within its bounds.
@@ -45,7 +46,7 @@ def shows(chosen: Fault, node: Node, feeds: Sequence[Arrays]) -> bool:
 
 
 def _as_given(node: Node, inputs: Arrays, got: Arrays) -> bool:
-    """Whether outputs are bit for bit the numbers that the equations give, each rounded once. Of levels nothing is
+    """Tell whether outputs are bit for bit the numbers that the equations give, each rounded once. Of levels nothing is
     said: they are not rounded by a cast."""
     resolved = resolve(node, inputs)
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""What a target returned in one case, to try faults on: for operators that say what a target with faults returns.
+"""The outputs of a target in one case, to try faults on: for operators that say what a target with faults returns.
 
 A fault explains what was returned where all of it lies within the bounds of what is expected with that fault. Nobody is
 accused by it, but some of many faults fit few numbers by chance: so each fit says how much speaks for it.
@@ -37,7 +37,7 @@ _NOISE = 2.0**-20
 
 
 class Observation(Protocol):
-    """What a target returned in one case.
+    """The outputs of a target in one case.
 
     size
         Multiplications of all runs, more or less: what a fault costs to be tried.
@@ -51,19 +51,19 @@ class Observation(Protocol):
     def size(self) -> int: ...
 
     def left_open(self, fault: Fault, interpretations: Interpretations | None = None) -> list[NDArray[Any]]:
-        """What was returned where by a fault anything may stand, as memory happened to be."""
+        """The outputs where by a fault anything may stand, as memory happened to be."""
 
     def fit(
         self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None
     ) -> Fit | None:
-        """How what was returned fits a target with these faults; None where it does not.
+        """The fit of what was returned to a target with these faults; None where it does not.
 
         accuracy
             The accuracy class of the target's arithmetic, where that is another one than it is judged by.
         """
 
     def changes(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
-        """Whether a target with that fault would return other numbers than a conforming one."""
+        """Tell whether a target with that fault would return other numbers than a conforming one."""
 
     def nearness(self, fault: Fault, interpretations: Interpretations | None = None) -> float:
         """The share of what was returned that is about what a target with that fault returns; below 0 for a fault that
@@ -108,7 +108,7 @@ class Predicted:
 
     @cached_property
     def _formed(self) -> bool:
-        """Whether all outputs have the form that they must have."""
+        """Tell whether all outputs have the form that they must have."""
         for run in self._runs:
             for name in self._node.outputs:
                 array = run.outputs.get(name)
@@ -118,7 +118,7 @@ class Predicted:
 
     @cached_property
     def _right(self) -> list[list[Expectation]]:
-        """What outputs must be, run by run."""
+        """Values that outputs must have, run by run."""
         with np.errstate(all="ignore"):
             return [self._expect(self._node, r.inputs, r.outputs, self._accuracy) for r in self._runs]
 
@@ -143,7 +143,7 @@ class Predicted:
     def fit(
         self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None
     ) -> Fit | None:
-        """How what was returned fits a target with these faults; None where it does not."""
+        """The fit of what was returned to a target with these faults; None where it does not."""
         if any(fault.accepts for fault in faults):
             return None
         self.work += 1 + self.size // _PRODUCTS
@@ -165,8 +165,8 @@ class Predicted:
         return Fit(bits, bits)
 
     def _by_form(self, faults: Sequence[Fault], interpretations: Interpretations | None) -> Fit | None:
-        """Of what has another form than it must have nothing is expected: it is compared with what an implementation
-        with these faults returns by itself."""
+        """Expect of what has another form than it must have nothing is expected: it is compared with what an
+        implementation with these faults returns by itself."""
         sessions = Sessions()
         for run in self._runs:
             answer = self._answer(self._node, run.inputs, faults, interpretations, memory=run.memory(sessions))
@@ -189,7 +189,7 @@ def _differs(right: Bounded, wrong: Bounded) -> bool:
 
 
 def _bits(must: Expectation, predicted: Expectation, got: Array) -> float | None:
-    """What an output says for the prediction; None where some of it lies outside its bounds."""
+    """The evidence of an output for the prediction; None where some of it lies outside its bounds."""
     number = predicted.number
     if number.value.shape != got.shape:
         return None

@@ -179,7 +179,7 @@ class Operator(ABC):
         """A node with its inputs. Raises IllegalNode, naming the clause, where the document does not allow it."""
 
     def computation(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Computable:
-        """What is computed of a node, and what faults change: the resolved node itself, where that is such a thing
+        """The computation of a node, and what faults change: the resolved node itself, where that is such a thing
         (:class:`..faults.computing.Computed`). Raises IllegalNode."""
         computation: Any = self.resolve(node, inputs, interpretations)
         return computation  # type: ignore[no-any-return]
@@ -193,7 +193,8 @@ class Operator(ABC):
         interpretations: Interpretations | None = None,
         faults: Sequence[Fault] = (),
     ) -> list[Expectation]:
-        """What the outputs must be, each step from the state that the target reported before; without it a free run.
+        """Values that the outputs must have, each step from the state that the target reported before; without it a
+        free run.
 
         observed
             The target's outputs by name.
@@ -260,7 +261,7 @@ class Operator(ABC):
     def steps(
         self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None
     ) -> tuple[Steps, ...]:
-        """What a reader is shown of every step, direction by direction: gates, states, levels.
+        """Values that a reader is shown of every step, direction by direction: gates, states, levels.
 
         reported
             The Y that a target reported, from whose states each step starts.
@@ -302,7 +303,7 @@ class Operator(ABC):
         return ACCURACY_CLASSES.get(arithmetic)
 
     def observation(self, node: Node, runs: tuple[Run, ...], accuracy: str) -> Observation:
-        """What a target returned in one case, to try faults on. Raises IllegalNode."""
+        """The outputs of a target in one case, to try faults on. Raises IllegalNode."""
 
         def form(inputs: Arrays, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
             resolved = self.resolve(node, inputs)
@@ -320,8 +321,8 @@ class Operator(ABC):
         return None
 
     def parts(self) -> tuple[Part, ...]:
-        """What of it can go wrong by itself, made from its description, over all of its versions. None for an operator
-        of which nobody counts what cases show when things are there together."""
+        """Its parts that can go wrong by itself, made from its description, over all of its versions. None for an
+        operator of which nobody counts what cases show when things are there together."""
         return ()
 
     def departures(
@@ -331,7 +332,7 @@ class Operator(ABC):
         return ()
 
     def complaints(self, written: Written) -> Iterator[Complaint]:
-        """What is wrong with a node's attributes, as far as a look at the model tells. That each is one of the
+        """The breaches of a node's attributes, as far as a look at the model tells. That each is one of the
         document's, and of its kind, is looked at anyhow."""
         yield from ()
 
@@ -344,7 +345,7 @@ class Operator(ABC):
         return {}
 
     def worthwhile(self, fault: Fault, node: Node, inputs: Arrays) -> bool:
-        """Whether a proof tries a fault on a case: of what costs much and shows nothing that others do not, no."""
+        """Tell whether a proof tries a fault on a case: of what costs much and shows nothing that others do not, no."""
         return True
 
 

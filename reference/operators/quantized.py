@@ -36,7 +36,7 @@ __all__ = ["STATE", "Quantized", "as_numbers", "ceiling", "quantized"]
 Array = NDArray[Any]
 
 STATE = Question("quantized_state", ("float", "quantized"))
-"""What goes from step to step where Y is quantized: the number, or the level that Y shows of it."""
+"""The state that goes from step to step where Y is quantized: the number, or the level that Y shows of it."""
 
 ask((STATE,))
 
@@ -149,7 +149,8 @@ class Quantized(Operator):
         interpretations: Interpretations | None = None,
         faults: Sequence[Fault] = (),
     ) -> list[Expectation]:
-        """What the levels must be: from the start, and step by step from the reported ones, whichever is tighter."""
+        """Values that the levels must have: from the start, and step by step from the reported ones, whichever is
+        tighter."""
         choices = interpretations or USUAL
         # Arithmetics of an operator's own say nothing of what becomes of its outputs.
         accuracy = accuracy if accuracy in ACCURACY_CLASSES else "standard"
@@ -226,7 +227,7 @@ class Quantized(Operator):
         fed: Arrays | None = None,
         memory: dict[str, Any] | None = None,
     ) -> Outputs:
-        """What an implementation with these faults returns that computes node by node."""
+        """The outputs of an implementation with these faults that computes node by node."""
         node, inputs, faults = _at_levels(node, inputs, faults)
         numbers = _numbers(node, inputs)
         if STATE_CODEC in node.codecs and not faults:
@@ -271,7 +272,7 @@ def _numbers(node: Node, inputs: Arrays) -> Outputs:
 
 
 def _held_exactly(node: Node, inputs: Arrays, numbers: Arrays) -> bool:
-    """Whether the numbers of all levels are float32 numbers as they are."""
+    """Tell whether the numbers of all levels are float32 numbers as they are."""
     return all(
         np.array_equal(codec.dequantized(inputs[name].astype(np.int64)), numbers[name])
         for name, codec in node.codecs.items()
@@ -294,7 +295,7 @@ def _at_levels(node: Node, inputs: Arrays, faults: Sequence[Fault]) -> tuple[Nod
 
 
 def _state_codec(node: Node) -> Affine | None:
-    """Of what may go from step to step as levels."""
+    """The codec of what may go from step to step as levels."""
     # Where Y is shown as numbers, there are no levels of it that a state could go on with.
     last = _of_output(node, "Y_h") if "Y" not in node.outputs else None
     return _of_output(node, STATE_CODEC) or _of_output(node, "Y") or last
@@ -351,7 +352,8 @@ def _interval(low: Array, high: Array, like: Bounded) -> Bounded:
 
 
 def _tighter(one: Bounded, other: Bounded) -> Bounded:
-    """What lies in both intervals; element by element the narrower one where nothing does, or where one is in doubt."""
+    """The intersection of both intervals; element by element the narrower one where nothing does, or where one is in
+    doubt."""
     low, high = (side(a, b) for side, a, b in zip((np.maximum, np.minimum), _raw(one), _raw(other), strict=True))
     doubts = [_doubts(number, low.shape) for number in (one, other)]
     narrower = np.where(doubts[0], False, np.where(doubts[1], True, one.radius <= other.radius))
@@ -423,7 +425,7 @@ def _wide(number: Bounded, zero: float = 0.0, least: float = 0.0) -> NDArray[np.
 
 
 def _as_computed(number: Bounded, answer: Array | None) -> Bounded:
-    """What a wrong implementation gives, with the bounds of a right one."""
+    """The outputs of a wrong implementation, with the bounds of a right one."""
     if answer is None or answer.shape != number.value.shape:
         return number
     value = answer.astype(np.float64)

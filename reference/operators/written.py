@@ -27,7 +27,7 @@ class Written(Protocol):
 
 
 class Complaint(NamedTuple):
-    """What a document does not allow: the topic of a clause, and the words."""
+    """A breach of a document: the topic of a clause, and the words."""
 
     topic: str
     message: str

@@ -1,4 +1,4 @@
-"""How outputs agree with what they must be."""
+"""Agreement of outputs with what they must be."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNALARMED: Any = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 
 @dataclass(frozen=True)
 class Agreement:
-    """How an output agrees with an expectation.
+    """The agreement of an output with an expectation.
 
     worst
         Largest |error| / radius over the judged elements; infinity where no radius allows what is there.
@@ -126,7 +126,7 @@ def ratios(expectation: Expectation, output: NDArray[Any]) -> NDArray[np.float64
 
 @np.errstate(**_UNALARMED)
 def meets(expectation: Expectation, output: NDArray[Any]) -> bool:
-    """Whether no judged element of an output lies outside its radius: :func:`compare`, as far as that needs."""
+    """Tell whether no judged element of an output lies outside its radius: :func:`compare`, as far as that needs."""
     return bool(_weighed(expectation, output.astype(np.float64)).ratio.max(initial=0.0) <= 1)
 
 
@@ -190,7 +190,7 @@ def compare_each(
     one = outputs[0].shape
 
     def rows(array: NDArray[Any]) -> NDArray[Any]:
-        """What is side by side one below the other: a row for each output."""
+        """Lines side by side, one below the other: a row for each output."""
         apart = array.reshape(*one[:axis], len(outputs), *one[axis:])
         return np.moveaxis(apart, axis, 0).reshape(len(outputs), -1)
 
@@ -232,7 +232,7 @@ def compare_each(
 
 @dataclass(frozen=True)
 class Expected:
-    """What the outputs of one run must be, by a class and interpretations, and how they agree with that.
+    """Values that the outputs of one run must have, by a class and interpretations, and how they agree with that.
 
     outputs
         Those that there are, by name.
@@ -245,7 +245,7 @@ class Expected:
         return self.expectations(accuracy, interpretations)
 
     def agreements(self, accuracy: str, interpretations: Interpretations | None) -> list[Agreement]:
-        """How each output that there is agrees with each expectation of it."""
+        """The agreement of each output that there is with each expectation of it."""
         return [
             compare(expectation, self.outputs[expectation.output])
             for expectation in self(accuracy, interpretations)

@@ -1,4 +1,4 @@
-"""What tells one recurrent operator from another: its gates, its default activations, its equations."""
+"""The cell of a recurrent operator: its gates, its default activations, its equations."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Recurrent(Gates):
 
 @dataclass(frozen=True)
 class Parameters:
-    """What the equations of one direction refer to, beside the sums and the state.
+    """The symbols of the equations of one direction, beside the sums and the state.
 
     functions
         The activation functions of the direction, clipping included: from an argument to a number. The equations call

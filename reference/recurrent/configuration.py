@@ -76,7 +76,7 @@ class Configuration:
 
     @cached_property
     def ragged(self) -> bool:
-        """Whether some row has fewer than T steps."""
+        """Tell whether some row has fewer than T steps."""
         return bool((self.lengths != self.T).any())
 
     @property

@@ -67,8 +67,8 @@ def evaluate(
 def evaluate_in_order(
     node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations | None = None
 ) -> dict[str, NDArray[np.float64]]:
-    """As :func:`evaluate`, with the terms of each sum added from the first to the last: no matrix library has part in
-    the last digits, so what is written into files is the same on every machine. Several times slower."""
+    """Outputs like :func:`evaluate`'s, with the terms of each sum added from the first to the last: no matrix library
+    has part in the last digits, so what is written into files is the same on every machine. Several times slower."""
     return _evaluate(node, inputs, interpretations, Ordered())
 
 

@@ -1,4 +1,5 @@
-"""What the outputs of a target must be: numbers with radii, from its own reported states where it reports them.
+"""Values that the outputs of a target must have: numbers with radii, from its own reported states where it reports
+them.
 
 Step-local: where Y is among the outputs, every step is judged from the state that the target reported one step before.
 An error then passes through R once, only the inner state is scanned, and the radius stays tight at any length.
@@ -48,7 +49,8 @@ WIDEST_SHARE = 0.01
 
 @dataclass(frozen=True)
 class Measure:
-    """What errors of a quantized output are told in, beside numbers: the attribute that holds it, and its size."""
+    """The unit in which errors of a quantized output are told, beside numbers: the attribute that holds it, and its
+    size."""
 
     name: str
     size: float
@@ -56,7 +58,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What one output must be, as far as one clause says so.
+    """The value that one output must have, as far as one clause says so.
 
     output
         The output's name; ``number`` has its shape, in the node's layout.
@@ -83,12 +85,12 @@ class Expectation:
 
     @property
     def conventional(self) -> bool:
-        """Whether only a convention asks for it: then it fails nothing."""
+        """Tell whether only a convention asks for it: then it fails nothing."""
         return clause_named(self.clause).status == "convention"
 
     @property
     def repeats_y(self) -> bool:
-        """Whether it says that an output is a part of Y, whose errors have been counted already."""
+        """Tell whether it says that an output is a part of Y, whose errors have been counted already."""
         return self.clause.endswith(".outputs.last-hidden")
 
 
@@ -103,7 +105,7 @@ def expect(
     accuracy: str = "standard",
     interpretations: Interpretations | None = None,
 ) -> list[Expectation]:
-    """What the outputs of `node` must be for these inputs.
+    """Values that the outputs of `node` must have for these inputs.
 
     observed
         The target's outputs by name. Its Y, where there is one of the right shape, makes the judgement step-local.
@@ -116,8 +118,8 @@ def expect(
 
 
 class Expecting:
-    """What the outputs of a node must be in one run, by several classes and interpretations: what does not depend on
-    these is worked out once."""
+    """Values that the outputs of a node must have in one run, by several classes and interpretations: what does not
+    depend on these is worked out once."""
 
     def __init__(
         self, node: Node, inputs: Mapping[str, NDArray[Any]], observed: Mapping[str, NDArray[Any]], runs: int = 1
@@ -139,8 +141,8 @@ class Expecting:
 
 @cache
 def _of_sums(accuracy: str, type_name: str) -> Budget:
-    """What a class says of sums: classes that differ in what activations may cost, as strict and standard do, have
-    their sums in common."""
+    """The part of a class that is about sums: classes that differ in what activations may cost, as strict and standard
+    do, have their sums in common."""
     return replace(budget(accuracy, type_name), name="", a=0.0, b=0.0)
 
 
@@ -151,7 +153,7 @@ def bounds(
     interpretations: Interpretations | None = None,
     states: Bounded | None = None,
 ) -> dict[str, Bounded]:
-    """What all outputs of a node must be in some arithmetic with bounds, in the node's layout.
+    """Values that all outputs of a node must have in some arithmetic with bounds, in the node's layout.
 
     states
         What is known of every Y, (T, D, N, H): each step starts from that. Without it a free run.

@@ -1,4 +1,4 @@
-"""What stands inside a cell at every step: its gates, by the letters that its document gives them.
+"""Values inside a cell at every step: its gates, by the letters that its document gives them.
 
 The equations themselves are run, with two things watched: from which gate's block of a sum an activation's argument
 comes, and what the activation makes of it. So a cell needs no second form that could differ from the first.
@@ -171,7 +171,7 @@ class _Watch(Ordered):
         return _watched(result, "", self._complements)
 
     def gates(self, letters: str, shape: tuple[int, ...]) -> dict[str, Array]:
-        """What was noted, by letter, each of the shape (directions, T, N, H). Steps come one by one or all at once."""
+        """The notes, by letter, each of the shape (directions, T, N, H). Steps come one by one or all at once."""
         if 0 in shape:
             return {letter: np.zeros(shape) for letter in letters}
         noted = {letter: self._activated[letter] for letter in letters if letter in self._activated}

@@ -84,8 +84,8 @@ class Node:
 
     @cached_property
     def key(self) -> tuple[object, ...] | None:
-        """What tells this node from others; None for attributes of kinds that no model holds. Their text is compared,
-        since 0.0 equals -0.0 and 1 equals True."""
+        """The key that tells this node from others; None for attributes of kinds that no model holds. Their text is
+        compared, since 0.0 equals -0.0 and 1 equals True."""
         if not all(_plain(value) for value in self.attributes.values()):
             return None
         described = repr(sorted(self.attributes.items()))
@@ -93,7 +93,7 @@ class Node:
 
     @property
     def bits(self) -> int:
-        """Of the levels of outputs, else of X, else of whatever has some; 0 for a node of numbers."""
+        """The bits of the levels of outputs, else of X, else of whatever has some; 0 for a node of numbers."""
         for names in (self.outputs, ("X",), tuple(self.codecs)):
             widest = max((self.codecs[name].bits for name in names if name in self.codecs), default=0)
             if widest:

@@ -1,4 +1,5 @@
-"""What an operator makes of X and of the states before they are multiplied by W and R, where that is not themselves."""
+"""Operands that an operator makes of X and of the states before they are multiplied by W and R, where that is not
+themselves."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ Number = Any
 
 
 class Operands(Protocol):
-    """What goes into products."""
+    """The operands of products."""
 
     def of_inputs(self, X: Number, lengths: NDArray[np.int64]) -> Number:
-        """What X (T, N, I), in processing order, goes in as."""
+        """The operand that X (T, N, I), in processing order, goes in as."""
 
     def of_states(self, states: Number, there: NDArray[np.bool_]) -> Number:
-        """What the states before some steps (steps, N, H) go in as.
+        """The operands that the states before some steps (steps, N, H) go in as.
 
         there
             (steps, N, 1): whether a row has had the step before.

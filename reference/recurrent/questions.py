@@ -1,4 +1,4 @@
-"""What the documents of ONNX's recurrent operators leave open, and the reference can compute either way."""
+"""Questions that the documents of ONNX's recurrent operators leave open, and the reference can compute either way."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Computation:
 
     @property
     def format(self) -> Format:
-        """Of the tensors."""
+        """The format of the tensors."""
         return self.configuration.format
 
     @property
@@ -86,7 +86,8 @@ def reported(computation: Computation, observed: NDArray[Any] | None) -> NDArray
 
 @dataclass(frozen=True)
 class Trace:
-    """What one direction held after every step, in processing order: arrays (T, N, H) of the arithmetic's numbers."""
+    """The states of one direction after every step, in processing order: arrays (T, N, H) of the arithmetic's
+    numbers."""
 
     positions: NDArray[np.int64] | slice
     hidden: Number
@@ -95,7 +96,7 @@ class Trace:
 
 
 class Rows(Protocol):
-    """What there is to be walked through: T steps, of which each row has its number."""
+    """The steps to be walked through: T steps, of which each row has its number."""
 
     @property
     def T(self) -> int: ...
@@ -145,7 +146,7 @@ def trace(
 
 @dataclass
 class Inputs:
-    """What one direction computes from: its tensors in some arithmetic, its sums for all gates where every state before
+    """The operands of one direction: its tensors in some arithmetic, its sums for all gates where every state before
     a step is known, of the blocks of steps that were asked for so far."""
 
     positions: NDArray[np.int64] | slice
@@ -247,7 +248,7 @@ def _run(
 
 
 def _operands(c: Configuration, states: Number, start: int) -> Number:
-    """What the states before some steps, from `start` on, go into products as."""
+    """The operands that the states before some steps, from `start` on, go into products as."""
     if c.operands is None:
         return states
     before = np.arange(start, start + len(states.value if hasattr(states, "value") else states))

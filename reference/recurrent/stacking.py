@@ -55,7 +55,7 @@ def expecting_each(node: Node, inputs: Arrays, several: Sequence[Arrays]) -> lis
 
 
 class _Kept:
-    """What does not depend on what a run returned, asked once."""
+    """The part that does not depend on what a run returned, asked once."""
 
     def __init__(self, expecting: Expecting) -> None:
         self._expecting = expecting
@@ -96,11 +96,11 @@ class _Stack:
     def __call__(
         self, place: int, accuracy: str = "standard", interpretations: Interpretations | None = None
     ) -> list[Expectation]:
-        """What the run at a place must return."""
+        """Values that the run at a place must return."""
         return list(self._of(place, self._expecting(accuracy, interpretations)))
 
     def agreements(self, place: int, accuracy: str, interpretations: Interpretations | None) -> list[Agreement]:
-        """How what the run at a place has returned agrees with that."""
+        """The agreement of what the run at a place has returned with that."""
         key = accuracy, interpretations
         if key not in self._agreements:
             self._agreements[key] = self._compared(*key)

@@ -79,7 +79,7 @@ class Release:
 
 
 def _may_be(kind: Kind, fault: str) -> bool:
-    """Whether a failure may be by a fault, wherever that acts."""
+    """Tell whether a failure may be by a fault, wherever that acts."""
     return not fault or not kind.diagnosis or _plain(fault) in map(_plain, kind.diagnosis)
 
 

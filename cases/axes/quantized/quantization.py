@@ -1,5 +1,5 @@
-"""What X, states and outputs are held in: numbers, or integers with DequantizeLinear before and QuantizeLinear behind
-the node."""
+"""The type in which X, states and outputs are held: numbers, or integers with DequantizeLinear before and
+QuantizeLinear behind the node."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def features_of_levels(bits: int) -> frozenset[str]:
 
 
 def depends(field: str, usual: Any, values: tuple[Any, ...]) -> Rule:
-    """That a field says something of quantized cases alone."""
+    """The rule that a field says something of quantized cases alone."""
     return Rule(field, usual, ("quantization",), lambda row: row["quantization"] == "none", values)
 
 

@@ -1,4 +1,4 @@
-"""What a session runs before the case's own inputs."""
+"""The feeds that a session runs before the case's own inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["RERUNS", "RerunsAxis"]
 
 
 def _keeps_lengths(row: Any) -> bool:
-    """Whether the run before may leave lengths that fit and are others."""
+    """Tell whether the run before may leave lengths that fit and are others."""
     if row.reach != "whole" and (row.reach == "one" or row.T < 6):
         return False
     if row.reruns == "data":

@@ -1,4 +1,4 @@
-"""What the sessions of a case do, run by run, as its axes say it one after the other."""
+"""The course of the sessions of a case, run by run, as its axes say it one after the other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Turn(NamedTuple):
 
 
 class CourseDraft:
-    """What :meth:`..axis.Axis.course` changes.
+    """The draft that :meth:`..axis.Axis.course` changes.
 
     turns
         The runs in their order; the case's own is among them.

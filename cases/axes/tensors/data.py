@@ -1,4 +1,4 @@
-"""How numbers are drawn: dense ones, of several magnitudes, with few digits, or spoilt."""
+"""The way in which numbers are drawn: dense ones, of several magnitudes, with few digits, or spoilt."""
 
 from __future__ import annotations
 

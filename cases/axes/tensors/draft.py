@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 
 class TensorDraft:
-    """What the phases of :class:`..axis.Axis` change: sizes first, then how numbers are drawn, then tensors.
+    """The draft that the phases of :class:`..axis.Axis` change: sizes first, then how numbers are drawn, then tensors.
 
     run
         0 for the case's own inputs; other numbers for what its session runs before.

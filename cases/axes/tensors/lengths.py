@@ -30,7 +30,7 @@ def longest(row: Any) -> int:
 
 
 def has_short_row(row: Any) -> bool:
-    """Whether some row has fewer steps than there are."""
+    """Tell whether some row has fewer steps than there are."""
     if row.reach != "whole":
         return True
     if row.lengths == "ragged":
@@ -39,7 +39,7 @@ def has_short_row(row: Any) -> bool:
 
 
 def _last_row_runs(row: Any) -> bool:
-    """Whether the last row has a step: an empty one stands there unless rows are ordered otherwise."""
+    """Tell whether the last row has a step: an empty one stands there unless rows are ordered otherwise."""
     if row.lengths != "empty" or row.row_order in ("rising", "last"):
         return True
     return bool(row.row_order == "first" and row.N > 3)

@@ -1,4 +1,4 @@
-"""How far the longest row is from T."""
+"""The distance of the longest row from T."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RAGGED = ("short", "ragged", "empty")
 
 
 def reached(steps: int, T: int, reach: str) -> int:
-    """How many steps a row has that would have so many of T; a row that would have T is the longest."""
+    """The number of steps of a row that would have so many of T; a row that would have T is the longest."""
     if reach == "below":
         return -(-steps * (T - max(2, T // 3)) // T)
     return min(steps, 1) if reach == "one" else steps

@@ -16,7 +16,7 @@ __all__ = ["HIGHEST_SEED", "LONGEST", "MOST_ELEMENTS", "SIZE", "SIZES", "SizeAxi
 
 LONGEST, HIGHEST_SEED = 2**20, 2**63 - 1
 MOST_ELEMENTS = 2**26
-"""Of the tensors of a case together: of float64, half a gigabyte."""
+"""Most bytes of the tensors of a case together: of float64, half a gigabyte."""
 
 SIZES: dict[str, tuple[int, int, int, int]] = {
     "small": (4, 3, 2, 5),

@@ -355,8 +355,8 @@ def _outputs(*names: str) -> Callable[[Draft], None]:
 
 
 class _Fixed(Axis):
-    """What the document holds fast, and models can only break: input_forget, layout, the names of attributes, types,
-    how many inputs and outputs there are."""
+    """Facts that the document holds fast, and models can only break: input_forget, layout, the names of attributes,
+    types, how many inputs and outputs there are."""
 
     name = "fixed"
     forbidden = (

@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 HIGHEST, MIDDLE = 65535, 32768
-"""Of the levels of uint16."""
+"""The largest of the levels of uint16."""
 
 Affine = tuple[float, int]
 

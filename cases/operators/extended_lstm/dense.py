@@ -46,13 +46,13 @@ _LEFT_OUT = {
     "rows": 9, "float-output": 8, "no-bias": 7, "no-hidden-size": 7, "old": 7, "narrow-output": 8, "coarse-output": 8,
     "powers": 8, "beyond": 7, "wild": 9, "reruns": 5, "inputs": 5, "ends": 6, "low-output": 5,
 }  # fmt: skip
-"""What a target may lack or get wrong wherever it is, and in how many of sixteen cases of the partial level it is left
-out. The shares are a choice, by what the shipped kernel does."""
+"""Features that a target may lack or get wrong wherever it is, and in how many of sixteen cases of the partial level it
+is left out. The shares are a choice, by what the shipped kernel does."""
 _SIXTEENTHS = 16
 _STRENGTHS = (0.6, 1.0, 1.5, 2.2)  # by what shares are multiplied: targets lack little or much
 
 _UNUSUAL = frozenset(_LEFT_OUT) - {"reruns", "inputs"}
-"""What calibration of tensors of usual sizes does not give."""
+"""Factors that calibration of tensors of usual sizes does not give."""
 
 
 def dense_extended(level: str, index: int, seed: str = "") -> Any:
@@ -111,7 +111,7 @@ class _Draw:
         return values[self._choose.below(len(values))]
 
     def _rare(self, feature: str, of: int) -> bool:
-        """Whether a feature is there: once in so many cases, unless it is left out."""
+        """Tell whether a feature is there: once in so many cases, unless it is left out."""
         chosen = self._choose.below(of) == 0
         return chosen and feature not in self._without
 

@@ -1,4 +1,4 @@
-"""What certificates may certify of ExtendedLSTM, and fresh cases of it."""
+"""The levels that certificates may certify of ExtendedLSTM, and fresh cases of it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _Dice:
 
 
 def _range(choose: _Dice, size: float) -> Affine:
-    """What calibration makes of a tensor whose numbers reach about `size` on both sides."""
+    """The codec that calibration makes for a tensor whose numbers reach about `size` on both sides."""
     low, high = (size * (0.5 + choose.below(512) / 1024) for _ in range(2))
     return calibrated(-low, high)
 

@@ -57,7 +57,7 @@ class _Spec(RecurrentSpec):
 
     @cached_property
     def features(self) -> frozenset[str]:
-        """What the case contains, as the clause table and files of expected failures name it."""
+        """The features of the case, as the clause table and files of expected failures name it."""
         features = {name for axis in self.axes for name, there in axis.used(self).items() if there}
         violation = violation_of(self)
         if violation:
@@ -71,7 +71,7 @@ class _Spec(RecurrentSpec):
 
     @cached_property
     def id(self) -> str:
-        """As others have it; of what is special, what it is about."""
+        """The text as others have it; of what is special, what it is about."""
         shape = f"T{self.T}N{self.N}I{self.I}H{self.H}"
         subject = f"illegal-{self.illegal}" if self.illegal else self.about
         return f"{document_of(OP_TYPE).prefix}-{VERSION}.{self.type}.{subject}.{shape}.{self.digest[:6]}"

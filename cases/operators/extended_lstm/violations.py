@@ -1,4 +1,4 @@
-"""What violations of ExtendedLSTM's document are made of. Its axes name them.
+"""Parts of which violations of ExtendedLSTM's document are made. Its axes name them.
 
 Those that leave a kernel, which looks at no shape, reading or writing past a tensor are marked: each is run in a
 process of its own.
@@ -20,7 +20,7 @@ PINNED_ORDER = (
     *("w-wide", "r-not-square", "b-half", "w-rank", "b-rank", "x-rank", "types", "inputs", "outputs"),
     *("direction-absent-one", "input-forget-two", "layout-two", "outputs-three", "x-", "w-", "r-", "b-"),
 )
-"""How the pinned profiles have had them from the beginning, by what their ids begin with."""
+"""Number that the pinned profiles have had from the beginning, by what their ids begin with."""
 
 
 def broken(id: str, topic: str, feature: str, summary: str, change: Change, spoils: bool = False) -> Violation:

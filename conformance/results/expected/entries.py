@@ -114,7 +114,7 @@ class Entry(Struct, frozen=True):
     program: Text = ""
 
     def covers(self, probe: Probe) -> bool:
-        """Whether the entry is about this case."""
+        """Tell whether the entry is about this case."""
         return (
             probe.op == self.op
             and (not self.versions or any(in_numbers(probe.version, given) for given in self.versions))
@@ -124,7 +124,7 @@ class Entry(Struct, frozen=True):
         )
 
     def expects(self, probe: Probe, said: Verdict | Judgement | Result | Failure) -> bool:
-        """Whether the entry expects this of this case."""
+        """Tell whether the entry expects this of this case."""
         failure = Failure.of(said)
         return (
             failure.verdict in FAILING
@@ -139,7 +139,7 @@ class Entry(Struct, frozen=True):
         )
 
     def applies(self, version: str) -> bool:
-        """Whether the entry is about this version of the runtime."""
+        """Tell whether the entry is about this version of the runtime."""
         return not self.runtime or in_range(version, self.runtime)
 
 

@@ -10,7 +10,8 @@ __all__ = ["FormerWords", "in_words_of_today"]
 _KEYS = {"deviations": "faults"}
 _VERDICTS = {"accepted": "not-rejected", "impure": "input-modified"}
 _NO_FAILURE = "fell-back"
-"""What a provider leaves to another one fails nothing any more, so an entry that expects it has nothing to say."""
+"""A verdict of 0.2: what a provider leaves to another one fails nothing any more, so an entry that expects it has
+nothing to say."""
 
 
 class FormerWords(UserWarning):

@@ -23,12 +23,12 @@ _VERSION = re.compile(r"v?(\d{1,18}(?:\.\d{1,18})*)(?!\.?\d)")
 
 
 def is_range(text: str) -> bool:
-    """Whether a text is a range of versions: bounds with commas between them, all of which must hold."""
+    """Tell whether a text is a range of versions: bounds with commas between them, all of which must hold."""
     return bool(text.strip()) and all(_BOUND.fullmatch(part) for part in text.split(","))
 
 
 def in_range(version: str, text: str) -> bool:
-    """Whether a version lies in a range; a version that does not begin with numbers lies in none.
+    """Tell whether a version lies in a range; a version that does not begin with numbers lies in none.
 
     Only the numbers count: ``1.23.2+gpu`` and ``1.23.2.dev1`` are 1.23.2, and 1.23 is 1.23.0.
     """
@@ -46,12 +46,12 @@ def _alike(*versions: str) -> tuple[tuple[int, ...], ...]:
 
 
 def is_numbers(text: str) -> bool:
-    """Whether a text is a range of whole numbers: ``7-14``, ``7-`` or ``-14``."""
+    """Tell whether a text is a range of whole numbers: ``7-14``, ``7-`` or ``-14``."""
     return _NUMBERS.fullmatch(text) is not None and text != "-"
 
 
 def in_numbers(number: int, given: int | str) -> bool:
-    """Whether a number is the one given, or in the range given as a text."""
+    """Tell whether a number is the one given, or in the range given as a text."""
     if isinstance(given, int):
         return number == given
     low, _, high = given.partition("-")

@@ -43,7 +43,7 @@ class Adapter:
         self.version = str(getattr(importlib.import_module(self.name.split(".")[0]), "__version__", ""))
 
     def describe(self) -> dict[str, Any]:
-        """What runs here; JSON values only."""
+        """Describe the runtime; JSON values only."""
         return {
             "runtime": self.name,
             "version": self.version,
@@ -85,7 +85,7 @@ class Session:
         self._accepted = accepted
 
     def run(self, feeds: dict[str, np.ndarray]) -> Any:
-        """What the backend returned; a mapping is put into the graph's order."""
+        """The results of the backend; a mapping is put into the graph's order."""
         inputs = [_native(feeds[name]) for name in self._inputs if name in feeds]
         try:
             results = self._run(inputs)

@@ -25,7 +25,7 @@ class Adapter:
         pass
 
     def describe(self) -> dict[str, Any]:
-        """What runs here; JSON values only."""
+        """Describe the runtime; JSON values only."""
         return {
             "runtime": "onnx-reference",
             "version": onnx.__version__,

@@ -117,7 +117,7 @@ class Adapter:
         self._session_options = self._make_session_options()
 
     def describe(self) -> dict[str, Any]:
-        """What runs here; JSON values only."""
+        """Describe the runtime; JSON values only."""
         return {
             "runtime": "onnxruntime",
             "version": ort.__version__,
@@ -327,7 +327,8 @@ class ProfiledSession(Session):
 
 
 def _judge_placement(provider: str, nodes: list[tuple[str, str, str]], source: str, apart: tuple[str, ...] = ()) -> str:
-    """What (provider, operator, name) of nodes proves; a part that a provider has compiled is one node of a profile."""
+    """The proof that (provider, operator, name) of nodes proves; a part that a provider has compiled is one node of a
+    profile."""
     shown = "; ".join(f"{where}: {operator} {name}".strip() for where, operator, name in nodes)
     proof = "{}: {}".format(source, shown or "no node")
     counting = [(where, operator) for where, operator, _ in nodes if operator not in apart]

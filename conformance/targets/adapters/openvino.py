@@ -56,7 +56,7 @@ class Adapter:
             raise RuntimeError("OpenVINO has no device {}; it has {}".format(self.device, ", ".join(there) or "none"))
 
     def describe(self) -> dict[str, Any]:
-        """What runs here; JSON values only."""
+        """Describe the runtime; JSON values only."""
         return {
             "runtime": "openvino",
             "version": ov.__version__.split("-")[0],
@@ -111,7 +111,7 @@ class Session:
 
 
 def _reason(text: str) -> str:
-    """What OpenVINO says without the places in its sources and without the nodes that it has made of the model's:
+    """The words of OpenVINO without the places in its sources and without the nodes that it has made of the model's:
     both differ from case to case, and the reason stands behind them."""
     message = re.sub(r"END: node: .*? CALLBACK HAS THROWN:\s*", "", text, flags=re.DOTALL)
     lines = [line.strip() for line in message.splitlines()]

@@ -40,7 +40,7 @@ class Adapter:
         self._runtime = runtime.Adapter(settings)
 
     def describe(self) -> dict[str, Any]:
-        """What runs here; JSON values only."""
+        """Describe the runtime; JSON values only."""
         below = self._runtime.describe()
         own = {"runtime": "amd-quark", "version": self.library.version, "build": f"onnxruntime {below['version']}"}
         library = {"library": self.library.path, "library_origin": self.library.origin}
@@ -52,7 +52,7 @@ class Adapter:
 
 
 def tanhf_bits() -> str:
-    """What this process's tanhf gives for fixed arguments, as hexadecimal floats: results of the kernel rest on its
+    """The values of this process's tanhf for fixed arguments, as hexadecimal floats: results of the kernel rest on its
     last bit, in which C libraries differ. Empty where it cannot be asked."""
     try:
         tanhf = ctypes.CDLL(None).tanhf

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 FLAGS = ("-O3", "-std=c++17", "-DNO_GPU", "-fPIC", "-shared", "-w")
-"""How the package itself compiles for the CPU (quark/common/torch_cpp_ext.py)."""
+"""The command by which the package itself compiles for the CPU (quark/common/torch_cpp_ext.py)."""
 
 PACKAGE = "amd-quark"
 TESTED = "0.13"
@@ -202,7 +202,7 @@ def _said_of_itself(command: list[str]) -> str:
 
 
 def _digest(folder: Path, command: list[str], said: str) -> str:
-    """Of everything that the library depends on."""
+    """The digest of everything that the library depends on."""
     digest = hashlib.sha256("\0".join((*FLAGS, *command, said, platform.machine())).encode())
     for place in ("src", "include"):
         for path in sorted(p for p in (folder / place).rglob("*") if p.is_file()):

@@ -40,7 +40,7 @@ class Adapter:
         self.load = onnx.load if hasattr(onnx, "load") else onnx.model_for_path
 
     def describe(self) -> dict[str, Any]:
-        """What runs here; JSON values only."""
+        """Describe the runtime; JSON values only."""
         return {
             "runtime": "tract",
             "version": tract.version(),
@@ -92,5 +92,5 @@ def _tensor(array: np.ndarray) -> Any:
 
 
 def _reason(text: str) -> str:
-    """What tract says without the numbers of its nodes, which differ from case to case."""
+    """The words of tract without the numbers of its nodes, which differ from case to case."""
     return re.sub(r"#\d+ ", "", text)

@@ -1,4 +1,4 @@
-"""What is got wrong about the choice of activations: which gate's, which direction's, with which coefficients."""
+"""Faults of the choice of activations: which gate's, which direction's, with which coefficients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _usual(c: Computation) -> tuple[Activation, ...]:
 
 
 def _by_default(compute: Compute, c: Computation) -> bool:
-    """Whether the functions are the defaults because none are written down."""
+    """Tell whether the functions are the defaults because none are written down."""
     return "activations" not in compute.attributes and c.configuration.activations[0] == _usual(c)
 
 

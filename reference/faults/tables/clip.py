@@ -1,4 +1,4 @@
-"""What is got wrong about clip: what it bounds, where, and on which side."""
+"""Faults of clip: what it bounds, where, and on which side."""
 
 from __future__ import annotations
 

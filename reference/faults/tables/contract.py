@@ -1,4 +1,4 @@
-"""What is got wrong about the contract of a node: inputs changed, constants, illegal models that are computed."""
+"""Faults of the contract of a node: inputs changed, constants, illegal models that are computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is got wrong about directions: which way they run, where they begin, where their results stand."""
+"""Faults of directions: which way they run, where they begin, where their results stand."""
 
 from __future__ import annotations
 

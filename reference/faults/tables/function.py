@@ -1,4 +1,4 @@
-"""What is got wrong about the eleven activation functions themselves."""
+"""Faults of the eleven activation functions themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is got wrong about layout: which tensors it moves, and whether their numbers move too."""
+"""Faults of layout: which tensors it moves, and whether their numbers move too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is got wrong about lengths: which rows take which, where a reverse row starts, what padding does."""
+"""Faults of lengths: which rows take which, where a reverse row starts, what padding does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is got wrong about outputs: which step they hold, what they depend on, their rank, shape, type and presence."""
+"""Faults of outputs: which step they hold, what they depend on, their rank, shape, type and presence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is got wrong about precision: operands, sums and results that are narrower than the tensor's type allows."""
+"""Faults of precision: operands, sums and results that are narrower than the tensor's type allows."""
 
 from __future__ import annotations
 

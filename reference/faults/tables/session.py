@@ -1,4 +1,4 @@
-"""What is got wrong about sessions: runs that depend on earlier ones, on other sessions, on what was refused."""
+"""Faults of sessions: runs that depend on earlier ones, on other sessions, on what was refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong at some sizes only: beside and past the blocks that a kernel works in."""
+"""Faults at some sizes only: beside and past the blocks that a kernel works in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _without_columns(tensor: Array, columns: slice) -> Array:
 
 
 def _tail(size: int, block: int) -> slice:
-    """What is left over after whole blocks, where there is one at least."""
+    """The rest that is left over after whole blocks, where there is one at least."""
     return slice(size - size % block, None) if size > block else slice(size, None)
 
 

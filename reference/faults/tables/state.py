@@ -1,4 +1,4 @@
-"""What is got wrong about initial states: whether they are taken, whose they are, how they lie in memory."""
+"""Faults of initial states: whether they are taken, whose they are, how they lie in memory."""
 
 from __future__ import annotations
 

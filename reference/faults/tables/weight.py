@@ -1,4 +1,4 @@
-"""What is got wrong about weights and biases: which gate's, which direction's, how they lie in memory."""
+"""Faults of weights and biases: which gate's, which direction's, how they lie in memory."""
 
 from __future__ import annotations
 

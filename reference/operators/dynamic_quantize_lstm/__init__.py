@@ -32,7 +32,7 @@ QUESTIONS = (
 )
 _LEVELS = 255
 _QUOTIENT = 2.0**-22
-"""What a quotient of float32 numbers may be off by, relatively: a difference, two divisions or a reciprocal."""
+"""The relative error of a quotient of float32 numbers: a difference, two divisions or a reciprocal."""
 
 
 class Last:
@@ -43,7 +43,7 @@ class Last:
 
 @dataclass(frozen=True)
 class Quantized:
-    """What is multiplied in the place of X and of Ht-1: the levels that the range of some of them gives.
+    """The operands in the place of X and of Ht-1: the levels that the range of some of them gives.
 
     inputs, states
         What makes a range, see QUESTIONS; `inputs` may be the ``first`` step, `states` none for the states themselves.
@@ -66,7 +66,7 @@ class Quantized:
 
     @classmethod
     def by(cls, interpretations: Interpretations) -> Quantized:
-        """What a target does that follows these."""
+        """The operands of a target that follows these."""
         return cls(interpretations.input_range, interpretations.state_range)
 
     def of_inputs(self, X: Any, lengths: NDArray[np.int64]) -> Any:
@@ -153,7 +153,7 @@ def _where(mask: NDArray[np.bool_], number: Any, otherwise: Any) -> Any:
 
 
 def _forms() -> list[TensorForm]:
-    """As LSTM's, but for weights: levels of 8 bits, whose channels are the last axis."""
+    """Rules like LSTM's, but for weights: levels of 8 bits, whose channels are the last axis."""
     D, I, H, G = Extent("num_directions"), Extent("input_size"), Extent(HIDDEN_SIZE), Extent(HIDDEN_SIZE, 4)
     of = operator_version("LSTM", 22).tensors
     forms = [replace(form, batch_first=None) for form in of.values() if form.name not in "WR"]

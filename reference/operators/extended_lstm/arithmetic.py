@@ -36,7 +36,7 @@ ARITHMETICS = {"fixed-point": "standard", "float32": "standard", "bfloat16": "bf
 """The declared kinds of arithmetic, and the accuracy class (for float32 tensors) whose roundings their floats have."""
 
 STATES = ("quantized", "as-computed")
-"""Of a quantized Y, what goes into the next step: Y itself, or Ht before that."""
+"""The part of a quantized Y that goes into the next step: Y itself, or Ht before that."""
 
 # What one mantissa of 15 bits or more costs: rounded by half a unit, it is 2^14 units at least.
 _MANTISSA = 2.0**-15

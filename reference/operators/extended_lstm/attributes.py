@@ -1,4 +1,4 @@
-"""What attributes of an ExtendedLSTM cannot be, as far as a look at a model tells."""
+"""Values that attributes of an ExtendedLSTM cannot have, as far as a look at a model tells."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Given:
         return text_of(value) if isinstance(value, bytes) else value
 
     def chosen(self, name: str) -> Any:
-        """As it is given; else the default."""
+        """The value as it is given; else the default."""
         return self.given(name) if name in self.attributes else self.operator.defaults.get(name)
 
 
@@ -40,7 +40,7 @@ def codecs_of(operator: OperatorVersion) -> Mapping[str, Stated]:
 
 
 def complaints(written: Written) -> Iterator[Complaint]:
-    """What is wrong with a node's attributes, each of its kind."""
+    """The breaches of a node's attributes, each of its kind."""
     codecs = codecs_of(written.operator)
     for tensor, codec in codecs.items():
         for name in (codec.scale, codec.zero_point) if tensor in written.operator.inputs else ():

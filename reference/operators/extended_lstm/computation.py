@@ -75,7 +75,7 @@ def evaluate_extended(node: ExtendedLSTM, state: str = "quantized") -> Array:
 def expect_extended(
     node: ExtendedLSTM, observed: NDArray[Any], arithmetic: str = "fixed-point", state: str = "quantized"
 ) -> Bounded:
-    """What Y (T, 2, N, H) must be, each step from the state that the target reported one step before.
+    """Values that Y (T, 2, N, H) must have, each step from the state that the target reported one step before.
 
     A radius holds what the arithmetic may cost before Y is quantized, half of y_scale for the rounding to a level, and
     what dequantizing to float32 costs; the value is the exact one, saturated. Divided by y_scale it is in levels.
@@ -103,7 +103,7 @@ class ExtendedComputation(Stages):
 
     @property
     def format(self) -> Format:
-        """Of all tensors."""
+        """The format of all tensors."""
         return self.node.format
 
     @property
@@ -112,11 +112,11 @@ class ExtendedComputation(Stages):
         return self.node.directions
 
     def direction_axis(self, output: str) -> int:
-        """That of Y."""
+        """The codec of Y."""
         return 1
 
     def with_input(self, name: str, altered: Any) -> ExtendedComputation:
-        """What one tensor is quantized to, as another computation has it."""
+        """The levels of one tensor, as another computation has it."""
         own, other = self.quantized, altered.quantized
 
         def quantized(tensor: str, affine: Affine, array: NDArray[Any]) -> Operand:

@@ -151,7 +151,7 @@ def _parts(x: Operand, w: Operand) -> tuple[Array, Array, Array]:
 
 
 def _kind(factor: Factor, terms: int = 0) -> str:
-    """What becomes of a factor in a mantissa of 16 bits: ``right``, ``sign`` (lost), ``small``, ``large``."""
+    """Fates of a factor in a mantissa of 16 bits: ``right``, ``sign`` (lost), ``small``, ``large``."""
     if factor == ZERO:
         return "right"
     if factor.power == NO_POWER:
@@ -164,7 +164,7 @@ def _kind(factor: Factor, terms: int = 0) -> str:
 
 
 def _by_factors(sums: Sums, kind: str) -> Array:
-    """What products with factors of that kind are off by in the shipped kernel's arithmetic."""
+    """The error of products with factors of that kind in the shipped kernel's arithmetic."""
     total = np.zeros_like(sums.total)
     for x, w in ((sums.x, sums.w), (sums.h, sums.r)):
         if not x.scale or not x.value.size:

@@ -150,7 +150,7 @@ class Factor:
 
 
 ZERO = Factor(0, NO_POWER)
-"""What 0 becomes: it adds nothing, though its logarithm is undefined."""
+"""The logarithm of 0 as it is stored: it adds nothing, though its logarithm is undefined."""
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ def foundations(
     parameters: Parameters,
     tanhf: Tanhf = fdlibm,
 ) -> frozenset[str]:
-    """What C++ leaves undefined and this case makes use of, so that another processor or compiler may differ:
+    """Behaviour that C++ leaves undefined and this case makes use of, so that another processor or compiler may differ:
 
     ``conversion``
         A float that no int64 holds is converted to one: NaN, an infinity, a quotient from 2^63 on; or a scale is such
@@ -346,7 +346,7 @@ class _Work:
         return cls(plan, sums, np.ascontiguousarray(r.transpose(0, 2, 1), np.float64))
 
     def hidden_sums(self, h: NDArray[np.float64]) -> Integers:
-        """What states h (..., 2, 1, H) add to the pre-activations: (..., 2, 4H)."""
+        """The terms that states h (..., 2, 1, H) add to the pre-activations: (..., 2, 4H)."""
         plan = self.plan
         sums = np.matmul(h, self.R)[..., 0, :].astype(np.int64)
         sums = plan.hidden_factor.times(shifted(sums, plan.hidden_terms, _INT32), plan.hidden_terms)

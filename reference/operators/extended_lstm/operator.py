@@ -84,7 +84,7 @@ class _ExtendedLSTM(Operator):
         return resolve(node.attributes, inputs)
 
     def touched(self, node: Node, inputs: Arrays) -> frozenset[str]:
-        """What is fed back is open where Y is quantized."""
+        """Questions on what is fed back, which is open where Y is quantized."""
         return frozenset({"state_quantization"} if resolve(node.attributes, inputs).y is not None else ())
 
     def classes(self, accuracy: str, type: str) -> Classes:
@@ -107,7 +107,8 @@ class _ExtendedLSTM(Operator):
         interpretations: Interpretations | None = None,
         faults: Sequence[Fault] = (),
     ) -> list[Expectation]:
-        """What Y must be. The clause is that of the first step that fails: each one starts from the Y before."""
+        """Values that Y must have. The clause is that of the first step that fails: each one starts from the Y
+        before."""
         (must,) = super().expect(node, inputs, observed, arithmetic_of(accuracy), interpretations, faults)
         resolved, number, Y = self.resolve(node, inputs), must.number, observed.get("Y")
         undefined = _undefined(resolved)
@@ -204,13 +205,13 @@ class _ExtendedLSTM(Operator):
         return tuple(steps)
 
     def remarks(self, node: Node, runs: Sequence[Run], interpretations: Mapping[str, str]) -> tuple[str, ...]:
-        """Whether all is what the shipped kernel gives, and whether states are fed back as they were computed."""
+        """Tell whether all is what the shipped kernel gives, and whether states are fed back as they were computed."""
         flags = ["as-shipped"] if runs and all(_as_shipped(node, run) for run in runs) else []
         flags += ["state-as-computed"] if interpretations.get("state_quantization") == "as-computed" else []
         return tuple(flags)
 
     def worthwhile(self, fault: Fault, node: Node, inputs: Arrays) -> bool:
-        """Of long and large cases only what other sizes do not show."""
+        """The part of long and large cases that other sizes do not show."""
         c = self.resolve(node, inputs)
         return c.T <= _LONGEST and c.I * c.H <= _LARGEST and c.H * c.H <= _LARGEST
 
@@ -284,7 +285,7 @@ def _clause(node: ExtendedLSTM, number: Bounded, Y: Array) -> str:
 
 
 def _as_shipped(node: Node, run: Run) -> bool:
-    """Whether Y is what the kernel of amd-quark 0.13 gives, bit for bit, as far as its model can tell."""
+    """Tell whether Y is what the kernel of amd-quark 0.13 gives, bit for bit, as far as its model can tell."""
     name, Y = system_tanhf(), run.outputs["Y"]
     given = "B" in run.inputs and "hidden_size" in node.attributes and "y_scale" in node.attributes
     if name is None or not given or run.inputs["X"].shape[1] != 1:

@@ -122,7 +122,7 @@ def _states() -> Made:
 
 
 def _of(name: str) -> tuple[str, ...]:
-    """What must be there for a tensor to matter."""
+    """The needs for a tensor to matter."""
     return {"R": ("recurrence",), "B": ("B",)}.get(name, ())
 
 

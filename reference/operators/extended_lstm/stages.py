@@ -126,7 +126,7 @@ def _both(biases: tuple[Array, Array]) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Stages:
-    """What is done at each stage.
+    """The functions of each stage.
 
     quantized
         From a tensor's name (X, W, R, B), its parameters and its numbers to what is computed with.

@@ -1,4 +1,4 @@
-"""What engineers who write a GRU kernel get wrong: gate order, the update gate, where the reset gate is applied."""
+"""Faults of GRU kernels: gate order, the update gate, where the reset gate is applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What engineers who write an LSTM kernel get wrong: gates, peepholes, the cell state, coupled gates."""
+"""Faults of LSTM kernels: gates, peepholes, the cell state, coupled gates."""
 
 from __future__ import annotations
 

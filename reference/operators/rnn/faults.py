@@ -1,4 +1,4 @@
-"""What engineers who write an RNN kernel get wrong: what the one activation is applied to, and what is carried on."""
+"""Faults of RNN kernels: what the one activation is applied to, and what is carried on."""
 
 from __future__ import annotations
 
