@@ -21,6 +21,8 @@ from onnxspec.conformance.targets.adapters import adapter_names, adapter_source
 from onnxspec.conformance.targets.third_party import third_party
 from onnxspec.conformance.workers import TargetProcess, TargetUnavailable
 
+from ..miniatures import needs_cell_output
+
 ROOT = Path(__file__).parents[3]
 
 ADAPTER = '''"""Adapter for the sample. Package: sample-runtime.
@@ -121,7 +123,9 @@ class Sample(AdapterContract):
 # Every test of the kit is a test here, of an adapter that is right.
 @pytest.mark.usefixtures("sample")
 class TestSample(Sample):
-    pass
+    @needs_cell_output
+    def test_it_runs_some_type(self, process: TargetProcess) -> None:
+        super().test_it_runs_some_type(process)
 
 
 @pytest.mark.usefixtures("sample")
