@@ -37,6 +37,8 @@ SPECS = [
     for op in ("LSTM", "GRU", "RNN")
     for s in profile("core", op, 14)
     if s.type == "float32" and s.T * s.N * s.H < 200 and s.data == "dense" and not (s.illegal or s.seed)
+    # Subnormal numbers are no numbers beside those of another function: several faults hide one another there.
+    if s.extremes != "subnormal"
 ]
 
 SPECS_OF_ALL_SEEDS = [s for s in profile("core", "RNN", 14) if s.type == "float32" and not s.illegal]
