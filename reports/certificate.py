@@ -197,7 +197,7 @@ def _beyond(row: RowRecord) -> str:
 
 
 def _why(row: RowRecord) -> str:
-    """Why a row has no level, as its statement has it; the cases are named there."""
+    """The reason for which a row has no level, as its statement has it; the cases are named there."""
     kept = [level.level for level in row.levels if level.status != "denied"]
     if kept:
         return f"only a trial: by the cases that ran, {kept[-1]}"

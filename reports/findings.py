@@ -74,7 +74,7 @@ class Member:
 
     @property
     def missing(self) -> str:
-        """Why there is no evidence, where the run says so."""
+        """The reason for which there is no evidence, where the run says so."""
         return self._evidence["missing"].get(self.smallest, "")
 
     def alone(self, fault: str) -> int:

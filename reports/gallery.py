@@ -48,7 +48,8 @@ class Entry:
 
     @property
     def wanted(self) -> tuple[str, str, str]:
-        """What it takes to run that case again: the names of target and case on a command line, and the case's id."""
+        """The words that it takes to run that case again: the names of target and case on a command line, and the
+        case's id."""
         return self.subject.name, self.case, self.member.smallest
 
     def shown_by(self, now: Verdict | None) -> bool:

@@ -49,7 +49,7 @@ class Fairness:
 
     @property
     def reason(self) -> str:
-        """Why the case is left out, in words; empty for a fair one."""
+        """The reason for which the case is left out, in words; empty for a fair one."""
         reasons = []
         if self.interpretations:
             reasons.append(f"more than one interpretation is right: {', '.join(self.interpretations)}")

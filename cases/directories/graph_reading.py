@@ -137,7 +137,7 @@ class _Reader:
         return Bound(name, node, inputs, outputs)
 
     def source(self, name: str) -> tuple[Source, Codec | None]:
-        """Where an input comes from, and the codec of the levels that it is given as."""
+        """The source of an input, and the codec of the levels that it is given as."""
         moves: list[Move] = []
         codec: Codec | None = None
         while name in self.producers:

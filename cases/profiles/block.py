@@ -170,7 +170,7 @@ class _Block:
             yield from self._often(self.named, lengths="full", T=T, N=N)
 
     def ends_of_ranges(self) -> Iterator[CaseSpec]:
-        """What many refuse, large sizes, long sums, subnormal numbers."""
+        """Attributes that many refuse, large sizes, long sums, subnormal numbers."""
         # What many refuse: no hidden_size, and names of functions in another letter case.
         if self.first:
             yield from self._twice(

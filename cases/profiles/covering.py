@@ -72,8 +72,8 @@ _NONE: NDArray[np.intp] = np.empty(0, np.intp)
 
 
 class _Combinations(Generic[Value]):
-    """Which combinations of values are still missing, numbered in the order of ``itertools.combinations`` of the axes
-    and of ``itertools.product`` of their values. Looking up those of a row one by one took most of the time that
+    """The combinations of values that are still missing, numbered in the order of ``itertools.combinations`` of the
+    axes and of ``itertools.product`` of their values. Looking up those of a row one by one took most of the time that
     profiles took."""
 
     def __init__(self, axes: Mapping[str, Sequence[Value]], strength: int) -> None:

@@ -25,7 +25,8 @@ SPACES: Mapping[str, Supported] = {
     "float64": _NO_PADDING,
     "float32": {**_NO_PADDING, "T": (1, 2, 3), "I": (1, 2, 3, 4), "H": (1, 2, 3, 4, 5)},
 }
-"""Where they are drawn, by type: numbers close to zero come out of long sums, and their relative error is large."""
+"""The ranges in which they are drawn, by type: numbers close to zero come out of long sums, and their relative error is
+large."""
 
 
 @cache

@@ -76,7 +76,7 @@ class Pooled:
 
     @cached_property
     def place(self) -> str:
-        """Where it stands, in a word."""
+        """The place where it stands, in a word."""
         return f"{self.op}/{self.level}/{self.index}/{self.sibling}"
 
     @cached_property

@@ -40,8 +40,8 @@ EVENTS: tuple[Mapping[str, Any], ...] = (
     {"reweighed": True, "waves": True, "beside": True, "after_refusal": True, "kept": True},
     {"many": True, "beside": True, "after_refusal": True, "kept": True},
 )
-"""What sessions do beside a case's own run. Turns beyond those of TURNS are the same ones with the first of these, and
-then with the second."""
+"""The events of sessions beside a case's own run. Turns beyond those of TURNS are the same ones with the first of
+these, and then with the second."""
 
 _NEEDING = {"reweighed": ("weights", "input"), "waves": ("dimensions", "symbolic")}
 
@@ -77,6 +77,6 @@ def eventful(spec: CaseSpec, which: int) -> CaseSpec | None:
 
 
 def _events(spec: CaseSpec, which: int) -> dict[str, Any]:
-    """What the session of a case may do without another model."""
+    """The events that the session of a case may have without another model."""
     needed = {name: getattr(spec, field) == value for name, (field, value) in _NEEDING.items()}
     return {name: value for name, value in EVENTS[which].items() if needed.get(name, True)}

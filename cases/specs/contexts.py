@@ -1,4 +1,4 @@
-"""Which contexts a case has, and which can be there together.
+"""The contexts that a case has, and those that can be there together.
 
 An operator's family describes them (:class:`ContextSpace`): contexts say which fields of a case they ask for, and a few
 values stand for all that each field may be. What can occur together is derived from the rules over the fields that
@@ -111,7 +111,7 @@ class ContextSpace(ABC):
 
     @cached_property
     def of_half(self) -> Mask:
-        """Which contexts are about one direction alone."""
+        """The contexts that are about one direction alone."""
         return np.array([context.half for context in self.contexts], bool)
 
     def held(self, spec: Any) -> Mask:
@@ -119,7 +119,7 @@ class ContextSpace(ABC):
         return np.array([[context.holds(row) for context in self.contexts] for row in self.halves(spec)], bool)
 
     def possible(self, needs: Iterable[Need] = (), without: Collection[tuple[int, ...]] = ()) -> Possible:
-        """Which contexts can occur, alone and together, where all needs hold.
+        """The contexts that can occur, alone and together, where all needs hold.
 
         without
             What there is not: each a context by its place, or several that do not occur together.
@@ -256,7 +256,7 @@ class ContextSpace(ABC):
         return {}
 
     def _rows(self, cluster: _Cluster) -> Mask:
-        """Which rows of a cluster's table have all that is demanded."""
+        """The rows of a cluster's table that have all that is demanded."""
         table = self._table(cluster.fields)
         rows = np.ones(table.count, bool)
         for demand in cluster.demands:

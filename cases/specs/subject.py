@@ -51,7 +51,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Source:
-    """Where an input of a node comes from.
+    """The source of an input of a node.
 
     tensor
         Name of a graph input, an initializer or a graph output.

@@ -1,4 +1,4 @@
-"""Whether two records say the same. Texts and counts are equal or they differ; only numbers that a verifier computes
+"""Comparison of what two records say. Texts and counts are equal or they differ; only numbers that a verifier computes
 anew have a tolerance, since what one build of NumPy computes another may compute with other last digits. They are
 listed here by their fields, each with the reason of its tolerance.
 """
@@ -27,7 +27,7 @@ EACH = "*"
 """Stands for every key of a mapping, or every item of a list."""
 
 Same: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], bool]
-"""Whether two values that are not equal say the same; the third is the claimed record that they stand in."""
+"""Tell whether two values that are not equal say the same; the third is the claimed record that they stand in."""
 
 Tolerances: TypeAlias = Mapping[str, "Same | Tolerances"]
 """By key which fields have a tolerance. What is not named must be equal."""

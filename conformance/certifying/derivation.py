@@ -130,7 +130,8 @@ class Derivation:
 
     @property
     def left_out(self) -> str:
-        """Why cases that follow from the results were not run, as the run says it; empty where they were."""
+        """The reason for which cases that follow from the results were not run, as the run says it; empty where they
+        were."""
         return _left_out(self.entry)
 
 
@@ -336,7 +337,7 @@ def _filled_otherwise(
 
 
 def _left_out(entry: TargetRecord) -> str:
-    """Why a run did not fill up, as it says."""
+    """The reason for which a run did not fill up, as it says."""
     coverage = entry.get("coverage")
     return coverage["left_out"] if coverage is not None else NOT_ASKED
 

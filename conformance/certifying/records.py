@@ -114,8 +114,8 @@ class RowRecord(Struct, frozen=True, kw_only=True):
 
 
 class PlacementRecord(Struct, frozen=True, kw_only=True):
-    """Where models ran: ``proof`` is ``record``, ``profile``, ``mixed``, ``not needed`` or ``none``, of `provider`;
-    ``cases`` is how many are so proved."""
+    """The place where models ran: ``proof`` is ``record``, ``profile``, ``mixed``, ``not needed`` or ``none``, of
+    `provider`; ``cases`` is how many are so proved."""
 
     proof: str
     provider: str

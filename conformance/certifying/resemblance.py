@@ -1,5 +1,5 @@
-"""Whether a target's numbers are somebody else's, bit for bit: a cheap sign that another provider computed them, or
-nobody did. It proves nothing: a target may be built on onnxruntime, and may say so."""
+"""Resemblance of a target's numbers to somebody else's, bit for bit: a cheap sign that another provider computed them,
+or nobody did. It proves nothing: a target may be built on onnxruntime, and may say so."""
 
 from __future__ import annotations
 

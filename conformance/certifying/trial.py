@@ -27,7 +27,7 @@ _NOT_CORE = {
 
 
 def trial_of(derivation: Derivation, provider: str) -> Iterator[str]:
-    """Why a package grants nothing, a line each; none where it may."""
+    """The reasons for which a package grants nothing, a line each; none where it may."""
     selection = derivation.plan.selection
     profile, nonce = split_nonce(selection.profile)
     if profile in _NOT_CORE:

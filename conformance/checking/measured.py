@@ -145,7 +145,7 @@ class Measured:
         yield from self._alike(configuration)
 
     def untried(self, node: StandIn) -> Iterator[str]:
-        """What runs cannot say, since they hold no case of a node's operator version and type."""
+        """A note on what runs cannot say, since they hold no case of a node's operator version and type."""
         configuration = Configuration.of(node)
         kind = f"{node.operator}-{configuration.version} in {configuration.type}"
         for target, places in self.tried.items():

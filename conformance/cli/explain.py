@@ -95,7 +95,7 @@ def explain(
 
 
 def _diagnosed(one: Tried, target: Target, process: TargetProcess, description: Mapping[str, Any]) -> Single:
-    """What explains a case, as a run says it: with the target's list of known failures, and with fresh cases."""
+    """The explanation of a case, as a run says it: with the target's list of known failures, and with fresh cases."""
     try:
         listed = suspects(applying(expectations_of(target), description))
     except ExpectedFailureError as error:

@@ -94,7 +94,7 @@ def explanation(
 
 
 def _explained(diagnosis: Single) -> Iterator[Text]:
-    """What explains a case: a fact if it foretold fresh ones, else one of several things that may do so."""
+    """The explanation of a case: a fact if it foretold fresh ones, else one of several things that may do so."""
     for id in diagnosis.faults:
         fault = fault_named(id)
         summary = fault.summary if fault is not None else ""

@@ -87,7 +87,7 @@ def failing_case_of(
 
 
 def _in_order(trial: Trial, course: Course, outcome: Outcome) -> Iterator[Run]:
-    """What the runs of a course returned, one after the other, as often as the target went through it."""
+    """The outputs that the runs of a course returned, one after the other, as often as the target went through it."""
     counts = [0] * len(trial.feeds)
     refused: set[int] = set()
     once = {number: count for number, count in course.runs.items() if count}

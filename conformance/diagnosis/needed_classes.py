@@ -1,4 +1,4 @@
-"""Whether a target needs the wider class that holds one of its results: what rounds coarsely does so everywhere.
+"""The need of a target for the wider class that holds one of its results: what rounds coarsely does so everywhere.
 
 A result is called inaccurate where a wider class holds it and its errors look like that class's roundings
 (:mod:`..judging.rounding`). In a single case a structural fault may look so too. But arithmetic does not change from

@@ -276,8 +276,8 @@ class Search(Fitting):
                 self._spare(op, by_others, explained, failing_cases)
 
     def _widen(self, op: str, explained: dict[str, Explanation], failing_cases: Mapping[str, FailingCase]) -> None:
-        """Where a fault is known in some places only, and made everywhere explains their cases beside the others, it is
-        made everywhere: what other faults of a kernel hide in one output or direction leaves it in the rest."""
+        """Take a fault that is known in some places only for one that is made everywhere, if that explains their cases
+        beside the others: what other faults of a kernel hide in one output or direction leaves it in the rest."""
         for base in dict.fromkeys(d.id.partition("@")[0] for d in self.known[op] if "@" in d.id):
             forms = [d for d in self.known[op] if d.id.startswith(f"{base}@")]
             whole = FAULTS[base]

@@ -30,7 +30,7 @@ _EFFORT = 6000
 
 @dataclass(frozen=True)
 class Single:
-    """What explains one case.
+    """The explanation of one case.
 
     faults
         The ids of the faults that do so together.
@@ -53,7 +53,7 @@ class Single:
 def diagnosed(
     one: Tried, target: Target, process: TargetProcess, repeat: Callable[[Probe], str], suspects: Sequence[str] = ()
 ) -> Single:
-    """What explains a case, if it fails and anything does.
+    """The explanation of a case, if it fails and anything does.
 
     suspects
         Patterns of ids of faults that the target is known for.

@@ -158,7 +158,7 @@ class Hunt:
         return [failure for failure in self.failures if not failure.known]
 
     def reason(self, failure: Discovery) -> str:
-        """Why the target's list of known failures has such a failure; empty where it has none."""
+        """The reason for which the target's list of known failures has such a failure; empty where it has none."""
         diagnosed = replace(Failure.of(failure.one.judgement), diagnosis=failure.diagnosis)
         entry = matching(self.listed, failure.one.probe, diagnosed)
         return "" if entry is None else entry.reason

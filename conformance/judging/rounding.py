@@ -1,4 +1,4 @@
-"""Whether what lies outside a declared class and inside a wider one looks like that class's roundings.
+"""Errors outside a declared class and inside a wider one: whether they look like that class's roundings.
 
 A bound of bfloat16 is 65,000 times as wide as one of float32: a dropped term, or a wrong sign, may well lie inside. But
 arithmetic that rounds so coarsely does so everywhere: most elements are off by far more than the narrow bound. A

@@ -120,7 +120,7 @@ def judged_in_order(ran: Generator[Ran, None, None], accuracy: str, pool: Pool) 
 
 @dataclass(frozen=True)
 class _Answered:
-    """What a target answered to a probe, and how that is judged."""
+    """A target's answer to a probe, and how that is judged."""
 
     judge: Callable[[Sequence[Outcome], str], Judgement]
     outcomes: tuple[Outcome, ...]

@@ -1,4 +1,4 @@
-"""Which faults "X goes wrong when Y and Z" cases have shown on a target, of all that can show there, and which cases
+"""The faults "X goes wrong when Y and Z" that cases have shown on a target, of all that can show there, and which cases
 would show the rest.
 
 What counts is what is pinned of each case of the pool (:mod:`...cases.profiles.pool`), so that no run waits for a

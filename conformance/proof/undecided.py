@@ -1,4 +1,4 @@
-"""What stays undecided in quantized cases: how many levels bounds leave open, and the faults that are lost by it."""
+"""The undecided part of quantized cases: how many levels bounds leave open, and the faults that are lost by it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Undecided:
 
 
 def levels_of(op: str, trial: Trial) -> OpenLevels:
-    """What is open of a right implementation's outputs, in the last run."""
+    """The levels open to a right implementation's outputs, in the last run."""
     node, inputs = trial.node, trial.feeds[-1].inputs
     operator = operator_for(node)
     counts: Counter[int] = Counter()

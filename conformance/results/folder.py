@@ -28,7 +28,7 @@ __all__ += ["recorded_in"]
 JOURNAL, RESULTS, RUN = "journal.jsonl", "results.jsonl", "run.json"
 
 NODE_CASES = "cases"
-"""Where the cases of a model's nodes are, which are written before the run begins."""
+"""The folder of the cases of a model's nodes, which are written before the run begins."""
 
 LONGEST_LINE = 16 << 20
 LARGEST_RUN = 256 << 20

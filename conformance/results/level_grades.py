@@ -17,7 +17,7 @@ _HOLDING = (Verdict.PASS, Verdict.INACCURATE, Verdict.INCONCLUSIVE)
 
 
 def bits_of(result: Result) -> int:
-    """Of the levels of a result's outputs; 0 where they are numbers."""
+    """Bits of the levels of a result's outputs; 0 where they are numbers."""
     return next((bits for words, bits in _BITS.items() if words in result.features), 0)
 
 

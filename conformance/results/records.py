@@ -78,7 +78,7 @@ class Bias(_Lasting):
 
 
 class DisagreementRecord(TypedDict):
-    """Where an operator's document and its kernel part, with what a run shows of it."""
+    """A place where an operator's document and its kernel part, with what a run shows of it."""
 
     id: str
     kind: str

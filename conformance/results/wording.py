@@ -118,7 +118,7 @@ def _shape(name: str, inputs: Mapping[str, NDArray[Any]]) -> str:
 
 
 def how_to_mend(target: Target, error: TargetUnavailable) -> str:
-    """Why a target did not start, and what to do about it."""
+    """The reason for which a target did not start, and what to do about it."""
     lines = [f"the target {target.name} cannot start: {error}"]
     if target.command:
         lines.append(f"Its worker is started with: {' '.join(part for part in target.command if part != '{source}')}")

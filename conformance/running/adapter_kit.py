@@ -117,7 +117,7 @@ class AdapterContract:
         assert "no_such_option" in reason, f"the reason does not name the option: {reason}"
 
     def test_it_runs_some_type(self, process: TargetProcess) -> None:
-        """What it refuses is skipped; where that is all, nothing has been tested."""
+        """A type that it refuses is skipped; where that is all, nothing has been tested."""
         outcomes = list(process.run([job_of(self.trial(type)) for type in TYPES]))
         assert any(outcome.status != "refused" for outcome in outcomes), (
             f"it refuses {self.op}-{self.version} in every type ({outcomes[0].message}); op, version and weights say "

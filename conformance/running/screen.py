@@ -151,14 +151,14 @@ def _asides(findings: Iterable[Finding]) -> Iterator[Remark]:
 
 
 def _grades(results: Iterable[Result]) -> Iterator[Remark]:
-    """How many levels quantized outputs are off, by the bits of their levels."""
+    """The number of levels that quantized outputs are off, by the bits of their levels."""
     records = level_grades(results)
     for bits in sorted({record["bits"] for record in records}):
         yield Remark("note", graded_line(records, bits))
 
 
 def _undecided(results: Iterable[Result]) -> Iterator[Remark]:
-    """Why cases are inconclusive."""
+    """The reasons for which cases are inconclusive."""
     reasons: dict[str, list[Result]] = {}
     for result in results:
         if result.verdict is Verdict.INCONCLUSIVE:

@@ -74,7 +74,7 @@ _STANDARD: dict[Callable[..., Any], set[str]] = {
 
 @dataclass(frozen=True)
 class _End:
-    """How a script ends: what its docstring says of it, and the lines that follow the model."""
+    """The end of a script: what its docstring says of it, and the lines that follow the model."""
 
     sentences: tuple[str, ...]
     lines: tuple[str, ...]

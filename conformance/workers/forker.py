@@ -169,7 +169,8 @@ class Forker:
 
 
 def not_to_be_forked(*known: int) -> str:
-    """Why a copy of this process might not be like one that was started. Empty where nothing speaks against it.
+    """The reason for which a copy of this process might not be like one that was started. Empty where nothing speaks
+    against it.
 
     Another thread may hold a lock that nobody would release in the copy; and a device knows only the process that
     opened it.

@@ -55,7 +55,7 @@ class HangBudget:
         self._fine.append(traits)
 
     def refuses(self, traits: Traits) -> str:
-        """Why a case is not to be run, or not now; empty where it is."""
+        """The reason for which a case is not to be run, or not now; empty where it is."""
         count = len(self._hung)
         if count >= _BEYOND * self.hangs:
             return f"not run: {count} cases have hung, more than twice the budget of {self.hangs} (--hang-budget)"

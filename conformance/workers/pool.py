@@ -46,7 +46,7 @@ _LOADED = ("onnxspec.conformance.probes.stream", "onnxspec.conformance.proof.pro
 
 
 def processors() -> int:
-    """How many processors there are for this process."""
+    """The number of processors there are for this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0)) or 1
     return os.cpu_count() or 1
@@ -181,8 +181,8 @@ def _done_there(payload: bytes) -> list[Any]:
 
 
 def _context() -> BaseContext:
-    """How processes are started: forked by a server that has loaded what they need, where there are such; never from
-    this process, which has threads and pipes."""
+    """The way in which processes are started: forked by a server that has loaded what they need, where there are such;
+    never from this process, which has threads and pipes."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")

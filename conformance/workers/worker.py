@@ -554,7 +554,7 @@ def _fill_memory() -> None:
 
 
 def _offer_to_the_killer() -> None:
-    """When the machine runs out of memory it is this process that has to go, and nothing else on it."""
+    """Make this the process that has to go when the machine runs out of memory, and nothing else on it."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
 
@@ -823,7 +823,7 @@ _MISFITS = (
     "negative dimensions are not allowed",
     "values to unpack",
 )
-"""What ValueErrors say that no program raises: NumPy does, or Python, where arrays or counts do not fit together."""
+"""Words of ValueErrors that no program raises: NumPy does, or Python, where arrays or counts do not fit together."""
 
 
 def failure_of(error: BaseException) -> dict[str, Any]:
@@ -856,8 +856,8 @@ def failure_of(error: BaseException) -> dict[str, Any]:
 
 
 def _broke_at(error: BaseException) -> str:
-    """Where a program broke: file, line and function of the innermost frame. Empty for what is meant as a refusal:
-    other exceptions, classes of a framework's own, and what the adapter raises on purpose."""
+    """The place where a program broke: file, line and function of the innermost frame. Empty for what is meant as a
+    refusal: other exceptions, classes of a framework's own, and what the adapter raises on purpose."""
     package = type(error).__module__.partition(".")[0]
     trace = error.__traceback__
     if package not in ("builtins", "numpy") or trace is None:

@@ -284,7 +284,7 @@ class WorkerProcess:
         raise TargetUnavailable(f"the worker speaks another protocol: {worker.one_line(str(message), 200)}")
 
     def _why_ended(self) -> WorkerLost:
-        """Why the stream ended."""
+        """The reason for which the stream ended."""
         try:
             code = self._process.wait(2)
         except subprocess.TimeoutExpired:

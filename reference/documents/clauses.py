@@ -202,7 +202,7 @@ def _clause(row: dict[str, Any], op_type: str, wrong: Callable[[str, str], Claus
 
 
 class _Lines:
-    """Where the keys of a table stand: a TOML parser does not say."""
+    """The lines where the keys of a table stand: a TOML parser does not say."""
 
     def __init__(self, text: str, place: str) -> None:
         self._lines = text.splitlines()

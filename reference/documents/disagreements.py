@@ -1,4 +1,4 @@
-"""Where a shipped kernel parts from its operator's document, as a table that is loaded and checked."""
+"""Disagreements of a shipped kernel with its operator's document, as a table that is loaded and checked."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class OperatorVersion:
 
     @property
     def known_as(self) -> str:
-        """What results, options and cases call its operator: see :attr:`Document.name`."""
+        """The name by which results, options and cases call its operator: see :attr:`Document.name`."""
         return document_of(self.op_type, self.domain).name
 
     @property
@@ -165,7 +165,7 @@ _BEYOND = 1 << 16
 """A number that no version of an operator reaches."""
 
 _PAGES = {"": "https://onnx.ai/onnx/operators/onnx__{}.html"}
-"""Where the documents of a domain are published, the operator's name in the place of the braces."""
+"""The addresses where the documents of a domain are published, the operator's name in the place of the braces."""
 
 _DOCUMENTS: dict[str, Document] = {}
 _NAMES: dict[tuple[str, str], str] = {}

@@ -113,7 +113,7 @@ class TensorForm:
 
 
 def units_place(forms: Mapping[str, TensorForm], names: Iterable[str]) -> tuple[str, int] | None:
-    """Which of some inputs says hidden_size, and along which axis: the weights of states, with a row and a column for
+    """The input of some that says hidden_size, and its axis: the weights of states, with a row and a column for
     each unit. None where there are no such."""
     for name in names:
         shape = forms[name].shapes[0] if name in forms else ()

@@ -131,7 +131,7 @@ class Computed(ABC):
         return {name: number.value for name, number in self.bounded("standard", observed or {}).items()}
 
     def direction_axis(self, output: str) -> int:
-        """Which axis of an output has the directions."""
+        """The axis of an output that has the directions."""
         sizes = [extent.size for extent in self.operator.tensors[output].shape(self.layout)]
         return sizes.index("num_directions")
 

@@ -52,9 +52,9 @@ ALL_BUT_BFLOAT16 = (*WIDE, "float16")
 UNINITIALIZED = 0.5 + 2.0**-40
 
 LAYERS = ("arithmetic", "operands", "computation", "levels", "form")
-"""Where a fault is made, innermost first: an arithmetic of its own, which asks nothing below; the operands of products,
-which needs numbers to alter; what is computed, from what, and what of it is given; between numbers and levels, of
-quantized nodes alone; and the form in which it is given, behind which nobody knows the outputs any more."""
+"""The layers where a fault is made, innermost first: an arithmetic of its own, which asks nothing below; the operands
+of products, which needs numbers to alter; what is computed, from what, and what of it is given; between numbers and
+levels, of quantized nodes alone; and the form in which it is given, behind which nobody knows the outputs any more."""
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-([a-z0-9]+|[A-Z]))*)+")
 
@@ -86,7 +86,7 @@ class Compute:
 
     @property
     def process(self) -> MutableMapping[str, Any]:
-        """What an implementation keeps for all of its sessions; where there is but one, what it keeps of that."""
+        """Memory that an implementation keeps for all of its sessions; where there is but one, that of that one."""
         return self.memory.process if isinstance(self.memory, Memory) else self.memory
 
     @property

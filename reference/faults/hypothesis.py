@@ -74,7 +74,7 @@ class Run:
     refused: bool = False
 
     def memory(self, sessions: Sessions) -> Memory:
-        """What its session has kept by now."""
+        """Memory that its session has kept by now."""
         memory = sessions[self.session]
         memory.refused = self.refused
         return memory

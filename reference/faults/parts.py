@@ -77,7 +77,7 @@ def _parts(op_type: str) -> Iterator[Part]:
 
 
 def wrong_parts(op_type: str) -> Made:
-    """Of each part its id, what goes wrong in words, what it needs, and that as a change of a computation."""
+    """The id of each part, what goes wrong in words, what it needs, and that as a change of a computation."""
     return itertools.chain(
         _inputs(op_type),
         _gates(op_type),

@@ -33,7 +33,7 @@ _MARK = "@"
 
 @dataclass(frozen=True)
 class Scope:
-    """Where a fault is made.
+    """The place where a fault is made.
 
     id
         What stands behind the mark in the id of a scoped fault.

@@ -127,7 +127,7 @@ class Affine:
         return np.clip(levels, self.lowest, self.highest)
 
     def undecided(self, x: NDArray[Any], relative: float = 2.0**-23) -> NDArray[np.bool_]:
-        """Which numbers lie so near to a tie that a conforming implementation may choose the other level.
+        """The numbers that lie so near to a tie that a conforming implementation may choose the other level.
 
         relative
             By how much the quotient that is rounded may be off: float32 division costs 2^-24, multiplication with a

@@ -48,8 +48,8 @@ def _last_digit(x: Array) -> NDArray[np.int64]:
 
 
 def _fits(magnitude: Array, digit: NDArray[np.int64], form: Format) -> Mask:
-    """Where a format has the digits for every partial sum of terms whose absolute values add up to `magnitude` and
-    whose last digit is at `digit`."""
+    """The elements for which a format has the digits for every partial sum of terms whose absolute values add up to
+    `magnitude` and whose last digit is at `digit`."""
     last = np.maximum(digit, -2000).astype(np.float64)
     fits = magnitude <= np.exp2(np.minimum(form.precision + last, 1000.0))
     within: Mask = (magnitude <= form.largest) & (digit >= np.log2(form.least_subnormal))

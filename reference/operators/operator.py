@@ -328,7 +328,8 @@ class Operator(ABC):
     def departures(
         self, node: Node, inputs: Arrays, observed: Arrays, accuracy: str, interpretations: Interpretations
     ) -> Sequence[Departure]:
-        """Where outputs are not what the equations give of NaN and beyond a formula's range, which fails nobody."""
+        """Departures where outputs are not what the equations give of NaN and beyond a formula's range, which fails
+        nobody."""
         return ()
 
     def complaints(self, written: Written) -> Iterator[Complaint]:

@@ -181,7 +181,7 @@ class Cell:
 
     @cached_property
     def prefix(self) -> str:
-        """How the ids of its operator's clauses begin."""
+        """The beginning of the ids of its operator's clauses."""
         return document_of(self.op_type, self.domain).prefix
 
     def bind(

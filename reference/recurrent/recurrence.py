@@ -53,7 +53,7 @@ class Computation:
         return self.configuration.directions
 
     def direction_axis(self, output: str) -> int:
-        """Which axis of an output has the directions."""
+        """The axis of an output that has the directions."""
         batch_first = self.configuration.layout == 1
         return (2 if batch_first else 1) if output == "Y" else int(batch_first)
 
@@ -107,7 +107,7 @@ class Rows(Protocol):
 
 
 def processing_order(configuration: Rows, direction: str) -> NDArray[np.int64] | slice:
-    """Which position each row processes at each step: (T, N), or a slice where that is the same for all rows."""
+    """The position that each row processes at each step: (T, N), or a slice where that is the same for all rows."""
     c = configuration
     if direction == "forward":
         return slice(None)

@@ -76,7 +76,7 @@ def departures(
     accuracy: str = "standard",
     interpretations: Interpretations | None = None,
 ) -> list[Departure]:
-    """Where the outputs of a target are not what the equations give of NaN and beyond a formula's range.
+    """Departures where the outputs of a target are not what the equations give of NaN and beyond a formula's range.
 
     observed
         The target's outputs by name, of the right shapes.
@@ -99,7 +99,7 @@ def _overflows(name: Any) -> bool:
 
 
 class _Spreading(Plain):
-    """Where NaN is certain: numbers are NaN or some number near one, which no operation of a cell takes beyond a
+    """Certain NaN: numbers are NaN or some number near one, which no operation of a cell takes beyond a
     range. A zero would do as well by IEEE 754, and would not where a matrix library leaves products with zero out."""
 
     def given(self, value: Array) -> Array:

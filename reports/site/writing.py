@@ -27,7 +27,7 @@ MARK = ".onnxspec-site"
 
 @dataclass(frozen=True)
 class Again:
-    """What came of a finding whose smallest case was run once more; ``now`` is None where it could not be run."""
+    """The outcome of a finding whose smallest case was run once more; ``now`` is None where it could not be run."""
 
     course: Course
     shown: bool

@@ -1,4 +1,4 @@
-"""Whether attributes that have their default value are written down all the same."""
+"""The writing down of attributes that have their default value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the node carries hidden_size."""
+"""The attribute hidden_size, there or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where GRU's reset gate stands: linear_before_reset."""
+"""The place of GRU's reset gate: linear_before_reset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether Y is announced: output_sequence of the first versions."""
+"""The announcement of Y: output_sequence of the first versions."""
 
 from __future__ import annotations
 

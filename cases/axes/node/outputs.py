@@ -1,4 +1,4 @@
-"""Which outputs are asked for."""
+"""The outputs that are asked for."""
 
 from __future__ import annotations
 

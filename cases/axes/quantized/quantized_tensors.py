@@ -1,4 +1,4 @@
-"""Which tensors are quantized: each, or some."""
+"""The tensors that are quantized: each, or some."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the session has refused inputs before."""
+"""A refusal of inputs by the session before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether another session is alive."""
+"""Another session that is alive."""
 
 from __future__ import annotations
 

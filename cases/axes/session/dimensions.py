@@ -1,4 +1,4 @@
-"""Whether the model's steps and rows are numbers or have names."""
+"""The model's steps and rows, as numbers or by names."""
 
 from __future__ import annotations
 

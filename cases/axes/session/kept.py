@@ -1,4 +1,4 @@
-"""Whether outputs are held while the session runs again."""
+"""Outputs that are held while the session runs again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the session runs many times."""
+"""Many runs of the session."""
 
 from __future__ import annotations
 

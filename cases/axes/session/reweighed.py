@@ -1,4 +1,4 @@
-"""Whether the session has run with other weights before."""
+"""A run of the session with other weights before."""
 
 from __future__ import annotations
 

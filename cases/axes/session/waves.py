@@ -1,4 +1,4 @@
-"""Whether runs of the session grow, shrink and grow again."""
+"""Runs of the session that grow, shrink and grow again."""
 
 from __future__ import annotations
 

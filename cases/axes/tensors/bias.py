@@ -1,4 +1,4 @@
-"""Whether there is a bias."""
+"""The bias, there or not."""
 
 from __future__ import annotations
 

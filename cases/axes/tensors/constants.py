@@ -1,4 +1,4 @@
-"""Which inputs are constants of the model one by one, and whether they can be overridden."""
+"""The inputs that are constants of the model, one by one, and whether they can be overridden."""
 
 from __future__ import annotations
 

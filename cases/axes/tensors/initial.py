@@ -1,4 +1,4 @@
-"""Which initial states are given."""
+"""The initial states that are given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether there are peepholes, where the operator knows them."""
+"""Peepholes, there or not, where the operator knows them."""
 
 from __future__ import annotations
 

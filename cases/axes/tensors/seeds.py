@@ -1,4 +1,4 @@
-"""Which numbers are drawn."""
+"""The numbers that are drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tensors are constants of the model."""
+"""The tensors that are constants of the model."""
 
 from __future__ import annotations
 

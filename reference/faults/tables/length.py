@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 def _past(c: Computation) -> Array:
-    """Which positions of which rows are padding: (T, N)."""
+    """The positions of rows that are padding: (T, N)."""
     return np.arange(c.configuration.T)[:, np.newaxis] >= c.configuration.lengths
 
 

@@ -183,7 +183,7 @@ def _version() -> OperatorVersion:
 
 
 def _open(steps: int, rows: int) -> frozenset[str]:
-    """Where a range of more than one step, or row, may be meant."""
+    """The nodes for which a range of more than one step, or row, may be meant."""
     return frozenset((["input_range"] if steps > 1 else []) + (["state_range"] if rows > 1 else []))
 
 

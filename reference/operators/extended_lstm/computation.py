@@ -52,7 +52,7 @@ class Requantizing(Computation):
 
     @classmethod
     def of(cls, node: ExtendedLSTM, fed_back: str = "quantized") -> Requantizing:
-        """That of a node."""
+        """The computation of a node."""
         return cls(node, {name: operand.value for name, operand in node.tensors.items()}, node.y, fed_back)
 
     def plain(self, observed: Any = None) -> dict[str, NDArray[Any]]:
@@ -181,7 +181,7 @@ class ExtendedComputation(Stages):
         )
 
     def _tensors(self, d: int) -> dict[str, Operand]:
-        """What one direction computes from."""
+        """The operands that one direction computes from."""
         node, own = self.node, slice(self.weights[d], self.weights[d] + 1)
         tensors = dict(node.tensors)
         if self.quantized is not Stages.quantized:
@@ -194,7 +194,7 @@ class ExtendedComputation(Stages):
         return tensors
 
     def _added(self, tensors: Mapping[str, Operand], order: Any, arithmetic: Leveled, seen: Array) -> Array:
-        """What is added to the pre-activations of one direction, in processing order: (T, N, 4H)."""
+        """The terms added to the pre-activations of one direction, in processing order: (T, N, 4H)."""
         node, rows = self.node, 4 * self.node.H
         B = np.zeros((2, rows)) if "B" not in tensors else tensors["B"].value.reshape(2, rows)
         if "B" not in tensors:

@@ -46,13 +46,13 @@ _HERE: Mapping[str, tuple[str, ...]] = {
     "earlier-state": ("earlier-run",),
     "reverse": ("second-direction",),
 }
-"""What LSTM's parts need, in words of ExtendedLSTM, where it has it: there are two directions, all steps and Y."""
+"""The needs of LSTM's parts, in words of ExtendedLSTM, where it has it: there are two directions, all steps and Y."""
 
 _ORDER = (
     *("B.dropped", "B.of-", ".last-", ".end", "gates.", ".one-direction", "reverse.", "outputs."),
     *("state.forgotten", "state.hidden", "state.cell", "state.kept", ""),
 )
-"""What parts of ids stand before which others: that order is pinned with the pool of cases. Y's stand last."""
+"""The order of parts by the beginnings of their ids: that order is pinned with the pool of cases. Y's stand last."""
 
 
 @cache

@@ -140,8 +140,8 @@ def libm_tanhf(x: Single) -> Single:
 
 @cache
 def system_tanhf() -> str | None:
-    """Which of TANHF this machine's C library computes, by 2048 arguments, on 120 of which they differ; None where
-    it is neither, or cannot be asked."""
+    """The one of TANHF that this machine's C library computes, by 2048 arguments, on 120 of which they differ; None
+    where it is neither, or cannot be asked."""
     arguments = np.linspace(2.0**-6, 9, 2048, dtype=np.float32)
     try:
         theirs = libm_tanhf(arguments)
