@@ -11,6 +11,7 @@ from ...reference import cell_named, operator_version
 from ..specs.space import axes_of, spec_from
 from ..specs.spec import CaseSpec
 from .designs import Row, accuracy, fits, plain_row
+from .turns import EVENTS
 
 __all__ = ["block"]
 
@@ -157,9 +158,8 @@ class _Block:
         # The same session with other sizes, and sizes of one and of none: all in a model whose dimensions have names.
         yield from self._often(self.named, reruns="sizes")
         # All that sessions may do, one thing after the other, and rows and steps of zeros.
-        eventful: Row = {"reweighed": True, "waves": True, "beside": True, "after_refusal": True, "kept": True}
         for seed, zeros in enumerate(("row", "step")):
-            yield self._case(self.named, T=4, N=3, **eventful, seed=seed, zeros=zeros)
+            yield self._case(self.named, T=4, N=3, **EVENTS[0], seed=seed, zeros=zeros)
         # Weights beyond what fixed point and int8 hold, zeros among them; sums are moderate in the first step.
         yield from self._twice(self.named, lengths="full", T=1, N=9, data="small", zeros="elements", extremes="weights")
         if not self.half:

@@ -6,7 +6,7 @@ every interpretation that an open clause allows, and never on a convention.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
@@ -182,51 +182,43 @@ def _by_values(sessions: list[_Session], touched: frozenset[str], classes: Class
             if attempt.holds and not (attempt.vague and classes.telling):
                 assert best is not None
                 wider = operator_for(sessions[0].node).roundings(name)
-                if not _rounds(sessions, classes.right[0], name, wider, interpretations):
+                compared = list(_beside(sessions, classes.right[0], name, interpretations))
+                if not _rounds(compared, wider, interpretations):
                     if wider is not None and wider.flushes:
                         break  # it is hardly wider than the declared one
                     # A wider class tells less still.
                     return _refuted(best, Verdict.WRONG)
-                signed = _signed(sessions, classes.right[0], name, wider, interpretations)
-                return _inaccurate(attempt, name, best, signed)
+                return _inaccurate(attempt, name, best, _signed(compared, wider))
             if name in classes.right and (best is None or attempt.failing < best.failing):
                 best = attempt
     assert best is not None
     return _refuted(best, Verdict.WRONG)
 
 
-def _rounds(
-    sessions: list[_Session],
-    declared: str,
-    name: str,
-    wider: AccuracyClass | None,
-    interpretations: Interpretations,
-) -> bool:
+_Beside = tuple[_Session, list[tuple[Expectation, Expectation]]]
+"""A run's session, and each output's expectation by a narrow class beside that by a wider one."""
+
+
+def _beside(sessions: list[_Session], declared: str, name: str, interpretations: Interpretations) -> Iterator[_Beside]:
+    """Each run, with what must come out by the declared class beside what must by a wider one."""
+    for session in sessions:
+        narrow, wide = (session.expected(accuracy, interpretations) for accuracy in (declared, name))
+        yield session, list(zip(narrow, wide, strict=True))
+
+
+def _rounds(compared: Iterable[_Beside], wider: AccuracyClass | None, interpretations: Interpretations) -> bool:
     """Tell whether what only a wider class holds looks like its roundings: a structural fault is never inaccurate."""
-    flushes = wider is not None and wider.flushes
-    for session in sessions:
-        narrow, wide = (session.expected(accuracy, interpretations) for accuracy in (declared, name))
-        pairs = zip(narrow, wide, strict=True)
-        if flushes and not looks_like_flushing(pairs, session.present, partial(_flushed, session, interpretations)):
-            return False
-        if not flushes and not looks_like_rounding(pairs, session.present, wider):
-            return False
-    return True
+    if wider is not None and wider.flushes:
+        return all(
+            looks_like_flushing(pairs, session.present, partial(_flushed, session, interpretations))
+            for session, pairs in compared
+        )
+    return all(looks_like_rounding(pairs, session.present, wider) for session, pairs in compared)
 
 
-def _signed(
-    sessions: list[_Session],
-    declared: str,
-    name: str,
-    wider: AccuracyClass | None,
-    interpretations: Interpretations,
-) -> bool:
+def _signed(compared: Iterable[_Beside], wider: AccuracyClass | None) -> bool:
     """Tell whether some run shows that its errors are a wider class's roundings."""
-    for session in sessions:
-        narrow, wide = (session.expected(accuracy, interpretations) for accuracy in (declared, name))
-        if has_its_signature(zip(narrow, wide, strict=True), session.present, wider):
-            return True
-    return False
+    return any(has_its_signature(pairs, session.present, wider) for session, pairs in compared)
 
 
 def _flushed(session: _Session, interpretations: Interpretations) -> dict[str, NDArray[Any]]:
