@@ -103,9 +103,7 @@ class RecurrentOperator(Operator):
         return [Expectation(name, Bounded(value, radius, allowed), clause) for name, value, radius in numbers]
 
     def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[Expected]:
-        """See :func:`..recurrent.stacking.expecting_each`: for rows that know nothing of each other."""
-        if self._cell.operands is not None:
-            return super().expecting_each(node, inputs, several)
+        """See :func:`..recurrent.stacking.expecting_each`."""
         return expecting_each(node, inputs, several)
 
     def departures(

@@ -29,7 +29,7 @@ from ..numbers.dyadic import Dyadic, Proving, provable
 from .configuration import Configuration, configure
 from .evaluation import computation_of, tensors_of
 from .node import Node
-from .recurrence import Computation, Inputs, collect, trace
+from .recurrence import Computation, Shared, collect, trace
 
 __all__ = [
     "Expectation",
@@ -127,11 +127,13 @@ class Expecting:
         """`runs`: how many stand side by side in the batch (:mod:`.stacking`)."""
         self._node, self._inputs, self._observed, self._runs = node, inputs, observed, runs
         self._tensors: Mapping[str, NDArray[Any]] | None = None
-        self._shared: dict[Budget, dict[tuple[int, bool], Inputs]] = {}
+        self._shared: dict[Budget, Shared] = {}
 
     def __call__(self, accuracy: str = "standard", interpretations: Interpretations | None = None) -> list[Expectation]:
         """See :func:`expect`."""
         configuration = configure(self._node, self._inputs, interpretations)
+        if configuration.operands is not None:
+            configuration = replace(configuration, operands=configuration.operands.beside(self._runs))
         if self._tensors is None:
             self._tensors = tensors_of(self._inputs, self._node.operator.tensors)
         shared = self._shared.setdefault(_of_sums(accuracy, configuration.format.name), {})
@@ -167,7 +169,7 @@ def _expect(
     computation: Computation,
     observed: Mapping[str, NDArray[Any]],
     accuracy: str,
-    shared: dict[tuple[int, bool], Inputs],
+    shared: Shared,
     runs: int,
 ) -> list[Expectation]:
     c = computation.configuration

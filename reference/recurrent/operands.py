@@ -17,7 +17,10 @@ Number = Any
 
 
 class Operands(Protocol):
-    """The operands of products."""
+    """The operands of products, equal to others that make the same of all numbers."""
+
+    def beside(self, runs: int) -> Operands:
+        """Those of so many runs side by side in the batch (:mod:`.stacking`), each by itself."""
 
     def of_inputs(self, X: Number, lengths: NDArray[np.int64]) -> Number:
         """The operand that X (T, N, I), in processing order, goes in as."""

@@ -20,8 +20,9 @@ from ..numbers.formats import Format
 from ..numbers.plain import Plain
 from .cell import ABSENT, Gates, Number, Parameters, Recurrent, blocks_of
 from .configuration import Configuration
+from .operands import Operands
 
-__all__ = ["Computation", "Trace", "collect", "reported", "trace"]
+__all__ = ["Computation", "Shared", "Trace", "collect", "reported", "trace"]
 
 
 # Numbers of one array that are worked on at a time: small enough for a processor's cache, and for memory to be used
@@ -129,7 +130,7 @@ def trace(
     computation: Computation,
     arithmetic: Any,
     observed: Any = None,
-    shared: dict[tuple[int, bool], Inputs] | None = None,
+    shared: Shared | None = None,
 ) -> tuple[Trace, ...]:
     """Run every direction.
 
@@ -158,6 +159,10 @@ class Inputs:
     peepholes: dict[str, Number]
     before: Number | None
     sums: dict[int, tuple[Number, Number]] = field(default_factory=dict)
+
+
+Shared = dict[tuple[int, bool, Operands | None], Inputs]
+"""By direction, and what interpretations say of the operands."""
 
 
 def _inputs(computation: Computation, arithmetic: Any, d: int, observed: Any) -> Inputs:
@@ -190,11 +195,11 @@ def _run(
     arithmetic: Any,
     d: int,
     observed: Any,
-    shared: dict[tuple[int, bool], Inputs],
+    shared: Shared,
 ) -> Trace:
     c, cell = computation.configuration, computation.configuration.cell
     rows = len(cell.gates) * c.H
-    key = d, c.transposes
+    key = d, c.transposes, c.operands
     if key not in shared:
         shared[key] = _inputs(computation, arithmetic, d, observed)
     given = shared[key]

@@ -1,7 +1,8 @@
 """Many runs of one node on the same inputs, whose expectations are worked out in one walk.
 
-The rows of a batch know nothing of each other, so runs stand side by side in it. A walk through tiny tensors costs what
-its operations cost to call, which hardly depends on the number of rows.
+The rows of a batch know nothing of each other, or operands are told how many runs there are, so these stand side by
+side in it. A walk through tiny tensors costs what its operations cost to call, which hardly depends on the number of
+rows.
 """
 
 from __future__ import annotations

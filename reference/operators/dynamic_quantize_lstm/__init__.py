@@ -52,7 +52,7 @@ class Quantized:
     nearest
         From quotients to whole numbers.
     block
-        From the number of rows to how many share a range.
+        From the number of rows to how many share a range; of rows there may be those of several `runs` side by side.
     finished
         Where rows that are through have part in it, with their last states: those of the step before; else None.
     """
@@ -62,6 +62,7 @@ class Quantized:
     with_zero: bool = True
     nearest: Callable[[Array], Array] = np.rint
     block: Callable[[int], int] = lambda rows: rows
+    runs: int = 1
     finished: Last | None = None
 
     @classmethod
@@ -69,14 +70,18 @@ class Quantized:
         """The operands of a target that follows these."""
         return cls(interpretations.input_range, interpretations.state_range)
 
+    def beside(self, runs: int) -> Quantized:
+        """See :class:`...recurrent.operands.Operands`."""
+        return replace(self, runs=runs)
+
     def of_inputs(self, X: Any, lengths: NDArray[np.int64]) -> Any:
         """X (T, N, I) as it is multiplied. Steps past the longest row's are computed by nobody."""
         if self.inputs == "step":
-            return self._quantized(X, (1, 2), None)
+            return self._quantized(X, None, whole=False)
         steps = np.arange(len(_values(X)))[:, np.newaxis]
         longest = lengths.max(initial=0)
         among = {"sequence": steps < longest, "valid": steps < lengths, "first": steps < 1, "tensor": steps >= 0}
-        return self._quantized(X, (0, 1, 2), among[self.inputs][..., np.newaxis])
+        return self._quantized(X, among[self.inputs][..., np.newaxis])
 
     def of_states(self, states: Any, there: NDArray[np.bool_]) -> Any:
         """Ht-1 (steps, N, H) as it is multiplied; of rows that are through it is zero."""
@@ -87,53 +92,48 @@ class Quantized:
             states = self.finished.states = _where(there, states, last)
             there = np.ones_like(there)
         rows = _values(states).shape[1]
-        size = 1 if self.states == "row" else max(1, self.block(rows))
-        if size >= rows:
-            return self._quantized(states, (1, 2), there)
-        parts = [slice(start, start + size) for start in range(0, rows, size)]
-        done = [self._quantized(states[:, part], (1, 2), there[:, part]) for part in parts]
-        if not isinstance(states, Bounded):
-            return np.concatenate(done, axis=1)
-        joined = [np.concatenate([getattr(each, name) for each in done], axis=1) for name in ("value", "radius")]
-        doubts = [np.zeros(each.value.shape, bool) if each.doubt is None else each.doubt for each in done]
-        return Bounded(joined[0], joined[1], states.budget, np.concatenate(doubts, axis=1))
+        size = 1 if self.states == "row" else self.block(rows // self.runs)
+        return self._quantized(states, there, max(1, size), whole=False)
 
-    def _quantized(self, number: Any, axes: tuple[int, ...], among: NDArray[np.bool_] | None) -> Any:
-        """Numbers as the nearest levels of the range that those `among` them have along some axes."""
-        bounded = isinstance(number, Bounded)
+    def _quantized(
+        self, number: Any, among: NDArray[np.bool_] | None, size: int | None = None, *, whole: bool = True
+    ) -> Any:
+        """Numbers as the nearest levels of the range that those `among` them have: over all steps or each step's own,
+        in parts of `size` rows."""
         value = _values(number)
-        radius = number.radius if bounded else np.zeros(value.shape)
-        low, high = self._ends(value, axes, np.ones(value.shape, bool) if among is None else among)
+        some = np.ones(value.shape, bool) if among is None else among
+        parts = np.arange(value.shape[1]) // (size or max(1, value.shape[1]))
+        starts = np.flatnonzero(np.diff(parts, prepend=-1))
+
+        def over(ufunc: np.ufunc, array: NDArray[Any], start: float) -> NDArray[Any]:
+            of_parts = ufunc.reduceat(ufunc.reduce(array, axis=2, initial=start), starts, axis=1)
+            if whole:
+                of_parts = ufunc.reduce(of_parts, axis=0, keepdims=True, initial=start)
+            return np.asarray(of_parts[:, parts, np.newaxis])
+
+        start = 0.0 if self.with_zero else np.inf
+        low = over(np.minimum, np.where(some, value, start), start)
+        high = over(np.maximum, np.where(some, value, -start), -start)
+        low, high = (np.where(low <= high, end, 0.0).astype(np.float32) for end in (low, high))
         span = (high - low).astype(np.float64)
         scale = np.where(span > 0, (high - low) / np.float32(_LEVELS), np.float32(1)).astype(np.float64)
         zero = -low.astype(np.float64) / scale
         quotient = value / scale
         level = self._level(quotient, zero)
-        if not bounded:
+        if not isinstance(number, Bounded):
             return level * scale
         # How far the ends, and so the scale, may be off; a quotient by a power of two is exact whoever computes it.
-        unsure = 2 * radius.max(axis=axes, keepdims=True, initial=0.0) / np.where(span > 0, span, 1.0)
+        unsure = 2 * over(np.maximum, number.radius, 0.0) / np.where(span > 0, span, 1.0)
         share = unsure + np.where((np.frexp(scale)[0] == 0.5) & (unsure == 0), 0.0, _QUOTIENT)
-        reach, lower = np.abs(quotient) * share + radius / scale, zero * share + unsure * _LEVELS
+        reach, lower = np.abs(quotient) * share + number.radius / scale, zero * share + unsure * _LEVELS
         least = self._level(quotient - reach, zero + lower)
         most = self._level(quotient + reach, np.maximum(zero - lower, 0.0))
         levels = np.maximum(most - level, level - least) * (1 + share)
         off = scale * (levels + np.abs(level) * (share + _QUOTIENT))
         doubt = number.doubt
         if doubt is not None:
-            counted = doubt if among is None else doubt & among
-            doubt = either(doubt, np.broadcast_to(counted.any(axis=axes, keepdims=True), value.shape))
+            doubt = either(doubt, np.broadcast_to(over(np.maximum, doubt & some, False), value.shape))
         return Bounded(level * scale, off, number.budget, doubt)
-
-    def _ends(
-        self, value: Array, axes: tuple[int, ...], among: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The least and the greatest number along some axes, as they are held."""
-        start = 0.0 if self.with_zero else np.inf
-        low = np.where(among, value, start).min(axis=axes, keepdims=True, initial=start)
-        high = np.where(among, value, -start).max(axis=axes, keepdims=True, initial=-start)
-        some = low <= high
-        return np.where(some, low, 0.0).astype(np.float32), np.where(some, high, 0.0).astype(np.float32)
 
     def _level(self, quotient: Array, zero: Array) -> Array:
         zero_point = np.rint(np.clip(zero, 0, _LEVELS))

@@ -48,11 +48,11 @@ def assert_alike(one: Expectation, other: Expectation) -> None:
         np.testing.assert_allclose(part[sure], same[sure], rtol=1e-11, atol=1e-13 * scale)
 
 
-@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize(("op", "version"), [("LSTM", 14), ("GRU", 14), ("RNN", 14), ("DynamicQuantizeLSTM", 1)])
 @settings(derandomize=True, database=None, deadline=None, max_examples=20)
 @given(data=st.data())
-def test_each_run_is_expected_to_return_what_it_is_alone(op, data):
-    trial = build_case(data.draw(strategies.cases(op, 14))).trial
+def test_each_run_is_expected_to_return_what_it_is_alone(op, version, data):
+    trial = build_case(data.draw(strategies.cases(op, version))).trial
     node, inputs = trial.node, trial.feeds[-1].inputs
     several = [returned(node, inputs, seed) for seed in range(3)]
     stacked = operator_for(node).expecting_each(node, inputs, several)
