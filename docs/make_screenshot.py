@@ -34,7 +34,7 @@ def main() -> None:
             command = [
                 sys.executable,
                 "-c",
-                "from onnxspec.conformance.cli.main import main; main()",
+                "from onnxspec.conformance.cli import main; main()",
                 "run",
                 "--out",
                 run,

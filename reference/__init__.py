@@ -13,7 +13,7 @@ from .documents.operators import (
     versions_of,
 )
 from .faults.computing import run_recurrent_fault
-from .faults.fault import FAULTS, Fault, faults_of
+from .faults.fault import FAULTS, Fault, fault, faults_of
 from .faults.scope import fault_named
 from .numbers.accuracy import ACCURACY_CLASSES, WIDER_PRESETS, AccuracyClass, budget
 from .numbers.activations import ACTIVATIONS
@@ -74,6 +74,7 @@ __all__ = [
     "evaluate",
     "evaluate_in_order",
     "expect",
+    "fault",
     "fault_named",
     "faults_of",
     "forget_operator",

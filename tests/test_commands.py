@@ -18,7 +18,7 @@ from onnxspec import RunOutcome
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.cases.directories import data_sets_of, write_directory
 from onnxspec.conformance import run as run_cases
-from onnxspec.conformance.cli.main import main
+from onnxspec.conformance.cli import main
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))

@@ -10,6 +10,7 @@ __getattr__, __dir__ = face(
             "Checked",
             "Level",
         ),
+        "rule": ("rules",),
         "suppression": (
             "SuppressionError",
             "read_suppressions",

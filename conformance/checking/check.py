@@ -19,7 +19,7 @@ from .measured import Measured
 from .operators import Judged, judged_operators
 from .problem import Checked, Level, Problem, Unchecked
 from .quantization import quantization
-from .rules import MEASURED, SIZES_CLAIMED, Rule, rule_broken, rules, rules_open
+from .rule import MEASURED, SIZES_CLAIMED, Rule, rule_broken, rules, rules_open
 from .subject import Missing, subject_of
 
 __all__ = ["CheckedNode", "UnreadableModel", "check", "check_model", "check_node", "recurrent_nodes"]

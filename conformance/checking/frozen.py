@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..models.folding import NotConstant
 from ..models.tensor_type import Dimension
-from .rules import BATCH_FIXED, TIME_FROZEN
+from .rule import BATCH_FIXED, TIME_FROZEN
 from .subject import Subject
 
 __all__ = ["frozen"]

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from .problem import Checked, Problem
-from .rules import Rule
+from .rule import Rule
 
 __all__ = ["sarif"]
 

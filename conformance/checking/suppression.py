@@ -22,7 +22,7 @@ from msgspec import Meta, Struct
 from ..border.typed_toml import TomlDocument
 from ..probes.selection import UnknownName
 from .problem import Checked, Problem
-from .rules import rules
+from .rule import rules
 
 __all__ = ["Suppression", "SuppressionError", "read_suppressions", "suppressed", "unused"]
 

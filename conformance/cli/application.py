@@ -24,7 +24,7 @@ __all__ = ["COMMANDS", "App", "Command", "app", "main"]
 _USAGE: Any = typer.BadParameter.__base__
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "run": ("main", "Run the cases on targets, compare, and say what is wrong."),
+    "run": ("run", "Run the cases on targets, compare, and say what is wrong."),
     "list": ("directories", "List the cases of a profile, one a line."),
     "check": (
         "check",

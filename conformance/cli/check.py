@@ -15,7 +15,7 @@ from ..checking.check import check_model
 from ..checking.measured import MeasuredError, read_measured
 from ..checking.plain import plain
 from ..checking.problem import Checked, Level
-from ..checking.rules import Rule, rules
+from ..checking.rule import Rule, rules
 from ..checking.sarif import sarif
 from ..checking.suppression import SuppressionError, read_suppressions, suppressed, unused
 from ..checking.text import lines_of, summary

@@ -13,7 +13,7 @@ from ..running.conclusion import answer_on
 from ..running.run import Run
 from .display import could_not_start
 
-__all__ = ["Wanted", "as_json", "github_marks", "on_github", "write_files"]
+__all__ = ["Wanted", "as_json", "github_mark", "github_marks", "on_github", "write_files"]
 
 JSON_SCHEMA = 1
 
@@ -118,23 +118,25 @@ def github_marks(run: Run) -> Iterator[str]:
     for target in run.targets:
         name = f"onnxspec: {target.target.name} {target.description.get('version', '')}".strip()
         if target.unavailable:
-            yield _mark("error", name, could_not_start(target.target, target.unavailable))
+            yield github_mark("error", name, could_not_start(target.target, target.unavailable))
         for hit in answer_on(target, run).hits:
             if not hit.known:
                 finding = target.findings[hit.problems[0]]
                 cases = f"{hit.cases} case{'' if hit.cases == 1 else 's'}"
-                yield _mark("error", name, f"{hit.text} ({cases}; {hit.where}). To repeat it: {finding['repeat']}")
+                yield github_mark(
+                    "error", name, f"{hit.text} ({cases}; {hit.where}). To repeat it: {finding['repeat']}"
+                )
         missing = target.missing(run.plan.require)
         if missing:
-            yield _mark("error", name, f"does not support what is required, e.g. {missing[0].case}")
+            yield github_mark("error", name, f"does not support what is required, e.g. {missing[0].case}")
         special = target.special(run.plan.require_special)
         if special:
-            yield _mark("error", name, f"loses special values, which are required: {special[0].message}")
+            yield github_mark("error", name, f"loses special values, which are required: {special[0].message}")
         for entry in target.stale:
-            yield _mark("warning", name, f"no longer fails, though a list expects it to: {entry.reason}")
+            yield github_mark("warning", name, f"no longer fails, though a list expects it to: {entry.reason}")
 
 
-def _mark(kind: str, title: str, message: str) -> str:
+def github_mark(kind: str, title: str, message: str) -> str:
     name = _escaped(title).replace(":", "%3A").replace(",", "%2C")
     return f"::{kind} title={name}::{_escaped(message)}"
 

@@ -87,11 +87,11 @@ def explain(
                 diagnosis = _diagnosed(one, chosen, process, description)
         except TargetUnavailable as error:
             fail(f"{chosen.name} {could_not_start(chosen, str(error))}", 3)
-    from .explanation import explain as explain_case
+    from .explanation import print_explanation
 
     accuracy = chosen.accuracy if chosen is not None else ACCURACY
     judgement, outcomes = (one.judgement, one.outcomes) if one is not None else (None, ())
-    explain_case(probe, outcomes, judgement, console_on(sys.stdout), accuracy, diagnosis)
+    print_explanation(probe, outcomes, judgement, console_on(sys.stdout), accuracy, diagnosis)
 
 
 def _diagnosed(one: Tried, target: Target, process: TargetProcess, description: Mapping[str, Any]) -> Single:

@@ -25,7 +25,7 @@ from ..showing.stepwise import numbers_of
 from ..workers.process import Job, Outcome
 from ..workers.worker import one_line
 
-__all__ = ["explain", "explanation"]
+__all__ = ["explanation_of", "print_explanation"]
 
 _NOTHING = Single()
 
@@ -34,7 +34,7 @@ _LENGTHS_SHOWN = 16
 _WIDEST = 250
 
 
-def explain(
+def print_explanation(
     probe: Probe,
     outcomes: Sequence[Outcome],
     judgement: Judgement | None,
@@ -42,14 +42,14 @@ def explain(
     accuracy: str = "standard",
     diagnosis: Single = _NOTHING,
 ) -> None:
-    """Print what :func:`explanation` makes. Tables of numbers keep their width: a number cut short is a wrong one."""
-    for part in explanation(probe, outcomes, judgement, accuracy, diagnosis):
+    """Print an explanation. Tables of numbers keep their width: a number cut short is a wrong one."""
+    for part in explanation_of(probe, outcomes, judgement, accuracy, diagnosis):
         if isinstance(part, Table) and part.title is not None:
             part.width = Measurement.get(console, console.options.update(max_width=_WIDEST), part).maximum
         console.print(part, crop=False)
 
 
-def explanation(
+def explanation_of(
     probe: Probe,
     outcomes: Sequence[Outcome] = (),
     judgement: Judgement | None = None,

@@ -10,7 +10,7 @@ import typer
 
 from ..targets.adapters import EXTERNAL
 from ..targets.target import TargetError
-from ..workers.survey import Surveyed, is_command, providers_of, survey, way_to_install
+from ..workers.survey import Surveyed, is_command, providers_of, survey_targets, way_to_install
 from .command import TargetsFile, app
 from .terminal import fail, say
 
@@ -41,7 +41,7 @@ def targets_command(
     if targets_file is None and Path("targets.toml").is_file():
         targets_file = Path("targets.toml")
     try:
-        findings = survey(targets_file, commands=all)
+        findings = survey_targets(targets_file, commands=all)
     except TargetError as error:
         fail(str(error))
     for kind, heading in _HEADINGS.items():

@@ -26,6 +26,7 @@ __getattr__, __dir__ = face(
         ),
         "lacking": (
             "Evidence",
+            "lacking_of",
             "named",
         ),
         "power": (

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...cases.specs.contexts import ContextSpace
 
-__all__ = ["Evidence", "Lacking", "lacking", "named"]
+__all__ = ["Evidence", "Lacking", "lacking_of", "named"]
 
 Mask = NDArray[np.bool_]
 
@@ -67,7 +67,7 @@ class Lacking(NamedTuple):
         return any(some <= set(features) for some in self.features)
 
 
-def lacking(
+def lacking_of(
     space: ContextSpace,
     evidence: Evidence,
     ran: Mask,

@@ -20,7 +20,7 @@ from ..models.content import ModelError
 from ..probes.probe import Probe
 from ..probes.selection import UnknownName, selection_of
 from ..probes.wrapped import named_target
-from ..results.expected.decidable import decidable
+from ..results.expected.decidable import decidable_entries
 from ..results.expected.entries import Entry, ExpectedFailureError, applying, expectations_of, read_expected
 from ..results.result import Result
 from ..results.wording import how_to_mend
@@ -137,7 +137,7 @@ class TargetSuite(pytest.Collector):
             yield following
         if self._profile not in PROFILES:  # what is no part of a profile cannot tell whether failures still happen
             return
-        entries = decidable(self.pipeline.entries, {probe.id for probe in self._probes}, self._profile)
+        entries = decidable_entries(self.pipeline.entries, {probe.id for probe in self._probes}, self._profile)
         covered = [(entry, [p for p in self._probes if entry.covers(p)]) for entry in entries]
         if any(probes for _, probes in covered):
             last: Expectations = Expectations.from_parent(self, name="expected-failures")

@@ -32,7 +32,10 @@ __getattr__, __dir__ = face(
             "fresh_folder",
         ),
         "json_schema": ("json_schemas",),
-        "level_grades": ("graded_line",),
+        "level_grades": (
+            "graded_line",
+            "level_records",
+        ),
         "lines": (
             "Amended",
             "Begun",

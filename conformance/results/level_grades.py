@@ -10,7 +10,7 @@ from ..judging.judgement import Verdict
 from .records import LevelsRecord
 from .result import Result
 
-__all__ = ["bits_of", "graded_line", "level_grades"]
+__all__ = ["bits_of", "graded_line", "level_records"]
 
 _BITS = {WORDS["quantized-8-bits"]: 8, WORDS["quantized-16-bits"]: 16}
 _HOLDING = (Verdict.PASS, Verdict.INACCURATE, Verdict.INCONCLUSIVE)
@@ -21,7 +21,7 @@ def bits_of(result: Result) -> int:
     return next((bits for words, bits in _BITS.items() if words in result.features), 0)
 
 
-def level_grades(results: Iterable[Result]) -> list[LevelsRecord]:
+def level_records(results: Iterable[Result]) -> list[LevelsRecord]:
     """Numbers of cases by how many levels they are off, for each operator and number of bits. Apart stand those whose
     result is wrong whatever is rounded inside."""
     cases: dict[tuple[str, int, bool], Counter[int]] = {}

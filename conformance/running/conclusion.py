@@ -10,7 +10,7 @@ from ..diagnosis.disagreements import disagreements_of
 from ..diagnosis.findings import findings_of
 from ..probes.probe import Probe
 from ..results.answer import Answer, look_of
-from ..results.expected.decidable import decidable
+from ..results.expected.decidable import decidable_entries
 from ..results.expected.entries import Entry, applying, matching, stale
 from ..results.records import Finding
 from ..results.result import Result
@@ -89,4 +89,4 @@ def no_longer_needed(plan: Plan, listed: Iterable[Entry], run: TargetRun) -> lis
     entries = [entry for entry in entries if not any(entry.expects(probe, r) for probe, r in followed)]
     if not entries:
         return []
-    return decidable(entries, {result.case for _, result in ran}, plan.selection.profile)
+    return decidable_entries(entries, {result.case for _, result in ran}, plan.selection.profile)

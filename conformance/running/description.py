@@ -12,7 +12,7 @@ from ..probes.drawn import fresh_profile, split_nonce
 from ..probes.probe import Probe, SpecProbe
 from ..results.environment import environment, version_of
 from ..results.interpreted import followed_interpretations, shown_elements
-from ..results.level_grades import level_grades
+from ..results.level_grades import level_records
 from ..results.lines import FILLED
 from ..results.records import SCHEMA, RunRecord, SelectionRecord, TargetRecord
 from ..results.signed_errors import biases, grades, passing_grades
@@ -120,7 +120,7 @@ def _target_description(run: TargetRun) -> TargetRecord:
     }
     if run.mishaps:
         record["mishaps"] = list(run.mishaps)
-    if levels := level_grades(run.results):
+    if levels := level_records(run.results):
         record["levels"] = levels
     if run.coverage is not None:
         record["coverage"] = run.coverage

@@ -34,7 +34,7 @@ from ..probes.probe import Probe, SpecProbe
 from ..probes.wrapped import WrapProbe
 from ..proof.coverage import MOST_MODELS, Cover, Shares, masks_of
 from ..proof.interactions import space_of
-from ..proof.lacking import Evidence, Lacking, lacking, named
+from ..proof.lacking import Evidence, Lacking, lacking_of, named
 from ..results.folder import NoRun, read_folder
 from ..results.records import CoverageRecord, OperatorCoverage, SharesRecord
 from ..targets.target import Target
@@ -255,11 +255,11 @@ def _derived(
     # What only cases have that are not tried, since the target speaks of no such sessions, is owed by nobody.
     untried = evidence.held[those([Verdict.NOT_TRIED])].any(axis=0) & ~evidence.held[ran | declined].any(axis=0)
     untold = frozenset(np.flatnonzero(untried).tolist()) if final else frozenset[int]()
-    lacks = lacking(space, evidence, ran, declined, own | untold, final=final)
+    lacks = lacking_of(space, evidence, ran, declined, own | untold, final=final)
     doubtful = np.array(~space.of_half & ~evidence.held[ran].any(axis=0))
     if not passing.any():
         return _Known(own, lacks, Lacking(), doubtful, False, tried)
-    avoided = lacking(space, evidence, passing, failing & ~lacks.hit(evidence.held))
+    avoided = lacking_of(space, evidence, passing, failing & ~lacks.hit(evidence.held))
     return _Known(own, lacks, avoided, doubtful, True, tried)
 
 

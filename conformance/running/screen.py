@@ -16,7 +16,7 @@ from ..judging.vocabulary import FLAGS, NO_FAILURE, happening
 from ..results.answer import Answer, Hit, answer_of
 from ..results.coverage import coverage_line
 from ..results.interpreted import followed_interpretations, followed_line, shown_elements, shown_line
-from ..results.level_grades import graded_line, level_grades
+from ..results.level_grades import graded_line, level_records
 from ..results.records import CoverageRecord, Finding
 from ..results.result import Result
 from ..results.support import DECLINED, Problem, tried_of
@@ -152,7 +152,7 @@ def _asides(findings: Iterable[Finding]) -> Iterator[Remark]:
 
 def _grades(results: Iterable[Result]) -> Iterator[Remark]:
     """The number of levels that quantized outputs are off, by the bits of their levels."""
-    records = level_grades(results)
+    records = level_records(results)
     for bits in sorted({record["bits"] for record in records}):
         yield Remark("note", graded_line(records, bits))
 

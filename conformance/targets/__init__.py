@@ -16,6 +16,7 @@ __getattr__, __dir__ = face(
         "third_party": (
             "ThirdPartyError",
             "source_of",
+            "third_parties",
         ),
     },
 )

@@ -35,7 +35,7 @@ from ...cases.specs.family import context_space
 from ...reference import ACCURACY_CLASSES, operator_names
 from ..border.typed_toml import TomlDocument, shown
 from .adapters import EXTERNAL, adapter_names, adapter_source
-from .third_party import ThirdPartyError, third_party
+from .third_party import ThirdPartyError, third_parties
 
 TIME_LIMIT = 60.0
 """Seconds for one case unless a target says otherwise: compilers of devices take several."""
@@ -160,7 +160,7 @@ def parse_target(text: str, targets_toml: Path | None = None) -> Target:
         return Target(text, "onnxruntime", {"provider": rest})
     if kind == "backend" and re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", rest):
         return Target(text, "backend", {"module": rest})
-    if text in third_party():
+    if text in third_parties():
         _require_source(text)
         return Target(text, text)
     asked = text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}..."
@@ -193,7 +193,7 @@ def table_names(targets_toml: Path) -> list[str]:
 
 def target_names() -> list[str]:
     """The names of targets that need no file, but for those of backends."""
-    return [*_PLAIN, *third_party(), *(f"onnxruntime:{name}" for name in PROVIDERS)]
+    return [*_PLAIN, *third_parties(), *(f"onnxruntime:{name}" for name in PROVIDERS)]
 
 
 def _nearest(text: str, named: Collection[str]) -> list[str]:
@@ -205,7 +205,7 @@ def _nearest(text: str, named: Collection[str]) -> list[str]:
     if wanted.startswith("onnxruntime:") and not wanted.endswith("executionprovider"):
         wanted += "executionprovider"
     near = [folded[name] for name in difflib.get_close_matches(wanted, list(folded), 3, 0.6)]
-    return near or [*named, *_PLAIN, *third_party(), "backend:package.module"]
+    return near or [*named, *_PLAIN, *third_parties(), "backend:package.module"]
 
 
 class _Keys(Struct, kw_only=True):

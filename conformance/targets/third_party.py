@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from importlib.machinery import ModuleSpec
 
-__all__ = ["GROUP", "ThirdParty", "ThirdPartyError", "source_of", "third_party"]
+__all__ = ["GROUP", "ThirdParty", "ThirdPartyError", "source_of", "third_parties"]
 
 GROUP = "onnxspec.targets"
 """The group of entry points."""
@@ -35,7 +35,7 @@ class ThirdParty:
     version: str
 
 
-def third_party() -> dict[str, tuple[ThirdParty, ...]]:
+def third_parties() -> dict[str, tuple[ThirdParty, ...]]:
     """The promised adapters, by name; more than one for a name that several distributions claim."""
     by_name: dict[str, dict[ThirdParty, None]] = defaultdict(dict)
     for entry in metadata.entry_points(group=GROUP):
@@ -52,7 +52,7 @@ def source_of(name: str) -> str:
     Raises `KeyError` where no package brings one of this name, `ThirdPartyError` where several do or where its source
     is not to be found.
     """
-    adapters = third_party()[name]
+    adapters = third_parties()[name]
     if len(adapters) > 1:
         both = ", ".join(f"{each.distribution} {each.version}" for each in adapters)
         raise ThirdPartyError(f"several packages bring an adapter {name!r}: {both}; uninstall all but one")

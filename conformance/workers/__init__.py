@@ -23,12 +23,15 @@ __getattr__, __dir__ = face(
             "message_of",
             "outcome_of",
         ),
+        "pool": ("Pool",),
         "process": ("TargetProcess",),
         "survey": (
             "Facts",
             "Surveyed",
             "facts_of",
+            "survey_targets",
             "way_to_install",
         ),
+        "worker": ("load_adapter",),
     },
 )

@@ -16,11 +16,11 @@ from typing import Any
 
 from ..targets.adapters import ADAPTERS, ADAPTERS_FOLDER, EXTERNAL, adapter_source
 from ..targets.target import Target, TargetError, parse_target, table_names
-from ..targets.third_party import ThirdPartyError, third_party
+from ..targets.third_party import ThirdPartyError, third_parties
 from .job import TargetUnavailable
 from .process import TargetProcess
 
-__all__ = ["Facts", "Surveyed", "facts_of", "is_command", "providers_of", "survey", "way_to_install"]
+__all__ = ["Facts", "Surveyed", "facts_of", "is_command", "providers_of", "survey_targets", "way_to_install"]
 
 _TOGETHER = 4  # workers that are started at a time
 
@@ -80,7 +80,7 @@ def facts_of(source: str) -> Facts:
     )
 
 
-def survey(targets_file: Path | None = None, *, commands: bool = False) -> list[Surveyed]:
+def survey_targets(targets_file: Path | None = None, *, commands: bool = False) -> list[Surveyed]:
     """Everything that is known, started where that costs no more than a process on this machine.
 
     commands
@@ -89,7 +89,7 @@ def survey(targets_file: Path | None = None, *, commands: bool = False) -> list[
     Raises TargetError for a file that cannot be read.
     """
     findings = [_known(name, "adapter") for name in ADAPTERS if name != "backend"]
-    findings += [_known(name, "package") for name in third_party() if name not in ADAPTERS]
+    findings += [_known(name, "package") for name in third_parties() if name not in ADAPTERS]
     if targets_file is not None:
         findings += [_table(name, targets_file) for name in table_names(targets_file)]
     with ThreadPoolExecutor(_TOGETHER) as pool:

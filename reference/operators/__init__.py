@@ -5,6 +5,7 @@ from ..._face import face
 __getattr__, __dir__ = face(
     __name__,
     {
+        "discrimination": ("discrimination_of",),
         "observation": ("Predicted",),
         "operator": ("Conforming",),
         "quantized": ("ceiling",),

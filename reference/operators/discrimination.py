@@ -15,12 +15,12 @@ from ..recurrent.node import Node
 from .asking import evaluate, expect, interpretations_touched, resolve, run_fault
 from .operator import dtype_of
 
-__all__ = ["discrimination", "shows", "strangeness"]
+__all__ = ["discrimination_of", "shows", "strangeness"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def discrimination(
+def discrimination_of(
     chosen: Fault, node: Node, feeds: Sequence[Arrays], accuracy: str = "standard", enough: float = np.inf
 ) -> float:
     """max |fault - reference| / (2 radius) over the elements of all runs of a session, by the interpretation that
@@ -35,7 +35,7 @@ def discrimination(
 
 
 def shows(chosen: Fault, node: Node, feeds: Sequence[Arrays]) -> bool:
-    """Tell whether a fault carries a case's outputs out of their radii: whether its :func:`discrimination` is above
+    """Tell whether a fault carries a case's outputs out of their radii: whether its :func:`discrimination_of` is above
     1."""
     memory: dict[str, Any] = {}
     outputs = [run_fault(chosen, node, inputs, memory=memory) for inputs in feeds]

@@ -21,9 +21,9 @@ from onnxspec.cases import (
     case_text,
     operator_versions,
     profile,
+    strategies,
 )
 from onnxspec.cases.operators.extended_lstm import extended_profile
-from onnxspec.cases.strategies import operator_cases
 from onnxspec.conformance.probes import portable_probes
 
 SMOKE_BITS = "1cb5f979f90e4d8eeb053403c570d4074f7a04c16f56e5e59ca5a07ac8cf6e73"
@@ -71,7 +71,7 @@ def test_quantized_cases_survive_their_text() -> None:
 
 
 @settings(deadline=None)  # another process may want the processor
-@given(operator_cases())
+@given(strategies.operator_cases())
 def test_every_drawn_case_survives_its_text(spec: CaseSpec) -> None:
     again = case_from_text(case_text(spec))
     assert again == spec

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis.strategies import SearchStrategy
 
-from onnxspec.cases import CaseSpec, build_case, features_of, operator_versions, profile
+from onnxspec.cases import CaseSpec, build_case, features_of, operator_versions, profile, strategies
 from onnxspec.cases.axes import RECURRENT_AXES
 from onnxspec.cases.specs import axes_of, functions_of, output_subsets, settle, space_of
-from onnxspec.cases.strategies import cases, operator_cases
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import UnknownOperator, configure, evaluate, operator_version
 
@@ -37,7 +36,7 @@ def smallest(strategy: SearchStrategy[CaseSpec], condition: Callable[[CaseSpec],
 
 def test_every_draw_is_a_legal_model_that_the_reference_computes() -> None:
     @settings(fixed, max_examples=200)
-    @given(operator_cases(min_steps=0, min_rows=0))
+    @given(strategies.operator_cases(min_steps=0, min_rows=0))
     def check(spec: CaseSpec) -> None:
         case = build_case(spec)
         for trial in (case.trial, case.companion):
@@ -77,13 +76,13 @@ def test_every_value_of_every_axis_is_drawn(op: str, version: int) -> None:
         }
 
     rare = {("data", value) for value in space["data"].rare}
-    specs = drawn(cases(op, version, only={"data": space["data"].rare}), 200)  # of which few are drawn
+    specs = drawn(strategies.cases(op, version, only={"data": space["data"].rare}), 200)  # of which few are drawn
     block = {field.name for axis in RECURRENT_AXES if axis.block for field in axis.fields} & axes.keys()
     of_block = {(name, value) for name in block for value in axes[name].rare}
     if block:
-        quantized = cases(op, version, only={"quantization": axes["quantization"].rare})
+        quantized = strategies.cases(op, version, only={"quantization": axes["quantization"].rare})
         specs += drawn_until(quantized, 300, values, of_block)
-    specs += drawn_until(cases(op, version, min_steps=0, min_rows=0), 400, values, wanted - rare - of_block)
+    specs += drawn_until(strategies.cases(op, version, min_steps=0, min_rows=0), 400, values, wanted - rare - of_block)
     seen = set().union(*map(values, specs))
     assert wanted <= seen
     for name in ("activations", "outputs", *"TNIH"):
@@ -125,11 +124,11 @@ def test_settled_rows_stay_as_they_are() -> None:
 
 
 def test_gru_1_is_always_asked_for_its_mandatory_output() -> None:
-    assert all("Y_h" in spec.outputs for spec in drawn(cases("GRU", 1), 50))
+    assert all("Y_h" in spec.outputs for spec in drawn(strategies.cases("GRU", 1), 50))
 
 
 def test_draws_of_all_operators_have_every_version() -> None:
-    assert {(spec.op, spec.version) for spec in drawn(operator_cases(), 1200)} == set(EVERY)
+    assert {(spec.op, spec.version) for spec in drawn(strategies.operator_cases(), 1200)} == set(EVERY)
 
 
 # What failures shrink to
@@ -137,7 +136,7 @@ def test_draws_of_all_operators_have_every_version() -> None:
 
 @every_version
 def test_the_simplest_case_is_plain(op: str, version: int) -> None:
-    spec = smallest(cases(op, version), lambda spec: True)
+    spec = smallest(strategies.cases(op, version), lambda spec: True)
     outputs = ("", "Y_h") if "output_sequence" in operator_version(op, version).attributes else ("Y",)
     assert spec == CaseSpec(op, version, outputs=outputs)
     assert (spec.T, spec.N, spec.I, spec.H) == (1, 1, 1, 1)
@@ -162,7 +161,7 @@ def test_the_simplest_case_is_plain(op: str, version: int) -> None:
     ids=["bias", "directions", "ragged", "clip", "function", "coefficients", "outputs", "no-steps"],
 )
 def test_what_a_failure_does_not_need_goes(condition: Callable[[CaseSpec], bool], expected: dict[str, Any]) -> None:
-    spec = smallest(cases("LSTM", 14, min_steps=0), condition)
+    spec = smallest(strategies.cases("LSTM", 14, min_steps=0), condition)
     assert spec == CaseSpec("LSTM", 14, **expected)
 
 
@@ -170,7 +169,7 @@ def test_what_a_failure_does_not_need_goes(condition: Callable[[CaseSpec], bool]
 
 
 def test_bounds_hold() -> None:
-    strategy = cases(
+    strategy = strategies.cases(
         "GRU",
         22,
         types=["float64", "bfloat16"],
@@ -199,25 +198,27 @@ def test_bounds_hold() -> None:
 
 
 def test_no_activations_means_that_no_node_lists_any() -> None:
-    assert all(spec.activations is None for spec in drawn(cases("LSTM", 14, activations=[]), 100))
+    assert all(spec.activations is None for spec in drawn(strategies.cases("LSTM", 14, activations=[]), 100))
 
 
 def test_values_that_go_with_others_only_bring_those_along() -> None:
-    for spec in drawn(cases("LSTM", 14, only={"data": ["numerics"]}), 30):
+    for spec in drawn(strategies.cases("LSTM", 14, only={"data": ["numerics"]}), 30):
         assert (spec.T, spec.initial) == (1, "all")
-    for spec in drawn(cases("LSTM", 14, only={"lengths": ["ragged"]}), 30):
+    for spec in drawn(strategies.cases("LSTM", 14, only={"lengths": ["ragged"]}), 30):
         assert min(spec.T, spec.N) >= 2
-    for spec in drawn(cases("LSTM", 14, only={"dimensions": ["static"]}), 30):
+    for spec in drawn(strategies.cases("LSTM", 14, only={"dimensions": ["static"]}), 30):
         assert spec.reruns != "sizes"
 
 
 def test_versions_that_lack_what_is_asked_for_are_left_out() -> None:
-    specs = drawn(operator_cases(["LSTM", "RNN"], only={"layout": [1]}), 100)
+    specs = drawn(strategies.operator_cases(["LSTM", "RNN"], only={"layout": [1]}), 100)
     assert {(spec.op, spec.version) for spec in specs} == {(o, v) for o in ("LSTM", "RNN") for v in (14, 22)}
-    assert {spec.version for spec in drawn(operator_cases(types="bfloat16"), 50)} == {22}
+    assert {spec.version for spec in drawn(strategies.operator_cases(types="bfloat16"), 50)} == {22}
 
 
-@pytest.mark.parametrize("strategy", [lambda **bounds: cases("LSTM", 14, **bounds), operator_cases])
+@pytest.mark.parametrize(
+    "strategy", [lambda **bounds: strategies.cases("LSTM", 14, **bounds), strategies.operator_cases]
+)
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
@@ -254,9 +255,9 @@ def test_bounds_are_checked_before_anything_is_drawn(
 
 def test_operators_and_versions_are_checked_too() -> None:
     with pytest.raises(UnknownOperator, match="no GRU-8; versions are 1, 3, 7, 14, 22"):
-        cases("GRU", 8)
+        strategies.cases("GRU", 8)
     with pytest.raises(UnknownOperator, match="no operator 'Conv'"):
-        operator_cases("Conv")
+        strategies.operator_cases("Conv")
     with pytest.raises(ValueError, match="names at least one"):
-        operator_cases([])
+        strategies.operator_cases([])
     assert len(OPERATORS) > 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxspec.conformance.cli.main import main
+from onnxspec.conformance.cli import main
 
 from .miniatures import KIN, ZOO, Command, Finished
 

@@ -217,7 +217,7 @@ class Command:
 
 def command_line(*arguments: object) -> list[str]:
     """How the command is started: by the entry point's function, whatever PATH says."""
-    start = "import sys; from onnxspec.conformance.cli.main import main; sys.argv[0] = 'onnxspec'; main()"
+    start = "import sys; from onnxspec.conformance.cli import main; sys.argv[0] = 'onnxspec'; main()"
     return [sys.executable, "-c", start, *map(str, arguments)]
 
 

@@ -14,9 +14,8 @@ import pytest
 from hypothesis import assume, given, settings
 from numpy.typing import NDArray
 
-from onnxspec.cases import CaseSpec
+from onnxspec.cases import CaseSpec, strategies
 from onnxspec.cases.specs import inputs_of
-from onnxspec.cases.strategies import operator_cases
 from onnxspec.reference import CELLS, evaluate
 
 try:
@@ -95,7 +94,7 @@ def computed(spec: CaseSpec, inputs: Arrays) -> dict[str, NDArray[Any]]:
 
 @pytest.mark.parametrize("op", sorted(BY_OPERATOR))
 def test_the_reference_is_pytorch_where_they_mean_the_same(op: str) -> None:
-    strategy = operator_cases(op, max_steps=8, max_rows=5, max_inputs=12, max_size=16, **BY_OPERATOR[op])
+    strategy = strategies.operator_cases(op, max_steps=8, max_rows=5, max_inputs=12, max_size=16, **BY_OPERATOR[op])
 
     @settings(max_examples=120, derandomize=True, database=None, deadline=None)
     @given(strategy)

@@ -8,8 +8,7 @@ from onnxspec.cases import CaseSpec, build_case
 from onnxspec.conformance.judging import Verdict, judge
 from onnxspec.conformance.probes import SpecProbe, WrapProbe
 from onnxspec.conformance.proof import staged_outcome
-from onnxspec.conformance.results import Result, graded_line, result_of
-from onnxspec.conformance.results.level_grades import level_grades
+from onnxspec.conformance.results import Result, graded_line, level_records, result_of
 from onnxspec.reference import operator_for
 from onnxspec.reports import pictures_of_levels
 
@@ -30,7 +29,7 @@ def off(levels: int, verdict: Verdict = Verdict.INACCURATE) -> Result:
 
 def test_right_and_wrong_outputs_are_counted_and_drawn_apart() -> None:
     results = [right(), right(), off(1), off(34), off(2000, Verdict.WRONG)]
-    (record,) = level_grades(results)
+    (record,) = level_records(results)
     assert (record["operator"], record["bits"], record["within"]) == ("GRU", 16, 34)
     assert (record["off"], record["wrong"]) == ([[0, 2], [1, 1], [34, 1]], [[2000, 1]])
     line = "levels of 16 bits: within 34 levels (4 cases, 2 of them by one or more); wrong by up to 2,000 (1 case)"
@@ -48,4 +47,4 @@ def test_a_case_without_levels_has_no_grade() -> None:
     trial = build_case(spec).trial
     outcome = staged_outcome(trial, lambda node, inputs: operator_for(node).answer(node, inputs))
     plain = result_of(SpecProbe(spec), "target", judge([trial], [outcome]), 0.0, None)
-    assert level_grades([plain]) == []
+    assert level_records([plain]) == []

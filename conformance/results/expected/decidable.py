@@ -9,13 +9,13 @@ from ...probes.drawn import fresh_profile, split_nonce
 from ...probes.selection import probes_of_profile
 from .entries import Entry
 
-__all__ = ["decidable"]
+__all__ = ["decidable_entries"]
 
 _WHOLE, _BESIDE = "core", "quantized"
 """The profile in which every expected failure shows, but for what shows in the one beside it alone."""
 
 
-def decidable(entries: Sequence[Entry], done: Set[str], profile: str) -> list[Entry]:
+def decidable_entries(entries: Sequence[Entry], done: Set[str], profile: str) -> list[Entry]:
     """The expected failures of which the cases that ran (their ids) tell whether they still happen: those of which no
     case is missing that could show them. A small profile may have one case that an entry is about, which happens to
     pass, where other cases still need the entry. Fresh cases tell of none."""

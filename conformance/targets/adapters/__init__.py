@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..third_party import source_of, third_party
+from ..third_party import source_of, third_parties
 from .bundle import bundled
 
 ADAPTERS = {
@@ -63,7 +63,7 @@ EXTERNAL = "external"
 
 def adapter_names() -> list[str]:
     """Every adapter that a table may name: those shipped here, programs, and those of other packages."""
-    return list(dict.fromkeys([*ADAPTERS, EXTERNAL, *third_party()]))
+    return list(dict.fromkeys([*ADAPTERS, EXTERNAL, *third_parties()]))
 
 
 def adapter_source(adapter: str) -> str:

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import find, given, settings
 
-from onnxspec.cases import ABILITIES, Case, CaseSpec, build_case, case_from_json
+from onnxspec.cases import ABILITIES, Case, CaseSpec, build_case, case_from_json, strategies
 from onnxspec.cases.directories import read_model
 from onnxspec.cases.specs import settle
-from onnxspec.cases.strategies import operator_cases
 from onnxspec.conformance.judging import Judgement, Verdict, judge
 from onnxspec.conformance.proof import judge_staged
 from onnxspec.conformance.workers import run_in_process
@@ -202,7 +201,7 @@ def test_faults_of_sessions_keep_what_they_keep_for_each_session() -> None:
 @pytest.mark.parametrize("name", AXES)
 def test_strategies_draw_every_axis(name: str) -> None:
     spec = find(
-        operator_cases(),
+        strategies.operator_cases(),
         lambda spec: bool(getattr(spec, name, False)),
         settings=settings(max_examples=20000, derandomize=True, database=None, deadline=None),
     )
@@ -210,7 +209,7 @@ def test_strategies_draw_every_axis(name: str) -> None:
 
 
 @settings(derandomize=True, database=None, deadline=None, max_examples=15)
-@given(spec=operator_cases(max_steps=3, max_rows=3, max_inputs=3, max_size=3))
+@given(spec=strategies.operator_cases(max_steps=3, max_rows=3, max_inputs=3, max_size=3))
 def test_drawn_cases_with_all_axes_are_passed_by_what_is_right(spec: CaseSpec) -> None:
     # What does not go with sessions gives way to them, or they to it.
     fields = {field: getattr(spec, field) for field in spec.__dataclass_fields__}

@@ -13,15 +13,14 @@ from hypothesis import Phase, find, given, settings
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from onnxspec.cases import build_case, case_from_json, case_text
+from onnxspec.cases import build_case, case_from_json, case_text, strategies
 from onnxspec.cases.operators.extended_lstm import extended
-from onnxspec.cases.strategies import cases, operator_cases
 from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.reference import Node, evaluate, resolve
 
 from ..draws import drawn, drawn_until
 
-EXTENDED = cases("ExtendedLSTM", 1)
+EXTENDED = strategies.cases("ExtendedLSTM", 1)
 fixed = settings(derandomize=True, database=None, deadline=None)
 SIMPLEST: dict[str, Any] = {"T": 1, "N": 1, "I": 1, "H": 1} | dict.fromkeys("xwrb", (2.0**-15, 32768))
 
@@ -37,7 +36,7 @@ def documented(model: bytes, inputs: Mapping[str, NDArray[Any]]) -> list[NDArray
 
 @pytest.mark.filterwarnings("ignore:.*no element could be judged")
 @settings(fixed, max_examples=50)
-@given(cases("ExtendedLSTM", 1, min_steps=0, min_rows=0))
+@given(strategies.cases("ExtendedLSTM", 1, min_steps=0, min_rows=0))
 def test_every_draw_is_legal_and_what_the_document_computes_conforms(spec: Any) -> None:
     case = build_case(spec)
     for feed in case.trial.feeds:
@@ -49,7 +48,7 @@ def test_every_draw_is_legal_and_what_the_document_computes_conforms(spec: Any) 
 def test_the_negative_of_it_does_not() -> None:
     scales = {**dict.fromkeys("xwry", ((2.0**-15, 32768),)), "b": ((2.0**-13, 20000),)}  # so that signs are judged
     only: dict[str, Collection[Any]] = {"data": ["dense"], "bias": [True], **scales}
-    for spec in drawn(cases("ExtendedLSTM", 1, only=only), 5):
+    for spec in drawn(strategies.cases("ExtendedLSTM", 1, only=only), 5):
         with pytest.raises(NotConforming, match="wrong"):
             assert_conforms(spec, lambda model, inputs: [-Y for Y in documented(model, inputs)])
 
@@ -85,7 +84,7 @@ def test_every_value_is_drawn() -> None:
             ("y", spec.y is not None),
         }
 
-    specs = drawn_until(cases("ExtendedLSTM", 1, min_steps=0, min_rows=0), 500, values, wanted)
+    specs = drawn_until(strategies.cases("ExtendedLSTM", 1, min_steps=0, min_rows=0), 500, values, wanted)
     seen = set().union(*map(values, specs))
     assert wanted <= seen
     assert {value for value in seen if value[0] in axes} == {value for value in wanted if value[0] in axes}
@@ -112,7 +111,9 @@ def test_what_a_failure_does_not_need_goes(condition: Callable[[Any], bool], exp
 
 def test_bounds_hold() -> None:
     only: dict[str, Collection[Any]] = {"reruns": ["none"], "y": [None, (0.5, 7)], "data": ["nan", "dense"]}
-    specs = drawn(operator_cases("ExtendedLSTM", max_steps=2, max_rows=1, max_inputs=3, max_size=2, only=only), 200)
+    specs = drawn(
+        strategies.operator_cases("ExtendedLSTM", max_steps=2, max_rows=1, max_inputs=3, max_size=2, only=only), 200
+    )
     assert {spec.T for spec in specs} == {1, 2}
     assert {spec.N for spec in specs} == {1}
     assert {spec.I for spec in specs} == {1, 2, 3}
@@ -141,6 +142,9 @@ def test_bounds_hold() -> None:
     ],
 )
 def test_bounds_are_checked_before_anything_is_drawn(bounds: dict[str, Any], message: str) -> None:
-    for strategy in (lambda **b: cases("ExtendedLSTM", 1, **b), lambda **b: operator_cases("ExtendedLSTM", **b)):
+    for strategy in (
+        lambda **b: strategies.cases("ExtendedLSTM", 1, **b),
+        lambda **b: strategies.operator_cases("ExtendedLSTM", **b),
+    ):
         with pytest.raises(ValueError, match=message):
             strategy(**bounds)

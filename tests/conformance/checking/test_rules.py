@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile, strategies
 from onnxspec.cases.operators.extended_lstm import extended_profile
 from onnxspec.cases.specs import illegal_cases, violation_of
-from onnxspec.conformance.checking import Checked, Level, check_model
-from onnxspec.conformance.checking.rules import rules
+from onnxspec.conformance.checking import Checked, Level, check_model, rules
 from onnxspec.reference import CELLS, clause_named
 
 from .nodes import T, one_node

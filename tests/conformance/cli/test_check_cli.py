@@ -16,8 +16,8 @@ from msgspec import structs
 
 import onnxspec
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.checking.rules import rules
-from onnxspec.conformance.cli.main import main
+from onnxspec.conformance.checking import rules
+from onnxspec.conformance.cli import main
 from onnxspec.conformance.judging import Judgement, Verdict
 from onnxspec.conformance.probes import SpecProbe
 from onnxspec.conformance.results import result_of

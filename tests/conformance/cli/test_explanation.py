@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from onnxspec.cases import Case, CaseSpec, build_case, clauses_exercised, profile
-from onnxspec.conformance.cli.explanation import explain, explanation
+from onnxspec.conformance.cli import explanation_of, print_explanation
 from onnxspec.conformance.diagnosis import Single
 from onnxspec.conformance.judging import Judgement, Verdict, judge
 from onnxspec.conformance.probes import SpecProbe
@@ -48,7 +48,7 @@ def _printed(
     outcomes = [one for one in (outcome, companion) if one is not None]
     judgement = judge(case.trials, outcomes) if outcomes and judged else None
     file = io.StringIO()
-    explain(SpecProbe(case.spec), outcomes, judgement, Console(file=file, width=width))
+    print_explanation(SpecProbe(case.spec), outcomes, judgement, Console(file=file, width=width))
     return file.getvalue()
 
 
@@ -332,12 +332,14 @@ def test_the_accuracy_class_sets_the_radius() -> None:
 
     def radius(accuracy: str) -> float:
         file = io.StringIO()
-        explain(SpecProbe(case.spec), [outcome], Judgement(Verdict.PASS), Console(file=file, width=150), accuracy)
+        print_explanation(
+            SpecProbe(case.spec), [outcome], Judgement(Verdict.PASS), Console(file=file, width=150), accuracy
+        )
         return float(_tables(file.getvalue())[0][2].split()[9])  # step, seven numbers, must be, within
 
     assert radius("flushing") > radius("standard")
     with pytest.raises(ValueError, match="no accuracy class 'lax'"):
-        list(explanation(SpecProbe(case.spec), [outcome], accuracy="lax"))
+        list(explanation_of(SpecProbe(case.spec), [outcome], accuracy="lax"))
 
 
 @pytest.mark.parametrize("version", [1, 7, 14, 22])
@@ -359,5 +361,5 @@ def test_what_sessions_do_is_told() -> None:
 )
 def test_one_case_alone_proves_no_cause(foretold: int, lead: str) -> None:
     case = build_case(PLAIN)
-    told = [str(part) for part in explanation(SpecProbe(case.spec), diagnosis=Single(("clip.ignored",), foretold))]
+    told = [str(part) for part in explanation_of(SpecProbe(case.spec), diagnosis=Single(("clip.ignored",), foretold))]
     assert any(line.startswith(lead) for line in told)

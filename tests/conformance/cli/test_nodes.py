@@ -13,7 +13,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from onnxspec.conformance.cli.main import main
+from onnxspec.conformance.cli import main
 
 from ..checking.nodes import I, N, T, model_of, recurrent, weights_of
 

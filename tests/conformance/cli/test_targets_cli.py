@@ -10,8 +10,7 @@ import pytest
 
 from onnxspec.conformance.targets import Target
 from onnxspec.conformance.targets.adapters import ADAPTERS
-from onnxspec.conformance.workers import Facts, Surveyed, facts_of, way_to_install
-from onnxspec.conformance.workers.survey import survey
+from onnxspec.conformance.workers import Facts, Surveyed, facts_of, survey_targets, way_to_install
 
 from ..miniatures import Finished
 from ..targets.test_third_party import install
@@ -58,7 +57,7 @@ def test_a_file_that_cannot_be_read_is_told(inside: Callable[..., Finished]) -> 
 
 @pytest.mark.parametrize("name", [name for name in ADAPTERS if name != "backend"])
 def test_every_shipped_adapter_says_what_pip_installs_and_what_was_tested(name: str) -> None:
-    (adapter,) = [finding for finding in survey() if finding.name == name]
+    (adapter,) = [finding for finding in survey_targets() if finding.name == name]
     assert adapter.facts.package
     assert any(character.isdigit() for character in adapter.facts.tested)
 

@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 
 from onnxspec.cases.directories import read_any, read_directory
 from onnxspec.conformance.checking import check_model
-from onnxspec.conformance.cli.main import main
+from onnxspec.conformance.cli import main
 from onnxspec.conformance.extraction import NodeCase, cases_of_model
 from onnxspec.conformance.judging import Verdict, judge
 from onnxspec.conformance.probes import probe_directories

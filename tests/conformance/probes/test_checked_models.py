@@ -14,7 +14,7 @@ import pytest
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
 from onnxspec.cases.directories import data_sets_of, write_directory
 from onnxspec.cases.operators.extended_lstm import as_extended, quantize
-from onnxspec.conformance.cli.main import main
+from onnxspec.conformance.cli import main
 from onnxspec.conformance.probes import probe_directories
 
 from ..checking.nodes import I, N, T, model_of, recurrent, weights_of

@@ -14,7 +14,7 @@ from onnxspec.conformance.probes import (
     select_probes,
     some_seed,
 )
-from onnxspec.conformance.results.expected.decidable import decidable
+from onnxspec.conformance.results.expected import decidable_entries
 
 
 def ids(count: int, seed: str, **narrowed: tuple[str, ...]) -> list[str]:
@@ -62,7 +62,7 @@ def test_a_name_stands_for_them_wherever_a_profile_does() -> None:
     assert fresh_profile("core") is None
     assert fresh_profile("random-0-seed-1") is None
     assert fresh_profile(fresh_profile_name(1, some_seed())) is not None
-    assert decidable((), set(), name) == []
+    assert decidable_entries((), set(), name) == []
     with pytest.raises(UnknownName, match="no seed: 'a b'"):
         fresh_profile_name(4, "a b")
 

@@ -33,8 +33,7 @@ from onnxspec.cases.operators.extended_lstm import (
     kernel_rows,
     quantize,
 )
-from onnxspec.conformance.cli import app
-from onnxspec.conformance.cli.explanation import explain
+from onnxspec.conformance.cli import app, print_explanation
 from onnxspec.conformance.diagnosis import Explainer, Single, disagreements_of, explainer, with_needed_classes
 from onnxspec.conformance.judging import Judgement, Verdict, judge
 from onnxspec.conformance.probes import Selection, SpecProbe, Tried, UnknownName, select_probes
@@ -372,7 +371,9 @@ def test_a_case_is_explained_as_those_of_onnx_are() -> None:
     spec = case("xw-power-of-two")
     probe = SpecProbe(spec)
     file = io.StringIO()
-    explain(probe, [shipped(spec)], judged(spec), Console(file=file, width=200), diagnosis=Single(("extended.x",)))
+    print_explanation(
+        probe, [shipped(spec)], judged(spec), Console(file=file, width=200), diagnosis=Single(("extended.x",))
+    )
     text = file.getvalue()
     assert "(step 0, forward, row 0)" in text
     assert "got_levels" in text

@@ -9,7 +9,7 @@ import pytest
 
 from onnxspec.cases import CaseSpec, profile
 from onnxspec.cases.specs import EXACT, WRAPS, can_wrap
-from onnxspec.conformance.cli.main import main
+from onnxspec.conformance.cli import main
 from onnxspec.conformance.diagnosis import Budget, alike, shrink
 from onnxspec.conformance.judging import Verdict
 from onnxspec.conformance.probes import SpecProbe, WrapProbe, split_wrap, tried, wrap_lane, wrapped_probes

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from onnxspec.cases.profiles import pool_of
-from onnxspec.conformance.proof import Cover, Evidence, Shares, faults_of, named, pool_tally, space_of
-from onnxspec.conformance.proof.lacking import lacking
+from onnxspec.conformance.proof import Cover, Evidence, Shares, faults_of, lacking_of, named, pool_tally, space_of
 
 RNN = space_of("RNN")
 
@@ -19,7 +18,7 @@ def evidence(*cases: tuple[str, ...], features: tuple[frozenset[str], ...] = ())
 def lacks(seen: Evidence, ran: int) -> list[str]:
     """What is lacking where the first cases ran and the others did not."""
     number = np.arange(len(seen.held))
-    return named(RNN, lacking(RNN, seen, number < ran, number >= ran))
+    return named(RNN, lacking_of(RNN, seen, number < ran, number >= ran))
 
 
 @pytest.mark.parametrize("without", [(), ("clip", "type=float64"), ("direction=reverse", "direction=bidirectional")])
@@ -94,7 +93,7 @@ def test_features_explain_what_no_context_does() -> None:
 def test_a_case_of_odd_numbers_proves_nothing() -> None:
     seen = evidence(("T=1",), ("clip", "T=1"))
     ran, without = np.array([True, False]), np.array([False, True])
-    assert not lacking(RNN, seen._replace(plain=np.array([True, False])), ran, without).places
+    assert not lacking_of(RNN, seen._replace(plain=np.array([True, False])), ran, without).places
 
 
 def test_where_much_is_lacking_a_few_models_more_show_what_is_owed() -> None:

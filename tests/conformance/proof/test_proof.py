@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from onnxspec.cases import CaseSpec, operator_versions, profile
-from onnxspec.conformance.cli.main import main
+from onnxspec.conformance.cli import main
 from onnxspec.conformance.proof import Proof, prove
 from onnxspec.conformance.proof import proof as proving
 from onnxspec.reference import CELLS as OPERATORS

@@ -13,11 +13,16 @@ from pathlib import Path
 import onnx
 import pytest
 
-import onnxspec.conformance.pytest_plugin.assertion  # loaded once, here: NumPy cannot be loaded again in the runs below  # noqa: F401
 from onnxspec.cases import features_of, operator_versions, profile
 from onnxspec.conformance.judging import Judgement, Verdict
 from onnxspec.conformance.probes import Selection, SpecProbe, select
-from onnxspec.conformance.pytest_plugin import Following, Group, Share, item_group
+from onnxspec.conformance.pytest_plugin import (
+    Following,
+    Group,
+    RunningTarget,  # noqa: F401 - loaded once, here: NumPy cannot be loaded again in the runs below
+    Share,
+    item_group,
+)
 from onnxspec.conformance.results import Journal
 from onnxspec.conformance.running import Plan, execute, judged_result
 from onnxspec.conformance.targets import Target, parse_target
@@ -163,7 +168,7 @@ def test_the_command_of_a_failure_repeats_it(project: pytest.Pytester) -> None:
     result = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-plain")
     command = next(line for line in result.stdout.lines if line.startswith("  repeat")).split(maxsplit=1)[1]
     variable, words = command.split(" ", 1)
-    code = "from onnxspec.conformance.cli.main import main; main()"
+    code = "from onnxspec.conformance.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, *words.split()[1:]],
         env={**os.environ, "PYTHONPATH": variable.partition("=")[2]},

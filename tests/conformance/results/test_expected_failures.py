@@ -12,7 +12,7 @@ from msgspec import structs
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
 from onnxspec.cases.directories import DataSet, write_directory
 from onnxspec.cases.profiles import pool_of
-from onnxspec.conformance.cli.main import main
+from onnxspec.conformance.cli import main
 from onnxspec.conformance.judging import FAILING, Judgement, Verdict
 from onnxspec.conformance.probes import Probe, SpecProbe, probe_directories, probes_of_profile, wrapped_probes
 from onnxspec.conformance.results import Result, result_of
@@ -22,6 +22,7 @@ from onnxspec.conformance.results.expected import (
     Failure,
     FormerWords,
     applying,
+    decidable_entries,
     expectations_of,
     in_range,
     is_range,
@@ -31,7 +32,6 @@ from onnxspec.conformance.results.expected import (
     shipped_for,
     stale,
 )
-from onnxspec.conformance.results.expected.decidable import decidable
 from onnxspec.conformance.running import turn, updated_text
 from onnxspec.conformance.targets import Target, parse_target
 from onnxspec.reference import FAULTS
@@ -419,8 +419,8 @@ def test_a_small_profile_calls_nothing_stale_that_a_larger_one_may_need() -> Non
     entry = Entry("Y_h of a row of length 0 is left unwritten.", "RNN", features=("empty-row",))
     small, whole = ({p.id for p in probes_of_profile(name)} for name in ("smoke", "core"))
     assert any(entry.covers(p) for p in probes_of_profile("smoke"))
-    assert decidable([entry], small, "smoke") == []
-    assert decidable([entry], whole, "core") == [entry]
+    assert decidable_entries([entry], small, "smoke") == []
+    assert decidable_entries([entry], whole, "core") == [entry]
 
 
 @pytest.mark.parametrize("fault", ["lstm.clip.on-cell-state@besides", "lengths.ignored@reverse", "clip.ignored@Y_c"])

@@ -17,7 +17,7 @@ from onnx import numpy_helper
 from onnxspec.cases import CaseSpec, build_case, case_text, profile
 from onnxspec.cases.operators import costs, plans
 from onnxspec.cases.operators.extended_lstm import NotQuantizable
-from onnxspec.conformance.cli.main import main
+from onnxspec.conformance.cli import main
 
 LSTM = CaseSpec("LSTM", 14, direction="bidirectional", bias=True, weights="initializer", T=5, N=2, I=4, H=6)
 GRU = CaseSpec("GRU", 22, lengths="ragged", layout=1, T=5, N=3, I=4, H=6)

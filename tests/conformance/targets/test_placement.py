@@ -18,8 +18,7 @@ from onnxspec.conformance.judging import Judgement, Verdict
 from onnxspec.conformance.probes import Probe, SpecProbe, WrapProbe, tried, wrap_lane
 from onnxspec.conformance.targets import Target
 from onnxspec.conformance.targets.adapters import adapter_source
-from onnxspec.conformance.workers import Outcome, TargetProcess, TargetUnavailable
-from onnxspec.conformance.workers.worker import load_adapter
+from onnxspec.conformance.workers import Outcome, TargetProcess, TargetUnavailable, load_adapter
 
 from ..runtimes import runtime
 

@@ -20,10 +20,9 @@ import onnx
 import onnxruntime as ort
 import pytest
 
-from onnxspec.conformance.cli.main import main
+from onnxspec.conformance.cli import main
 from onnxspec.conformance.targets import adapters as targets
 from onnxspec.conformance.targets.adapters import quark_library
-from onnxspec.conformance.targets.adapters.quark_library import Library, NoLibrary
 from onnxspec.conformance.workers import worker
 from onnxspec.reference.operators.extended_lstm import TANHF, Parameters, foundations, run_kernel, system_tanhf
 
@@ -35,17 +34,17 @@ PACKAGE = os.environ.get("ONNXSPEC_QUARK_PACKAGE", "")
 
 
 @pytest.fixture(scope="session")
-def library() -> Library:
+def library() -> quark_library.Library:
     try:
         return quark_library.quark_library(package=PACKAGE)
-    except NoLibrary as error:
+    except quark_library.NoLibrary as error:
         if PACKAGE or os.environ.get("ONNXSPEC_REQUIRE_QUARK"):  # who names one wants it tested
             raise
         pytest.skip(f"AMD Quark's library: {error}")
 
 
 @pytest.fixture(scope="session")
-def options(library: Library) -> Any:
+def options(library: quark_library.Library) -> Any:
     made = ort.SessionOptions()
     made.intra_op_num_threads = 1
     made.log_severity_level = 4
@@ -85,7 +84,7 @@ def adapter_text() -> str:
     return targets.adapter_source("quark")
 
 
-def test_the_adapter_runs_a_node(library: Library) -> None:
+def test_the_adapter_runs_a_node(library: quark_library.Library) -> None:
     adapter = worker.load_adapter(adapter_text(), {"library": library.path})
     trial = random_trial("produced", np.random.default_rng(6))
     (Y,) = adapter.prepare(trial.model()).run(dict(trial.inputs))
@@ -101,7 +100,7 @@ def test_the_adapter_runs_a_node(library: Library) -> None:
 
 
 def test_generated_directories_run_on_it_and_on_onnxruntime_with_the_library(
-    library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    library: quark_library.Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Cases that it computes right, wrong and not at all; they keep their operator, whatever their models call it."""
     folder, out, tables = tmp_path / "cases", tmp_path / "run", tmp_path / "targets.toml"
@@ -128,7 +127,9 @@ def test_generated_directories_run_on_it_and_on_onnxruntime_with_the_library(
     assert verdicts == {(target, *pair) for target in ("plain", "amd") for pair in expected.items()}
 
 
-def test_a_model_with_its_own_quantizing_operators_runs_and_is_right(library: Library, tmp_path: Path) -> None:
+def test_a_model_with_its_own_quantizing_operators_runs_and_is_right(
+    library: quark_library.Library, tmp_path: Path
+) -> None:
     onnx.save(of_quark("com.amd.quark", "Extended"), tmp_path / "model.onnx")
     tables = tmp_path / "targets.toml"
     tables.write_text(f'[amd]\nadapter = "quark"\noptions.library = {json.dumps(library.path)}\n')
@@ -166,7 +167,7 @@ def test_the_adapter_says_what_it_cannot_do() -> None:
 
 def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quark_library.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(NoLibrary, match=r"amd-quark is not installed.*pip install --no-deps amd-quark"):
+    with pytest.raises(quark_library.NoLibrary, match=r"amd-quark is not installed.*pip install --no-deps amd-quark"):
         quark_library.quark_library()
 
 
@@ -174,14 +175,14 @@ def test_another_package_of_that_name(monkeypatch: pytest.MonkeyPatch, tmp_path:
     (tmp_path / "quark").mkdir()
     (tmp_path / "quark" / "__init__.py").write_text("")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(NoLibrary, match="is another one"):
+    with pytest.raises(quark_library.NoLibrary, match="is another one"):
         quark_library.quark_library()
 
 
 def test_no_such_folder_and_no_such_library(tmp_path: Path) -> None:
-    with pytest.raises(NoLibrary, match="does not hold AMD Quark"):
+    with pytest.raises(quark_library.NoLibrary, match="does not hold AMD Quark"):
         quark_library.quark_library(package=str(tmp_path))
-    with pytest.raises(NoLibrary, match="there is no file"):
+    with pytest.raises(quark_library.NoLibrary, match="there is no file"):
         quark_library.quark_library(library=str(tmp_path / "no.so"))
 
 
@@ -198,17 +199,17 @@ def package(tmp_path: Path) -> Path:
 
 
 def test_missing_compiler(monkeypatch: pytest.MonkeyPatch, package: Path, tmp_path: Path) -> None:
-    with pytest.raises(NoLibrary, match="no compiler 'no-such-compiler'"):
+    with pytest.raises(quark_library.NoLibrary, match="no compiler 'no-such-compiler'"):
         quark_library.quark_library(package=str(package), compiler="no-such-compiler")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
-    with pytest.raises(NoLibrary, match=r"no C\+\+ compiler.*install one"):
+    with pytest.raises(quark_library.NoLibrary, match=r"no C\+\+ compiler.*install one"):
         quark_library.quark_library(package=str(package))
 
 
 def test_sources_that_are_not_there(package: Path) -> None:
     (package / "quark" / quark_library._FOLDER / "src" / "custom_op_lstm.cc").unlink()
-    with pytest.raises(NoLibrary, match=r"amd-quark 9\.9 .*custom_op_lstm\.cc"):
+    with pytest.raises(quark_library.NoLibrary, match=r"amd-quark 9\.9 .*custom_op_lstm\.cc"):
         quark_library.quark_library(package=str(package))
 
 
@@ -219,7 +220,7 @@ def test_a_compiler_that_fails(package: Path, tmp_path: Path) -> None:
     )
     compiler.chmod(0o755)
     cache = tmp_path / "cache"
-    with pytest.raises(NoLibrary, match=r"cannot build .*error: no"):
+    with pytest.raises(quark_library.NoLibrary, match=r"cannot build .*error: no"):
         quark_library.quark_library(package=str(package), compiler=str(compiler), cache=str(cache))
     assert list(cache.iterdir()) == []  # nothing half made is left
 
@@ -227,14 +228,14 @@ def test_a_compiler_that_fails(package: Path, tmp_path: Path) -> None:
 def test_older_onnxruntime() -> None:
     quark_library._refuse_older("1.17.0", 17)
     quark_library._refuse_older("", 17)
-    with pytest.raises(NoLibrary, match=r"needs onnxruntime 1\.17 or newer.*has 1\.16\.3.*pip install"):
+    with pytest.raises(quark_library.NoLibrary, match=r"needs onnxruntime 1\.17 or newer.*has 1\.16\.3.*pip install"):
         quark_library._refuse_older("1.16.3", 17)
 
 
 def test_a_library_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "library.so"
     path.write_text("not a library")
-    with pytest.raises(NoLibrary, match=r"cannot be registered in onnxruntime \d"):
+    with pytest.raises(quark_library.NoLibrary, match=r"cannot be registered in onnxruntime \d"):
         quark_library.quark_library(library=str(path), cache=str(tmp_path))
 
 
@@ -243,5 +244,5 @@ def test_a_library_that_crashes_at_registration(tmp_path: Path) -> None:
     source, path = tmp_path / "crash.c", tmp_path / "crash.so"
     source.write_text("#include <stdlib.h>\nvoid *RegisterCustomOps(void *o, const void *a) { abort(); }\n")
     subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(path)], check=True)
-    with pytest.raises(NoLibrary, match=r"crashes at registration \(signal 6\) in onnxruntime"):
+    with pytest.raises(quark_library.NoLibrary, match=r"crashes at registration \(signal 6\) in onnxruntime"):
         quark_library.quark_library(library=str(path), cache=str(tmp_path))

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 
 from onnxspec.conformance.targets import PROVIDERS, Target, TargetError, UnknownTarget, parse_target, table_names
 from onnxspec.conformance.targets.adapters import ADAPTERS, adapter_source
-from onnxspec.conformance.targets.adapters.onnxruntime import OPTION_DEFAULTS
+from onnxspec.conformance.targets.adapters import onnxruntime as onnxruntime_adapter
 from onnxspec.conformance.workers import PLACEHOLDERS, Job, Outcome, TargetProcess, TargetUnavailable, worker
 
 from ..miniatures import needs_cell_output
@@ -452,7 +452,7 @@ def test_the_shipped_examples_are_right(file: Path) -> None:
             # A plug-in has a name of its own making.
             plugged = "provider_library" in target.options
             assert plugged or target.options.get("provider", "CPUExecutionProvider") in PROVIDERS
-            assert set(target.options) <= set(OPTION_DEFAULTS)
+            assert set(target.options) <= set(onnxruntime_adapter.OPTION_DEFAULTS)
 
 
 def test_there_is_an_example_for_every_configuration_of_amd() -> None:

@@ -16,9 +16,16 @@ import pytest
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.conformance.running import AdapterContract
 from onnxspec.conformance.showing import script_of
-from onnxspec.conformance.targets import Target, TargetError, ThirdPartyError, UnknownTarget, parse_target, source_of
+from onnxspec.conformance.targets import (
+    Target,
+    TargetError,
+    ThirdPartyError,
+    UnknownTarget,
+    parse_target,
+    source_of,
+    third_parties,
+)
 from onnxspec.conformance.targets.adapters import adapter_names, adapter_source
-from onnxspec.conformance.targets.third_party import third_party
 from onnxspec.conformance.workers import TargetProcess, TargetUnavailable
 
 from ..miniatures import needs_cell_output
@@ -93,7 +100,7 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("sample")
 def test_it_is_found_and_nothing_of_it_imported() -> None:
-    (adapter,) = third_party()["sample"]
+    (adapter,) = third_parties()["sample"]
     assert (adapter.module, adapter.attribute) == ("sample_runtime.onnxspec_adapter", "Adapter")
     assert (adapter.distribution, adapter.version) == ("sample-runtime", "1.0")
     assert source_of("sample") == adapter_source("sample") == ADAPTER
@@ -102,7 +109,7 @@ def test_it_is_found_and_nothing_of_it_imported() -> None:
 
 
 def test_names_that_stand_here_never_look_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxspec.conformance.targets.target.third_party", lambda: pytest.fail("looked"))
+    monkeypatch.setattr("onnxspec.conformance.targets.target.third_parties", lambda: pytest.fail("looked"))
     assert parse_target("onnxruntime").adapter == "onnxruntime"
 
 

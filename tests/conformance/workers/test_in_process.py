@@ -19,9 +19,8 @@ import onnxruntime
 import pytest
 from hypothesis import Phase, given, reject, settings
 
-from onnxspec.cases import CaseSpec, build_case, case_from_json
+from onnxspec.cases import CaseSpec, build_case, case_from_json, strategies
 from onnxspec.cases.directories import read_model
-from onnxspec.cases.strategies import cases, operator_cases
 from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.conformance.judging import Verdict
 from onnxspec.conformance.pytest_plugin import RunningTarget
@@ -202,7 +201,7 @@ TAKEN: dict[str, Any] = {"types": "float32", "only": {"layout": [0], "hidden_siz
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
 def test_onnxruntime_conforms_where_it_is_known_to(op: str) -> None:
     @settings(fixed, max_examples=60)
-    @given(cases(op, 14, activations=SOUND, **TAKEN))
+    @given(strategies.cases(op, 14, activations=SOUND, **TAKEN))
     def check(case: CaseSpec) -> None:
         assert_conforms(case, on_onnxruntime)
 
@@ -225,7 +224,7 @@ def shrunk(strategy: Any, runner: Any, examples: int = 200) -> tuple[CaseSpec, N
 
 
 def test_a_fault_of_onnxruntime_shrinks_to_its_core() -> None:
-    case, error = shrunk(cases("GRU", 14, **TAKEN), on_onnxruntime, 400)
+    case, error = shrunk(strategies.cases("GRU", 14, **TAKEN), on_onnxruntime, 400)
     assert case.activations is not None
     assert "ThresholdedRelu" in case.activations
     assert case.alpha is None
@@ -235,7 +234,7 @@ def test_a_fault_of_onnxruntime_shrinks_to_its_core() -> None:
 
 
 def test_a_wrong_backend_shrinks_to_a_small_case() -> None:
-    case, error = shrunk(operator_cases(), without_lengths)
+    case, error = shrunk(strategies.operator_cases(), without_lengths)
     assert case.lengths in ("ragged", "short", "empty")
     assert case.T * case.N <= 4
     assert (case.I, case.H, case.bias, case.initial, case.clip) == (1, 1, False, "none", None)
@@ -246,7 +245,7 @@ def test_a_running_target_takes_drawn_cases() -> None:
     with RunningTarget(parse_target("onnxruntime")) as target:
 
         @settings(fixed, max_examples=10)
-        @given(cases("RNN", 14, activations=["Tanh"], **TAKEN))
+        @given(strategies.cases("RNN", 14, activations=["Tanh"], **TAKEN))
         def check(case: CaseSpec) -> None:
             assert_conforms(case, target)
 

@@ -13,8 +13,7 @@ import pytest
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance.probes import SpecProbe, tried
 from onnxspec.conformance.targets import Target
-from onnxspec.conformance.workers import TargetProcess
-from onnxspec.conformance.workers.pool import Pool
+from onnxspec.conformance.workers import Pool, TargetProcess
 
 from ..miniatures import descendants
 

@@ -18,12 +18,12 @@ from onnxspec.reference import (
     Node,
     clause_named,
     evaluate,
+    fault,
     faults_of,
     operators,
     run_recurrent_fault,
 )
 from onnxspec.reference.faults import FaultError, tables
-from onnxspec.reference.faults.fault import fault
 
 from .fault_situations import situation
 

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from numpy.typing import NDArray
 
-from onnxspec.cases import CaseSpec
+from onnxspec.cases import CaseSpec, strategies
 from onnxspec.cases.specs import inputs_of
-from onnxspec.cases.strategies import cases, operator_cases
 from onnxspec.reference import ACTIVATIONS, CELLS, Node, evaluate, expect, operator_version, versions_of
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference.kernels import STYLES, Style, run_kernel
@@ -72,7 +71,7 @@ def swapped(arrays: Arrays) -> dict[str, NDArray[Any]]:
 @pytest.mark.parametrize(("op", "version"), [(op, v) for op, v in EVERY if v >= 14], ids=str)
 def test_layout_1_is_layout_0_with_the_batch_first(op: str, version: int) -> None:
     @settings(few)
-    @given(cases(op, version, min_steps=0, min_rows=0, only={"layout": [0]}))
+    @given(strategies.cases(op, version, min_steps=0, min_rows=0, only={"layout": [0]}))
     def check(spec: CaseSpec) -> None:
         assert_same(evaluated(spec, swapped(inputs_of(spec)), layout=1), swapped(evaluated(spec)))
 
@@ -101,7 +100,7 @@ def halves(spec: CaseSpec) -> list[CaseSpec]:
 @every_version
 def test_bidirectional_is_both_directions_side_by_side(op: str, version: int) -> None:
     @settings(few)
-    @given(cases(op, version, min_steps=0, min_rows=0, only={"direction": ["bidirectional"]}))
+    @given(strategies.cases(op, version, min_steps=0, min_rows=0, only={"direction": ["bidirectional"]}))
     def check(spec: CaseSpec) -> None:
         whole = evaluated(spec)
         for d, half in enumerate(halves(spec)):
@@ -124,7 +123,7 @@ def flipped(spec: CaseSpec, name: str, array: NDArray[Any]) -> NDArray[Any]:
 @every_version
 def test_reverse_is_forward_on_flipped_rows(op: str, version: int) -> None:
     @settings(few)
-    @given(cases(op, version, min_steps=0, min_rows=0, only={"direction": ["reverse"]}))
+    @given(strategies.cases(op, version, min_steps=0, min_rows=0, only={"direction": ["reverse"]}))
     def check(spec: CaseSpec) -> None:
         inputs = inputs_of(spec)
         turned = evaluated(spec, {**inputs, "X": flipped(spec, "X", inputs["X"])}, direction="forward")
@@ -138,7 +137,7 @@ def test_reverse_is_forward_on_flipped_rows(op: str, version: int) -> None:
 @every_version
 def test_a_length_is_a_shorter_sequence(op: str, version: int) -> None:
     @settings(few)
-    @given(cases(op, version, only={"lengths": ["ragged", "short", "empty", "full"]}))
+    @given(strategies.cases(op, version, only={"lengths": ["ragged", "short", "empty", "full"]}))
     def check(spec: CaseSpec) -> None:
         inputs, whole = dict(inputs_of(spec)), evaluated(spec)
         for n, length in enumerate(inputs.pop("sequence_lens")):
@@ -154,7 +153,7 @@ def test_a_length_is_a_shorter_sequence(op: str, version: int) -> None:
 @every_version
 def test_versions_agree_on_what_they_share(op: str, version: int) -> None:
     @settings(few)
-    @given(cases(op, version, types=["float32", "float64", "float16"]))
+    @given(strategies.cases(op, version, types=["float32", "float64", "float16"]))
     def check(spec: CaseSpec) -> None:
         inputs, expected = inputs_of(spec), evaluated(spec)
         shared = {n: v for n, v in spec.node.attributes.items() if n != "output_sequence" and (n, v) != ("layout", 0)}
@@ -177,7 +176,7 @@ def test_an_output_does_not_depend_on_which_are_asked_for(op: str, version: int)
     everything = operator_version(op, version).outputs
 
     @settings(few)
-    @given(cases(op, version, min_steps=0, min_rows=0))
+    @given(strategies.cases(op, version, min_steps=0, min_rows=0))
     def check(spec: CaseSpec) -> None:
         whole = evaluated(spec, outputs=everything)
         for name, value in evaluated(spec).items():
@@ -188,7 +187,7 @@ def test_an_output_does_not_depend_on_which_are_asked_for(op: str, version: int)
 
 # Where no conforming implementation rounds, all of them come to the same bits.
 
-linear = operator_cases(max_steps=2, max_inputs=3, max_size=3, activations=LINEAR, only={"data": ["exact"]})
+linear = strategies.operator_cases(max_steps=2, max_inputs=3, max_size=3, activations=LINEAR, only={"data": ["exact"]})
 
 
 def test_exact_numbers_are_those_of_plain_evaluation_and_of_every_kernel() -> None:
@@ -221,7 +220,7 @@ def test_exact_numbers_are_those_of_plain_evaluation_and_of_every_kernel() -> No
 @pytest.mark.parametrize("style", STYLES.values(), ids=lambda s: s.name)
 def test_no_conforming_kernel_is_accused(style: Style) -> None:
     @settings(fixed, max_examples=12)
-    @given(operator_cases(max_steps=4, max_rows=3, max_inputs=6, max_size=6, min_steps=0, min_rows=0))
+    @given(strategies.operator_cases(max_steps=4, max_rows=3, max_inputs=6, max_size=6, min_steps=0, min_rows=0))
     def check(spec: CaseSpec) -> None:
         inputs = inputs_of(spec)
         assert worst_ratio(spec.node, inputs, run_kernel(spec.node, inputs, style)) <= 1

@@ -18,11 +18,11 @@ from onnxspec.reference import (
     Operator,
     OperatorVersion,
     budget,
+    fault,
     register,
 )
 from onnxspec.reference.documents import Document, Extent, TensorForm
 from onnxspec.reference.faults import Computed
-from onnxspec.reference.faults.fault import fault
 from onnxspec.reference.numbers import Bounded, Budget
 from onnxspec.reference.operators import Conforming
 from onnxspec.reference.recurrent import Steps

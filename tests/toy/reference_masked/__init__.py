@@ -18,10 +18,10 @@ from onnxspec.reference import (
     Node,
     OperatorVersion,
     budget,
+    fault,
     register,
 )
 from onnxspec.reference.documents import Document, Extent, Question, TensorForm
-from onnxspec.reference.faults.fault import fault
 from onnxspec.reference.numbers import Bounded
 from onnxspec.reference.recurrent import Steps
 
