@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cache, reduce
 from operator import or_
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -57,6 +57,9 @@ _TRIES = 2
 _ROUND = 40
 """Models after which it is derived again what a target lacks: a case that is refused shows nothing but that."""
 
+_SAMPLED = 64
+"""Cases of the pool with a context that are asked whether one of them fits a wrap."""
+
 Mask = NDArray[np.bool_]
 _Observed: TypeAlias = tuple[Evidence, Sequence[Verdict], Mapping[str, tuple[Pooled, Verdict]]]
 
@@ -65,6 +68,8 @@ _Observed: TypeAlias = tuple[Evidence, Sequence[Verdict], Mapping[str, tuple[Poo
 class _Known:
     """The knowledge of one operator on a target.
 
+    outside
+        The contexts that no case has in the target's wrap, of which nothing can be shown there, nor declined.
     doubtful
         (contexts,): with which nothing ran, though that may be for what stood beside them.
     tried
@@ -77,10 +82,11 @@ class _Known:
     doubtful: Mask
     passes: bool
     tried: Mapping[str, tuple[Pooled, Verdict]]
+    outside: frozenset[int] = frozenset()
 
     @property
     def without(self) -> frozenset[tuple[int, ...]]:
-        return self.lacks.places | self.avoided.places
+        return self.lacks.places | self.avoided.places | {(k,) for k in self.outside}
 
 
 class Filling:
@@ -186,7 +192,8 @@ class Filling:
 
     def _known(self, op: str, *, final: bool = True) -> _Known:
         evidence, verdicts, tried = self._observed(op)
-        return _derived(space_of(op), evidence, verdicts, tried, self._target.target.lacks, final)
+        known = _derived(space_of(op), evidence, verdicts, tried, self._target.target.lacks, final)
+        return replace(known, outside=_outside(op, self._target.target.wrap))
 
     def _observed(self, op: str) -> _Observed:
         """The contexts and verdicts of an operator's cases, and those of them that are pooled."""
@@ -233,6 +240,20 @@ class Filling:
         if any(id.startswith(f"{document_of(op).prefix}-") and id not in by_id for id in followed):
             by_id |= {case.spec.id: case for case in pool.cases}
         return by_id
+
+
+@cache
+def _outside(op: str, wrap: str) -> frozenset[int]:
+    """The contexts of which no case of the pool fits a wrap: types that it has not, versions that are older than its
+    nodes, what sessions do beside. A sample of the cases with each context tells, since most of the pool is never
+    built."""
+    if not wrap:
+        return frozenset()
+    pool = pool_of(op).cases
+    held = _held(pool, len(space_of(op).contexts))
+    places = ((k, np.flatnonzero(having)) for k, having in enumerate(held.T))
+    samples = ((k, having[:: max(1, len(having) // _SAMPLED)].tolist()) for k, having in places)
+    return frozenset(k for k, some in samples if not any(can_wrap(pool[n].spec, wrap) for n in some))
 
 
 def _derived(

@@ -14,7 +14,7 @@ from msgspec import structs
 from onnxspec.conformance.border import encode
 from onnxspec.conformance.judging import Judgement, Verdict
 from onnxspec.conformance.probes import Probe, Selection, SpecProbe, select_probes
-from onnxspec.conformance.proof import MOST_MODELS, OWED, space_of
+from onnxspec.conformance.proof import MOST_MODELS, OWED, faults_of, space_of
 from onnxspec.conformance.results import NoRun, OperatorCoverage, coverage_line
 from onnxspec.conformance.results.expected import Entry
 from onnxspec.conformance.running import (
@@ -60,18 +60,20 @@ def outcome(lacks: tuple[str, ...], fails: tuple[str, ...] = ()) -> Callable[[Pr
     return verdict
 
 
-def filled(verdict: Callable[[Probe], Verdict], target: Target | None = None) -> tuple[Run, OperatorCoverage]:
+def filled(
+    verdict: Callable[[Probe], Verdict], target: Target | None = None, follow: bool = True
+) -> tuple[Run, OperatorCoverage]:
     """A run on a target of which each case has that verdict, filled up, and its coverage."""
     target = target or Target("t", "backend")
     run = Run(Plan(Selection("core", ("RNN",)), CORE, (target,), fills=True), Path(), datetime.now(timezone.utc), [])
     of_target = TargetRun(target)
     run.targets.append(of_target)
-    batch: tuple[Probe, ...] = CORE
+    batch = run.plan.probes_of(target)
     following = Filling(run, of_target)
     while batch:
         judged = (judged_result(p, target, Judgement(verdict(p)), (), lambda p: "") for p in batch)
         of_target.results += judged
-        batch = following.next()
+        batch = following.next() if follow else ()
     of_target.coverage = following.record()
     (coverage,) = of_target.coverage["operators"]
     return run, coverage
@@ -159,6 +161,17 @@ def test_what_a_target_declares_is_taken_at_its_word() -> None:
     run, coverage = filled(outcome(()), Target("t", "backend", lacks=("clip",)))
     assert coverage["declared"] == coverage["lacks"] == ["clip"]
     assert not [p for p in followed(run) if "clip" in held(p)]
+
+
+def test_what_no_case_has_in_a_lane_is_owed_by_nobody() -> None:
+    lane = Target("t", "backend", wrap="qdq-u8")
+    _, coverage = filled(lambda probe: Verdict.PASS, lane, follow=False)
+    sessions = ("many", "kept", "reweighed", "beside", "waves", "after_refusal")
+    outside = {id for id in RNN.position if id in sessions or id.startswith("type=")} - {"type=float32"} | {"version=1"}
+    there = faults_of("RNN", frozenset((RNN.position[id],) for id in outside))
+    assert coverage["lacks"] == []  # the target was not asked
+    assert coverage["after"]["pairs"][1] == there.alone.sum()
+    assert coverage["after"]["triples"][1] == there.together.sum()
 
 
 def test_a_table_declares_it(tmp_path: Path) -> None:
