@@ -28,6 +28,8 @@ __all__ = ["DYNAMIC_QUANTIZE_FAMILY", "QuantizedSpec"]
 OP = "DynamicQuantizeLSTM"
 _WITHOUT = ("layout", "linear_before_reset", "output_sequence", "opset")
 _SPECIAL = ("small", "large", "huge", "heavy", "one-sign", "nan-row", "inf-row", "nan-padding")
+_FUNCTIONS = ("threshold-default", "lower-case", "each", "usual", "soft", "mixed", "negative", "alpha-alone")
+_ZERO_ALPHA = {"activations": ("HardSigmoid", "LeakyRelu", "Elu"), "alpha": (0.25, 0.0, 0.0)}
 
 
 def _one_scale_more(draft: Draft) -> None:
@@ -42,12 +44,7 @@ def _other_sign(draft: Draft) -> None:
 
 
 _FORBIDDEN = (
-    Violation(
-        "shapes.scales",
-        "load",
-        "the scales of what holds levels are one more than there are directions",
-        _one_scale_more,
-    ),
+    Violation("shapes.scales", "load", "there is one scale more than there are directions", _one_scale_more),
     Violation("types.zero-points", "check", "zero points have not the type of their levels", _other_sign),
 )
 
@@ -155,9 +152,14 @@ def _design(name: str) -> Iterator[Any]:
     """Every two values of axes together, special numbers and lengths, and each function."""
     axes = {n: v for n, v in axes_of(operator_version(OP, 1), _AXES).items() if n != "type"}
     axes |= {"weights": ("initializer",), "hidden_size": (True,)}  # what most runtimes ask for
-    plain: dict[str, Any] = {"weights": "initializer", "outputs": "all", "bias": True, "initial": "all"}
-    rich = {**plain, "T": 6, "N": 5, "I": 3, "H": 9, "direction": "bidirectional", "lengths": "ragged"}
-    rich |= {"peepholes": True, "hidden_size": True}
+    rich: dict[str, Any] = {
+        "weights": "initializer",
+        "outputs": "all",
+        "bias": True,
+        "initial": "all",
+        "peepholes": True,
+    }
+    rich |= {"T": 6, "N": 5, "I": 3, "H": 9, "direction": "bidirectional", "lengths": "ragged", "hidden_size": True}
     times, case = 4 if name == "full" else 1, partial(spec_from, OP, 1, kind=QuantizedSpec)
     for seed in range(times):
         strength = 3 if name == "full" and seed == 0 else 2
@@ -166,17 +168,20 @@ def _design(name: str) -> Iterator[Any]:
     shapes = ("direction", "channel")
     for levels, scales, points, seed in itertools.product(("int8", "uint8"), shapes, ("zero", *shapes), range(times)):
         yield case({**rich, "levels": levels, "scales": scales, "zero_points": points}, seed=seed)
-    for number, data in enumerate(_SPECIAL * times):
+    for number, data in enumerate(_SPECIAL * 2 * times):
         yield case({**rich, "data": data, "levels": ("int8", "uint8")[number % 2]}, seed=number)
     for seed in range(4):
         yield case({**rich, "ties": True, "lengths": "full"}, seed=seed)
-        yield case({**rich, "lengths": ("empty", "short", "full", "absent")[seed], "reruns": "data"}, seed=seed)
+        yield case({**rich, "lengths": ("empty", "short", "full", "empty")[seed], "reruns": "data"}, seed=seed)
         yield case({**rich, "N": (2, 4, 7, 16)[seed], "T": 5, "I": 5, "H": 17}, seed=seed)
         yield case({**rich, "outputs": "states", "N": 3 + seed}, seed=seed)
     yield case({**rich, "hidden_size": False})
-    yield case({**rich, "weights": "input", "scales": "channel"})
-    for seed, functions in enumerate(("each", "usual", "soft", "mixed", "negative", "alpha-alone") * times):
-        yield case({**rich, "activations": functions, "data": "large" if seed > 5 else "dense"}, seed=seed)
+    for seed, scales in enumerate(shapes):
+        yield case({**rich, "weights": "input", "scales": scales})
+        yield case({**rich, "direction": "forward", "activations": "unknown-default"}, seed=seed)
+        yield case({**rich, "direction": "forward", **_ZERO_ALPHA}, seed=seed)
+    for seed, (data, functions) in enumerate(itertools.product(("huge", "large", "dense"), _FUNCTIONS * times)):
+        yield case({**rich, "activations": functions, "data": data}, seed=seed)
 
 
 DYNAMIC_QUANTIZE_FAMILY = _Dynamic()

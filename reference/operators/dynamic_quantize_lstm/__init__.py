@@ -76,12 +76,10 @@ class Quantized:
 
     def of_inputs(self, X: Any, lengths: NDArray[np.int64]) -> Any:
         """X (T, N, I) as it is multiplied. Steps past the longest row's are computed by nobody."""
-        if self.inputs == "step":
-            return self._quantized(X, None, whole=False)
         steps = np.arange(len(_values(X)))[:, np.newaxis]
-        longest = lengths.max(initial=0)
-        among = {"sequence": steps < longest, "valid": steps < lengths, "first": steps < 1, "tensor": steps >= 0}
-        return self._quantized(X, among[self.inputs][..., np.newaxis])
+        among = {"sequence": steps < lengths.max(initial=0), "valid": steps < lengths, "first": steps < 1}
+        chosen = among.get(self.inputs, steps >= 0)
+        return self._quantized(X, chosen[..., np.newaxis], whole=self.inputs != "step")
 
     def of_states(self, states: Any, there: NDArray[np.bool_]) -> Any:
         """Ht-1 (steps, N, H) as it is multiplied; of rows that are through it is zero."""
@@ -91,17 +89,13 @@ class Quantized:
             last = states if there.all() else self.finished.states
             states = self.finished.states = _where(there, states, last)
             there = np.ones_like(there)
-        rows = _values(states).shape[1]
-        size = 1 if self.states == "row" else self.block(rows // self.runs)
+        size = 1 if self.states == "row" else self.block(_values(states).shape[1] // self.runs)
         return self._quantized(states, there, max(1, size), whole=False)
 
-    def _quantized(
-        self, number: Any, among: NDArray[np.bool_] | None, size: int | None = None, *, whole: bool = True
-    ) -> Any:
+    def _quantized(self, number: Any, among: NDArray[np.bool_], size: int | None = None, *, whole: bool) -> Any:
         """Numbers as the nearest levels of the range that those `among` them have: over all steps or each step's own,
         in parts of `size` rows."""
         value = _values(number)
-        some = np.ones(value.shape, bool) if among is None else among
         parts = np.arange(value.shape[1]) // (size or max(1, value.shape[1]))
         starts = np.flatnonzero(np.diff(parts, prepend=-1))
 
@@ -112,11 +106,12 @@ class Quantized:
             return np.asarray(of_parts[:, parts, np.newaxis])
 
         start = 0.0 if self.with_zero else np.inf
-        low = over(np.minimum, np.where(some, value, start), start)
-        high = over(np.maximum, np.where(some, value, -start), -start)
+        low = over(np.minimum, np.where(among, value, start), start)
+        high = over(np.maximum, np.where(among, value, -start), -start)
         low, high = (np.where(low <= high, end, 0.0).astype(np.float32) for end in (low, high))
         span = (high - low).astype(np.float64)
-        scale = np.where(span > 0, (high - low) / np.float32(_LEVELS), np.float32(1)).astype(np.float64)
+        scale = ((high - low) / np.float32(_LEVELS)).astype(np.float64)
+        scale = np.where(scale > 0, scale, 1.0)  # of no range, or of one so small that its 255th part vanishes
         zero = -low.astype(np.float64) / scale
         quotient = value / scale
         level = self._level(quotient, zero)
@@ -132,7 +127,7 @@ class Quantized:
         off = scale * (levels + np.abs(level) * (share + _QUOTIENT))
         doubt = number.doubt
         if doubt is not None:
-            doubt = either(doubt, np.broadcast_to(over(np.maximum, doubt & some, False), value.shape))
+            doubt = either(doubt, np.broadcast_to(over(np.maximum, doubt & among, False), value.shape))
         return Bounded(level * scale, off, number.budget, doubt)
 
     def _level(self, quotient: Array, zero: Array) -> Array:

@@ -126,6 +126,16 @@ def test_ties_go_to_even() -> None:
     assert all(compare(each, outputs[each.output]).worst <= 1 for each in expect(node, inputs, outputs))
 
 
+def test_a_range_whose_levels_vanish_is_that_of_zeros() -> None:
+    node, inputs = drawn(4)
+    inputs["X"] = np.full_like(inputs["X"], 2.0**-145)
+    with np.errstate(all="raise", under="ignore"):
+        outputs = evaluate(node, inputs)
+    zeros = evaluate(node, inputs | {"X": np.zeros_like(inputs["X"])})
+    assert all(np.array_equal(outputs[name], zeros[name]) for name in zeros)
+    assert all(np.isfinite(each.number.radius).all() for each in expect(node, inputs, outputs))
+
+
 def test_a_range_reaches_to_zero() -> None:
     node, inputs = drawn(4)
     inputs["X"] = np.abs(inputs["X"]) + 1
