@@ -9,7 +9,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from onnxspec.cases import CaseSpec, build_case, clauses_exercised, digests_for, operator_versions, profile
+from onnxspec.cases import CaseSpec, Trial, build_case, clauses_exercised, digests_for, operator_versions, profile
 from onnxspec.cases.directories import (
     ATOL,
     RTOL,
+    DataSet,
     ManifestError,
     OccupiedTree,
     Origin,
@@ -38,26 +39,44 @@ from onnxspec.reference.kernels import STYLES, run_kernel
 
 CORE = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
 SMOKE = [spec for op, version in operator_versions() for spec in profile("smoke", op, version)]
+Fair = tuple[CaseSpec, Trial, Sequence[DataSet]]
 ORIGIN = Origin("onnxspec generate DIR --profile core", "9.9", "core", digests_for("core", operator_versions()))
 
 
+Tree = tuple[Path, dict[str, Any]]
+
+
+@pytest.fixture(scope="module", params=[pytest.param(1, marks=pytest.mark.long), 4], ids=["core", "each-fourth"])
+def cases(request: pytest.FixtureRequest) -> list[CaseSpec]:
+    """Cases of core."""
+    return CORE[:: request.param]
+
+
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """The fair cases of core, and their manifest."""
+def tree(cases: list[CaseSpec], tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    """The fair ones of them, and their manifest."""
     folder = tmp_path_factory.mktemp("tree") / "cases"
-    return folder, generate(folder, CORE, ORIGIN)
+    return folder, generate(folder, cases, ORIGIN)
+
+
+@pytest.fixture(scope="module")
+def fair(cases: list[CaseSpec], tree: Tree) -> list[Fair]:
+    """The fair ones, with what was written of them."""
+    folder, manifest = tree
+    by_id = {spec.id: spec for spec in cases}
+    own = [by_id[entry["case"]] for entry in manifest["cases"]]
+    return [(spec, build_case(spec).trial, read_directory(folder / folder_name(spec)).data_sets) for spec in own]
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-@pytest.mark.long
-def test_every_case_is_written_or_left_out_with_a_reason(tree: tuple[Path, dict[str, Any]]) -> None:
+def test_every_case_is_written_or_left_out_with_a_reason(cases: list[CaseSpec], tree: Tree) -> None:
     folder, manifest = tree
     assert json.loads((folder / "manifest.json").read_text()) == manifest
     written, left_out = manifest["cases"], manifest["left_out"]
-    assert sorted(e["case"] for e in (*written, *left_out)) == sorted(spec.id for spec in CORE)
+    assert sorted(e["case"] for e in (*written, *left_out)) == sorted(spec.id for spec in cases)
     assert len(written) > 40
     assert {e["type"] for e in written} >= {"float16", "float32", "float64"}
     assert all(e["reason"] for e in left_out)
@@ -65,7 +84,7 @@ def test_every_case_is_written_or_left_out_with_a_reason(tree: tuple[Path, dict[
     assert manifest["tolerance"] == {"rtol": 1e-3, "atol": 1e-7}
     made = manifest["made"]
     assert made == {"command": ORIGIN.command, "onnxspec": "9.9", "profile": "core", "digests": dict(ORIGIN.digests)}
-    by_id = {spec.id: spec for spec in CORE}
+    by_id = {spec.id: spec for spec in cases}
     for entry in written:
         spec = by_id[entry["case"]]
         assert CaseSpec.from_json(entry["spec"]) == spec
@@ -77,10 +96,10 @@ def test_every_case_is_written_or_left_out_with_a_reason(tree: tuple[Path, dict[
         assert set(entry["files"]) == {f"{entry['folder']}/{name}" for name in bytes_of(folder / entry["folder"])}
 
 
-def test_what_is_open_is_left_out(tree: tuple[Path, dict[str, Any]]) -> None:
+def test_what_is_open_is_left_out(cases: list[CaseSpec], tree: Tree) -> None:
     _, manifest = tree
     reasons = {e["case"]: e["reason"] for e in manifest["left_out"]}
-    for spec in (spec for spec in CORE if not spec.illegal):
+    for spec in (spec for spec in cases if not spec.illegal):
         touched = {name for feed in build_case(spec).trial.feeds for name in configure(spec.node, feed.inputs).touched}
         open_clauses = {c.id for c in clauses_exercised(spec) if c.status in ("convention", "undefined")}
         if touched or open_clauses:
@@ -89,18 +108,18 @@ def test_what_is_open_is_left_out(tree: tuple[Path, dict[str, Any]]) -> None:
                 assert "sessions" in reasons[spec.id]
                 continue
             assert all(name in reasons[spec.id] for name in touched)
-    padded = next(s for s in CORE if s.lengths == "ragged" and "Y" in s.outputs and s.direction == "forward")
+    padded = next(s for s in cases if s.lengths == "ragged" and "Y" in s.outputs and s.direction == "forward")
     assert "lstm.padding.zero" in reasons[padded.id]
     assert any("no number that can be expected" in reason for reason in reasons.values())
     assert any("times the tolerance" in reason for reason in reasons.values())
 
 
-def test_a_tolerance_of_1e_3_is_too_narrow_for_bfloat16(tree: tuple[Path, dict[str, Any]]) -> None:
+def test_a_tolerance_of_1e_3_is_too_narrow_for_bfloat16(cases: list[CaseSpec], tree: Tree) -> None:
     _, manifest = tree
     reasons = {e["case"]: e["reason"] for e in manifest["left_out"] if e["type"] == "bfloat16"}
     assert sum("a conforming" in reason for reason in reasons.values()) > 20
     # What is left has no numbers, or only numbers that nobody rounds.
-    for spec in CORE:
+    for spec in cases:
         if spec.type == "bfloat16" and spec.id not in reasons:
             untouched = spec.data == "exact" or 0 in (spec.T, spec.N)
             # Numbers of X below the least normal one differ from 0 by less than any tolerance.
@@ -108,28 +127,24 @@ def test_a_tolerance_of_1e_3_is_too_narrow_for_bfloat16(tree: tuple[Path, dict[s
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_no_conforming_kernel_is_accused(style: str, tree: tuple[Path, dict[str, Any]]) -> None:
-    folder, manifest = tree
-    specs = {spec.id: spec for spec in CORE}
+def test_no_conforming_kernel_is_accused(style: str, fair: list[Fair]) -> None:
     # Sums term by term are slow: small cases in every style, large ones in one.
-    for entry in manifest["cases"]:
-        trial = build_case(specs[entry["case"]]).trial
-        if style not in ("library", "wide") and specs[entry["case"]].H > 9:
+    for spec, trial, written in fair:
+        if style not in ("library", "wide") and spec.H > 9:
             continue
-        read = read_directory(folder / entry["folder"])
-        for feed, data in zip(trial.feeds, read.data_sets, strict=True):
+        for feed, data in zip(trial.feeds, written, strict=True):
             outputs = run_kernel(trial.node, feed.inputs, STYLES[style])
             for name, must in data.outputs.items():
                 got, wanted = outputs[name].astype(np.float64), must.astype(np.float64)
-                np.testing.assert_allclose(got, wanted, rtol=RTOL, atol=ATOL, err_msg=entry["case"])
+                np.testing.assert_allclose(got, wanted, rtol=RTOL, atol=ATOL, err_msg=spec.id)
 
 
-def test_the_others_are_left_out_with_cause(tree: tuple[Path, dict[str, Any]]) -> None:
+def test_the_others_are_left_out_with_cause(cases: list[CaseSpec], tree: Tree) -> None:
     """Among those whose radius is said to be too wide there are some in which a conforming kernel would be accused."""
     _, manifest = tree
     ids = {e["case"] for e in manifest["left_out"] if e["reason"].startswith("a conforming")}
     accused = set()
-    for spec in CORE:
+    for spec in cases:
         if spec.id not in ids or spec.H > 9:
             continue
         trial = build_case(spec).trial
@@ -142,9 +157,9 @@ def test_the_others_are_left_out_with_cause(tree: tuple[Path, dict[str, Any]]) -
     assert accused >= {"float16", "bfloat16"}
 
 
-def test_the_largest_radius_is_that_of_a_free_run(tree: tuple[Path, dict[str, Any]]) -> None:
+def test_the_largest_radius_is_that_of_a_free_run(cases: list[CaseSpec], tree: Tree) -> None:
     _, manifest = tree
-    specs = {spec.id: spec for spec in CORE}
+    specs = {spec.id: spec for spec in cases}
     for entry in manifest["cases"]:
         spec = specs[entry["case"]]
         if spec.reruns != "none" or spec.type != "float32" or 0 in (spec.T, spec.N):
