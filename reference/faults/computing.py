@@ -8,6 +8,7 @@ plain numbers, as an implementation returns them, and with bounds, as a target's
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import UserDict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -23,10 +24,11 @@ from ..numbers.bounded import Bounded
 from ..numbers.formats import FORMATS, Format
 from ..recurrent.evaluation import computation_of
 from ..recurrent.node import Node
+from ..recurrent.recurrence import Computation
 from .fault import Compute, Fault, Outputs
-from .predicting import BoundedPass, layered
+from .predicting import BoundedPass, layered, same
 
-__all__ = ["Computable", "Computed", "answered", "expected", "run_recurrent_fault"]
+__all__ = ["Computable", "Computed", "answered", "expected", "left_alone", "run_recurrent_fault"]
 
 
 class Computable(Protocol):
@@ -167,6 +169,50 @@ def answered(
         computed = layered(compute, faults, {} if memory is None else memory)(computation)
         outputs = {name: computed[name] for name in node.outputs if name in computed}
         return {n: a.astype(dtype, copy=False) if a.dtype == np.float64 else a for n, a in outputs.items()}
+
+
+class _Awaited(UserDict[str, NDArray[Any]]):
+    """The outputs of a computation, worked out as soon as somebody looks at them."""
+
+    def __init__(self, computation: Computable, observed: Any) -> None:
+        self.computation, self._observed, self.seen = computation, observed, False
+
+    @cached_property
+    def data(self) -> Outputs:  # type: ignore[override]
+        self.seen = True
+        return self.computation.plain(self._observed)
+
+    def __or__(self, other: Mapping[str, NDArray[Any]]) -> Outputs:  # type: ignore[override]
+        return {**self, **other}
+
+
+class _Awaiting(Compute):
+    """The conforming computation, which waits for somebody to look at its outputs."""
+
+    def __call__(self, computation: Any) -> Outputs:
+        outputs: Any = _Awaited(computation, self.observed)
+        return outputs  # type: ignore[no-any-return]
+
+
+def left_alone(
+    computation: Computable,
+    faults: Iterable[Fault],
+    node: Node,
+    *,
+    fed: Mapping[str, NDArray[Any]],
+    memory: dict[str, Any],
+) -> bool:
+    """Tell whether faults make of a computation that same one and do not look at its outputs, so that an
+    implementation that has them computes what is right: most faults leave most cases as they are. Nothing is computed
+    for that, unless a fault asks for outputs. Arguments are those of :func:`answered`."""
+    with np.errstate(all="ignore"):
+        outputs: Any = layered(_Awaiting(None, fed, attributes=node.attributes), faults, memory)(computation)
+    if not isinstance(outputs, _Awaited) or outputs.seen:
+        return False
+    asked = outputs.computation
+    # What another class adds to a computation nobody compares.
+    alike = type(asked) is Computation and type(computation) is Computation and same(asked, computation)
+    return asked is computation or alike
 
 
 def expected(

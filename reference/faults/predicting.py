@@ -18,7 +18,7 @@ from ..recurrent.recurrence import Computation
 from .fault import Compute, Fault, Outputs
 from .memory import Memory
 
-__all__ = ["BoundedPass", "Remembering", "Scene", "layered"]
+__all__ = ["BoundedPass", "Remembering", "Scene", "layered", "same"]
 
 # Computations that are remembered of a case: most faults leave it as it is, or do what another did before.
 _REMEMBERED = 16
@@ -82,7 +82,7 @@ class Remembering(Compute):
 
     def __call__(self, computation: Any) -> Outputs:
         for other, outputs in self.known:
-            if _same(computation, other):
+            if same(computation, other):
                 self.last = outputs
                 return dict(outputs)
         self.last = super().__call__(computation)
@@ -95,7 +95,7 @@ class Remembering(Compute):
         return dict(self.last)
 
 
-def _same(one: Computation, other: Computation) -> bool:
+def same(one: Computation, other: Computation) -> bool:
     """Tell whether two computations are of the same numbers by the same equations, as far as that can be seen."""
     a, b = one.configuration, other.configuration
     if a is not b and any(x is not y and not _equal(x, y) for x, y in zip(_FIELDS(a), _FIELDS(b), strict=True)):
@@ -142,7 +142,7 @@ class Scene:
     def bounded(self, computation: Computation) -> dict[str, Bounded]:
         """The outputs of a computation with radii."""
         for other, numbers in self._known:
-            if _same(computation, other):
+            if same(computation, other):
                 return numbers
         numbers = computation.bounded(self.accuracy, self.observed)
         self._known[1:] = [(computation, numbers)] if self._known else []

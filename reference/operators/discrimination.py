@@ -12,7 +12,7 @@ from ..documents.interpretations import Interpretations
 from ..faults.fault import Fault
 from ..recurrent.agreement import compare
 from ..recurrent.node import Node
-from .asking import evaluate, expect, interpretations_touched, resolve, run_fault
+from .asking import evaluate, expect, interpretations_touched, operator_for, resolve, run_fault
 from .operator import dtype_of
 
 __all__ = ["discrimination_of", "shows", "strangeness"]
@@ -37,9 +37,12 @@ def discrimination_of(
 def shows(chosen: Fault, node: Node, feeds: Sequence[Arrays]) -> bool:
     """Tell whether a fault carries a case's outputs out of their radii: whether its :func:`discrimination_of` is above
     1."""
-    memory: dict[str, Any] = {}
-    outputs = [run_fault(chosen, node, inputs, memory=memory) for inputs in feeds]
     # Most faults change nothing in most cases, and what the equations give is within its bounds.
+    memory: dict[str, Any] = {}
+    if not chosen.accepts and all(operator_for(node).leaves(node, inputs, (chosen,), memory) for inputs in feeds):
+        return False
+    memory = {}
+    outputs = [run_fault(chosen, node, inputs, memory=memory) for inputs in feeds]
     if all(_as_given(node, inputs, got) for inputs, got in zip(feeds, outputs, strict=True)):
         return False
     return strangeness(node, feeds, outputs, enough=1.0) > 2

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..documents.disagreements import Disagreement
 from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare, document_of, forget
-from ..faults.computing import Computable, answered, expected
+from ..faults.computing import Computable, answered, expected, left_alone
 from ..faults.fault import FAULTS, Fault
 from ..faults.hypothesis import Run
 from ..faults.part import Part
@@ -245,6 +245,12 @@ class Operator(ABC):
         computation = self.computation(node, inputs, interpretations)
         handed = inputs if fed is None else fed
         return answered(computation, self.together(faults), node, fed=handed, memory=memory)
+
+    def leaves(self, node: Node, inputs: Arrays, faults: Sequence[Fault], memory: dict[str, Any]) -> bool:
+        """Tell whether it is seen without its numbers that an implementation with these faults answers what is right:
+        see :meth:`answer`. False where nobody knows."""
+        computation = self.computation(node, inputs)
+        return left_alone(computation, self.together(faults), node, fed=inputs, memory=memory)
 
     def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
         """The outputs that the node asks for, in float64 and the node's layout."""

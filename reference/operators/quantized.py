@@ -239,6 +239,10 @@ class Quantized(Operator):
         shown = _shown(node, answer)
         return {name: _typed(array, node.codecs.get(name)) for name, array in shown.items()}
 
+    def leaves(self, node: Node, inputs: Arrays, faults: Sequence[Fault], memory: dict[str, Any]) -> bool:
+        """Nobody knows: levels and numbers have faults of their own."""
+        return False
+
     def steps(
         self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None
     ) -> tuple[Steps, ...]:

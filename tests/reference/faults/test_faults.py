@@ -20,6 +20,7 @@ from onnxspec.reference import (
     evaluate,
     fault,
     faults_of,
+    operator_for,
     operators,
     run_recurrent_fault,
 )
@@ -195,3 +196,18 @@ def test_an_illegal_node_is_refused_before_anything_is_computed() -> None:
     inputs = {"X": np.zeros((1, 1, 1), np.float32)} | {n: np.zeros((1, 1, 1), np.float32) for n in "WR"}
     with pytest.raises(ValueError, match="sideways"):
         run_recurrent_fault(FAULTS["bias.ignored"], node, inputs)
+
+
+@pytest.mark.parametrize(("op", "name"), [("LSTM", "plain"), ("GRU", "rich")])
+def test_what_a_fault_leaves_alone_is_what_the_document_says(op: str, name: str) -> None:
+    case = situation(name, op, "float32")
+    assert case is not None
+    node, inputs = case.trial.node, case.trial.feeds[-1].inputs
+    right = {n: a.astype(np.float32).tobytes() for n, a in evaluate(node, inputs).items()}
+    left = 0
+    for each in faults_of(op, node.since_version, "float32"):
+        same = {n: a.tobytes() for n, a in run_recurrent_fault(each, node, inputs).items()} == right
+        if operator_for(node).leaves(node, inputs, (each,), {}):
+            assert same, each.id
+            left += 1
+    assert left > 20
