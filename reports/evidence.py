@@ -107,7 +107,8 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """One case on one target. ``files`` are paths inside ``folder``."""
+    """One case on one target. ``files`` are paths inside ``folder``; ``about`` names the node that operator, inputs and
+    numbers are about where the model has several."""
 
     folder: Path
     case: str
@@ -126,6 +127,7 @@ class Exhibit:
     runs_before: tuple[str, ...]
     numbers: Numbers | None
     files: tuple[str, ...]
+    about: str = ""
 
 
 def read_exhibit(run: Path, name: str) -> Exhibit | None:
@@ -166,6 +168,7 @@ def _exhibit(folder: Path, record: ExhibitRecord) -> Exhibit:
         tuple(map(_shape, record["runs_before"][:8])),
         _numbers(record["numbers"]) if "numbers" in record else None,
         tuple(_files(folder)),
+        record.get("about", ""),
     )
 
 

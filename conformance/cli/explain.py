@@ -66,8 +66,8 @@ def explain(
         fail(str(error))
     if chosen is not None and chosen.wrap:
         lane = wrapped_probes([probe], chosen.wrap)
-        if not lane or emit is not None:
-            fail(f"the wrap {chosen.wrap!r} cannot be put around {'a script' if emit else probe.id}")
+        if not lane:
+            fail(f"the wrap {chosen.wrap!r} cannot be put around {probe.id}")
         (probe,) = lane
     if emit is not None:
         if emit != "script":

@@ -19,7 +19,7 @@ from ..judging.verdict import judge
 from ..targets.target import Target
 from ..workers.process import Job, Outcome
 
-__all__ = ["Prepared", "Probe", "SpecProbe", "job_of", "prepared_trials", "traits_of", "worded"]
+__all__ = ["Prepared", "Probe", "SpecProbe", "job_of", "prepared_case", "prepared_trials", "traits_of", "worded"]
 
 Answer = TypeVar("Answer")
 
@@ -135,6 +135,13 @@ def prepared_trials(trials: tuple[Trial, ...], answers: bool = True) -> Prepared
     return Prepared(tuple(map(job_of, trials)), partial(judge, trials, answers=answers), trials, forbidden)
 
 
+def prepared_case(case: Case, answers: bool = True) -> Prepared:
+    """A case, to be judged by its document, with the script that shows it."""
+    prepared = prepared_trials(case.trials, answers)
+    # A script runs one feed after the other.
+    return replace(prepared, script=partial(_script, case)) if case.trial.course is None else prepared
+
+
 @dataclass(frozen=True)
 class SpecProbe:
     """A case as a probe.
@@ -218,10 +225,7 @@ class SpecProbe:
         _ = self.features, self.groups, self.traits
         if self._mishaps:
             raise self._mishaps[0]
-        case = build_case(self.spec)
-        prepared = prepared_trials(case.trials, self.answers)
-        # A script runs one feed after the other.
-        return replace(prepared, script=partial(_script, case)) if case.trial.course is None else prepared
+        return prepared_case(build_case(self.spec), self.answers)
 
     def repeat(self, target: str) -> list[str]:
         """``onnxspec explain``."""

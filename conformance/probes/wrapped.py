@@ -14,7 +14,7 @@ from ...cases.specs.features import groups_with
 from ...cases.specs.quantizing import QUANTIZED
 from ...cases.specs.wrapping import WRAPS, can_wrap, wrap
 from ..targets.target import OPTIMIZED, Target, TargetError, lane, parse_target
-from .probe import Prepared, Probe, SpecProbe, prepared_trials
+from .probe import Prepared, Probe, SpecProbe, prepared_case
 
 __all__ = ["WRAPS", "CaseProbe", "WrapProbe", "named_target", "split_wrap", "wrap_lane", "wrapped_probes"]
 
@@ -87,7 +87,7 @@ class WrapProbe:
 
     def prepare(self) -> Prepared:
         """Build the wrapped models, with inputs that the node sees unchanged."""
-        return prepared_trials(wrap(build_case(self.probe.spec), self.wrap).trials)
+        return prepared_case(wrap(build_case(self.probe.spec), self.wrap))
 
     def repeat(self, target: str) -> list[str]:
         """``onnxspec explain``; the target's name has its lane."""

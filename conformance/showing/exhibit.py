@@ -77,7 +77,7 @@ def exhibit_of(
         "runs_before": [list(feed["X"].shape) for feed in feeds[:-1] if "X" in feed],
     }
     if view is not None and view.name:
-        exhibit["about"] = view.name
+        exhibit |= {"about": view.name, "operator": trials[0].subject.named(view.name).node.operator.name}
     if view is not None and trials[0].violation is None and outcome.status == "ran" and not outcome.malformed:
         interpretations = Interpretations(**dict(judgement.interpretations or {}))
         exhibit["numbers"] = _numbers(comparison_of(view.trials, view.outcomes, accuracy, interpretations))

@@ -143,6 +143,11 @@ _ExhibitAlways = TypedDict(  # "class" is a key, and a word of Python
 
 
 class ExhibitRecord(_ExhibitAlways, total=False):
-    """One case on one target."""
+    """One case on one target.
 
+    about
+        Name of the node that operator, inputs and numbers are about, in a graph of several.
+    """
+
+    about: str
     numbers: NumbersRecord

@@ -15,7 +15,7 @@ import re
 import shlex
 import textwrap
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +23,20 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from ...cases import Case, Spec, Violation, family_of
-from ...reference import FORMATS, Interpretations, expect, operator_for
-from ...reference.numbers.bounded import RADIUS_SLACK
+from ...cases import Case, Feed, Spec, Trial, Violation, family_of
+from ...cases.specs.subject import Bound
+from ...reference import (
+    FORMATS,
+    Expectation,
+    Interpretations,
+    Node,
+    budget,
+    expect,
+    interpretations_touched,
+    operator_for,
+)
+from ...reference.numbers.bounded import RADIUS_SLACK, Bounded
+from ...reference.operators.asking import returned_in_order
 from ..targets.target import Target, usual_target
 from .script_parts import COMPARISON, LACKING, Runtime, bits, drawn, numbers, ratios, runtime_of, unpacked
 
@@ -42,7 +53,8 @@ def script_of(case: Case, target: Target | None = None) -> str:
         Its provider, options and accuracy class go into the script; without it onnxruntime's CPU provider.
 
     The script accepts every interpretation that the case leaves open, and judges nothing that is only convention. That
-    of a forbidden model exits 1 where the model runs.
+    of a forbidden model exits 1 where the model runs. In a graph of nodes the radius of one that stands behind another
+    covers what that may hand on.
     """
     target = target or usual_target(case.trial.node.domain)
     runtime, violation = runtime_of(case, target), case.trial.violation
@@ -84,7 +96,7 @@ def _comparison(case: Case, accuracy: str, runtime: Runtime) -> _End:
     """The target runs, and each output is compared with what it must be."""
     half, type_names = case.spec.type == "bfloat16", _types_of(case)
     comparison = COMPARISON.format(
-        lacking=LACKING if "sequence_output" in case.trial.touched else "",
+        lacking=LACKING if "sequence_output" in _touched(case.trial) else "",
         dtype=" or ".join(type_names),
         types=", ".join(f'"{name}"' for name in (*type_names, *(["uint16"] if half else []))) + ",",
         got="numbers(got)" if half else "got.astype(np.float64)",
@@ -130,15 +142,17 @@ def _refusal(case: Case, violation: Violation, runtime: Runtime) -> _End:
 
 def _types_of(case: Case) -> tuple[str, ...]:
     """Names of the types that outputs have."""
-    node = case.trial.node
     usual = FORMATS[case.spec.type].dtype
-    there = (codec.dtype if (codec := node.codecs.get(name)) is not None else usual for name in node.outputs)
-    return tuple(dict.fromkeys(dtype.name for dtype in there))
+    codecs = (bound.node.codecs.get(name) for bound in case.trial.subject.nodes for name in bound.node.outputs)
+    return tuple(dict.fromkeys((usual if codec is None else codec.dtype).name for codec in codecs))
 
 
 def _heading(case: Case, *sentences: str) -> Iterator[str]:
     """The script's docstring. An id cannot be broken, however long it is, and linters are told so."""
-    lines = [f'"""{case.trial.node.operator.name}: {case.spec.id}', "", *sentences]
+    nodes = case.trial.subject.nodes
+    names = " and ".join(dict.fromkeys(bound.node.operator.name for bound in nodes))
+    several = ["The model has two recurrent nodes; tensors of the second one are called second_..."] * (len(nodes) > 1)
+    lines = [f'"""{names}: {case.spec.id}', "", *several, *sentences]
     yield from lines
     yield '"""  # noqa: E501' if max(map(len, lines)) > _WIDTH else '"""'
 
@@ -193,7 +207,11 @@ def _tensors(case: Case) -> Iterator[str]:
     """The inputs of all runs as assignments, each tensor once, and ``FEEDS``, what every run is fed."""
     feeds = case.trial.feeds
     variables: list[dict[str, str]] = [{} for _ in feeds]
+    graph = onnx.load_model_from_string(case.trial.model).graph
+    there = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     for name in dict.fromkeys([*case.trial.node.operator.inputs, *feeds[-1].inputs]):
+        if name not in there:
+            continue  # in a wrap a constant is held as something else
         arrays = {run: feed.inputs[name] for run, feed in enumerate(feeds) if name in feed.inputs}
         distinct = list(dict.fromkeys((a.shape, a.tobytes()) for a in arrays.values()))
         for run, array in arrays.items():
@@ -247,7 +265,7 @@ def _model(case: Case) -> Iterator[str]:
     for tensor in graph.initializer:
         if tensor.name not in given:
             yield from _wrapped(f"{tensor.name} = {_constant(tensor)}")
-    nodes = [_node(node, case) for node in graph.node]
+    nodes = [_node(node, own) for node, own in zip(graph.node, _own(case.trial, graph.node), strict=True)]
     if len(nodes) == 1:
         yield from _wrapped(f"node = {nodes[0]}")
     else:
@@ -265,6 +283,8 @@ def _model(case: Case) -> Iterator[str]:
         type_ = f"TensorProto.{kind(graph.initializer[0].data_type)}"
         if len({tensor.data_type for tensor in graph.initializer}) > 1:
             type_ = "helper.np_dtype_to_tensor_dtype(array.dtype)"
+            if case.spec.type == "bfloat16":
+                type_ = f"TensorProto.BFLOAT16 if array.dtype == np.float32 else {type_}"
         made = f"helper.make_tensor(name, {type_}, array.shape, {raw}.tobytes(), raw=True)"
         yield from ("weights = [", f"    {made}", f"    for name, array in {{{constants}}}.items()", "]")
     several = "nodes" if len(nodes) > 1 else "[node]"
@@ -276,11 +296,22 @@ def _model(case: Case) -> Iterator[str]:
     yield f"NAMES = {_quoted([value.name for value in graph.output])}"
 
 
-def _node(node: onnx.NodeProto, case: Case) -> str:
-    """An expression for a node: the case's own has attributes as the case has them."""
+def _own(trial: Trial, nodes: Sequence[onnx.NodeProto]) -> Iterator[Node | None]:
+    """Those of a graph's nodes that the case is about, each in its place: the last of its kind where it is one."""
+    named = {bound.name: bound.node for bound in trial.subject.nodes}
+    last = max((place for place, node in enumerate(nodes) if node.op_type == trial.node.op_type), default=-1)
+    for place, node in enumerate(nodes):
+        if trial.subject.is_lone:
+            yield trial.node if place == last else None
+        else:
+            yield named.get(node.name)
+
+
+def _node(node: onnx.NodeProto, own: Node | None) -> str:
+    """An expression for a node: one that the case is about has attributes as the case has them."""
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-    if node.op_type == case.trial.node.op_type:
-        attributes = dict(case.trial.node.attributes)
+    if own is not None:
+        attributes = dict(own.attributes)
     words = "".join(f", {name}={_plain(value)}" for name, value in sorted(attributes.items()))
     domain = f', domain="{node.domain}"' if node.domain else ""
     names = f"{_quoted(node.input)}, {_quoted(node.output)}"
@@ -317,13 +348,13 @@ def _expected(case: Case, accuracy: str) -> Iterator[str]:
     The radius is infinite where nothing can be said, or nothing but what convention says.
     """
     trial = case.trial
-    touched, type_name = trial.touched, case.spec.type
+    touched, type_name = _touched(trial), case.spec.type
     right = operator_for(trial.node).classes(accuracy, type_name).right
     yield "# What each output must be, and its radius (infinite: nothing is demanded), run by run."
     yield "EXPECTED = {"
     seen: set[bytes] = set()
     for name, interpretations in itertools.product(right, Interpretations().alternatives(touched)):
-        runs = [_numbers_of(case, feed.inputs, name, interpretations) for feed in trial.feeds]
+        runs = [_numbers_of(trial, feed, name, interpretations) for feed in trial.feeds]
         content = b"".join(number.tobytes() for run in runs for number in run.values())
         if content in seen:
             continue
@@ -343,12 +374,64 @@ def _expected(case: Case, accuracy: str) -> Iterator[str]:
     yield "}"
 
 
+def _given(trial: Trial, feed: Feed) -> Iterator[tuple[Bound, dict[str, NDArray[Any]]]]:
+    """Each node with its inputs; what a node before it gives as the reference has it."""
+    tensors = dict(feed.inputs)
+    for bound in trial.subject.nodes:
+        inputs = bound.inputs_from(tensors)
+        yield bound, inputs
+        if not trial.subject.is_lone:
+            tensors |= {bound.called(n): array for n, array in returned_in_order(bound.node, inputs).items()}
+
+
+def _touched(trial: Trial) -> frozenset[str]:
+    """The interpretations on which some runs of some node depend."""
+    nodes = itertools.chain.from_iterable(_given(trial, feed) for feed in trial.feeds)
+    return frozenset().union(*(interpretations_touched(bound.node, inputs) for bound, inputs in nodes))
+
+
+def _expectations(
+    bound: Bound,
+    node: Node,
+    inputs: Mapping[str, NDArray[Any]],
+    known: Mapping[str, NDArray[np.float64]],
+    accuracy: str,
+    interpretations: Interpretations,
+) -> Sequence[Expectation]:
+    """Values that the outputs of a node must have.
+
+    known
+        Value and radius of what the nodes before it give.
+    """
+    behind = [formal for formal, source in (bound.inputs or {}).items() if source.tensor in known]
+    if not behind:
+        return expect(node, inputs, {}, accuracy, interpretations)
+    if behind != ["X"] or bound.inputs is None:
+        return ()
+    source = bound.inputs["X"]
+    value, radius = (source.of({source.tensor: part}) for part in known[source.tensor])
+    doubt = ~np.isfinite(radius)
+    type_name = operator_for(node).resolve(node, inputs, interpretations).format.name
+    X = Bounded(value, np.where(doubt, 0.0, radius), budget(accuracy, type_name), doubt)
+    return operator_for(node).expect_behind(node, inputs, X, accuracy, interpretations)
+
+
 def _numbers_of(
-    case: Case, inputs: Mapping[str, NDArray[Any]], accuracy: str, interpretations: Interpretations
+    trial: Trial, feed: Feed, accuracy: str, interpretations: Interpretations
 ) -> dict[str, NDArray[np.float64]]:
-    """Value and radius of each output, stacked."""
+    """Value and radius of each output of the graph, stacked."""
+    numbers: dict[str, NDArray[np.float64]] = {}
+    for bound, inputs in _given(trial, feed):
+        node = trial.subject.showing(bound)
+        by_output = _by_output(_expectations(bound, node, inputs, numbers, accuracy, interpretations))
+        numbers |= {bound.called(name): number for name, number in by_output.items()}
+    return numbers
+
+
+def _by_output(expectations: Iterable[Expectation]) -> dict[str, NDArray[np.float64]]:
+    """Value and radius of each output of a node, stacked."""
     by_output: dict[str, NDArray[np.float64]] = {}
-    for e in expect(case.trial.node, inputs, {}, accuracy, interpretations):
+    for e in expectations:
         value, radius = e.number.value, np.broadcast_to(e.number.radius, e.number.value.shape) * RADIUS_SLACK
         if e.number.doubt is not None:
             radius = np.where(e.number.doubt, np.inf, radius)

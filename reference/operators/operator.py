@@ -213,6 +213,13 @@ class Operator(ABC):
         clauses = {name: f"{self.document.prefix}.{self.topics.get(name, 'equations')}" for name in node.outputs}
         return [Expectation(name, numbers.get(name, nothing), clause) for name, clause in clauses.items()]
 
+    def expect_behind(
+        self, node: Node, inputs: Arrays, X: Bounded, accuracy: str, interpretations: Interpretations
+    ) -> list[Expectation]:
+        """Values that the outputs must have where X is what another node gives, known within bounds alone; none where
+        nothing is said of that."""
+        return []
+
     def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[Expected]:
         """:meth:`expect` of several runs on the same inputs, each to be asked with classes and interpretations.
 

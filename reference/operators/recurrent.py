@@ -28,7 +28,7 @@ from ..recurrent.agreement import Expected
 from ..recurrent.cell import Cell, enter
 from ..recurrent.configuration import Configuration, configure, interpretations_touched
 from ..recurrent.evaluation import computation_of, evaluate, evaluate_in_order
-from ..recurrent.expectation import Expectation, bounds, expect, proofs_of
+from ..recurrent.expectation import Expectation, bounds, expect, expect_behind, proofs_of
 from ..recurrent.gates import Steps, steps_of
 from ..recurrent.node import Node
 from ..recurrent.questions import RECURRENT_QUESTIONS
@@ -101,6 +101,12 @@ class RecurrentOperator(Operator):
         with np.errstate(all="ignore"):
             numbers = Observation(node, (Run(inputs, observed, inputs),), accuracy).expected(faults, interpretations)
         return [Expectation(name, Bounded(value, radius, allowed), clause) for name, value, radius in numbers]
+
+    def expect_behind(
+        self, node: Node, inputs: Arrays, X: Bounded, accuracy: str, interpretations: Interpretations
+    ) -> list[Expectation]:
+        """See :func:`..recurrent.expectation.expect_behind`."""
+        return expect_behind(node, inputs, X, accuracy, interpretations)
 
     def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[Expected]:
         """See :func:`..recurrent.stacking.expecting_each`."""

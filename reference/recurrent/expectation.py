@@ -38,6 +38,7 @@ __all__ = [
     "Measure",
     "bounds",
     "expect",
+    "expect_behind",
     "proofs_of",
     "valid_elements",
 ]
@@ -117,6 +118,20 @@ def expect(
     return Expecting(node, inputs, observed)(accuracy, interpretations)
 
 
+def expect_behind(
+    node: Node,
+    inputs: Mapping[str, NDArray[Any]],
+    X: Bounded,
+    accuracy: str = "standard",
+    interpretations: Interpretations | None = None,
+) -> list[Expectation]:
+    """Values that the outputs of `node` must have behind a node that gives its X, which is known within bounds alone.
+    It is a free run; otherwise like :func:`expect`."""
+    computation = replace(computation_of(node, inputs, interpretations), X=X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _expect(computation, {}, accuracy, {}, 1)
+
+
 class Expecting:
     """Values that the outputs of a node must have in one run, by several classes and interpretations: what does not
     depend on these is worked out once."""
@@ -181,7 +196,7 @@ def _expect(
         if c.layout == 1:
             Y = Y.transpose(1, 2, 0, 3)
     numbers = collect(c, trace(computation, arithmetic, Y, shared), arithmetic)
-    if arithmetic.budget.exact_possible:
+    if arithmetic.budget.exact_possible and computation.X is None:
         numbers = _proved_exact(proofs_of(computation, runs), numbers)
     prefix = c.cell.prefix
     expectations = []

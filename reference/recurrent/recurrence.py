@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numbers.accuracy import budget
+from ..numbers.bounded import Bounded
 from ..numbers.bounding import Bounding
 from ..numbers.formats import Format
 from ..numbers.plain import Plain
@@ -38,10 +39,14 @@ class Computation:
     """A configuration with the float64 values of its tensors: all that the numbers depend on.
 
     Faults are made by replacing parts of it.
+
+    X
+        X with its bounds, in the node's layout, where it is another node's output; None where it is given.
     """
 
     configuration: Configuration
     inputs: Mapping[str, NDArray[Any]] = field(hash=False)
+    X: Bounded | None = field(default=None, hash=False, compare=False, kw_only=True)
 
     @property
     def format(self) -> Format:
@@ -172,7 +177,9 @@ def _inputs(computation: Computation, arithmetic: Any, d: int, observed: Any) ->
     bias = inputs.get("B")
     biases = (ABSENT, ABSENT) if bias is None else (arithmetic.given(bias[d, :rows]), arithmetic.given(bias[d, rows:]))
     R = arithmetic.weights(_recurrent_weights(computation, d))
-    X = arithmetic.given(ordered(inputs["X"] if c.layout == 0 else inputs["X"].swapaxes(0, 1), positions))
+    X: Number = inputs["X"] if computation.X is None else computation.X
+    X = ordered(X if c.layout == 0 else X.transpose(1, 0, 2), positions)
+    X = arithmetic.given(X) if computation.X is None else X
     if c.operands is not None:
         X = c.operands.of_inputs(X, c.lengths)
     W = arithmetic.weights(inputs["W"][d])

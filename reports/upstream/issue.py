@@ -49,6 +49,11 @@ def _paragraph(chosen: Chosen) -> Iterator[str]:
     """A paragraph on what happens, when, and what would explain it."""
     finding, member, exhibit = chosen.finding, chosen.member, chosen.exhibit
     runtime = plain(member.subject.label)
+    if exhibit.about:
+        yield (
+            f"The model has several nodes; this is about the one named {code(exhibit.about)}, with inputs and outputs "
+            "under the names that its document has for them."
+        )
     parting = exhibit.numbers.parting if exhibit.numbers is not None else None
     if parting is not None and parting.must is not None and parting.got is not None:
         ratio = times_words(parting.ratio) if parting.ratio is not None else ""
@@ -59,11 +64,11 @@ def _paragraph(chosen: Chosen) -> Iterator[str]:
             f"{ratio.replace('the radius', 'that')}."
         )
     elif finding.verdict == Verdict.NOT_REJECTED.value:
-        yield f"{runtime} runs a model that the document of {exhibit.operator} forbids: {plain(member.message)}."
+        yield f"{runtime} runs a model that the document of {exhibit.operator} forbids: {_sentence(member.message)}"
     elif finding.verdict in DECLINED:
-        yield f"{runtime} does not run a legal {exhibit.operator}: {plain(member.message)}."
+        yield f"{runtime} does not run a legal {exhibit.operator}: {_sentence(member.message)}"
     else:
-        yield f"{runtime}, on a legal {exhibit.operator}: {plain(finding.title)}. {plain(member.message)}."
+        yield f"{runtime}, on a legal {exhibit.operator}: {plain(finding.title)}. {_sentence(member.message)}"
     if finding.fault:
         guessed = "as if this were done" in finding.title or "consistent with" in finding.title.lower()
         sure = "is consistent with" if guessed else "is that of"
@@ -74,6 +79,11 @@ def _paragraph(chosen: Chosen) -> Iterator[str]:
         yield f"{finding.when} {plain(finding.conditions)}."
     types = ", ".join(member.types)
     yield f"{member.count} case{'' if member.count == 1 else 's'} of {', '.join(member.versions)} in {types} show it."
+
+
+def _sentence(message: str) -> str:
+    """A message with one full stop at its end."""
+    return f"{plain(message.rstrip('.'))}."
 
 
 def _environment(chosen: Chosen) -> Iterator[str]:

@@ -116,3 +116,45 @@ def test_what_cannot_be_told_or_is_not_there_is_said_in_a_line(folders: dict[str
         assert (done.exit_code, done.stdout) == (2, "")
         assert complaint in " ".join(done.stderr.split())
     assert there.read_text() == "mine"
+
+
+MIXED_UP = """
+import onnx
+from onnx.backend.base import Backend
+from onnx.reference import ReferenceEvaluator
+
+class MixedUp(Backend):
+    @classmethod
+    def prepare(cls, model, device="CPU", **kwargs):
+        super().prepare(model, device, **kwargs)
+        first, *_, second = model.graph.node
+        if second.name == "second":
+            second.input[2] = first.input[2]
+        evaluator = ReferenceEvaluator(model)
+        names = [value.name for value in model.graph.input]
+        class Prepared:
+            def run(self, inputs):
+                return evaluator.run(None, dict(zip(names, inputs)))
+        return Prepared()
+
+prepare = MixedUp.prepare
+"""
+
+
+def test_an_issue_about_the_second_of_two_nodes_says_so_and_its_script_shows_it(tmp_path: Path) -> None:
+    """A target that computes the second node with the recurrence weights of the first."""
+    (tmp_path / "mixed_up.py").write_text(MIXED_UP)
+    case = case_text(CaseSpec("RNN", 14, T=2, N=1, I=2, H=2, outputs=("Y", "Y_h")))
+    target = "backend:mixed_up+chain"
+    words = command_line("run", "--target", target, "--case", case, "--no-shrink", "--out", "run")
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    text = asked(tmp_path / "run", "--issue", "1")
+    assert "this is about the one named `second`, with inputs" in text
+    (script,) = re.findall("```python\n(.*?)\n```", text, re.DOTALL)
+    (tmp_path / "script.py").write_text(script)
+    shown = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert shown.returncode == 1, shown.stderr
+    assert "second_Y[1, 0, 0, " in shown.stdout
+    (page,) = (tmp_path / "run/report/findings").glob("*.html")
+    assert "What follows is about the node <b>second</b>" in page.read_text(encoding="utf-8")

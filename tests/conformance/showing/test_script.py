@@ -18,6 +18,7 @@ import onnx
 import pytest
 
 from onnxspec.cases import Case, CaseSpec, build_case, profile
+from onnxspec.cases.specs import GRAPHS, WRAPS, wrap
 from onnxspec.conformance.showing import ratios, script_of
 from onnxspec.conformance.targets import Target, parse_target
 from onnxspec.reference import Interpretations, evaluate, expect
@@ -332,3 +333,27 @@ def test_the_model_checks_and_is_the_cases(spec: CaseSpec) -> None:
     model = _names(script_of(build_case(spec), REFERENCE))["model"]
     onnx.checker.check_model(model, full_check=True)
     assert model.graph == onnx.load_model_from_string(build_case(spec).trial.model).graph
+
+
+BEHIND = CaseSpec(
+    *("LSTM", 14, "float32"), T=4, N=3, I=2, H=3, direction="bidirectional", bias=True, initial="all",
+    lengths="ragged", outputs=("Y", "Y_h", "Y_c"),
+)  # fmt: skip
+
+
+def _exit_code(script: str) -> int:
+    """The code with which a script for a runtime of this process ends."""
+    with contextlib.redirect_stdout(io.StringIO()), pytest.raises(SystemExit) as ended:
+        exec(compile(script, "script", "exec"), {"__name__": "__main__"})
+    return int(ended.value.code or 0)
+
+
+@pytest.mark.parametrize("name", WRAPS)
+def test_the_script_of_a_lane_runs_its_graph_and_demands_something_of_every_node(name: str) -> None:
+    case = wrap(build_case(BEHIND), name)
+    script = script_of(case, parse_target("onnxruntime"))
+    assert _exit_code(script) == 0
+    last = "second_R" if name in GRAPHS and name != "shared" else "second_X" if name == "shared" else "X"
+    place = "{k: {**v, LAST: v[LAST] * v[LAST].dtype.type(2) + v[LAST].dtype.type(1)} for k, v in enumerate(FEEDS)}"
+    assert _exit_code(script.replace("\noptions = ", f"\nFEEDS = {place.replace('LAST', repr(last))}\noptions = ")) == 1
+    assert _names(script)["model"].graph == onnx.load_model_from_string(case.trial.model).graph
