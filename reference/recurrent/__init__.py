@@ -17,6 +17,7 @@ __getattr__, __dir__ = face(
         "expectation": (
             "Expectation",
             "expect",
+            "expect_behind",
         ),
         "gates": (
             "Steps",

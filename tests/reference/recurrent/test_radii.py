@@ -22,10 +22,12 @@ from onnxspec.reference import (
     budget,
     compare,
     configure,
+    evaluate,
     expect,
 )
 from onnxspec.reference.kernels import EVALUATIONS, STYLES, run_kernel
 from onnxspec.reference.numbers import RADIUS_SLACK, Activation, Bounded, Bounding, Coefficient
+from onnxspec.reference.recurrent import expect_behind
 
 from ..situations import OPERATORS, Arrays, functions_of, inputs_for, optional_of, outputs_of, variants_of
 
@@ -440,3 +442,32 @@ def test_sizes_of_zero(layout: int, kind: str, T: int, N: int, op: str) -> None:
 def test_an_unknown_class_is_named() -> None:
     with pytest.raises(ValueError, match=r"no accuracy class 'loose'; there are: strict, standard"):
         budget("loose", "float32")
+
+
+# A node behind another.
+
+
+@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
+def test_behind_another_node_bounds_cover_all_that_it_may_hand_on(op: str) -> None:
+    random = np.random.default_rng(1)
+    T, N, I, H = 4, 3, 2, 3
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op]
+    shapes = {"X": (T, N, I), "W": (2, gates * H, I), "R": (2, gates * H, H)}
+    inputs: dict[str, NDArray[Any]] = {
+        name: random.uniform(-1, 1, shape).astype(np.float32) for name, shape in shapes.items()
+    }
+    inputs["sequence_lens"] = np.array([4, 2, 3], np.int32)
+    node = Node(op, 14, {"hidden_size": H, "direction": "bidirectional"}, ("Y", "Y_h"))
+    radius = np.full((T, N, I), 1e-3)
+    radius[2:, 1] = np.inf  # padding, of which nothing is known
+    doubt = ~np.isfinite(radius)
+    X = Bounded(inputs["X"].astype(np.float64), np.where(doubt, 0.0, radius), budget("standard", "float32"), doubt)
+    (bounds,) = [e for e in expect_behind(node, inputs, X) if e.output == "Y_h"]
+    assert bounds.number.doubt is None or not bounds.number.doubt.any()
+    assert bounds.number.radius.max() < 1e-2
+    apart = 0.0
+    for _ in range(50):
+        moved = X.value + np.where(doubt, 100, X.radius) * random.choice([-1, 1], X.value.shape)
+        got = evaluate(node, {**inputs, "X": moved.astype(np.float32)})["Y_h"]
+        apart = max(apart, float((np.abs(got - bounds.number.value) / bounds.number.radius).max()))
+    assert 0.1 < apart <= 1
