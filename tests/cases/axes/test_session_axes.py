@@ -198,7 +198,7 @@ def test_faults_of_sessions_keep_what_they_keep_for_each_session() -> None:
 # Drawn.
 
 
-@pytest.mark.parametrize("name", AXES)
+@pytest.mark.parametrize("name", ["waves", *(pytest.param(n, marks=pytest.mark.long) for n in AXES if n != "waves")])
 def test_strategies_draw_every_axis(name: str) -> None:
     spec = find(
         strategies.operator_cases(),

@@ -43,10 +43,11 @@ def kernel(style: Style, interpretations: Interpretations | None = None) -> Impl
 # Conforming variants.
 
 
+@pytest.mark.parametrize("every", [pytest.param(15, marks=pytest.mark.long), 60])
 @pytest.mark.parametrize(("position", "style"), list(enumerate(STYLES.values())), ids=list(STYLES))
-def test_conforming_variants_are_not_accused(position: int, style: Style) -> None:
-    # Every case of core meets one of them; `onnxspec prove` has each meet all.
-    for case in cases(every=15, first=position % 15):
+def test_conforming_variants_are_not_accused(position: int, style: Style, every: int) -> None:
+    # Every case of core meets one of them in the long tests; `onnxspec prove` has each meet all.
+    for case in cases(every=every, first=position % every):
         judgement = judge_staged(case, kernel(style))
         assert judgement.verdict in NOT_ACCUSED, judgement.message
         assert judgement.worst <= 1

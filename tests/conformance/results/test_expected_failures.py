@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -269,23 +270,33 @@ SHIPPED = sorted(
 )
 
 
+@cache
+def _core(op: str, lanes: tuple[str, ...] = ()) -> tuple[Probe, ...]:
+    """The cases of core of an operator and of ExtendedLSTM, in some wraps."""
+    versions = [version for name, version in operator_versions(None) if name == op]
+    specs = [
+        *(spec for version in versions for spec in profile("core", op, version)),
+        *profile("core", "ExtendedLSTM", 1),
+    ]
+    plain = tuple(map(SpecProbe, specs))
+    return tuple(probe for lane in lanes for probe in wrapped_probes(plain, lane)) if lanes else plain
+
+
+@cache
+def _following(op: str) -> tuple[Probe, ...]:
+    """The cases that follow where features lack."""
+    return tuple(SpecProbe(case.spec) for case in pool_of(op).cases)
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_shipped_entry_is_about_some_cases_of_core_and_not_about_all(name: str) -> None:
     text = resources.files("onnxspec.conformance.results.expected").joinpath(name).read_text(encoding="utf-8")
     for entry in parse_expected(text, name):  # looks every name up, as reading them in a run does not
-        core: list[Probe] = [
-            SpecProbe(spec)
-            for op, version in operator_versions(None)
-            if op == entry.op
-            for spec in profile("core", op, version)
-        ]
-        core += map(SpecProbe, profile("core", "ExtendedLSTM", 1))
         if "wrapped" in entry.features:  # of the lane of a wrap, whose cases are no profile's
             continue
-        if "quantized" in entry.features:
-            core = [probe for lane in ("qdq-u8", "qdq-u16") for probe in wrapped_probes(core, lane)]
-        if entry.cases and not any(entry.covers(probe) for probe in core):  # of those that follow where features lack
-            core += [SpecProbe(case.spec) for case in pool_of(entry.op).cases]
+        core = _core(entry.op, ("qdq-u8", "qdq-u16") if "quantized" in entry.features else ())
+        if entry.cases and not any(map(entry.covers, core)):
+            core += _following(entry.op)
         assert any(entry.covers(spec) for spec in core), entry
         assert entry.faults or entry.clauses or entry.flags or not all(entry.covers(spec) for spec in core), entry
 
