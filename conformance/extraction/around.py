@@ -1,15 +1,17 @@
-"""The surroundings of a node in a model: its DequantizeLinear and QuantizeLinear, and the layers behind it."""
+"""The surroundings of a node in a model: its DequantizeLinear and QuantizeLinear, the nodes behind and beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import onnx
 from numpy.typing import NDArray
 from onnx import NodeProto
 
+from ...cases.axes.tensors.weights import CONSTANTS
 from ...cases.directories.graph_reading import axes_of, codec_of
 from ...cases.directories.reading import NotOneNode
 from ...cases.specs.graphs import add_graph, moving
@@ -23,11 +25,12 @@ from ..models.folding import NotConstant, constant
 from ..models.scope import Scope, domain_of
 from .portable import MOST_BYTES, PortableNode
 
-__all__ = ["Layers", "QuantizedNode", "layers_of", "quantized_node"]
+__all__ = ["QuantizedNode", "Together", "nodes_together", "quantized_node"]
 
 Array = NDArray[Any]
 
-_MOST_LAYERS = 16
+_MOST = 16
+"""Nodes that are run together."""
 _EVERYWHERE = {"", "com.microsoft"}
 
 
@@ -117,49 +120,114 @@ class _Constants(Mapping[str, Array]):
 
 
 @dataclass(frozen=True)
-class Layers:
-    """Nodes of a model one behind the other, each with the Y of the one before as its X.
+class Together:
+    """Nodes of a model that have something in common: one gets the Y of another as its X, or both get the same X, or
+    have the same weights.
 
     model
-        Serialized; every Y that the next one gets is an output of it.
+        Serialized; every Y that another node gets is an output of it.
+    called
+        For each node, by formal name, what its inputs are called in the graph, but for an X that is another's Y.
     """
 
     nodes: tuple[PortableNode, ...]
     model: bytes
+    called: tuple[Mapping[str, str], ...]
 
     def fed(self, runs: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-        """The inputs of the graph in one run, from those of each node."""
-        several = enumerate(runs)
-        return {_called(k, n): array for k, run in several for n, array in run.items() if not (k and n == "X")}
+        """The inputs of the graph in one run, from those of each node. What several get is that of the first."""
+        fed: dict[str, Array] = {}
+        for called, run in zip(self.called, runs, strict=True):
+            for formal, array in run.items():
+                if formal in called:
+                    fed.setdefault(called[formal], array)
+        return fed
 
 
-def layers_of(nodes: Sequence[PortableNode]) -> list[Layers]:
-    """The nodes that stand one behind the other, with nothing in between but what moves numbers."""
-    before: dict[int, tuple[int, tuple[Move, ...]]] = {}
-    for number, node in enumerate(nodes):
-        earlier = _layer_before(node, nodes)
+def nodes_together(nodes: Sequence[PortableNode]) -> list[Together]:
+    """The nodes that have something in common, with nothing in between but what moves numbers."""
+    own = [node for node in nodes if not node.operator.domain]
+    before: dict[int, _Before] = {}
+    for number, node in enumerate(own):
+        earlier = _node_before(node, own)
         if earlier is not None:
             before[number] = earlier
-    behind = {first: number for number, (first, _) in before.items()}
-    layers = []
-    for number in range(len(nodes)):
-        if number in before or number not in behind:
-            continue
-        chain = [number]
-        while chain[-1] in behind and len(chain) < _MOST_LAYERS:
-            chain.append(behind[chain[-1]])
-        moves = [before[k][1] for k in chain[1:]]
-        layers.append(Layers(tuple(nodes[k] for k in chain), _joined([nodes[k] for k in chain], moves)))
-    return layers
+    return [_together(own, group[:_MOST], before) for group in _groups(own, before) if len(group) > 1]
 
 
-def _layer_before(node: PortableNode, nodes: Sequence[PortableNode]) -> tuple[int, tuple[Move, ...]] | None:
+def _groups(nodes: Sequence[PortableNode], before: Mapping[int, _Before]) -> list[list[int]]:
+    """The numbers of nodes that have something in common, directly or by way of others, in the order of the model."""
+    of = list(range(len(nodes)))
+    holders: dict[_Tensor, int] = {}
+    for number, node in enumerate(nodes):
+        kept = {t for t in _tensors(node).values() if t.formal == "X" or t.formal in CONSTANTS}
+        linked = {holders.setdefault(tensor, number) for tensor in kept}
+        linked |= {before[number][0]} if number in before else set()
+        joined = {of[other] for other in linked} | {number}
+        of = [min(joined) if group in joined else group for group in of]
+    return [[k for k, group in enumerate(of) if group == first] for first in sorted(set(of))]
+
+
+class _Tensor(NamedTuple):
+    """A tensor of a model, as an input that somebody has for it."""
+
+    scope: int
+    name: str
+    formal: str
+
+
+def _tensors(node: PortableNode) -> dict[str, _Tensor]:
+    """By formal name the inputs of a node that are there."""
+    given = zip(node.operator.inputs, node.located.node.input, strict=False)
+    return {formal: _Tensor(id(node.located.scope), name, formal) for formal, name in given if name}
+
+
+def _together(nodes: Sequence[PortableNode], group: Sequence[int], before: Mapping[int, _Before]) -> Together:
+    model = onnx.load_model_from_string(nodes[group[0]].model)
+    graph = onnx.GraphProto(name="nodes")
+    names: dict[_Tensor, str] = {}
+    called: list[Mapping[str, str]] = []
+    for number in group:
+        node, own = nodes[number], partial(_called, group.index(number))
+        other = onnx.load_model_from_string(node.model).graph
+        formal = {*other.node[0].input, *other.node[0].output} - {""}
+        renamed = {name: own(name) for name in formal}
+        given: set[str] = set()
+        tensors = _tensors(node)
+        if number in before:
+            first, moves = before[number]
+            Y = _called(group.index(first), "Y")
+            if moves:
+                graph.node.extend(moving(graph, moves, Y, renamed["X"], model.opset_import[0].version))
+            else:
+                renamed["X"] = Y
+            given.add(renamed["X"])
+            del tensors["X"]
+        for name, tensor in tensors.items():
+            if tensor in names:
+                renamed[name] = names[tensor]
+                given.add(renamed[name])
+            else:
+                names[tensor] = renamed[name]
+        called.append({name: renamed[name] for name in tensors})
+        add_graph(graph, other, renamed, given)
+        graph.node[-1].name = node.path
+    model.graph.CopyFrom(graph)
+    everything = bytes(model.SerializeToString(deterministic=True))
+    return Together(tuple(nodes[number] for number in group), everything, tuple(called))
+
+
+_Before = tuple[int, tuple[Move, ...]]
+"""The number of the node whose Y comes to be another one's X, and what it goes through."""
+
+
+def _node_before(node: PortableNode, nodes: Sequence[PortableNode]) -> _Before | None:
     """The node whose Y comes to be another one's X, and how."""
     scope, name, moves = node.located.scope, node.flowing.get("X", ""), list[Move]()
     while (producer := _producer(scope, name)) is not None:
         for number, other in enumerate(nodes):
             own = other.located.scope is scope and other.located.node is producer
-            if own and other.operator.domain == node.operator.domain == "" and name == producer.output[0]:
+            if own and name == producer.output[0]:
                 return number, tuple(reversed(moves))
         if producer.op_type not in MOVES or domain_of(producer.domain):
             return None
@@ -172,27 +240,5 @@ def _layer_before(node: PortableNode, nodes: Sequence[PortableNode]) -> tuple[in
 
 
 def _called(number: int, formal: str) -> str:
-    """The name of a layer's tensor in the graph of all."""
+    """The name of a node's tensor in the graph of all."""
     return f"layer{number + 1}_{formal}"
-
-
-def _joined(nodes: Sequence[PortableNode], moves: Sequence[tuple[Move, ...]]) -> bytes:
-    model = onnx.load_model_from_string(nodes[0].model)
-    graph = onnx.GraphProto(name="layers")
-    opset = model.opset_import[0].version
-    for number, node in enumerate(nodes):
-        other = onnx.load_model_from_string(node.model).graph
-        formal = {*other.node[0].input, *other.node[0].output} - {""}
-        called = {name: _called(number, name) for name in formal}
-        given: set[str] = set()
-        if number:
-            X, Y = _called(number, "X"), _called(number - 1, "Y")
-            if moves[number - 1]:
-                graph.node.extend(moving(graph, moves[number - 1], Y, X, opset))
-            else:
-                called["X"] = Y
-            given = {called["X"]}
-        add_graph(graph, other, called, given)
-        graph.node[-1].name = node.path
-    model.graph.CopyFrom(graph)
-    return bytes(model.SerializeToString(deterministic=True))

@@ -22,7 +22,7 @@ from ..checking.check import recurrent_nodes
 from ..models.content import ModelError, read_content
 from ..models.inference import main_scope
 from ..models.walk import Located
-from .around import Layers, QuantizedNode, layers_of, quantized_node
+from .around import QuantizedNode, Together, nodes_together, quantized_node
 from .capture import Capture, capture
 from .drawing import drawn
 from .portable import Array, NotPortable, PortableNode, portable
@@ -96,9 +96,9 @@ def cases_of_model(file: Path, folder: Path, fed: Mapping[str, Array] | None = N
             raise
         except Exception as error:  # whatever it is, it is ours or the operator's, and costs this node alone
             written.append(_broken_off(each.path, each.operator.name, error))
-    for layers in layers_of(nodes):
-        case = _case_id("+".join(node.path.strip("/") for node in layers.nodes), taken)
-        written.append(_written_layers(layers, folder / case, captures if fed else None))
+    for together in nodes_together(nodes):
+        case = _case_id("+".join(node.path.strip("/") for node in together.nodes), taken)
+        written.append(_written_together(together, folder / case, captures if fed else None))
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps([asdict(each) for each in written], indent=2, ensure_ascii=False)
     (folder / NODES).write_text(text + "\n", encoding="utf-8")
@@ -160,21 +160,21 @@ def _written_quantized(
     return NodeCase(node.path, operator, folder.name, _origin(captured is not None, len(sets)))
 
 
-def _written_layers(layers: Layers, folder: Path, captures: Mapping[str, Capture] | None) -> NodeCase:
-    """The case of nodes one behind the other."""
+def _written_together(together: Together, folder: Path, captures: Mapping[str, Capture] | None) -> NodeCase:
+    """The case of nodes that have something in common."""
     path, operator = (
-        " + ".join(words) for words in zip(*((n.path, n.operator.name) for n in layers.nodes), strict=True)
+        " + ".join(words) for words in zip(*((n.path, n.operator.name) for n in together.nodes), strict=True)
     )
-    several = [captures[n.path].runs if captures is not None else drawn(n) for n in layers.nodes]
+    several = [captures[n.path].runs if captures is not None else drawn(n) for n in together.nodes]
     if not all(several):
         return NodeCase(path, operator, why="no data for all of them")
-    fed = [layers.fed(runs) for runs in zip(*several, strict=False)]
+    fed = [together.fed(runs) for runs in zip(*several, strict=False)]
     try:
-        trial = trials_of(folder.name, layers.model, read_any(layers.model), fed)[0]
+        trial = trials_of(folder.name, together.model, read_any(together.model), fed)[0]
         sets = data_sets_of(trial)
     except (NotOneNode, ValueError, KeyError) as error:
         return NodeCase(path, operator, why=f"cannot be run together: {error}")
-    write_directory(folder, layers.model, sets)
+    write_directory(folder, together.model, sets)
     return NodeCase(path, operator, folder.name, _origin(captures is not None, len(sets)))
 
 

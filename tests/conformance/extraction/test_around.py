@@ -150,3 +150,30 @@ def test_a_scale_of_quark_s_that_is_0_is_told() -> None:
     scale = next(tensor for tensor in model.graph.initializer if tensor.name == "scale")
     scale.CopyFrom(numpy_helper.from_array(np.array(0, np.float32), "scale"))
     assert "model.scale" in {problem.rule for problem in check_model(model).problems}
+
+
+def test_nodes_on_one_x_and_with_the_same_weights_are_a_case_too(tmp_path: Path) -> None:
+    """Two nodes on the same X, a third with the weights of the first, and one that has nothing to do with them."""
+    other = {f"{name}2": -array for name, array in RIGHT.items()}
+    alone = {f"{name}3": array / 2 for name, array in RIGHT.items()}
+    nodes = [
+        recurrent("LSTM", ("X", "W", "R", "B"), name="one"),
+        recurrent("LSTM", ("X", "W2", "R2", "B2"), name="two"),
+        recurrent("LSTM", ("Z", "W", "R", "B"), name="three"),
+        recurrent("LSTM", ("V", "W3", "R3", "B3"), name="four"),
+    ]
+    for number, node in enumerate(nodes):
+        node.output[0] = f"Y{number}"
+    inputs = dict.fromkeys("XZV", (T, N, I))
+    model = model_of(nodes, inputs, {**RIGHT, **other, **alone}, outputs=("Y0", "Y1", "Y2", "Y3"))
+    *_, together = cases_of(model, tmp_path, X=FED["X"], Z=-FED["X"], V=FED["X"])
+    assert together.node == "/one + /two + /three"
+    read = read_directory(tmp_path / "cases" / together.case)
+    onnx.checker.check_model(onnx.load_model_from_string(read.model), full_check=True)
+    (data,) = read.data_sets
+    assert list(data.inputs) == ["layer1_X", "layer3_X"]
+    assert list(data.outputs) == ["layer1_Y", "layer2_Y", "layer3_Y"]
+    nodes = list(onnx.load_model_from_string(read.model).graph.node)
+    assert nodes[1].input[0] == nodes[0].input[0]
+    assert nodes[2].input[1:] == nodes[0].input[1:]
+    assert nodes[1].input[1] != nodes[0].input[1]
