@@ -145,6 +145,13 @@ def initial_states_unsorted(compute: Compute, c: Computation) -> Outputs:
     return compute(with_states(c, lambda states: states[:, back]))
 
 
+@fault("lengths.initial-states-sorted", clause="lengths.unsorted")
+def initial_states_sorted(compute: Compute, c: Computation) -> Outputs:
+    """Sorts the initial states by falling lengths, but not the rows that start from them."""
+    order = _falling(c)
+    return compute(with_states(c, lambda states: states[:, order]))
+
+
 @fault("lengths.states-run-on", clause="lengths")
 def states_run_on(compute: Compute, c: Computation) -> Outputs:
     """Clears Y past a row's length, but runs the state on through the padding to the end of the tensor."""
