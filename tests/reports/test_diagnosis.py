@@ -91,7 +91,10 @@ def test_what_a_class_or_a_list_explains_is_not_called_unexplained(tmp_path: Pat
     page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, findings))
     sentence = "1 known fault explains 1 of the 4 failing results with numbers to look at"
     rest = "1 within a wider accuracy class, which the finding names; 1 in the list of known failures, with the reason"
-    assert f"{sentence}; {rest}; nothing explains the other 1." in page.text("answer")
+    assert f"{sentence}; {rest}; nothing that was tried explains the other 1." in page.text("answer")
+    unsearched = run_with(tmp_path / "unsearched", [wrong("odd")], findings[1:2])
+    other, _ = report(tmp_path / "other", unsearched)
+    assert "No fault that was tried explains the 1 failing result with numbers" in other.text("answer")
     told = {n: page.text(f"finding-{n}") for n in range(1, 5)}
     assert ["Not all known faults were tried on it." in told[n] for n in told].count(True) == 1
     assert not any("No known fault" in text for text in told.values() if "wider" in text or "tf32" in text)
