@@ -77,7 +77,7 @@ class _Seen:
     def met_by(self, node: StandIn) -> bool:
         """Tell whether a node has what the finding's cases have."""
         words = self.finding["conditions"].partition(" (")[0]
-        traits = {worded(trait) for trait in node.traits} | {f"{node.operator} altogether"}
+        traits = {worded(trait) for trait in node.traits} | {node.operator, f"{node.operator} altogether"}
         pairs = itertools.permutations(traits, 2)
         return words in traits or any(f"{a} and {b}" == words for a, b in pairs)
 

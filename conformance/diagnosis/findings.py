@@ -8,23 +8,25 @@ what is refused.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from ...reference import LOSES_NAN, OVERFLOWS, clause_named, clauses_of, document_of, fault_named, topic_of
+from ...reference import LOSES_NAN, OVERFLOWS, Fault, clause_named, clauses_of, document_of, fault_named, topic_of
 from ...reference.documents.interpretations import asked_anew
 from ..judging.judgement import DECLINED, EXCEPTION, FAILING, Verdict
 from ..judging.vocabulary import NO_FAILURE, short_title
-from ..probes.probe import Probe
+from ..probes.probe import Probe, worded
 from ..results.records import Bias, Finding
 from ..results.result import Result
 from ..results.signed_errors import biases, digits_text
+from ..results.support import listed
 from .conditions import condition_of, message_kind, telling_of, told, would_show
 from .refusals import refusals
 
-__all__ = ["alone", "consistent", "counted", "findings_of", "passing_of", "titled"]
+__all__ = ["alone", "consistent", "counted", "exercising_of", "findings_of", "passing_of", "titled"]
 
 _TOLD = 2
 """Forbidden models that a title names."""
@@ -73,7 +75,7 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
     ran = [result for result in results if result.verdict in _RAN and "illegal" not in probes[result.case].features]
     for results_alike in declined.values():
         groups_alike = refusals(results_alike, ran, lambda result: _lawful(probes[result.case].traits))
-        findings += [_refusal(condition, members, probes) for condition, members in groups_alike]
+        findings += [_refusal(condition, members, probes, ran) for condition, members in groups_alike]
     return findings
 
 
@@ -186,9 +188,8 @@ def _fault(
     conditions = ""
     if fault is not None:
         ops = {r.op for r in members}
-        clauses = {fault.clause(op) for op in ops}
-        unharmed = sorted((probes[r.case] for r in passing if r.op in ops), key=lambda p: (p.size, p.id))
-        exercising = [probe for probe in unharmed if clauses & set(probe.clauses)][:_COMPARED]
+        unharmed = _smallest_first(ops, passing, probes)
+        exercising = exercising_of(fault, ops, passing, probes)
         others = [probe.traits for probe in exercising if would_show(fault, probe)]
         failing = [probes[r.case].traits for r in members]
         telling = telling_of(failing, others)
@@ -209,6 +210,20 @@ def _fault(
         # Of what is new in part nothing is excused, so that it is not to be read as if it were.
         why=_why(id, members, reasons) if all(r.expected for r in members) else "",
     )
+
+
+def exercising_of(
+    fault: Fault, ops: Iterable[str], passing: Iterable[Result], probes: Mapping[str, Probe]
+) -> list[Probe]:
+    """The smallest cases of some operators that pass and exercise the clause that a fault breaks."""
+    clauses = {fault.clause(op) for op in ops}
+    exercising = (p for p in _smallest_first(ops, passing, probes) if clauses & set(p.clauses))
+    return list(itertools.islice(exercising, _COMPARED))
+
+
+def _smallest_first(ops: Iterable[str], passing: Iterable[Result], probes: Mapping[str, Probe]) -> list[Probe]:
+    operators = {*ops}
+    return sorted((probes[r.case] for r in passing if r.op in operators), key=lambda p: (p.size, p.id))
 
 
 def _why(id: str, members: Iterable[Result], reasons: Mapping[str, Sequence[Result]]) -> str:
@@ -254,13 +269,17 @@ def _exception(result: Result) -> str:
     return result.message.partition(":")[0]
 
 
-def _refusal(condition: str, members: list[Result], probes: Mapping[str, Probe]) -> Finding:
+def _refusal(condition: str, members: list[Result], probes: Mapping[str, Probe], ran: Iterable[Result]) -> Finding:
     """The finding that refusals are: the smallest case that says what most of them say stands for all."""
     kind = message_kind(members[0].message)
     first = _smallest((r for r in members if message_kind(r.message) == kind), probes)
     left = first.verdict is not Verdict.UNSUPPORTED
     if condition:
-        title = f"leaves {condition} to another provider" if left else f"refuses {condition}"
+        operators = {r.op for r in members}
+        others = (probes[r.case] for r in ran if r.op not in operators)
+        taken = any(condition in map(worded, probe.traits) for probe in others)
+        what = f"{condition} in {listed(sorted(operators))}" if taken else condition
+        title = f"leaves {what} to another provider" if left else f"refuses {what}"
     else:
         title = f"{'leaves to another provider' if left else 'refuses'}, saying: {_gist(first.message, 100)}"
     # What is refused is the finding; it is no condition of it.

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ...cases import family_of
 from ...reference import FORMATS, UnknownOperator, operator_version
-from ..probes.probe import worded
+from ..probes.probe import SpecProbe, worded
 from ..results.result import Result
 from .conditions import Traits, message_kind
 
@@ -61,27 +62,53 @@ def refusals(
     ran: defaultdict[str, set[str]] = defaultdict(set)
     for result in running:
         ran[result.op] |= traits(result)
+    everywhere = set[str]().union(*ran.values()).intersection(*ran.values())
     groups: defaultdict[tuple[str, str], list[Result]] = defaultdict(list)
+    never: defaultdict[str, list[_Refusal]] = defaultdict(list)
     left: list[_Refusal] = []
     for result in refused:
-        one = _read(result, traits(result), ran.get(result.op, set()))
+        one = _read(result, traits(result), ran.get(result.op, set()), everywhere)
         if result.op in ran or one.named:
             left.append(one)
+        elif ran:
+            never[result.op].append(one)
         else:
-            groups[f"{result.op} altogether" if ran else "", "" if ran else one.kind].append(result)
+            groups["", one.kind].append(result)
+    for op, members in never.items():
+        groups[_whole(op, members), ""] += [one.result for one in members]
     for (words, kind), members in _apart(left).items():
         groups[words, kind] += [one.result for one in members]
     named = [(words, _representative(members)) for (words, _), members in groups.items()]
     return sorted(named, key=lambda group: -len(group[1]))
 
 
-def _read(result: Result, traits: Traits, runs: set[str]) -> _Refusal:
+def _whole(op: str, members: Sequence[_Refusal]) -> str:
+    """The words for an operator of which nothing runs: that it is refused altogether shows a case that has nothing
+    which can be left out."""
+    if any(not one.suspects for one in members):
+        return f"{op} altogether"
+    shared = set(members[0].suspects).intersection(*(one.suspects for one in members))
+    return _words(op, sorted(shared)) if shared else f"{op} (no plain case was tried)"
+
+
+@lru_cache(maxsize=256)
+def _plain(op: str, version: int) -> Traits:
+    """Traits of a case that has nothing which can be left out; none where nobody knows such cases."""
+    try:
+        return SpecProbe(family_of(op).spec(op, version)).traits
+    except (LookupError, TypeError, ValueError):  # a directory that somebody else made may hold any node
+        return frozenset()
+
+
+def _read(result: Result, traits: Traits, runs: set[str], everywhere: set[str]) -> _Refusal:
+    """A refusal with what may be the reason, by what runs of its operator, and in every other that runs at all."""
     message, kind = _bare(result.message), message_kind(result.message)
     # A list of functions says more than it needs to: the functions are traits of their own.
     never = [t for t in sorted(traits) if t not in runs and not t.startswith("activations ")]
     if not runs:
         # Where nothing runs a type or a version is as good a reason as the operator.
-        never = [trait for trait in never if not _identity(trait)]
+        usual = everywhere | _plain(result.op, result.version)
+        never = [trait for trait in never if not _identity(trait) and trait not in usual]
     named = frozenset(worded(t) for t in never if _names(message, t, result.op, result.version))
     suspects = {worded(trait): trait for trait in never}
     return _Refusal(result, kind, suspects, named if len(named) <= _LISTING else frozenset())

@@ -172,7 +172,8 @@ def _others(problems: Sequence[Problem], named: set[str], running: set[str], ali
             continue
         if problem.conditions:
             some = "some " if problem.conditions in running else ""
-            others = [op for op in alive if op not in problem.operators]
+            about = problem.conditions.partition(" (")[0] in problem.operators
+            others = [] if about else [op for op in alive if op not in problem.operators]
             what = some + _narrowed(problem.conditions, others, problem.operators)
             if what not in lacks:  # refused here and left to another provider there is one lack
                 lacks.add(what)

@@ -227,7 +227,22 @@ def test_of_an_operator_that_never_runs_a_message_tells_why() -> None:
     batch, other = CaseSpec("GRU", 14, T=3, layout=1), CaseSpec("GRU", 14, T=3, layout=1, clip=1.0)
     named = of_these((plain, right), refused(batch, "no layout 1 here"), refused(other, "no layout 1 here"))
     assert named == {"layout 1": sorted([batch.id, other.id])}
-    assert of_these((plain, right), refused(batch, "no")) == {"GRU altogether": [batch.id]}
+    assert of_these((plain, right), refused(batch, "no")) == {"GRU (tried only with layout 1)": [batch.id]}
+    # Of what is refused for something each time nobody knows whether it runs without.
+    clipped = CaseSpec("GRU", 14, T=3, clip=1.0)
+    told = of_these((plain, right), refused(batch, "no"), refused(clipped, "no"))
+    assert told == {"GRU (no plain case was tried)": sorted([batch.id, clipped.id])}
+    bare = CaseSpec("GRU", 14, T=3)
+    told = of_these((plain, right), refused(batch, "no"), refused(bare, "no"))
+    assert told == {"GRU altogether": sorted([batch.id, bare.id])}
+
+
+def test_what_another_operator_takes_is_said_to_be_refused_by_this_one() -> None:
+    judged = [(CaseSpec(op, 14, T=3), Judgement(Verdict.PASS)) for op in ("RNN", "GRU")]
+    judged.append((CaseSpec("RNN", 14, T=3, layout=1), Judgement(Verdict.PASS)))
+    judged.append(refused(CaseSpec("GRU", 14, T=3, layout=1), "no layout 1 here"))
+    (finding,) = findings_of(results_of(judged), {s.id: SpecProbe(s) for s, _ in judged})
+    assert (finding["title"], finding["conditions"]) == ("refuses layout 1 in GRU", "layout 1")
 
 
 def test_what_ran_and_was_wrong_is_not_refused() -> None:
