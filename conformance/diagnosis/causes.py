@@ -26,8 +26,9 @@ from ..results.records import Finding
 from ..results.result import Result
 from ..workers.job import ClusterError, TargetUnavailable
 from ..workers.process import TargetProcess
+from .conditions import would_show
 from .experiments import HYPOTHESIS, Budget, Shrunk, alike, shrink
-from .explainer import Explainer
+from .explainer import Explainer, refuting_arithmetic
 from .explanations import explaining, explains, leaving_open, refuting
 from .failing_case import DIAGNOSED
 from .findings import alone
@@ -217,7 +218,12 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     if verdict not in DIAGNOSED:
         return replace(cause, passing=(*cause.passing, *fresh.passing))
     thought = fault_named(finding["fault"]) if finding["fault"] else None
-    explain = _paid(explaining(subject.accuracy, _beside(finding, subject), subject.arithmetics), budget)
+    holds = _paid(explaining(subject.accuracy, _beside(finding, subject), subject.arithmetics), budget)
+    refuted = refuting_arithmetic(subject.results, subject.probes)
+
+    def explain(fault: Fault, one: Tried) -> bool:
+        return not refuted(fault, one.probe.op) and holds(fault, one)
+
     left_open = leaving_open(subject.accuracy)
     name = foretold(
         shrunk.one,
@@ -232,10 +238,14 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
         cause = replace(cause, passing=(*cause.passing, *fresh.passing))
     if name is None:
         if budget.left > 0 and isinstance(thought, Fault) and len(fresh.failing) >= ENOUGH:
-            holding = sum(explain(thought, answer) for answer in fresh.failing)
             constant = is_constant(thought, fresh.failing, left_open)
-            return replace(cause, refuted=constant or 2 * holding < len(fresh.failing))
+            # What holds for one size, and for no larger one, is something else.
+            few = any(2 * sum(explain(thought, one) for one in kind) < len(kind) for kind in fresh.kinds)
+            return replace(cause, refuted=constant or few)
         return cause if thought is not None else _by_several(cause, fresh, subject, budget)
+    # A kernel has its arithmetic in every case: what passes that it would show refutes it.
+    if name.fault.within and any(would_show(name.fault, probe) for probe in cause.passing):
+        return replace(cause, faults=(name.fault.id,), refuted=True)
     # Where others foretell as much, nobody knows which it is.
     if name.others:
         return cause
@@ -292,10 +302,7 @@ def _shrunk(finding: Finding, subject: Subject, budget: Budget) -> Shrunk | None
         first = failing[0]
         share = len(failing) / (len(again) + 1)
         asked = math.ceil(math.log(_MISSED) / math.log(1 - share)) if share < 1 else 1
-    fault = fault_named(finding["fault"]) if finding["fault"] else None
-    why = None
-    if isinstance(fault, Fault):
-        why = partial(explaining(subject.accuracy, _beside(finding, subject), subject.arithmetics), fault)
+    why = _why(finding, subject) if first.judgement.verdict in DIAGNOSED else None
     same = alike(first, why if why is not None and why(first) else None)
     observe = partial(subject.observe, finding["smallest"])
     shrunk = shrink(subject.process, first, same, subject.accuracy, budget, observe, asked)
@@ -303,6 +310,17 @@ def _shrunk(finding: Finding, subject: Subject, budget: Budget) -> Shrunk | None
         # The more numbers there are, the likelier is one that lies outside: their count is no condition of it.
         return replace(shrunk, needs=tuple(need for need in shrunk.needs if need.field not in SIZES))
     return shrunk
+
+
+def _why(finding: Finding, subject: Subject) -> Callable[[Tried], bool]:
+    """Tell whether a case fails for the reason of a finding: its fault; or where it has none, nothing that explains
+    other failures of the target."""
+    fault = fault_named(finding["fault"]) if finding["fault"] else None
+    others = _beside(finding, subject)
+    explain = explaining(subject.accuracy, others, subject.arithmetics)
+    if isinstance(fault, Fault):
+        return partial(explain, fault)
+    return lambda one: not any(explain(other, one) for other in others if other.concerns(one.probe.op))
 
 
 def _repeated(probe: Probe, subject: Subject, budget: Budget) -> Iterator[Tried]:

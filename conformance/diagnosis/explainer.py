@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 
@@ -22,7 +22,15 @@ from .failing_case import DIAGNOSED, FailingCase, failing_case_of
 from .fitting import Arithmetics
 from .search import Mishap, Search, Unharmed, diagnose, unheard
 
-__all__ = ["Explainer", "accepting", "arithmetics_of", "explained", "explained_by", "searched_again"]
+__all__ = [
+    "Explainer",
+    "accepting",
+    "arithmetics_of",
+    "explained",
+    "explained_by",
+    "refuting_arithmetic",
+    "searched_again",
+]
 
 # A run costs each case more than 12 hypotheses do, of some 0.4 ms: building it, running it twice, judging it by several
 # interpretations. To start it, and to write what it shows, costs as much as some thousands.
@@ -57,7 +65,7 @@ def explained(
     """
     taken = (r for r in results if r.verdict is Verdict.NOT_REJECTED)
     accepted = {r.case: faults for r in taken if (faults := accepting(r.op, r.version, r.clause))}
-    by_class = _by_class(results)
+    by_class = _by_class(results, probes)
     failing = [case for case in _failing_cases(results, probes, kept, mishap) if case.case not in by_class]
     if not failing:
         return {**accepted, **by_class}
@@ -70,15 +78,32 @@ def explained(
     return {**accepted, **by_class, **causes}
 
 
-def _by_class(results: Iterable[Result]) -> dict[str, tuple[str, ...]]:
-    """The results that are right by a wider class alone which is the arithmetic that a fault consists in."""
+def _by_class(results: Sequence[Result], probes: Mapping[str, Probe]) -> dict[str, tuple[str, ...]]:
+    """The results that are right by a wider class alone which is the arithmetic that a fault consists in.
+
+    A kernel has its arithmetic in every case: what passes that such a fault would show refutes it.
+    """
+    refuted = refuting_arithmetic(results, probes)
     named: dict[str, tuple[str, ...]] = {}
     for result in results:
         if result.verdict is Verdict.INACCURATE and result.accuracy:
             faults = faults_of(result.op, result.version, result.type)
-            own = next((d for d in faults if d.within == result.accuracy), None)
+            own = next((d for d in faults if d.within == result.accuracy and not refuted(d, result.op)), None)
             named |= {result.case: (own.id,)} if own is not None else {}
     return named
+
+
+def refuting_arithmetic(results: Iterable[Result], probes: Mapping[str, Probe]) -> Callable[[Fault, str], bool]:
+    """Tell whether results of an operator that passed refute an arithmetic: one that they would show."""
+    passed = _passed(results, probes)
+
+    @cache
+    def refuted(fault: Fault, op: str) -> bool:
+        if not fault.within:
+            return False
+        return any(would_show(fault, probe) for probe in passed[op] if probe.type in fault.types)
+
+    return refuted
 
 
 def explained_by(
@@ -196,19 +221,26 @@ def _followed(results: Iterable[Result]) -> dict[str, dict[str, str]]:
 
 def _unharmed(results: Iterable[Result], probes: Mapping[str, Probe]) -> Unharmed:
     """The number of the smallest cases that exercise a fault's clause, and were passed, would have shown it."""
+    passed = _passed(results, probes)
+
+    @cache
+    def unharmed(fault: Fault, op: str) -> int:
+        able = (p for p in passed[op] if p.type in fault.types and fault.applies(op, p.version))
+        exercising = (p for p in able if fault.within or fault.clause(op) in p.clauses)
+        return sum(would_show(fault, probe) for probe in itertools.islice(exercising, _UNHARMED))
+
+    return unharmed
+
+
+def _passed(results: Iterable[Result], probes: Mapping[str, Probe]) -> dict[str, list[Probe]]:
+    """For each operator what was passed, the smallest first."""
     passed: dict[str, list[Probe]] = defaultdict(list)
     for result in results:
         if result.verdict is Verdict.PASS and "unconventional" not in result.flags and result.case in probes:
             passed[result.op].append(probes[result.case])
     for some in passed.values():
         some.sort(key=lambda probe: (probe.size, probe.id))
-
-    @cache
-    def unharmed(fault: Fault, op: str) -> int:
-        exercising = (p for p in passed[op] if fault.clause(op) in p.clauses and fault.applies(op, p.version))
-        return sum(would_show(fault, probe) for probe in itertools.islice(exercising, _UNHARMED))
-
-    return unharmed
+    return passed
 
 
 class Explainer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
@@ -38,8 +39,16 @@ class _Seen:
             others = [d for d in faults if d is not coarse[0]]
             if any(self.observation.fit(others, choice, coarse[0].within) is not None for choice in self.choices):
                 return True
-        pairs = itertools.product(self.accuracies, self.choices)
+        pairs = itertools.product(self._telling, self.choices)
         return any(self.observation.fit(faults, choice, accuracy) is not None for accuracy, choice in pairs)
+
+    @cached_property
+    def _telling(self) -> list[str]:
+        """The accuracy classes in which not all is right: of what is, no fault tells anything."""
+        first, *wider = self.accuracies
+        right = (a for a in wider if any(self.observation.fit((), c, a) is not None for c in self.choices))
+        alone = {*right}
+        return [first, *(accuracy for accuracy in wider if accuracy not in alone)]
 
     def changed_by(self, fault: Fault) -> bool:
         return self.observation.changes(fault, self.choices[0])

@@ -55,6 +55,7 @@ class Fitting:
         self.share = _SHARE
         self._charged = True
         self._observations: OrderedDict[str, Observation] = OrderedDict()
+        self._arithmetics_of: dict[str, tuple[str, ...]] = {}
 
     @contextlib.contextmanager
     def _free(self) -> Iterator[None]:
@@ -92,7 +93,7 @@ class Fitting:
         observation = self._observed(failing_case)
         # Who computes in an arithmetic of their own does so in no other.
         own = any(fault.layer == "arithmetic" for fault in faults)
-        for accuracy in (self.accuracy, *(() if own else self.arithmetics.get(failing_case.type, ()))):
+        for accuracy in (self.accuracy, *(() if own else self._wider(failing_case))):
             for choice in itertools.islice(self._interpretations(failing_case), _INTERPRETATIONS):
                 if self.effort <= 0:
                     return None
@@ -102,6 +103,18 @@ class Fitting:
                 if fit is not None:
                     return fit
         return None
+
+    def _wider(self, failing_case: FailingCase) -> tuple[str, ...]:
+        """The arithmetics that the target shows and that do not explain a case by themselves: of what is right in one
+        no fault tells anything."""
+        if failing_case.case not in self._arithmetics_of:
+            observation, choices = self._observed(failing_case), self._interpretations(failing_case)[:_INTERPRETATIONS]
+            self._arithmetics_of[failing_case.case] = tuple(
+                accuracy
+                for accuracy in self.arithmetics.get(failing_case.type, ())
+                if not any(observation.fit((), choice, accuracy) is not None for choice in choices)
+            )
+        return self._arithmetics_of[failing_case.case]
 
     def _coarse(self, failing_case: FailingCase, faults: Iterable[Fault]) -> Fault | None:
         """The one of some faults that is known of the target already and is an arithmetic whose error bounds say all of

@@ -20,7 +20,7 @@ from ...cases import family_of
 from ...reference import Fault, faults_of, operator_version
 from ...reference.faults.scope import scoped_of
 from ..judging.judgement import FAILING, Verdict
-from ..probes.probe import SpecProbe
+from ..probes.probe import Probe, SpecProbe
 from ..probes.stream import Tried
 from ..probes.wrapped import CaseProbe
 
@@ -62,7 +62,7 @@ class Fresh:
     """The results of a target on fresh cases of the same kind as one, which are run when somebody asks.
 
     fixed
-        Sizes that are not to be changed.
+        Sizes in question: the failure was seen to depend on them, so that few cases change them.
     """
 
     probe: CaseProbe
@@ -84,27 +84,44 @@ class Fresh:
         return [answer for answer in self.answers if answer.judgement.verdict in FAILING]
 
     @property
+    def kinds(self) -> list[list[Tried]]:
+        """Those that fail by what is larger in them: nothing, some sizes, or one of those in question."""
+        kinds: dict[tuple[bool, bool], list[Tried]] = {}
+        for answer in self.failing:
+            larger = {name for name in _MORE if _size(answer.probe, name) != _size(self.probe, name)}
+            kinds.setdefault((bool(larger), bool(larger & {*self.fixed})), []).append(answer)
+        return list(kinds.values())
+
+    @property
     def passing(self) -> list[CaseProbe]:
         right = (answer.probe for answer in self.answers if answer.judgement.verdict is Verdict.PASS)
         return [probe for probe in right if isinstance(probe, CaseProbe)]
+
+
+def _size(probe: Probe, name: str) -> int:
+    return int(getattr(getattr(probe, "spec", None), name, 0))
 
 
 def fresh_specs(spec: Any, fixed: Collection[str] = (), after: int = 0) -> list[Any]:
     """Cases of the same kind as one, with other numbers; every second of them is larger, each in sizes of its own, as
     what holds for two rows may hold for no three. None where a case has no seed.
 
+    fixed
+        Sizes that are larger in every fourth case only: what holds at 256 steps may hold at no 257, but it may also
+        show at that size alone.
     after
         How many there have been.
     """
     if not hasattr(spec, "seed"):
         return []
     fresh = []
-    larger = {name: least for name, least in family_of(spec.op).larger.items() if name not in fixed}
+    larger = family_of(spec.op).larger
     for seed in range(after + 1, after + FRESH + 1):
         changed = {name: getattr(spec, name) + seed for name in ("seed", "weights_seed") if hasattr(spec, name)}
         if seed % 2:
             # Nothing at all is what a case is about.
-            sizes = {name: max(n, least) for name, least in larger.items() if (n := getattr(spec, name, 0)) > 0}
+            free = {name: least for name, least in larger.items() if name not in fixed or seed % 4 == 3}
+            sizes = {name: max(n, least) for name, least in free.items() if (n := getattr(spec, name, 0)) > 0}
             changed |= {name: size + _MORE[name][seed // 2 % 5] for name, size in sizes.items()}
         fresh.append(replace(spec, **changed))
     return fresh

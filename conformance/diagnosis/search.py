@@ -400,7 +400,10 @@ class Search(Fitting):
     def _confirmed(self, faults: Explanation, failing_case: FailingCase, others: Sequence[FailingCase]) -> bool:
         """Tell whether other cases bear out what explains one. Of tens of thousands of pairs some explain a case by
         chance: two faults that no case shows alone must explain most of those that show both."""
-        known = {*self.known[failing_case.op], *self._rivals[failing_case.op], *self._elsewhere(failing_case.op)}
+        op = failing_case.op
+        if any(d.within and self.unharmed(d, op) for d in faults if d not in self.known[op]):
+            return False  # a kernel has its arithmetic in every case
+        known = {*self.known[op], *self._rivals[op], *self._elsewhere(op)}
         if len(set(faults) - known) < 2:
             return True
         both = [w for w in _voters(failing_case, others)[: 2 * _VOTERS] if len(self._active(w, faults)) == len(faults)]

@@ -7,7 +7,9 @@ that meets them too.
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,7 +26,7 @@ from .conditions import would_show
 from .experiments import HYPOTHESIS, Budget
 from .explainer import explained_by, searched_again
 from .failing_case import DIAGNOSED
-from .findings import alone, counted, findings_of, passing_of, titled
+from .findings import alone, counted, exercising_of, findings_of, passing_of, titled
 from .needs import Stated, stated
 
 __all__ = ["with_causes"]
@@ -51,6 +53,11 @@ def with_causes(findings: Sequence[Finding], subject: Subject, budget: Budget) -
         if not changed:
             break
         findings = findings_of(subject.results, dict(subject.probes))
+    doubtful = _doubtful(causes, subject)
+    if doubtful:
+        better |= doubtful
+        subject = replace(subject, results=[better.get(r.case, r) for r in before])
+        findings = findings_of(subject.results, dict(subject.probes))
     by_fault, left = _by_fault(causes, findings)
     told: list[Finding] = []
     for finding in findings:
@@ -64,6 +71,20 @@ def with_causes(findings: Sequence[Finding], subject: Subject, budget: Budget) -
     return told, list(better.values())
 
 
+def _doubtful(causes: Sequence[Cause], subject: Subject) -> dict[str, Result]:
+    """The results of which a fault is thought that foretold nothing, that no case shows alone, and few beside others:
+    of so many faults some two explain a few cases by chance. They are left without a name."""
+    sure = {id for cause in causes if cause.foretold for id in cause.faults}
+    thought = [r for r in subject.results if r.verdict in DIAGNOSED and r.diagnosis and not r.expected]
+    counts = Counter(id for r in thought for id in r.diagnosis)
+    alone = {r.diagnosis[0] for r in thought if len(r.diagnosis) == 1}
+    doubtful = {id for id, count in counts.items() if count < _ENOUGH and id not in sure | alone}
+    return {r.case: structs.replace(r, diagnosis=()) for r in thought if doubtful & {*r.diagnosis}}
+
+
+_ENOUGH = 3
+"""Cases that two faults explain together, of fewer of which neither is told."""
+
 _PART = 0.7
 """The part of what is left of the budget that one round may take."""
 
@@ -75,7 +96,7 @@ def _amended(causes: Sequence[Cause], subject: Subject, budget: Budget) -> dict[
     facts = [d for c in causes if c.foretold for d in map(fault_named, c.faults) if isinstance(d, Fault)]
     facts = list(dict.fromkeys(facts))
     sure = {fault.id for fault in facts}
-    refuted = {cause.fault for cause in causes if cause.refuted} - sure
+    refuted = ({cause.fault for cause in causes if cause.refuted} | set(_contradicted(subject))) - sure
     if not facts and not refuted:
         return {}
     settled = (r for r in subject.results if r.diagnosis and (r.expected or sure >= {*r.diagnosis}))
@@ -93,6 +114,23 @@ def _amended(causes: Sequence[Cause], subject: Subject, budget: Budget) -> dict[
         instead |= {case: ids for case, ids in again.items() if not refuted & {*ids}}
     instead |= {r.case: () for r in unexplained if r.case not in instead}
     return {r.case: structs.replace(r, diagnosis=instead[r.case]) for r in open_ if _differs(r, instead)}
+
+
+def _contradicted(subject: Subject) -> Iterator[str]:
+    """The faults that explain results, of which no list speaks, and that more cases would show which pass."""
+    explained: dict[str, list[Result]] = {}
+    for result in subject.results:
+        for id in result.diagnosis if result.verdict in DIAGNOSED and not result.expected else ():
+            explained.setdefault(id, []).append(result)
+    passing = passing_of(subject.results, subject.probes)
+    for id, members in explained.items():
+        fault = fault_named(id)
+        if isinstance(fault, Fault) and not fault.accepts:
+            ops = {result.op for result in members}
+            exercising = exercising_of(fault, ops, passing, subject.probes)
+            shown = (probe for probe in exercising if would_show(fault, probe))
+            if len(list(itertools.islice(shown, len(members) + 1))) > len(members):
+                yield id
 
 
 def _differs(result: Result, instead: Mapping[str, tuple[str, ...]]) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case
@@ -274,6 +275,25 @@ def test_failures_that_are_alike_are_told_apart_by_their_causes(on: Any) -> None
     findings = _findings(target, specs)
     assert {(f["conditions"], len(f["cases"])) for f in findings} == {("peepholes P", 4), ("clip", 4)}
     assert all(f["tried"] and f["title"] == f"crashed (with {f['conditions']})" for f in findings)
+
+
+def test_what_nothing_explains_is_not_shrunk_to_what_a_known_fault_explains(on: Any) -> None:
+    """Without clip its bias is ignored all the same, and that is another finding."""
+
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        outputs = run_recurrent_fault(FAULTS["bias.ignored"], node, inputs)
+        return {n: a + (1 if "clip" in node.attributes else 0) for n, a in outputs.items()}
+
+    on(target)
+    known, unknown = CaseSpec("RNN", 14, bias=True), CaseSpec("RNN", 14, bias=True, clip=1.0)
+    probes: dict[str, Probe] = {s.id: SpecProbe(s) for s in (known, unknown)}
+    judged = [one_of(probe, target) for probe in probes.values()]
+    results = [result_of(one.probe, "staged", one.judgement, 0.0, None) for one in judged]
+    results[0] = structs.replace(results[0], diagnosis=("bias.ignored",))
+    subject = Subject(None, "standard", lambda p: p.id, results, probes, Kept())  # type: ignore[arg-type]
+    (finding,) = [f for f in findings_of(results, probes) if not f["fault"]]
+    (cause,) = causes.causes_of([finding], subject, Budget(math.inf))
+    assert needs_in_words(cause.shrunk.needs) == ["clip"]
 
 
 def test_a_condition_that_was_not_tried_says_so(on: Any) -> None:
