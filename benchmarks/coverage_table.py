@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from onnxspec.cases.profiles.fresh import fresh_specs
+from onnxspec.cases.profiles.fresh import fresh_stream
 from onnxspec.cases.profiles.pool import pool_of
 from onnxspec.cases.specs.family import counted_operators
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
@@ -20,7 +20,7 @@ from onnxspec.conformance.probes.probe import Probe, SpecProbe
 from onnxspec.conformance.probes.selection import Selection, select_probes
 from onnxspec.conformance.proof.coverage import Shares
 from onnxspec.conformance.proof.exposure import parts_shown
-from onnxspec.conformance.proof.interactions import Score, faults_of, pool_tally, space_of, tally
+from onnxspec.conformance.proof.interactions import Score, faults_of, measurable, pool_tally, space_of, tally
 from onnxspec.conformance.results.folder import read_folder
 from onnxspec.conformance.results.records import OperatorCoverage, SharesRecord
 from onnxspec.conformance.running.filling import Filling, shares_record
@@ -64,9 +64,9 @@ def on_made_up(op: str, lacks: Collection[str]) -> OperatorCoverage:
 
 
 def _dice(op: str, lacks: Collection[str], models: int) -> Score:
-    """What fresh cases in so many models show, of what is left without some contexts."""
+    """What fresh cases in so many models show, of what is left without some contexts; quantized ones are not drawn."""
     space = space_of(op)
-    drawn = fresh_specs(models, "dice", (op,), lacks=lacks)
+    drawn = list(itertools.islice(filter(measurable, fresh_stream("dice", (op,), lacks=lacks)), models))
     costs = itertools.accumulate(space.models(spec) for spec in drawn)
     within = [spec for spec, cost in zip(drawn, costs, strict=True) if cost <= models]
     without = frozenset((space.position[id],) for id in lacks if id in space.position)
