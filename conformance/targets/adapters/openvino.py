@@ -81,18 +81,21 @@ class Adapter:
     def prepare(self, model: bytes) -> Session:
         """Convert `model` and compile it."""
         try:
-            compiled = self.core.compile_model(self.core.read_model(model, b""), self.device, self.config)
+            converted = self.core.read_model(model, b"")
+            compiled = self.core.compile_model(converted, self.device, self.config)
         except RuntimeError as error:
             raise RuntimeError(_reason(str(error))) from None
-        return Session(compiled, _executed(compiled) if b"QuantizeLinear" in model else "")
+        return Session(compiled, _constants(converted), _executed(compiled) if b"QuantizeLinear" in model else "")
 
 
 class Session:
     """A compiled model."""
 
-    def __init__(self, compiled: Any, proof: str = "") -> None:
+    def __init__(self, compiled: Any, constants: frozenset[str], proof: str = "") -> None:
         self.proof = proof
-        # Inputs are found by their names in the ONNX graph. A constant has no port, even if it is an input there too.
+        self._constants = constants
+        # Inputs are found by their names in the ONNX graph. A constant has no port, even if it is an input there too,
+        # nor has an input that the conversion dropped.
         self._ports = {name: port for port in compiled.inputs for name in port.get_names()}
         self._outputs = list(compiled.outputs)
         self._request = compiled.create_infer_request()
@@ -100,9 +103,10 @@ class Session:
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
         """Outputs in the graph's order."""
         for name, array in feeds.items():
-            if name not in self._ports:
+            if name in self._ports:
+                self._request.set_tensor(self._ports[name], _tensor(array))
+            elif name in self._constants:
                 raise RuntimeError(f"the compiled model has no input {name}, which is a constant in it")
-            self._request.set_tensor(self._ports[name], _tensor(array))
         try:
             self._request.infer()
         except RuntimeError as error:
@@ -116,6 +120,12 @@ def _reason(text: str) -> str:
     message = re.sub(r"END: node: .*? CALLBACK HAS THROWN:\s*", "", text, flags=re.DOTALL)
     lines = [line.strip() for line in message.splitlines()]
     return " ".join(line for line in lines if line and not line.startswith("Exception from ")) or text
+
+
+def _constants(converted: Any) -> frozenset[str]:
+    """Names of the tensors that are constants of a converted model."""
+    constants = (node for node in converted.get_ops() if node.get_type_name() == "Constant")
+    return frozenset(name for node in constants for name in node.output(0).get_names())
 
 
 def _executed(compiled: Any) -> str:
