@@ -329,6 +329,7 @@ def test_exit_at_the_first_failure_and_last_failed(project: pytest.Pytester) -> 
     assert "skipped" not in again.parseoutcomes()
 
 
+@pytest.mark.long
 def test_xdist_gives_the_same_verdicts(project: pytest.Pytester) -> None:
     few = [*SUITE, "--onnxspec-target", "onnxruntime", "--onnxspec-profile", "smoke"]
     alone = project.runpytest_inprocess(*few, "--junitxml", "alone.xml")

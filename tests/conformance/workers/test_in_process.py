@@ -223,6 +223,7 @@ def shrunk(strategy: Any, runner: Any, examples: int = 200) -> tuple[CaseSpec, N
     return seen[-1], caught.value
 
 
+@pytest.mark.long
 def test_a_fault_of_onnxruntime_shrinks_to_its_core() -> None:
     case, error = shrunk(strategies.cases("GRU", 14, **TAKEN), on_onnxruntime, 400)
     assert case.activations is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -30,10 +31,16 @@ def observed(fault: Fault, op: str, name: str) -> Observation | None:
     return Observation(node, (Run(inputs, outputs, inputs),))
 
 
-TRIED = [(op, fault) for fault in FAULTS.values() for op in fault.operators if op in OPERATORS]
+def tried() -> Iterator[Any]:
+    """Every fault with each operator that it is of: one of these in a plain pytest, which takes turns."""
+    for number, each in enumerate(fault for fault in FAULTS.values() if not fault.accepts):
+        ops = [op for op in each.operators if op in OPERATORS]
+        for place, op in enumerate(ops):
+            marks = () if place == number % len(ops) else pytest.mark.long
+            yield pytest.param(op, each, id=f"{op}-{each.id}", marks=marks)
 
 
-@pytest.mark.parametrize(("op", "fault"), [pytest.param(o, f, id=f"{o}-{f.id}") for o, f in TRIED if not f.accepts])
+@pytest.mark.parametrize(("op", "fault"), list(tried()))
 def test_every_fault_can_be_tried_alone(op: str, fault: Fault) -> None:
     observation = next((one for name in names_of(op) if (one := observed(fault, op, name)) is not None), None)
     if observation is not None:

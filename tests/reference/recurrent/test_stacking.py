@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def test_each_run_is_expected_to_return_what_it_is_alone(op, version, data):
     node, inputs = trial.node, trial.feeds[-1].inputs
     several = [returned(node, inputs, seed) for seed in range(3)]
     stacked = operator_for(node).expecting_each(node, inputs, several)
-    for interpretations in Interpretations().alternatives(trial.touched):
+    for interpretations in islice(Interpretations().alternatives(trial.touched), 0, None, 3):
         for outputs, expects in zip(several, stacked, strict=True):
             alone = expect(node, inputs, outputs, "standard", interpretations)
             for one, other in zip(expects("standard", interpretations), alone, strict=True):
