@@ -86,7 +86,13 @@ def narrowed(words: list[str]) -> list[str]:
     return [*words, *(word for pair in options.items() for word in pair)]
 
 
-@pytest.mark.parametrize("document", [d for d in DOCUMENTS if commands(d)])
+WITH_COMMANDS = [d for d in DOCUMENTS if commands(d)]
+
+
+# Newcomers meet README's; those of all documents take minutes.
+@pytest.mark.parametrize(
+    "document", [pytest.param(d, marks=() if d == "README.md" else pytest.mark.long) for d in WITH_COMMANDS]
+)
 def test_commands_of_a_document_do_what_it_says(
     document: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
