@@ -122,6 +122,15 @@ def test_illegal_cases_name_what_they_break() -> None:
         assert build_case(spec).trial.violation is not None
 
 
+def test_a_search_whose_draws_are_never_cases_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(spec: Any) -> None:
+        raise ValueError("no inputs")
+
+    monkeypatch.setattr("onnxspec.conformance.fuzzing.drawing.check_case", broken)
+    with pytest.raises(ValueError, match="no inputs"):
+        drawn(Random(1), [("LSTM", 14)], ["float32"])
+
+
 def test_in_a_lane_every_case_is_wrapped_those_of_experiments_too(monkeypatch: pytest.MonkeyPatch) -> None:
     put(monkeypatch, twofold)
     hunt = search(wrap="neg", cases=30)
