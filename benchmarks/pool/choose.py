@@ -238,7 +238,7 @@ def _turned(op: str, processes: int) -> dict[str, Any]:
     block.run(lambda case: case.place[2] >= FIRST_TURN, 0, turned)
     fresh = block.chosen[len(pinned) :]
     rest = [k for k in range(len(pinned), len(pool)) if k not in fresh]
-    return _with_rows(op, there.pinned + len(fresh), [_row(op, pool[k]) for k in (*fresh, *rest)])
+    return _with_rows(op, there.pinned + len(fresh), [_row(op, pool[k]) for k in (*fresh, *rest)], VARIED)
 
 
 def _waiting(op: str, processes: int) -> dict[str, Any]:
@@ -255,7 +255,7 @@ def _waiting(op: str, processes: int) -> dict[str, Any]:
     shown = pool_tally(op, common).triples > 0
     chosen = promising(op, [spec for _, spec in items], shown, _WAITING)
     measured = list(spread(_measured, [items[k] for k in chosen], processes))
-    return _with_rows(op, there.pinned, [_row(op, each) for each in candidates(op, measured)])
+    return _with_rows(op, there.pinned, [_row(op, each) for each in candidates(op, measured)], VARIED)
 
 
 def _eventful(op: str) -> dict[str, Any]:
@@ -278,15 +278,20 @@ def _turn(case: Pooled, turn: int) -> Place:
     return case.level, case.index, FIRST_TURN + turn
 
 
-def _with_rows(op: str, pinned: int, more: Sequence[list[Any]]) -> dict[str, Any]:
-    """The pool of an operator as it is pinned, with more cases behind its dense block."""
+def _with_rows(op: str, pinned: int, more: Sequence[list[Any]], instead_of: str = "") -> dict[str, Any]:
+    """The pool of an operator as it is pinned, with more cases behind its dense block; contexts as they are numbered
+    now.
+
+    instead_of
+        The level whose cases behind the block they replace; none where it is empty.
+    """
     there = pool_of(op)
     rows = [[*row[:5], _held(there.cases[k]), *row[6:]] for k, row in enumerate(_rows(op))]
     return {
         "parts": list(there.parts),
         "pinned": pinned,
         "quick": list(there.quick),
-        "cases": [*rows[: there.pinned], *more, *(row for row in rows[there.pinned :] if row[0] != VARIED)],
+        "cases": [*rows[: there.pinned], *more, *(r for r in rows[there.pinned :] if r[0] != instead_of)],
     }
 
 
@@ -316,6 +321,7 @@ def main() -> None:
     parser.add_argument(
         "--events", action="store_true", help="leave all as it is, with siblings whose sessions do more"
     )
+    parser.add_argument("--held", action="store_true", help="leave all as it is, with contexts as they are numbered now")
     asked = parser.parse_args()
     before = json.loads(_PATH.read_text(encoding="utf-8"))
 
@@ -327,6 +333,8 @@ def main() -> None:
         if other or out:
             own: dict[str, Any] = before[op]
             return own
+        if asked.held:
+            return _with_rows(op, pool_of(op).pinned, ())
         if asked.wait:
             return _waiting(op, asked.processes)
         if asked.events:
