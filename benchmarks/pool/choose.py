@@ -321,7 +321,9 @@ def main() -> None:
     parser.add_argument(
         "--events", action="store_true", help="leave all as it is, with siblings whose sessions do more"
     )
-    parser.add_argument("--held", action="store_true", help="leave all as it is, with contexts as they are numbered now")
+    parser.add_argument(
+        "--held", action="store_true", help="leave all as it is, with contexts as they are numbered now"
+    )
     asked = parser.parse_args()
     before = json.loads(_PATH.read_text(encoding="utf-8"))
 
