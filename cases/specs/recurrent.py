@@ -66,13 +66,14 @@ def _other(spec: CaseSpec) -> CaseSpec:
 
 
 def _tensors(spec: CaseSpec, turn: Turn, own: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-    """All inputs of a run: what is constant is that of the model which runs."""
-    if not turn.weights:
-        return inputs_of(spec, turn.run)
-    tensors = inputs_of(_other(spec), turn.run)
-    if turn.session or not spec.constants or spec.held == "once":
+    """All inputs of a run: what is constant is what the model of its session holds, whatever the run would draw."""
+    weighed = _other(spec) if turn.weights else spec
+    tensors = inputs_of(weighed, turn.run)
+    overridden = turn.weights and not turn.session and spec.held == "once"
+    if overridden or not spec.constants:
         return tensors
-    return {name: own[name] if name in spec.constants else array for name, array in tensors.items()}
+    held = inputs_of(weighed) if turn.session else own
+    return {name: held[name] if name in spec.constants else array for name, array in tensors.items()}
 
 
 def _of_another_width(fed: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:

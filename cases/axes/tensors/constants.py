@@ -48,6 +48,8 @@ class _Constant(Axis):
         ),
         # What a session is to refuse is an X of another width.
         Rule("constant", "weights", ("after_refusal",), lambda row: row["after_refusal"], ("X",)),
+        # Which numbers lie past a row's length changes from run to run.
+        Rule("constant", "weights", ("data",), lambda row: row["data"] == "nan-padding", ("X",)),
         Rule("constant", "weights", ("waves",), lambda row: row["waves"], ("X", "states", "lengths")),
         Rule("constant", "weights", ("weights",), lambda row: row["weights"] != "input", tuple(_NAMES)),
     )

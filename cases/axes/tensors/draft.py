@@ -60,10 +60,11 @@ class TensorDraft:
         X = self.inputs["X"]
         return X if self.spec.layout == 0 else X.swapaxes(0, 1)
 
-    def key(self, name: str) -> str:
-        """The stream of a tensor that changes from run to run, unless it is a constant."""
+    def key(self, name: str, stream: str = "") -> str:
+        """The stream of a tensor that changes from run to run, unless it is a constant; `stream` tells several of one
+        tensor apart."""
         run = 0 if name in self.spec.constants else self.run
-        return f"{self.spec.op}/{name}/{self.spec.seed}/{run}"
+        return f"{self.spec.op}/{stream}{name}/{self.spec.seed}/{run}"
 
     def draw(self, name: str, shape: tuple[int, ...], exponent: int) -> None:
         """A tensor that changes from run to run."""

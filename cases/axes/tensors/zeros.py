@@ -52,7 +52,7 @@ class _Zeros(Axis):
             X[draft.T // 2] = 0
         elif spec.zeros == "elements":
             for name in ("X", "W", "R"):
-                inputs[name] = _thinned(inputs[name], draft.key(f"zeros/{name}") if name == "X" else _own(spec, name))
+                inputs[name] = _thinned(inputs[name], draft.key(name, "zeros/") if name == "X" else _own(spec, name))
         elif spec.zeros == "weights":
             for name in ("W", "R"):
                 inputs[name] = inputs[name].copy()

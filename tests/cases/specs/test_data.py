@@ -1,13 +1,15 @@
 """The numbers of cases: pinned bytes, patterns of lengths, spoilt rows."""
 
 import hashlib
+import itertools
 
 import numpy as np
+import onnx
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.cases.specs import inputs_of
-from onnxspec.reference import FORMATS
+from onnxspec.cases.specs import inputs_of, settle, space_of
+from onnxspec.reference import FORMATS, operator_version
 
 # SHA-256 of X's bytes: the same on every platform, for every NumPy. Written down when the generator was.
 PINNED = {
@@ -78,3 +80,27 @@ def test_padding_alone_is_nan() -> None:
     beyond = np.arange(4)[:, None] >= inputs["sequence_lens"]
     assert (np.isnan(inputs["X"]).all(-1) == beyond).all()
     assert (np.isnan(inputs["X"]).any(-1) == beyond).all()
+
+
+def test_what_is_constant_is_judged_as_the_model_holds_it() -> None:
+    """Else a right runtime is accused of using the numbers that it was given. Axes that draw numbers are tried, in
+    sessions of several runs, beside each input that may be constant."""
+    space = space_of(operator_version("LSTM", 14))
+    names = ("constant", "zeros", "data")
+    drawn = itertools.product(*((*space[name].values, *space[name].rare) for name in names))
+    checked = 0
+    for seed, values in enumerate(drawn):
+        row = dict(zip(names, values, strict=True))
+        beside = {"reruns": "data", "beside": seed % 2 == 0, "reweighed": seed % 3 == 0, "lengths": "ragged"}
+        weights = "input" if row["constant"] != "weights" else "initializer"
+        sizes = {"T": 4, "N": 3, "I": 5, "H": 2, "seed": seed, "bias": True, "peepholes": True, "initial": "all"}
+        spec = CaseSpec("LSTM", 14, **settle({"type": "float32", "weights": weights, **sizes, **beside, **row}))
+        trial = build_case(spec).trial
+        models = [trial.model, *(trial.course.models if trial.course else ())]
+        held = [{t.name: t.raw_data for t in onnx.load_model_from_string(m).graph.initializer} for m in models]
+        session = {step.number: step.session for step in trial.course.steps} if trial.course else {}
+        for number, feed in enumerate(trial.feeds):
+            for name in feed.inputs.keys() - feed.fed.keys():
+                assert feed.inputs[name].tobytes() == held[session.get(number, 0)][name], (spec.id, number, name)
+                checked += name in ("X", "sequence_lens", "initial_h")
+    assert checked > 200
