@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -112,12 +112,13 @@ def fresh_specs(spec: Any, fixed: Collection[str] = (), after: int = 0) -> list[
     after
         How many there have been.
     """
-    if not hasattr(spec, "seed"):
+    names = {own.name for own in fields(spec)}
+    if "seed" not in names:
         return []
     fresh = []
     larger = family_of(spec.op).larger
     for seed in range(after + 1, after + FRESH + 1):
-        changed = {name: getattr(spec, name) + seed for name in ("seed", "weights_seed") if hasattr(spec, name)}
+        changed = {name: getattr(spec, name) + seed for name in _SEEDS if name in names}
         if seed % 2:
             # Nothing at all is what a case is about.
             free = {name: least for name, least in larger.items() if name not in fixed or seed % 4 == 3}
@@ -126,6 +127,8 @@ def fresh_specs(spec: Any, fixed: Collection[str] = (), after: int = 0) -> list[
         fresh.append(replace(spec, **changed))
     return fresh
 
+
+_SEEDS: tuple[str, ...] = ("seed", "weights_seed")
 
 _MORE = {"T": (0, 1, 4, 2, 0), "N": (0, 1, 3, 6, 2), "I": (0, 2, 0, 1, 5), "H": (0, 4, 1, 12, 3)}
 """Steps added to the sizes of larger fresh cases, one after the other."""

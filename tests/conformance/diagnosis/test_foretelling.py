@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxspec.cases import CaseSpec, build_case
+from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.conformance.diagnosis import (
     Foretold,
     Fresh,
@@ -169,3 +169,9 @@ def test_a_constant_that_is_written_is_not_memory_as_it_happened_to_be() -> None
     for fill, constant in ((-1.0, True), (0.0, True), (memory, False)):
         answers = [_one(SpecProbe(s), writing(fill)) for s in fresh_specs(spec)]
         assert is_constant(fault, answers, leaving_open("standard")) is constant
+
+
+def test_cases_whose_weights_have_no_seed_of_their_own_are_drawn_anew() -> None:
+    spec = next(s for s in profile("smoke", "ExtendedLSTM", 1) if not s.illegal)
+    assert hasattr(spec, "weights_seed")  # what is derived is no field
+    assert len({s.seed for s in fresh_specs(spec)}) == 10
