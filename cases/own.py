@@ -101,6 +101,11 @@ class OwnFamily(Family):
         inputs, node = self.inputs(spec), spec.node
         if foreign := [name for name in inputs if name not in node.operator.inputs]:
             raise ValueError(f"inputs() gives {foreign[0]!r}, which {node.operator.name} has not")
+        for name, array in inputs.items():
+            shapes = node.operator.tensors[name].shapes
+            if not any(len(shape) == array.ndim for shape in shapes):
+                by_form = " or ".join(f"({', '.join(map(str, shape))})" for shape in shapes)
+                raise ValueError(f"inputs() gives {name} as {array.shape}, and by its form it is {by_form}")
         legal = _trial(spec.id, node, inputs)
         companion = f"{spec.id}~companion"
         if spec.illegal:

@@ -123,8 +123,8 @@ class RunDisplay:
         if passed < self._due:
             return
         self._due = passed + max(_PAUSE, passed / 4)
-        line = Text(f"{run.target.name[:_NAMED]}: {count:,} of {self._total:,} cases after {passed:.0f} s: ")
-        console.print(single(line + _counts(run)))
+        line = Text(f"{run.target.name[:_NAMED]}: {count:,} of {self._total:,} cases after {passed:.0f} s")
+        console.print(single(line + Text(": ") + _counts(run) if count else line))
 
 
 def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:

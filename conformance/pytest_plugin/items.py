@@ -268,7 +268,8 @@ class Group(_TargetItem, pytest.Function):
         """End the item: `failed` are the ids of cases that failed, `untold` the texts that no subtest has told."""
         if failed:
             names = f"{', '.join(failed[:_NAMES_SHOWN])}{', ...' if len(failed) > _NAMES_SHOWN else ''}"
-            heading = f"{len(failed)} of {len(results)} cases fail: {names}"
+            untried = all(result.verdict in UNTRIED for result in results if result.case in failed)
+            heading = f"{len(failed)} of {len(results)} cases {'are not judged' if untried else 'fail'}: {names}"
             pytest.fail("\n\n".join([heading, *untold]), pytrace=False)
         failing = [result for result in results if result.failing]
         if failing:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...cases import ABILITIES
 from ...reference import clause_named, fault_named
-from ..judging.divergence import ratio_text
+from ..judging.divergence import FAR, ratio_text
 from ..judging.judgement import Judgement, Verdict
 from ..judging.view import view_of
 from ..probes.probe import Prepared
@@ -57,8 +57,11 @@ def failure_text(
     rows: list[tuple[str, str]] = []
     if judgement.verdict in _BY_NUMBERS:
         # `worst` is infinite where no radius allows what is there.
-        ratio = f"|error| / radius is {ratio_text(judgement.worst)} at worst, by class {accuracy}"
-        rows.append(("radius", f"{ratio}; {judgement.judged} of {judgement.elements} elements judged"))
+        ratio = f"|error| / radius is {ratio_text(judgement.worst)} at worst"
+        beyond = ratio if judgement.worst < FAR else "at worst |error| is far outside of the radius"
+        rows.append(
+            ("radius", f"{beyond}, by class {accuracy}; {judgement.judged} of {judgement.elements} elements judged")
+        )
     if judgement.clause is not None:
         clause = clause_named(judgement.clause)
         rows.append(("clause", f"{clause.id} ({clause.status}, {clause.source}): {clause.text}"))

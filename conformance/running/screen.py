@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from ..diagnosis.failing_case import DIAGNOSED
-from ..judging.judgement import Verdict
+from ..judging.judgement import UNTRIED, Verdict
 from ..judging.vocabulary import FLAGS, NO_FAILURE, happening
 from ..results.answer import Answer, Hit, answer_of
 from ..results.coverage import coverage_line
@@ -114,7 +114,9 @@ def screen_of(answer: Answer, findings: Sequence[Finding], results: Sequence[Res
         Shelf("Beside that:", (*_asides(findings), *_undecided(results), *_grades(results), *_notes(results))),
     ]
     if not findings:
-        text = "nothing to report: all cases that could be judged passed" if results else "no case ran"
+        text = "no case was judged" if results else "no case ran"
+        if any(result.verdict not in UNTRIED for result in results):
+            text = "nothing to report: all cases that could be judged passed"
         shelves.insert(0, Shelf("", (Remark("", text),)))
     yield from (shelf for shelf in shelves if shelf.remarks)
 

@@ -228,7 +228,7 @@ def expected(
     if not faults:
         numbers = computation.bounded(accuracy, observed)
         if isinstance(computation, Computed):
-            _require_forms(computation, numbers)
+            _require_forms(computation, numbers, node)
         return numbers
     given: dict[str, Any] = {"observed": observed, "fed": fed, "attributes": node.attributes}
     values = BoundedPass(**given, bounded=lambda altered: altered.bounded(accuracy, observed))
@@ -242,8 +242,10 @@ def expected(
     return numbers
 
 
-def _require_forms(computation: Computed, numbers: Mapping[str, Bounded]) -> None:
-    """Raise ValueError for numbers that would be compared with others than their own."""
+def _require_forms(computation: Computed, numbers: Mapping[str, Bounded], node: Node) -> None:
+    """Raise ValueError for numbers that would be compared with others than their own, or within no bounds."""
+    if missing := [name for name in node.outputs if name and name not in numbers]:
+        raise ValueError(f"bounded() gives no {missing[0]}")
     for name, number in numbers.items():
         if name not in computation.operator.outputs:
             raise ValueError(f"bounded() gives {name!r}, which {computation.operator.name} has not")
@@ -251,6 +253,10 @@ def _require_forms(computation: Computed, numbers: Mapping[str, Bounded]) -> Non
             raise ValueError(
                 f"bounded() gives {name} as {number.value.shape}, and by its form it is {computation.shape_of(name)}"
             )
+        if np.shape(number.radius) != number.value.shape:
+            raise ValueError(f"bounded() gives {name} with radii {np.shape(number.radius)}, not one for each number")
+        if not (np.isnan(number.value) | (number.radius >= 0)).all():
+            raise ValueError(f"bounded() gives {name} with a radius that is below zero, or NaN")
 
 
 def run_recurrent_fault(

@@ -29,7 +29,7 @@ from ..numbers.bounded import Bounded
 from ..numbers.dyadic import Dyadic
 from ..numbers.formats import Format
 from ..recurrent.agreement import Expected
-from ..recurrent.expectation import Expectation
+from ..recurrent.expectation import Expectation, too_wide
 from ..recurrent.gates import Steps
 from ..recurrent.node import Node
 from ..recurrent.special import Departure
@@ -211,7 +211,12 @@ class Operator(ABC):
         # No number is what faults leave out.
         nothing = Bounded(np.full((), np.nan), np.zeros(()), budget("standard", computation.format.name))
         clauses = {name: f"{self.document.prefix}.{self.topics.get(name, 'equations')}" for name in node.outputs}
-        return [Expectation(name, numbers.get(name, nothing), clause) for name, clause in clauses.items()]
+        return [
+            Expectation(name, numbers[name], clause, weak=too_wide(numbers[name]))
+            if name in numbers
+            else Expectation(name, nothing, clause)
+            for name, clause in clauses.items()
+        ]
 
     def expect_behind(
         self, node: Node, inputs: Arrays, X: Bounded, accuracy: str, interpretations: Interpretations

@@ -40,6 +40,7 @@ __all__ = [
     "expect",
     "expect_behind",
     "proofs_of",
+    "too_wide",
     "valid_elements",
 ]
 
@@ -204,7 +205,7 @@ def _expect(
     for name in c.outputs:
         number = numbers[name]
         if name == "Y":
-            expectations.append(Expectation("Y", number, f"{prefix}.equations", valid, _too_wide(number)))
+            expectations.append(Expectation("Y", number, f"{prefix}.equations", valid, too_wide(number)))
             if valid is not None:
                 zero = Bounded(np.zeros_like(number.value), np.zeros_like(number.value), number.budget)
                 expectations.append(Expectation("Y", zero, f"{prefix}.padding.zero", ~valid))
@@ -216,7 +217,7 @@ def _expect(
             if some is not None:
                 expectations.append(Expectation("Y_h", number, f"{prefix}.empty-sequence", ~some))
             continue
-        expectations.append(Expectation(name, number, f"{prefix}.equations", weak=_too_wide(number)))
+        expectations.append(Expectation(name, number, f"{prefix}.equations", weak=too_wide(number)))
     return expectations
 
 
@@ -276,7 +277,7 @@ def _last_reported(c: Configuration, Y: NDArray[Any], arithmetic: Bounding) -> t
     return number, some
 
 
-def _too_wide(number: Bounded) -> Mask:
+def too_wide(number: Bounded) -> Mask:
     """Elements whose radius is not small beside the signal of their row, which is its largest number; None where there
     are none."""
     signal = np.abs(number.value).max(axis=-1, keepdims=True, initial=0.0)

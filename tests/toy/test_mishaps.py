@@ -73,6 +73,7 @@ def test_cases_that_cannot_be_listed_are_not_judged(became: tuple[Path, dict[str
     assert done["unlisted"]["code"] == 1
     (row,) = results(folder / "unlisted").values()
     assert (row["verdict"], row["reason"]) == ("not-judged", "building")
+    assert "no case was judged" in done["unlisted"]["printed"]
     assert "the suite's fault or the operator's: LookupError: no such cases " + PLACE in str(row["message"])
     line = "the cases of Leaky-1 cannot be listed, which is the suite's fault or the operator's: LookupError: no such"
     assert line in " ".join(done["list"]["printed"].split())
