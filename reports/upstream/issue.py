@@ -78,7 +78,8 @@ def _paragraph(chosen: Chosen) -> Iterator[str]:
     if finding.conditions:
         yield f"{finding.when} {plain(finding.conditions)}."
     types = ", ".join(member.types)
-    yield f"{member.count} case{'' if member.count == 1 else 's'} of {', '.join(member.versions)} in {types} show it."
+    cases, show = ("case", "shows") if member.count == 1 else ("cases", "show")
+    yield f"{member.count} {cases} of {', '.join(member.versions)} in {types} {show} it."
 
 
 def _sentence(message: str) -> str:

@@ -151,6 +151,7 @@ def test_an_issue_about_the_second_of_two_nodes_says_so_and_its_script_shows_it(
     assert done.returncode == 1, done.stderr
     text = asked(tmp_path / "run", "--issue", "1")
     assert "this is about the one named `second`, with inputs" in text
+    assert "1 case of RNN-14 in float32 shows it." in text
     (script,) = re.findall("```python\n(.*?)\n```", text, re.DOTALL)
     (tmp_path / "script.py").write_text(script)
     shown = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, check=False, cwd=tmp_path)
