@@ -87,6 +87,10 @@ class Violation:
     feature: str = ""
     spoils: bool = False
 
+    def __post_init__(self) -> None:
+        if self.due not in DUE:
+            raise ValueError(f"violation {self.id}: a refusal is due at {', '.join(DUE)}, not {self.due!r}")
+
     @property
     def topic(self) -> str:
         """The clause that it breaks, without the operator."""

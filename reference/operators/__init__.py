@@ -9,5 +9,6 @@ __getattr__, __dir__ = face(
         "observation": ("Predicted",),
         "operator": ("Conforming",),
         "quantized": ("ceiling",),
+        "written": ("Complaint",),
     },
 )

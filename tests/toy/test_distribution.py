@@ -32,10 +32,13 @@ def onnxspec(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_the_operator_of_the_documentation_is_one(tmp_path: Path) -> None:
     """Its files as docs/operators.md shows them, installed: plain onnxspec knows and proves it."""
     site = installed(tmp_path / "site", "leaky_operator")
-    assert _documented(site) == 6
+    assert _documented(site) == 8
     done = onnxspec(site, "prove", "--op", "Leaky", "-j", "1", "--out", str(tmp_path / "proof.csv"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "6 cases catch 3 of 3 faults" in done.stdout
+    target = ("--target", "NAME", "--targets-file", str(site / "runtime" / "targets.toml"))
+    done = onnxspec(site, "run", "--op", "Leaky", *target, "--out", str(tmp_path / "run"))
+    assert "Conforms: yes (all 6 judged are right)" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_broken_one_is_left_out_and_named(tmp_path: Path) -> None:
