@@ -238,9 +238,21 @@ class Search(Fitting):
         known = self.known[failing_case.op]
         if self._known_then.get(failing_case.case) == len(known):
             return None
-        # Few are known, and a run did more with the case than to try them costs.
+        # It is done when nothing is left, too, but what it costs leaves less for the search for others.
+        observation, before = self._observed(failing_case), self._observed(failing_case).work
         with self._free():
-            return self._by_some(failing_case, known)
+            explanation = self._as_alike(failing_case, known) or self._by_some(failing_case, known)
+        self._charge(observation.work - before)
+        return explanation
+
+    def _as_alike(self, failing_case: FailingCase, known: Sequence[Fault]) -> Explanation | None:
+        """What explained the last case that exercises the same clauses, if it explains this one: before it is asked
+        which of all faults show in it."""
+        op, version = failing_case.op, failing_case.trial.node.since_version
+        alike = tuple(d for d in self._alike.get(failing_case.topics, ()) if d in known and d.applies(op, version))
+        if not alike or not self._holds(failing_case, alike):
+            return None
+        return self._needed(failing_case, alike)
 
     def _by_some(self, failing_case: FailingCase, known: Sequence[Fault]) -> Explanation | None:
         active = self._active(failing_case, known)
