@@ -8,6 +8,7 @@ come from that case. What has foretold fresh cases is a fact, and other results 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -214,7 +215,8 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     if not shrunk.complete or verdict in (Verdict.CRASHED, Verdict.TIMED_OUT):
         return cause
     fixed = {need.field for need in shrunk.needs if need.field in SIZES and need.passed}
-    fresh = Fresh(shrunk.one.probe, partial(subject.run, budget=budget), fixed)
+    without = dict(_without(shrunk))
+    fresh = Fresh(shrunk.one.probe, partial(subject.run, budget=budget), fixed, [p.spec for p in without.values()])
     if verdict not in DIAGNOSED:
         return replace(cause, passing=(*cause.passing, *fresh.passing))
     thought = fault_named(finding["fault"]) if finding["fault"] else None
@@ -249,7 +251,28 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     # Where others foretell as much, nobody knows which it is.
     if name.others:
         return cause
-    return replace(cause, what=name.fault.summary.rstrip("."), faults=(name.fault.id,), foretold=name.cases)
+    others = {probe.id: field for field, probe in without.items()}
+    failing = (one for one in subject.run(list(without.values()), budget) if one.judgement.verdict in FAILING)
+    # A thing without which it shows, too, is no condition of it.
+    shown = {others[one.probe.id] for one in failing if explain(name.fault, one)}
+    needs = tuple(need for need in shrunk.needs if need.field not in shown)
+    shrunk = replace(shrunk, needs=needs)
+    what = name.fault.summary.rstrip(".")
+    return replace(cause, shrunk=shrunk, what=what, faults=(name.fault.id,), foretold=name.cases)
+
+
+def _without(shrunk: Shrunk) -> Iterator[tuple[str, CaseProbe]]:
+    """Cases without one thing each that fail all the same, in another way, by the name of its field."""
+    own = shrunk.one.probe
+    assert isinstance(own, CaseProbe)
+    spec: Any = own.spec
+    for need in shrunk.needs:
+        if need.verdict in FAILING:
+            with contextlib.suppress(ValueError, KeyError, IndexError):  # an IllegalNode too: more goes with it
+                other = own.like(replace(spec, **{need.field: need.instead[-1]}))
+                other.prepare()
+                _ = other.traits  # for which the node is looked at
+                yield need.field, other
 
 
 def _paid(explain: Callable[[Fault, Tried], bool], budget: Budget) -> Callable[[Fault, Tried], bool]:

@@ -63,11 +63,14 @@ class Fresh:
 
     fixed
         Sizes in question: the failure was seen to depend on them, so that few cases change them.
+    without
+        The case without one thing, where it was seen to fail all the same: what explains that, too, is likelier.
     """
 
     probe: CaseProbe
     run: Run
     fixed: Collection[str] = field(default=())
+    without: Sequence[Any] = field(default=())
 
     @cached_property
     def answers(self) -> list[Tried]:
@@ -194,7 +197,7 @@ def foretold(
         narrow = [d for d in scoped_of(iter(fitting)) if d.concerns(spec.op) and d not in fitting]
         right = [d for d in (*fitting, *narrow) if all(explains(d, answer) for answer in (one, *failing))]
         right = [d for d in right if not is_constant(d, (one, *failing), left_open)]
-        richer = _tried(fresh, richer_specs(spec)) if right and not hurry() else []
+        richer = _tried(fresh, [*richer_specs(spec), *fresh.without]) if right and not hurry() else []
         for answer in richer:
             # What none of them explains shows something else.
             if answer.judgement.verdict in FAILING:
