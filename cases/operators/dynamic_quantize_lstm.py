@@ -19,6 +19,7 @@ from ..axes.tensors.draft import TensorDraft, gain
 from ..axes.violation import Draft, Violation
 from ..profiles.covering import cover
 from ..profiles.recurrent import CellFamily
+from ..profiles.turns import EVENTS
 from ..specs.illegal import illegal_cases, inherited_violations
 from ..specs.space import axes_of, settle, spec_from
 from ..specs.spec import RecurrentSpec, spec_class
@@ -102,11 +103,10 @@ class _Levels(Axis):
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         scales = [observed.inputs[f"{name}_scale"].ndim for name in "WR"]
         zeros = [observed.inputs[f"{name}_zero_point"].ndim for name in "WR"]
-        kind = observed.inputs["W"].dtype.name
         return {
             "per-channel": 2 in scales,
             "mixed-shapes": scales != zeros,
-            **{f"{name}-weights": kind == name for name in ("int8", "uint8")},
+            **{f"{name}-weights": observed.inputs["W"].dtype.name == name for name in ("int8", "uint8")},
         }
 
     def used(self, spec: Any) -> Mapping[str, bool]:
@@ -125,8 +125,7 @@ class _Spec(RecurrentSpec):
 
     operators = (OP,)
     lacking = tuple(axis for axis in RECURRENT_AXES if axis.name in _WITHOUT)
-    layout = 0
-    opset, quantization = "first", "none"
+    layout, opset, quantization = 0, "first", "none"
 
 
 QuantizedSpec: Any = spec_class("QuantizedSpec", _AXES, _Spec, __name__)
@@ -175,8 +174,11 @@ def _design(name: str) -> Iterator[Any]:
         yield case({**rich, "lengths": ("empty", "short", "full", "empty")[seed], "reruns": "data"}, seed=seed)
         yield case({**rich, "N": (2, 4, 7, 16)[seed], "T": 5, "I": 5, "H": 17}, seed=seed)
         yield case({**rich, "outputs": "states", "N": 3 + seed}, seed=seed)
-    yield case({**rich, "hidden_size": False})
     for seed, scales in enumerate(shapes):
+        yield case({**rich, "hidden_size": False}, seed=seed)
+        yield case({**rich, **EVENTS[0], "zeros": "step"}, seed=seed)
+        yield case({**rich, "T": 0, "lengths": "absent"}, seed=seed)
+        yield case({**rich, "T": 66, "N": 9, "I": 66, "H": 66}, seed=seed)
         yield case({**rich, "weights": "input", "scales": scales})
         yield case({**rich, "direction": "forward", "activations": "unknown-default"}, seed=seed)
         yield case({**rich, "direction": "forward", **_ZERO_ALPHA}, seed=seed)

@@ -31,8 +31,7 @@ QUESTIONS = (
     Question("state_range", ("batch", "row")),
 )
 _LEVELS = 255
-_QUOTIENT = 2.0**-22
-"""The relative error of a quotient of float32 numbers: a difference, two divisions or a reciprocal."""
+_QUOTIENT = 2.0**-22  # the relative error of a quotient in float32: a difference, two divisions or a reciprocal
 
 
 class Last:
@@ -183,7 +182,6 @@ def _open(steps: int, rows: int) -> frozenset[str]:
 
 
 _CELL = replace(LSTM, op_type=OP_TYPE, unmarked=frozenset(), operands=Quantized.by, questions=_open)
-"""LSTM's own equations, of other operands."""
 
 _CLAUSES = Path(__file__).with_name("clauses.toml")
 _DOCUMENT = Document(OP_TYPE, DOMAIN, _CLAUSES, {1: _version()}, questions=(*RECURRENT_QUESTIONS, *QUESTIONS))
