@@ -98,6 +98,9 @@ WIDER_PRESETS: dict[str, tuple[str, ...]] = {
 
 # Rounding of the oracle's own float64 arithmetic, which is part of every radius so that float64 targets can be judged.
 ORACLE_UNIT = 2.0**-53
+# The same below float64's normal range. A rounding costs up to half the least number there, and that is no float64: one
+# half for the kernel's rounding, if it computes in float64, one for the oracle's, and as much for the radius itself.
+ORACLE_FLOOR = 2.0**-1073
 # NumPy documents its float64 transcendental functions as within 4 units in the last place: 4 ulp <= 8u of the result.
 ORACLE_ACTIVATION = 8 * ORACLE_UNIT
 
@@ -203,13 +206,13 @@ def budget(class_name: str, type_name: str) -> Budget:
     rounds_operands = operands is not None and operands.precision < tensor.precision
 
     def floor(form: Format) -> float:
-        return form.least_normal if chosen.flushes else form.least_subnormal / 2
+        return form.least_normal if chosen.flushes else form.least_subnormal / 2 + ORACLE_FLOOR
 
     return Budget(
         name=chosen.name,
         tensor=tensor,
         unit=storage.unit + ORACLE_UNIT,
-        floor=floor(storage),
+        floor=max(floor(storage), floor(tensor)),  # bfloat16 has smaller numbers than a float16 that it ends in
         operand_unit=operands.unit if operands and rounds_operands else 0.0,
         operand_floor=operands.least_normal if operands and rounds_operands else 0.0,
         accumulator_unit=accumulator.unit,
