@@ -19,6 +19,7 @@ from ...cases import Trial
 from ...reference import AccuracyClass, Agreement, Expectation, Interpretations, operator_for, resolve
 from ...reference.documents.interpretations import QUESTIONS, USUAL
 from ...reference.faults.hypothesis import Run
+from ...reference.numbers.accuracy import accuracy_class
 from ...reference.operators.operator import Classes, Operator
 from ...reference.recurrent.agreement import Expected, meets
 from ..workers.process import Outcome
@@ -120,6 +121,8 @@ def _judged(sessions: list[_Session], flags: Sequence[str], accuracy: str, wider
     touched = frozenset().union(*(trial.touched for trial in trials))
     classes = _classes(trials[0], accuracy, wider)
     judgement = _by_values(sessions, touched, classes, answers)
+    if not accuracy_class(accuracy).judges:
+        return _graded(judgement, flags)
     if answers and trials[0].graded and (judgement.verdict is Verdict.PASS or judgement.reason == "wide"):
         interpretations = Interpretations(**dict(judgement.interpretations or {}))
         judgement = replace(judgement, strict=_hold(sessions, "strict", interpretations))
@@ -138,6 +141,13 @@ def _judged(sessions: list[_Session], flags: Sequence[str], accuracy: str, wider
     return with_special_values(
         judgement, [(session.node, Run(session.inputs, session.outputs)) for session in sessions], accuracy
     )
+
+
+def _graded(judgement: Judgement, flags: Sequence[str]) -> Judgement:
+    """What a comparison says where nobody holds the target to the document's numbers: ``worst``, and nothing else."""
+    message = f"graded only; {judgement.message or 'within the bounds of standard'}"
+    verdict = Verdict.INCONCLUSIVE
+    return replace(judgement, verdict=verdict, reason="graded", message=message, accuracy=None, flags=tuple(flags))
 
 
 def _classes(trial: Trial, accuracy: str, wider: bool) -> Classes:

@@ -149,6 +149,7 @@ _WORDS = (
             "wide": "rounding alone may move these numbers by more than 1 % of their size, so that they agree shows "
             "nothing",
             "memory": "there is not enough memory here to judge them",
+            "graded": "numbers are graded and not judged, as the target's accuracy class asks",
             "inconclusive": "right and wrong cannot be told apart in these numbers",
         },
     ),

@@ -38,6 +38,8 @@ class AccuracyClass:
         Whether errors may lean to one side, as where digits are cut off: each lies within its bound all the same.
     steps
         By how many levels a quantized output may be off beyond what its bounds leave open.
+    judges
+        Whether numbers are right or wrong by it. Where not, they are compared as by ``standard`` and told, no more.
     """
 
     name: str
@@ -50,6 +52,7 @@ class AccuracyClass:
     flushes: bool = False
     biased: bool = True
     steps: int = 0
+    judges: bool = True
     summary: str = ""
 
 
@@ -83,6 +86,7 @@ ACCURACY_CLASSES: dict[str, AccuracyClass] = {
             for n in QDQ_STEPS
         ),
         AccuracyClass("fast", accumulator="storage", summary="half types accumulate in the tensor's own type"),
+        AccuracyClass("graded", judges=False, summary="no verdict on numbers: only how far off they are"),
     )
 }
 

@@ -7,7 +7,7 @@ Options:
     ``accuracy = "f16-storage"``.
 ``calibrated`` (default false)
     Weights and what flows are held in int8, by a calibration of the toolkit's own on the first inputs that come. What
-    is compared then is a model of the toolkit's making: such results are grades, not verdicts on the node.
+    is compared then is a model of the toolkit's making, so such a target declares ``accuracy = "graded"``.
 
 The toolkit takes a model from a file, and compiles it anew for each. Shapes that a model leaves open it refuses.
 

@@ -432,3 +432,16 @@ def test_what_is_judged_together_is_judged_as_it_is_alone(spec: CaseSpec) -> Non
         assert judgement.worst == pytest.approx(alone.worst, rel=1e-9)
         assert judgement.error_sums == pytest.approx(alone.error_sums, rel=1e-9)
         assert replace(judgement, worst=0, error_sums=()) == replace(alone, worst=0, error_sums=())
+
+
+@pytest.mark.parametrize("off", [0.0, 0.5])
+def test_a_target_that_is_graded_is_neither_right_nor_wrong(off: float) -> None:
+    """What a toolkit makes of a model by a calibration of its own is not what a document speaks of."""
+    case = build_case(SMALL)
+    right = conforming(case.trial.node, case.trial.feeds[-1].inputs)
+    returned = with_outputs(case, {**right, "Y": right["Y"] + np.float32(off)})
+    judgement = judge(case.trials, [returned], "graded")
+    assert (judgement.verdict, judgement.reason) == (Verdict.INCONCLUSIVE, "graded")
+    assert judgement.worst == judge(case.trials, [returned]).worst
+    assert judgement.message.startswith("graded only; ")
+    assert judge(case.trials, [replace(returned, status="crashed")], "graded").verdict is Verdict.CRASHED
