@@ -31,6 +31,7 @@ _WITHOUT = ("layout", "linear_before_reset", "output_sequence", "opset")
 _SPECIAL = ("small", "large", "huge", "heavy", "one-sign", "nan-row", "inf-row", "nan-padding")
 _FUNCTIONS = ("threshold-default", "lower-case", "each", "usual", "soft", "mixed", "negative", "alpha-alone")
 _ZERO_ALPHA = {"activations": ("HardSigmoid", "LeakyRelu", "Elu"), "alpha": (0.25, 0.0, 0.0)}
+_TINY = {"extremes": "subnormal", "bias": False, "initial": "none", "peepholes": False}
 
 
 def _one_scale_more(draft: Draft) -> None:
@@ -65,8 +66,7 @@ class _Levels(Axis):
     forbidden = _FORBIDDEN
     rules = (Rule("ties", False, ("data",), lambda row: row["data"] != "dense"),)
     words = MappingProxyType({
-        "per-channel": "a scale for each channel",
-        "mixed-shapes": "scales by channel and zero points by direction",
+        "per-channel": "a scale for each channel", "mixed-shapes": "scales by channel and zero points by direction",
         **{f"{kind}-weights": f"{kind} weights" for kind in ("int8", "uint8")},
     })  # fmt: skip
     columns = ("per-channel", "uint8-weights")
@@ -79,21 +79,25 @@ class _Levels(Axis):
 
     def spoil(self, spec: Any, draft: TensorDraft) -> None:
         kind = np.iinfo(spec.levels)
+        raised = 8 if spec.extremes == "subnormal" else 0  # so that no product of steps is subnormal
         for name, columns in (("W", draft.I), ("R", draft.H)):
             key, channels = f"{OP}/{name}/{spec.weights_seed}", 4 * draft.H
             by = {"direction": (draft.D,), "channel": (draft.D, channels)}
             of_scale, of_zero = by[spec.scales], by[spec.scales if spec.zero_points == "zero" else spec.zero_points]
             # Dense weights lie between -2^gain and 2^gain: some 90 levels to either side.
-            step = 2.0 ** (gain(columns) + draft.of_weights - 6)
+            larger = 5 if spec.extremes == "weights" else draft.of_weights + raised
+            step = 2.0 ** (gain(columns) + larger - 6)
             scale = ((np.abs(uniform(f"{key}/scale", of_scale, 20, 0)) + 1) / 2 * step).astype(np.float32)
             middle = (int(kind.min) + int(kind.max) + 1) // 2
             zero = np.full(of_zero, middle, np.int64)
             if spec.zero_points != "zero":
                 zero += integers(f"{key}/zero-point", zero.size, -32, 32).reshape(of_zero)
-            held = draft.inputs[name].astype(np.float64).swapaxes(1, 2)
+            held = draft.inputs[name].astype(np.float64).swapaxes(1, 2) * 2.0**raised
             levels = np.rint(held / scale.reshape(draft.D, 1, -1)) + zero.reshape(draft.D, 1, -1)
             draft.inputs[name] = np.clip(levels, kind.min, kind.max).astype(kind.dtype)
             draft.inputs[f"{name}_scale"], draft.inputs[f"{name}_zero_point"] = scale, zero.astype(kind.dtype)
+        if raised:  # Half of X is larger: the step is about the least normal number, so some of the rest are a level.
+            draft.X.reshape(-1)[...] *= np.resize((256.0, 2.0), draft.X.size)
         if spec.ties and draft.X.size > 1:
             flat = draft.X.reshape(-1)
             levels = integers(f"{draft.key('X')}/ties", flat.size, -100, 100) + 0.5 * (np.arange(flat.size) % 2)
@@ -134,8 +138,7 @@ QuantizedSpec: Any = spec_class("QuantizedSpec", _AXES, _Spec, __name__)
 class _Dynamic(CellFamily):
     """See :class:`..specs.family.Family`. Its profiles are covering designs, with no pool behind them."""
 
-    operators = (OP,)
-    spec = QuantizedSpec
+    operators, spec = (OP,), QuantizedSpec
 
     def profile(self, name: str, op: str, version: int) -> Sequence[Any]:
         cases = list(dict.fromkeys(_design(name)))
@@ -151,13 +154,7 @@ def _design(name: str) -> Iterator[Any]:
     """Every two values of axes together, special numbers and lengths, and each function."""
     axes = {n: v for n, v in axes_of(operator_version(OP, 1), _AXES).items() if n != "type"}
     axes |= {"weights": ("initializer",), "hidden_size": (True,)}  # what most runtimes ask for
-    rich: dict[str, Any] = {
-        "weights": "initializer",
-        "outputs": "all",
-        "bias": True,
-        "initial": "all",
-        "peepholes": True,
-    }
+    rich: Any = {"weights": "initializer", "outputs": "all", "bias": True, "initial": "all", "peepholes": True}
     rich |= {"T": 6, "N": 5, "I": 3, "H": 9, "direction": "bidirectional", "lengths": "ragged", "hidden_size": True}
     times, case = 4 if name == "full" else 1, partial(spec_from, OP, 1, kind=QuantizedSpec)
     for seed in range(times):
@@ -174,6 +171,7 @@ def _design(name: str) -> Iterator[Any]:
         yield case({**rich, "lengths": ("empty", "short", "full", "empty")[seed], "reruns": "data"}, seed=seed)
         yield case({**rich, "N": (2, 4, 7, 16)[seed], "T": 5, "I": 5, "H": 17}, seed=seed)
         yield case({**rich, "outputs": "states", "N": 3 + seed}, seed=seed)
+        yield case({**rich, "T": 1, "N": 8, "lengths": "absent", "data": "numerics"}, seed=seed)
     for seed, scales in enumerate(shapes):
         yield case({**rich, "hidden_size": False}, seed=seed)
         yield case({**rich, **EVENTS[0], "zeros": "step"}, seed=seed)
@@ -182,6 +180,8 @@ def _design(name: str) -> Iterator[Any]:
         yield case({**rich, "weights": "input", "scales": scales})
         yield case({**rich, "direction": "forward", "activations": "unknown-default"}, seed=seed)
         yield case({**rich, "direction": "forward", **_ZERO_ALPHA}, seed=seed)
+        yield case({**rich, "direction": "forward", **_ZERO_ALPHA, **_TINY}, seed=seed)
+        yield case({**rich, "extremes": "weights", "scales": scales}, seed=seed)
     for seed, (data, functions) in enumerate(itertools.product(("huge", "large", "dense"), _FUNCTIONS * times)):
         yield case({**rich, "activations": functions, "data": data}, seed=seed)
 
