@@ -93,7 +93,8 @@ def plans(node: Node, inputs: Arrays) -> list[Plan]:
     """
     for name, array in inputs.items():
         if array.dtype != np.float32 and name != "sequence_lens":
-            raise NotQuantizable(f"{name} is {array.dtype.name}: roads lead from float32")
+            already = ", quantized already" if array.dtype.kind in "iu" else ""
+            raise NotQuantizable(f"{name} is {array.dtype.name}{already}: costs are told of float32 nodes alone")
     if not inputs["X"].size or not all(np.isfinite(array).all() for array in inputs.values()):
         raise NotQuantizable("there are numbers that are not finite, or none: no range can be calibrated")
     everything = replace(node, outputs=node.operator.outputs)

@@ -256,7 +256,7 @@ def _tell(found: Verification) -> None:
     width = max(len(name) for name in found.checks)
     for name, check in found.checks.items():
         state = "differs" if check.count else check.mark or "same"
-        say(f"{name:{width}}  {state:11}  claimed: {check.claimed or '-'}")
+        say(f"{name:{width}}  {state:11}  {f'claimed: {check.claimed}' if check.claimed else ''}".rstrip())
         if check.recomputed:
             say(f"{'':{width}}  {'':11}  recomputed: {check.recomputed}")
         for line in check.differs:

@@ -21,9 +21,9 @@ from ..results.answer import Answer
 from ..results.coverage import falls_short
 from ..results.support import DECLINED
 from ..running.conclusion import answer_on
-from ..running.events import CaseJudged, CasesFilled, Event, TargetBegun
+from ..running.events import CaseJudged, CasesFilled, Event, SampleTried, TargetBegun
 from ..running.run import Plan, Run, TargetRun
-from ..running.screen import KNOWN, RUNS, VALIDATION, Remark, Shelf, cases_counted, hits_of, screen_of
+from ..running.screen import FAILS, KNOWN, NEW, RUNS, VALIDATION, Remark, Shelf, cases_counted, hits_of, screen_of
 from ..targets.target import Target
 from ..workers.survey import is_command
 from ..workers.worker import one_line
@@ -38,7 +38,7 @@ _LEGIBLE = 30  # characters of a message below which it says nothing
 
 
 def _coloured(verdict: Verdict, count: int) -> Text:
-    return Text(f"{count} {verdict.value}", word(verdict.value).colour)
+    return Text(f"{count:,} {verdict.value}", word(verdict.value).colour)
 
 
 def _counts(run: TargetRun) -> Text:
@@ -85,6 +85,7 @@ class RunDisplay:
         self._run: TargetRun | None = None
         self._task: Any = None
         self._total = 0
+        self._looking = False
 
     def __enter__(self) -> RunDisplay:
         self._progress.start()
@@ -107,6 +108,12 @@ class RunDisplay:
             self._run, self._total = event.target, len(self._plan.probes_of(event.target.target))
             name = one_line(self._run.target.name, _NAMED)
             self._task = self._progress.add_task(name, total=self._total, counts=Text())
+            self._looking = False
+        elif isinstance(event, SampleTried) and not self._looking:
+            # It comes after the last case, and before what takes longest where much fails.
+            self._looking = True
+            self._look_into(event.target)
+            return
         elif not isinstance(event, CaseJudged) or self._run is None:
             return
         # Counting is cheap but not free: every tenth result is often enough for eyes.
@@ -116,6 +123,13 @@ class RunDisplay:
             return
         if isinstance(event, TargetBegun) or count % 10 == 0 or count == self._total:
             self._progress.update(self._task, completed=count, counts=_counts(self._run))
+
+    def _look_into(self, run: TargetRun) -> None:
+        words = f"all {len(run.results):,} cases have run; what failed is looked into"
+        self._progress.update(self._task, counts=Text(words))
+        # Who saw no line until now has not waited for one.
+        if self._aside is not None and self._due > _PAUSE:
+            self._aside.print(single(Text(f"{run.target.name[:_NAMED]}: {words}")))
 
     def _tell(self, count: int, run: TargetRun, console: Console) -> None:
         """A line, if one is due: the longer a run takes, the longer nobody looks."""
@@ -194,7 +208,7 @@ def _shelf(shelf: Shelf, console: Console) -> None:
         if remark.label in DECLINED:
             _entry(console, Text(remark.label, "dim"), [_refusal(remark, console)])
             continue
-        label = Text(remark.label, "bold red" if remark.label == "NEW" else "dim")
+        label = Text(remark.label, "bold red" if remark.label in (NEW, FAILS) else "dim")
         lines = [Text.assemble(remark.text, (remark.extent, "dim")), Text(remark.message, "dim")]
         _entry(console, label, [line for line in lines if line], remark.command)
 
@@ -226,6 +240,7 @@ def _refusal(remark: Remark, console: Console) -> Text:
 
 def _entry(console: Console, label: Text, lines: Iterable[Text], command: str = "", indent: int = _MARGIN) -> None:
     """A label in the margin and lines beside it. A command is not broken into lines: it is there to be copied."""
+    indent = indent if label or command else 2
     margin = Text(f"\n{' ' * indent}")
     lines = [single(line) for line in lines]
     if console.file.isatty():

@@ -32,6 +32,7 @@ _NOTHING = Single()
 _LINES_SHOWN = 10  # of what the runtime printed, the last ones
 _LENGTHS_SHOWN = 16
 _WIDEST = 250
+_LEGIBLE = 120  # columns of lines that are read, where nothing says how wide a page is
 
 
 def print_explanation(
@@ -46,6 +47,8 @@ def print_explanation(
     for part in explanation_of(probe, outcomes, judgement, accuracy, diagnosis):
         if isinstance(part, Table) and part.title is not None:
             part.width = Measurement.get(console, console.options.update(max_width=_WIDEST), part).maximum
+        if isinstance(part, Table) and not part.show_header:
+            part.width = min(console.width, _LEGIBLE)
         console.print(part, crop=False)
 
 

@@ -56,6 +56,7 @@ class Answer:
     ``state`` is ``conforms``, ``few`` (failures that are known, and few), ``departs`` or ``open`` (nobody knows);
     ``badge`` says all of it in a few words. ``coverage`` says how far the cases reach; empty where that is not counted.
     ``chosen`` is whether the cases were chosen one by one, or are a model's nodes: nothing follows for others.
+    ``compared`` is whether a list of known failures was asked.
     """
 
     state: str
@@ -69,6 +70,7 @@ class Answer:
     follows: str = ""
     shown: str = ""
     chosen: bool = False
+    compared: bool = True
 
     @property
     def question(self) -> str:
@@ -173,9 +175,9 @@ def answer_of(
         conforms = failing if chosen else f"no ({failing})"
     since = _since(new, known, stale) if lists_used else "not compared, lists of known failures were left out"
     since = since if started else "not compared, it could not start"
-    return Answer(
-        state, badge, conforms, since, supports, lacks, tuple(_hits(problems, tried)), coverage, follows, shown, chosen
-    )
+    hits = tuple(_hits(problems, tried))
+    told = coverage, follows, shown
+    return Answer(state, badge, conforms, since, supports, lacks, hits, *told, chosen=chosen, compared=lists_used)
 
 
 def look_of(profile: str, chosen: Sequence[str]) -> str:

@@ -27,9 +27,14 @@ def coverage_line(record: CoverageRecord) -> str:
     if cases:
         plural = "case was" if cases == 1 else "cases were"
         parts.append(f"{cases:,} {plural} added for these, in place of such as do not run here")
-    avoided = list(dict.fromkeys(id for each in counted for id in each["avoided"]))
+    avoided = len({id for each in counted for id in each["avoided"]})
     if avoided:
-        parts.append(f"what no case had passed with stands in none of them ({listed(avoided)})")
+        some = (
+            "combination that no case had passed with is"
+            if avoided == 1
+            else "combinations that no case had passed with are"
+        )
+        parts.append(f"{avoided:,} {some} left out of them (`avoided` in run.json)")
     short = [each["operator"] for each in counted if not each["reached"]]
     if short:
         why = f", and no cases were added: {record['left_out']}" if record["left_out"] else ""

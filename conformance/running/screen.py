@@ -22,7 +22,19 @@ from ..results.result import Result
 from ..results.support import DECLINED, Problem, tried_of
 from ..workers.worker import one_line
 
-__all__ = ["KNOWN", "RUNS", "VALIDATION", "Remark", "Shelf", "cases_counted", "hits_of", "screen_html", "screen_of"]
+__all__ = [
+    "FAILS",
+    "KNOWN",
+    "NEW",
+    "RUNS",
+    "VALIDATION",
+    "Remark",
+    "Shelf",
+    "cases_counted",
+    "hits_of",
+    "screen_html",
+    "screen_of",
+]
 __all__ += ["screen_text", "told_answer"]
 
 _WORDS = 160  # characters of what a runtime says of what it declines
@@ -31,13 +43,16 @@ KNOWN = "Against the list of known failures"
 RUNS = "Runs, rightly or not"
 VALIDATION = "Input validation, of models that the document forbids and that ran:"
 
+NEW, FAILS = "NEW", "fails"
+"""Labels of failures that are on no list, and of all where no list was asked: nobody knows whether those are new."""
+
 _EXPLAINABLE = frozenset(verdict.value for verdict in DIAGNOSED - {Verdict.INACCURATE, Verdict.MALFORMED})
 """Verdicts of which it is said that no fault explains them. Of what is inaccurate the title names the wider class."""
 
 
 @dataclass(frozen=True)
 class Remark:
-    """One thing about a target, behind a label: ``NEW``, ``known``, a verdict, ``remark``, ``note``.
+    """One thing about a target, behind a label: ``NEW``, ``fails``, ``known``, a verdict, ``remark``, ``note``.
 
     extent
         In how many cases of what.
@@ -107,9 +122,10 @@ def _problem(finding: Finding, reason: str) -> Problem:
 
 def screen_of(answer: Answer, findings: Sequence[Finding], results: Sequence[Result]) -> Iterator[Shelf]:
     """Shelves of what fails, what is not supported, and what is left to know; in this order, and none that is empty."""
+    news = NEW if answer.compared else FAILS
     shelves = [
-        Shelf(f"{answer.who}:", tuple(hits_of(answer.relied_on, findings))),
-        Shelf(VALIDATION, tuple(hits_of(answer.validation, findings))),
+        Shelf(f"{answer.who}:", tuple(hits_of(answer.relied_on, findings, news))),
+        Shelf(VALIDATION, tuple(hits_of(answer.validation, findings, news))),
         Shelf("It does not support:", tuple(_refusals(findings))),
         Shelf("Beside that:", (*_asides(findings), *_undecided(results), *_grades(results), *_notes(results))),
     ]
@@ -124,7 +140,7 @@ def screen_of(answer: Answer, findings: Sequence[Finding], results: Sequence[Res
 _NONE, _UNSEARCHED = "; no known fault explains it", "; not all known faults were tried on it"
 
 
-def hits_of(hits: Iterable[Hit], findings: Sequence[Finding]) -> Iterator[Remark]:
+def hits_of(hits: Iterable[Hit], findings: Sequence[Finding], news: str = NEW) -> Iterator[Remark]:
     """Remarks on failures. Of what is known there is nothing to look up; the report has its command all the same."""
     for hit in hits:
         members = [findings[place] for place in hit.problems]
@@ -132,7 +148,7 @@ def hits_of(hits: Iterable[Hit], findings: Sequence[Finding]) -> Iterator[Remark
         unexplained = first["verdict"] in _EXPLAINABLE and not first["fault"] and not first["expected"]
         remark = _NONE if unexplained and first.get("searched") else _UNSEARCHED if unexplained else ""
         extent = f" ({_extent(members)}){remark}"
-        label, command = ("known", "") if hit.known else ("NEW", first["repeat"])
+        label, command = ("known", "") if hit.known else (news, first["repeat"])
         why = f"Listed as known: {first['why']}" if first["why"] else first["message"]
         yield Remark(label, hit.text, extent, why, command)
 
