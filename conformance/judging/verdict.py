@@ -16,10 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...cases import Trial
-from ...reference import AccuracyClass, Agreement, Expectation, Interpretations, operator_for, resolve
+from ...reference import (
+    ACCURACY_CLASSES,
+    AccuracyClass,
+    Agreement,
+    Expectation,
+    Interpretations,
+    operator_for,
+    resolve,
+)
 from ...reference.documents.interpretations import QUESTIONS, USUAL
 from ...reference.faults.hypothesis import Run
-from ...reference.numbers.accuracy import accuracy_class
 from ...reference.operators.operator import Classes, Operator
 from ...reference.recurrent.agreement import Expected, meets
 from ..workers.process import Outcome
@@ -121,7 +128,8 @@ def _judged(sessions: list[_Session], flags: Sequence[str], accuracy: str, wider
     touched = frozenset().union(*(trial.touched for trial in trials))
     classes = _classes(trials[0], accuracy, wider)
     judgement = _by_values(sessions, touched, classes, answers)
-    if not accuracy_class(accuracy).judges:
+    declared = ACCURACY_CLASSES.get(accuracy)  # None: an operator's own arithmetic
+    if declared is not None and not declared.judges:
         return _graded(judgement, flags)
     if answers and trials[0].graded and (judgement.verdict is Verdict.PASS or judgement.reason == "wide"):
         interpretations = Interpretations(**dict(judgement.interpretations or {}))
