@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -195,7 +196,7 @@ class Finished:
     @property
     def complaint(self) -> str:
         """The one line on the standard error."""
-        (line,) = self.err.splitlines()
+        (line,) = complaints(self.err)
         return line
 
 
@@ -213,6 +214,14 @@ class Command:
         out, err = ((stream or b"").decode("utf-8", "backslashreplace") for stream in (done.stdout, done.stderr))
         assert "Traceback" not in err, err
         return Finished(done.returncode, out, err)
+
+
+_PROGRESS = re.compile(r".*: (\d[\d,]* of \d[\d,]* cases after \d+ s|all \d[\d,]* cases have run; )")
+
+
+def complaints(errors: str) -> list[str]:
+    """The lines of a standard error, without those that say how far a run is: a busy machine has more of them."""
+    return [line for line in errors.splitlines() if not _PROGRESS.match(line)]
 
 
 def command_line(*arguments: object) -> list[str]:

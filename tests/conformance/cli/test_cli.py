@@ -17,7 +17,7 @@ import pytest
 
 from onnxspec.cases import profile
 
-from ..miniatures import Command, Finished, command_line, naming, pick, read_results
+from ..miniatures import Command, Finished, command_line, complaints, naming, pick, read_results
 
 Inside = Callable[..., Finished]
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
@@ -74,7 +74,7 @@ def test_a_run_writes_results_a_description_and_a_report(onnxspec: Command, tmp_
     assert "onnxruntime" in done.out
     assert f"{verdicts.count('pass')} pass" in done.out
     assert "deep/er/report/index.html" in done.out
-    assert done.err == ""
+    assert complaints(done.err) == []
 
 
 def test_without_out_the_folder_is_fresh_and_dated(inside: Inside, tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_a_case_is_explained_by_the_beginning_of_its_id(inside: Inside) -> None:
 def test_going_on_with_nothing_is_told(inside: Inside) -> None:
     case = naming(pick(1, ignoring_layout))
     assert inside("run", *case, "--out", "o", "--resume").complaint == "nothing to go on with in o: a new run starts"
-    assert inside("run", *case, "--out", "o", "--resume").err == ""
+    assert complaints(inside("run", *case, "--out", "o", "--resume").err) == []
     other = inside("run", *case, "--no-expected", "--out", "o", "--resume")
     assert other.complaint.endswith(f"it was made by: onnxspec run {' '.join(case)} --out o --resume")
 
@@ -360,7 +360,7 @@ def test_nobody_listening_changes_nothing_of_a_run(kin: dict[str, str], tmp_path
         arguments, env=kin, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=590
     )
     os.close(writing)
-    assert (process.returncode, process.stderr) == (1, b"")
+    assert (process.returncode, complaints(process.stderr.decode())) == (1, [])
     assert (tmp_path / "o" / "report" / "index.html").exists()
 
 
