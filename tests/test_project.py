@@ -54,6 +54,7 @@ PARTS = {
         "diagnosis",
         "proof",
         "fuzzing",
+        "cluster",
         "running",
         "certifying",
         "pytest_plugin",

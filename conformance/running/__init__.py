@@ -6,13 +6,6 @@ __getattr__, __dir__ = face(
     __name__,
     {
         "adapter_kit": ("AdapterContract",),
-        "cluster": (
-            "Batch",
-            "Cluster",
-            "ClusterError",
-            "ClusterProcess",
-            "cluster_at",
-        ),
         "conclusion": (
             "answer_on",
             "conclude",

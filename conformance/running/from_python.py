@@ -210,7 +210,7 @@ def _on_target(
     plan = planned(selection, [target], command=command, expected=expected, targets_file=targets_file, fills=fill)
     if scheduler is None:
         return _carried_out(plan, out, each)
-    from .cluster import cluster_at  # which only clusters need
+    from ..cluster import cluster_at  # which only clusters need
 
     with cluster_at(scheduler) as cluster:
         return _carried_out(replace(plan, process=cluster.process), out, each)

@@ -13,6 +13,7 @@ __getattr__, __dir__ = face(
         "hangs": ("HangBudget",),
         "in_process": ("run_in_process",),
         "job": (
+            "ClusterError",
             "Job",
             "Outcome",
             "TargetUnavailable",

@@ -1,5 +1,4 @@
-"""More than one machine, without any: tasks are pickled and carried out in this process. tests/conformance/cluster has
-real ones."""
+"""More than one machine, without any: tasks are pickled and carried out in this process. tests/dask has real ones."""
 
 from __future__ import annotations
 
@@ -17,11 +16,12 @@ from msgspec import structs
 
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance import run
+from onnxspec.conformance.cluster import Batch, Cluster, Reply, Scheduler, carry_out, cluster_at
 from onnxspec.conformance.probes import Selection, SpecProbe
 from onnxspec.conformance.results import Journal
-from onnxspec.conformance.running import Batch, Cluster, ClusterError, Plan, cluster_at, execute
-from onnxspec.conformance.running import cluster as clusters
+from onnxspec.conformance.running import Plan, execute
 from onnxspec.conformance.targets import parse_target
+from onnxspec.conformance.workers import ClusterError
 
 from ..miniatures import Finished
 
@@ -72,7 +72,7 @@ def cluster(client: Client) -> Cluster:
     names = SimpleNamespace(
         scheduler=scheduler, CancelledError=OSError, TimeoutError=OSError, wait=lambda futures: None
     )
-    return Cluster(names, client)
+    return Cluster(Scheduler(names, client))
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def results(
 ) -> Callable[[str, Client | None], list[dict[str, Any]]]:
     """The results of a run, with everything but seconds."""
     monkeypatch.setenv("PYTHONPATH", kin["PYTHONPATH"])
-    monkeypatch.setattr(clusters, "BATCH_JOBS", 5)
+    monkeypatch.setattr("onnxspec.conformance.cluster.process.BATCH_JOBS", 5)
 
     def of(backend: str, client: Client | None) -> list[dict[str, Any]]:
         target = parse_target(f"backend:{backend}")
@@ -121,9 +121,9 @@ def test_a_machine_with_another_runtime_or_release_is_no_part_of_the_run() -> No
     with here:
         description = here.start()
         with pytest.raises(ClusterError, match="have different runtimes for onnx-reference: version"):
-            here._accept(clusters.Reply({**description, "version": "0.1"}))
+            here._accept(Reply({**description, "version": "0.1"}))
     with pytest.raises(ClusterError, match=r"a worker has onnxspec \S+, and the run was started with 0\.1"):
-        clusters.carry_out(replace(here._blank, release="0.1"))
+        carry_out(replace(here._blank, release="0.1"))
 
 
 @pytest.fixture

@@ -20,13 +20,14 @@ import pytest
 from msgspec import structs
 
 from onnxspec.cases import CaseSpec
+from onnxspec.conformance.cluster import ClusterProcess, cluster_at
 from onnxspec.conformance.probes import Selection, SpecProbe
 from onnxspec.conformance.results import Journal
-from onnxspec.conformance.running import CaseJudged, ClusterError, ClusterProcess, Plan, cluster_at, execute
-from onnxspec.conformance.running import cluster as clusters
+from onnxspec.conformance.running import CaseJudged, Plan, execute
 from onnxspec.conformance.targets import Target, parse_target
+from onnxspec.conformance.workers import ClusterError
 
-from ..miniatures import HEEDING, command_line, naming, pick, read_results
+from ..conformance.miniatures import HEEDING, command_line, naming, pick, read_results
 
 SPECS = [
     CaseSpec("RNN", 14, T=T, N=N, I=2, H=3, outputs=("Y", "Y_h"), lengths=lengths)
@@ -78,7 +79,7 @@ def address(kin: dict[str, str], kin_folder: Path) -> Iterator[str]:
 @pytest.fixture
 def ran(address: str, kin: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
     monkeypatch.setenv("PYTHONPATH", kin["PYTHONPATH"])
-    monkeypatch.setattr(clusters, "BATCH_JOBS", 4)
+    monkeypatch.setattr("onnxspec.conformance.cluster.process.BATCH_JOBS", 4)
 
     def results(
         target: Target, there: bool = True, each: Callable[[int], None] = lambda number: None
@@ -191,7 +192,7 @@ def test_a_cluster_of_this_machine_s_processors() -> None:
 )
 def test_what_is_no_scheduler_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, greeting: bytes, reason: str) -> None:
     """Where something else listens, one that waits to be asked, or one that answers in its own words."""
-    monkeypatch.setattr(clusters, "_CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr("onnxspec.conformance.cluster.connection._CONNECT_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as other:
 
         def greet() -> None:

@@ -15,10 +15,12 @@ import pytest
 from msgspec import structs
 
 from onnxspec.cases import CaseSpec
+from onnxspec.conformance.cluster import cluster_at
 from onnxspec.conformance.probes import Selection, SpecProbe
 from onnxspec.conformance.results import Journal
-from onnxspec.conformance.running import ClusterError, Plan, cluster_at, execute
+from onnxspec.conformance.running import Plan, execute
 from onnxspec.conformance.targets import parse_target
+from onnxspec.conformance.workers import ClusterError
 
 pytestmark = pytest.mark.skipif(which("openssl") is None, reason="certificates are made by openssl")
 
