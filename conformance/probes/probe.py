@@ -233,6 +233,6 @@ class SpecProbe:
 
 
 def _script(case: Case, target: Target | None) -> str:
-    from ..showing.script import script_of
+    from ..showing.script.script import script_of
 
     return script_of(case, target)

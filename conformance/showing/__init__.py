@@ -6,7 +6,6 @@ __getattr__, __dir__ = face(
     __name__,
     {
         "exhibit": ("exhibit_of",),
-        "script": ("script_of",),
-        "script_parts": ("ratios",),
+        "script": ("ratios", "script_of"),
     },
 )

@@ -1,12 +1,8 @@
-"""Parts of emitted scripts that are the same in all of them, and how a script calls each runtime.
-
-The functions here go into scripts as they stand, so they need nothing but the standard library and NumPy.
-"""
+"""How a script calls each runtime: a text that defines `run`, from a number of FEEDS to outputs by name."""
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import re
 import zlib
 from collections.abc import Mapping
@@ -14,85 +10,11 @@ from dataclasses import dataclass
 from pprint import pformat
 from typing import Any
 
-import numpy as np
+from ....cases import Case, features_of
+from ...targets.adapters import EXTERNAL, adapter_source
+from ...targets.target import Target
 
-from ...cases import Case, features_of
-from ..targets.adapters import EXTERNAL, adapter_source
-from ..targets.target import Target
-
-__all__ = ["COMPARISON", "LACKING", "Runtime", "bits", "drawn", "filled", "numbers", "ratios", "runtime_of", "unpacked"]
-
-
-def drawn(key: str, shape: tuple[int, ...], precision: int, exponent: int) -> np.ndarray:
-    """Dense dyadic rationals from a counter-based generator (the finalizer of splitmix64): the same bits everywhere."""
-    start = np.uint64(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
-    with np.errstate(over="ignore"):
-        z = start + np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
-    size = np.ldexp(((z >> np.uint64(64 - precision)) | np.uint64(1)).astype(np.float64), exponent - precision)
-    return np.where((z & np.uint64(1)).astype(bool), -size, size).reshape(shape)
-
-
-def unpacked(text: str, shape: tuple[int, ...]) -> np.ndarray:
-    """float64 numbers from their compressed bytes: first all first bytes, then all second ones, ..."""
-    planes = np.frombuffer(zlib.decompress(base64.b85decode(text)), np.uint8).reshape(8, -1)
-    return np.frombuffer(planes.T.tobytes(), "<f8").reshape(shape)
-
-
-def bits(array: np.ndarray) -> np.ndarray:
-    """bfloat16 as its bits: the upper half of a float32."""
-    return (array.view(np.uint32) >> 16).astype(np.uint16) if array.dtype == np.float32 else array
-
-
-def numbers(array: np.ndarray) -> np.ndarray:
-    """A tensor in float64, bits of bfloat16 included."""
-    wide: np.ndarray = (array.astype(np.uint32) << 16).view(np.float32) if array.dtype == np.uint16 else array
-    return wide.astype(np.float64)
-
-
-def ratios(got: np.ndarray, value: np.ndarray, radius: np.ndarray, largest: float) -> np.ndarray:
-    """|error| / radius of every element; -1 where nothing can be said. Beyond the type's range infinity is right."""
-    with np.errstate(all="ignore"):
-        ratio: np.ndarray = np.abs(got - value) / radius
-        beyond = (np.abs(value) + radius >= largest) & (np.abs(got) >= largest) & (np.sign(got) == np.sign(value))
-    ratio[~np.isfinite(got)] = np.inf
-    ratio[(got == value) | beyond] = 0
-    ratio[np.isinf(radius)] = -1
-    return ratio
-
-
-COMPARISON = """
-worst = {{}}
-results = [(k, run(k)) for k in range(len(FEEDS)) for _ in range(2)]
-for interpretation, expected in EXPECTED.items():
-    lines, worst[interpretation] = [f"{{interpretation}}:"], 0.0
-    for k, outputs in results:
-        for name, (value, radius) in expected[k].items():
-            got, place = outputs[name], f"run {{k + 1}}, {{name}}"{lacking}
-            if got is None or got.shape != value.shape or got.dtype.name not in ({types}):
-                form = "missing" if got is None else f"{{got.dtype.name}} {{got.shape}}"
-                lines.append(f"  {{place}} is {{form}}, must be {dtype} {{value.shape}}")
-                worst[interpretation] = np.inf
-            elif value.size:
-                ratio = ratios({got}, value, radius, {largest})
-                at = np.unravel_index(int(ratio.argmax()), ratio.shape)
-                must = f"expected {{value[at]:.9g}}, radius {{radius[at]:.3g}}, |error|/radius {{ratio[at]:.3g}}"
-                lines.append(f"  {{place}}{{[int(i) for i in at]}}: got {{float({got}[at]):.9g}}, {{must}}")
-                worst[interpretation] = max(worst[interpretation], float(ratio[at]))
-    print("\\n".join(dict.fromkeys(lines)))
-least = min(worst.values())
-print(f"worst |error|/radius: {{least:.3g}}:", "outside" if least > 1 else "inside")
-sys.exit(least > 1)
-"""
-
-LACKING = """
-            if got is None:  # asked for against output_sequence 0, it may be missing
-                continue"""
-
-
-# How each runtime is called: each text defines `run`, from a number of FEEDS to outputs by name.
+__all__ = ["Runtime", "runtime_of"]
 
 
 @dataclass(frozen=True)
@@ -261,10 +183,10 @@ def runtime_of(case: Case, target: Target) -> Runtime:
     feed = _feed("bits(array).view(BFLOAT16)", half)
     if target.adapter == "onnx-reference":
         imports = ("from onnx.reference import ReferenceEvaluator",)
-        return Runtime(imports, _BFLOAT16 * half + filled(_REFERENCE, feed=feed))
+        return Runtime(imports, _BFLOAT16 * half + _filled(_REFERENCE, feed=feed))
     if target.adapter == "backend":
         device = options.get("device", "CPU")
-        lines = _BFLOAT16 * half + filled(_BACKEND, module=options["module"], device=device, feed=feed)
+        lines = _BFLOAT16 * half + _filled(_BACKEND, module=options["module"], device=device, feed=feed)
         return Runtime(("from onnx.backend.base import Backend",), lines, frozenset({"importlib", "os"}))
     if target.adapter == EXTERNAL:
         return Runtime((), _of_program(target, half), frozenset({"json", "os", "struct", "subprocess"}))
@@ -275,7 +197,7 @@ def runtime_of(case: Case, target: Target) -> Runtime:
         load = f'adapter: dict = {{}}\nexec(zlib.decompress(base64.b85decode("{packed}")), adapter)  # noqa: E501'
         standard = frozenset({"base64", "zlib"})
     text = _ADAPTER if half else _ADAPTER[_ADAPTER.index("@load") :]
-    lines = filled(text, load=load, options=options, feed=_feed("bits(array).view(Bits)", half))
+    lines = _filled(text, load=load, options=options, feed=_feed("bits(array).view(Bits)", half))
     return Runtime((), lines, standard)
 
 
@@ -290,7 +212,7 @@ def _of_program(target: Target, half: bool) -> str:
         "output_limit": target.output_limit,
         "repeats": 1,
     }
-    return filled(
+    return _filled(
         _PROGRAM,
         command=pformat(list(target.command), width=100),
         folder=repr(target.folder or "."),
@@ -305,7 +227,7 @@ def _of_onnxruntime(case: Case, options: dict[str, Any], libraries: tuple[str, .
     entries = _settings(options.get("session_options", {}))
     if provider != "CPUExecutionProvider":
         entries["session.disable_cpu_ep_fallback"] = "1"
-    text = filled(
+    text = _filled(
         _ONNXRUNTIME if entries else re.sub("for key.*\n.*\n", "", _ONNXRUNTIME),
         threads=int(options.get("threads", 1)),
         level="ORT_ENABLE_ALL" if options.get("optimize") else "ORT_DISABLE_ALL",
@@ -323,18 +245,18 @@ def _of_onnxruntime(case: Case, options: dict[str, Any], libraries: tuple[str, .
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, kind)"""
         empty = "np.full(value.shape, 0x7FC0, np.uint16)"
         feed = "{name: bits(array) for name, array in FEEDS[k].items()}"
-        return session + filled(_BOUND, bound=value, feed=feed, empty=empty).lstrip()
+        return session + _filled(_BOUND, bound=value, feed=feed, empty=empty).lstrip()
     if "empty-row" in features_of(case.spec):
         # A state after no steps is easily left unwritten, and fresh memory often holds zeros.
         value = "return ort.OrtValue.ortvalue_from_numpy(array)"
         empty = f'np.full(value.shape, np.nan, "{case.spec.type}")'
-        return session + filled(_BOUND, bound=value, feed="FEEDS[k]", empty=empty).lstrip()
+        return session + _filled(_BOUND, bound=value, feed="FEEDS[k]", empty=empty).lstrip()
     return text
 
 
-def filled(template: str, /, **values: object) -> str:
+def _filled(template: str, /, **values: object) -> str:
     """A text in which every ``@name`` is replaced."""
-    return re.sub("@([a-z]+)", lambda found: str(values[found[1]]), template)
+    return re.sub("@([a-z]+)", lambda match: str(values[match[1]]), template)
 
 
 def _settings(options: Mapping[str, Any]) -> dict[str, str]:

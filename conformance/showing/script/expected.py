@@ -1,0 +1,132 @@
+"""What the outputs of a case must be, as a statement of its script."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....cases import Case, Feed, Trial
+from ....cases.specs.subject import Bound
+from ....reference import (
+    Expectation,
+    Interpretations,
+    Node,
+    budget,
+    expect,
+    interpretations_touched,
+    operator_for,
+)
+from ....reference.numbers.bounded import RADIUS_SLACK, Bounded
+from ....reference.operators.asking import returned_in_order
+from .literals import WIDTH, pair, wrapped
+
+__all__ = ["expected_of", "touched_by"]
+
+
+def expected_of(case: Case, accuracy: str) -> Iterator[str]:
+    """The expected outputs of every run: for each interpretation that makes a difference (value, radius) by name.
+
+    The radius is infinite where nothing can be said, or nothing but what convention says.
+    """
+    trial = case.trial
+    touched, type_name = touched_by(trial), case.spec.type
+    right = operator_for(trial.node).classes(accuracy, type_name).right
+    yield "# What each output must be, and its radius (infinite: nothing is demanded), run by run."
+    yield "EXPECTED = {"
+    seen: set[bytes] = set()
+    for name, interpretations in itertools.product(right, Interpretations().alternatives(touched)):
+        runs = [_numbers_of(trial, feed, name, interpretations) for feed in trial.feeds]
+        content = b"".join(number.tobytes() for run in runs for number in run.values())
+        if content in seen:
+            continue
+        seen.add(content)
+        words = [name] if len(right) > 1 else []
+        label = (
+            ", ".join(words + [f"{each} {getattr(interpretations, each)}" for each in sorted(touched)]) or "expected"
+        )
+        start = f'    "{label}": ['
+        yield start if len(start) <= WIDTH else f"{start}  # noqa: E501"
+        for run in runs:
+            yield "        {"
+            for name, number in run.items():
+                yield from wrapped(f'            "{name}": {pair(number)},')
+            yield "        },"
+        yield "    ],"
+    yield "}"
+
+
+def _given(trial: Trial, feed: Feed) -> Iterator[tuple[Bound, dict[str, NDArray[Any]]]]:
+    """Each node with its inputs; what a node before it gives as the reference has it."""
+    tensors = dict(feed.inputs)
+    for bound in trial.subject.nodes:
+        inputs = bound.inputs_from(tensors)
+        yield bound, inputs
+        if not trial.subject.is_lone:
+            tensors |= {bound.called(n): array for n, array in returned_in_order(bound.node, inputs).items()}
+
+
+def touched_by(trial: Trial) -> frozenset[str]:
+    """The interpretations on which some runs of some node depend."""
+    nodes = itertools.chain.from_iterable(_given(trial, feed) for feed in trial.feeds)
+    return frozenset().union(*(interpretations_touched(bound.node, inputs) for bound, inputs in nodes))
+
+
+def _expectations(
+    bound: Bound,
+    node: Node,
+    inputs: Mapping[str, NDArray[Any]],
+    known: Mapping[str, NDArray[np.float64]],
+    accuracy: str,
+    interpretations: Interpretations,
+) -> Sequence[Expectation]:
+    """Values that the outputs of a node must have.
+
+    known
+        Value and radius of what the nodes before it give.
+    """
+    behind = [formal for formal, source in (bound.inputs or {}).items() if source.tensor in known]
+    if not behind:
+        return expect(node, inputs, {}, accuracy, interpretations)
+    if behind != ["X"] or bound.inputs is None:
+        return ()
+    source = bound.inputs["X"]
+    value, radius = (source.of({source.tensor: part}) for part in known[source.tensor])
+    doubt = ~np.isfinite(radius)
+    type_name = operator_for(node).resolve(node, inputs, interpretations).format.name
+    X = Bounded(value, np.where(doubt, 0.0, radius), budget(accuracy, type_name), doubt)
+    return operator_for(node).expect_behind(node, inputs, X, accuracy, interpretations)
+
+
+def _numbers_of(
+    trial: Trial, feed: Feed, accuracy: str, interpretations: Interpretations
+) -> dict[str, NDArray[np.float64]]:
+    """Value and radius of each output of the graph, stacked."""
+    numbers: dict[str, NDArray[np.float64]] = {}
+    for bound, inputs in _given(trial, feed):
+        node = trial.subject.showing(bound)
+        by_output = _by_output(_expectations(bound, node, inputs, numbers, accuracy, interpretations))
+        numbers |= {bound.called(name): number for name, number in by_output.items()}
+    return numbers
+
+
+def _by_output(expectations: Iterable[Expectation]) -> dict[str, NDArray[np.float64]]:
+    """Value and radius of each output of a node, stacked."""
+    by_output: dict[str, NDArray[np.float64]] = {}
+    for e in expectations:
+        value, radius = e.number.value, np.broadcast_to(e.number.radius, e.number.value.shape) * RADIUS_SLACK
+        if e.number.doubt is not None:
+            radius = np.where(e.number.doubt, np.inf, radius)
+        if e.conventional:
+            radius = np.full_like(radius, np.inf)
+        number = np.stack([value, radius])
+        # What a later expectation is about replaces what was there.
+        by_output[e.output] = (
+            number
+            if e.output not in by_output
+            else np.where(e.about if e.about is not None else True, number, by_output[e.output])
+        )
+    return by_output

@@ -1,0 +1,156 @@
+"""A case as a script of its own, for people who have no onnxspec: only onnx, NumPy and the runtime.
+
+It holds the node, the inputs and what the outputs must be, and exits 1 where one of them is not. The numbers are those
+of a free run: a script must pass on a runtime that was repaired, so it cannot start from states that a faulty one
+reported.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ....cases import Case, Violation
+from ....reference import FORMATS
+from ...targets.target import Target, usual_target
+from .expected import expected_of, touched_by
+from .feeds import feeds_of
+from .literals import WIDTH, quoted, wrapped
+from .model import model_of
+from .parts import COMPARISON, LACKING, bits, drawn, numbers, ratios, unpacked
+from .runtime import Runtime, runtime_of
+
+__all__ = ["script_of"]
+
+
+def script_of(case: Case, target: Target | None = None) -> str:
+    """The text of a Python script that runs a case on a target and says what is outside its radius.
+
+    target
+        Its provider, options and accuracy class go into the script; without it onnxruntime's CPU provider.
+
+    The script accepts every interpretation that the case leaves open, and judges nothing that is only convention. That
+    of a forbidden model exits 1 where the model runs. In a graph of nodes the radius of one that stands behind another
+    covers what that may hand on.
+    """
+    target = target or usual_target(case.trial.node.domain)
+    runtime, violation = runtime_of(case, target), case.trial.violation
+    end = _comparison(case, target.accuracy, runtime) if violation is None else _refusal(case, violation, runtime)
+    body = [*feeds_of(case), "", *model_of(case), *end.lines]
+    functions = [f for f in _STANDARD if re.search(rf"\b{f.__name__}\(", "\n".join(body))]
+    standard = {"sys"}.union(*(_STANDARD[f] for f in functions), runtime.standard)
+    lines = [
+        *_heading(case, *end.sentences),
+        *_started(target),
+        *_imports(standard, runtime),
+        *(line for f in functions for line in ("", "", *inspect.getsource(f).splitlines())),
+        "",
+        "",
+        *body,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+_STANDARD: dict[Callable[..., Any], set[str]] = {
+    drawn: {"hashlib"},
+    unpacked: {"base64", "zlib"},
+    bits: set(),
+    numbers: set(),
+    ratios: set(),
+}
+"""Functions that a script may hold, to the modules of the standard library that each needs."""
+
+
+@dataclass(frozen=True)
+class _End:
+    """The end of a script: what its docstring says of it, and the lines that follow the model."""
+
+    sentences: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+def _comparison(case: Case, accuracy: str, runtime: Runtime) -> _End:
+    """The target runs, and each output is compared with what it must be."""
+    half, type_names = case.spec.type == "bfloat16", _types_of(case)
+    comparison = COMPARISON.format(
+        lacking=LACKING if "sequence_output" in touched_by(case.trial) else "",
+        dtype=" or ".join(type_names),
+        types=", ".join(f'"{name}"' for name in (*type_names, *(["uint16"] if half else []))) + ",",
+        got="numbers(got)" if half else "got.astype(np.float64)",
+        largest=repr(FORMATS[case.spec.type].largest),
+    )
+    sentences = (
+        "Each output is compared with a computation in float64. Its radius is what arithmetic of the class",
+        f"{accuracy!r} may be off by; exits 1 where an output is outside of it.",
+    )
+    lines = ("", *expected_of(case, accuracy), "", *runtime.lines.strip().splitlines(), "", *comparison.splitlines())
+    return _End(sentences, lines)
+
+
+def _refusal(case: Case, violation: Violation, runtime: Runtime) -> _End:
+    """The target must refuse a forbidden model."""
+    sentences = (
+        f"The document forbids this model: {violation.summary}.",
+        f"It must be refused, due at {violation.due}; exits 1 where it runs.",
+    )
+    lines = (
+        "",
+        "",
+        "def attempt() -> None:",
+        *textwrap.indent(runtime.lines.strip().replace("\n\n\n", "\n\n"), "    ").splitlines(),
+        "",
+        "    for k in range(len(FEEDS)):",
+        "        run(k)",
+        "",
+        "",
+        "try:",
+        "    attempt()",
+        "except Exception as error:",
+        '    print(f"refused, as it must be: {type(error).__name__}: {error}")',
+        "    sys.exit(0)",
+        *wrapped(f"print({quoted(f'ran, and must be refused: {violation.summary}')})"),
+        "sys.exit(1)",
+    )
+    return _End(sentences, lines)
+
+
+def _types_of(case: Case) -> tuple[str, ...]:
+    """Names of the types that outputs have."""
+    usual = FORMATS[case.spec.type].dtype
+    codecs = (bound.node.codecs.get(name) for bound in case.trial.subject.nodes for name in bound.node.outputs)
+    return tuple(dict.fromkeys((usual if codec is None else codec.dtype).name for codec in codecs))
+
+
+def _heading(case: Case, *sentences: str) -> Iterator[str]:
+    """The script's docstring. An id cannot be broken, however long it is, and linters are told so."""
+    nodes = case.trial.subject.nodes
+    names = " and ".join(dict.fromkeys(bound.node.operator.name for bound in nodes))
+    several = ["The model has two recurrent nodes; tensors of the second one are called second_..."] * (len(nodes) > 1)
+    lines = [f'"""{names}: {case.spec.id}', "", *several, *sentences]
+    yield from lines
+    yield '"""  # noqa: E501' if max(map(len, lines)) > WIDTH else '"""'
+
+
+def _imports(standard: Iterable[str], runtime: Runtime) -> Iterator[str]:
+    yield ""
+    yield "from __future__ import annotations"
+    yield ""
+    yield from (f"import {name}" for name in sorted(standard))
+    yield ""
+    yield from sorted(["import numpy as np", *(line for line in runtime.imports if line.startswith("import "))])
+    yield from sorted(["from onnx import TensorProto, helper", *(i for i in runtime.imports if i.startswith("from "))])
+
+
+def _started(target: Target) -> Iterator[str]:
+    # What starts the worker of a target tells how to start this.
+    command = [part for part in target.command if part not in ("{worker}", "{source}")]
+    words = [*(f"{name}={value}" for name, value in target.environment.items()), *command]
+    if words:
+        text = "The target is started with: " + " ".join(shlex.join(words).split())
+        yield ""
+        yield from textwrap.wrap(text, WIDTH, initial_indent="# ", subsequent_indent="# ")
