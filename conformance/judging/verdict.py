@@ -7,7 +7,7 @@ every interpretation that an open clause allows, and never on a convention.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -19,20 +19,18 @@ from ...cases import Trial
 from ...reference import (
     ACCURACY_CLASSES,
     AccuracyClass,
-    Agreement,
     Expectation,
     Interpretations,
     operator_for,
     resolve,
 )
-from ...reference.documents.interpretations import QUESTIONS, USUAL
+from ...reference.documents.interpretations import USUAL
 from ...reference.faults.hypothesis import Run
 from ...reference.operators.operator import Classes, Operator
-from ...reference.recurrent.agreement import Expected, meets
 from ..workers.process import Outcome
-from .divergence import Divergence, first_divergence
+from .attempt import Attempt, RunSession, answered_by, attempt_at, hold, run_sessions
 from .judgement import Judgement, Verdict
-from .returned import Returned, Session, of_node, read
+from .returned import Returned, of_node, read
 from .rounding import has_its_signature, looks_like_flushing, looks_like_rounding
 from .special_values import with_special_values
 
@@ -81,7 +79,7 @@ def judge_each(
     """
     each = [read(trials, outcomes) for outcomes in several]
     sessions = iter(
-        _sessions([run for returned in each if isinstance(returned, Returned) for run in returned.sessions])
+        run_sessions([run for returned in each if isinstance(returned, Returned) for run in returned.sessions])
     )
     judgements = []
     for returned in each:
@@ -94,10 +92,10 @@ def judge_each(
 
 
 def _by_operators(
-    sessions: Sequence[_Session], flags: Sequence[str], accuracy: str, wider: bool, answers: bool
+    sessions: Sequence[RunSession], flags: Sequence[str], accuracy: str, wider: bool, answers: bool
 ) -> Judgement:
     """The verdict on numbers of all nodes. Those of one operator must follow the same interpretations."""
-    groups: dict[Operator, list[_Session]] = {}
+    groups: dict[Operator, list[RunSession]] = {}
     for session in sessions:
         groups.setdefault(operator_for(session.node), []).append(session)
     judgements = [_judged(group, flags, accuracy, wider, answers) for group in groups.values()]
@@ -122,7 +120,7 @@ def _together(judgements: Sequence[Judgement]) -> Judgement:
     )
 
 
-def _judged(sessions: list[_Session], flags: Sequence[str], accuracy: str, wider: bool, answers: bool) -> Judgement:
+def _judged(sessions: list[RunSession], flags: Sequence[str], accuracy: str, wider: bool, answers: bool) -> Judgement:
     """The verdict on numbers of nodes of one operator."""
     trials = list({id(session.trial): session.trial for session in sessions}.values())
     touched = frozenset().union(*(trial.touched for trial in trials))
@@ -133,7 +131,7 @@ def _judged(sessions: list[_Session], flags: Sequence[str], accuracy: str, wider
         return _graded(judgement, flags)
     if answers and trials[0].graded and (judgement.verdict is Verdict.PASS or judgement.reason == "wide"):
         interpretations = Interpretations(**dict(judgement.interpretations or {}))
-        judgement = replace(judgement, strict=_hold(sessions, "strict", interpretations))
+        judgement = replace(judgement, strict=hold(sessions, "strict", interpretations))
     if judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE) and "nondeterministic" in flags:
         alone = [_by_values([s], touched, Classes(classes.right), answers=False).verdict for s in sessions]
         if any(v not in (Verdict.WRONG, Verdict.INACCURATE) for v in alone):
@@ -164,38 +162,16 @@ def _classes(trial: Trial, accuracy: str, wider: bool) -> Classes:
     return classes if wider else Classes(classes.right)
 
 
-@dataclass(frozen=True)
-class _Session(Session):
-    """A run with what must come out, by a class and interpretations."""
-
-    expected: Expected = field(kw_only=True)
-
-
-def _sessions(runs: Sequence[Session]) -> list[_Session]:
-    """Runs with what must come out; of one node on the same inputs that is worked out together."""
-    alike: dict[tuple[int, int], list[int]] = {}
-    for number, run in enumerate(runs):
-        alike.setdefault((id(run.node), id(run.inputs)), []).append(number)
-    sessions: dict[int, _Session] = {}
-    for numbers in alike.values():
-        node, inputs = runs[numbers[0]].node, runs[numbers[0]].inputs
-        each = operator_for(node).expecting_each(node, inputs, [runs[number].present for number in numbers])
-        for number, expected in zip(numbers, each, strict=True):
-            run = runs[number]
-            sessions[number] = _Session(node, inputs, run.outputs, run.trial, run.name, expected=expected)
-    return [sessions[number] for number in range(len(runs))]
-
-
-def _by_values(sessions: list[_Session], touched: frozenset[str], classes: Classes, answers: bool) -> Judgement:
+def _by_values(sessions: list[RunSession], touched: frozenset[str], classes: Classes, answers: bool) -> Judgement:
     """The verdict by numbers: in the arithmetics that are right any interpretation will do, as long as it serves all
     runs of the case. After that, wider ones tell inaccurate from wrong."""
-    best: _Attempt | None = None
+    best: Attempt | None = None
     for name in (*classes.right, *classes.wider):
         for interpretations in USUAL.alternatives(touched):
-            attempt = _attempt(sessions, name, interpretations, touched)
+            attempt = attempt_at(sessions, name, interpretations, touched)
             if attempt.holds and name in classes.right:
                 if answers and touched:
-                    attempt = replace(attempt, interpretations=_answered(sessions, name, interpretations, touched))
+                    attempt = replace(attempt, interpretations=answered_by(sessions, name, interpretations, touched))
                 return _accepted(attempt, name, classes, best)
             if attempt.holds and not (attempt.vague and classes.telling):
                 assert best is not None
@@ -213,11 +189,13 @@ def _by_values(sessions: list[_Session], touched: frozenset[str], classes: Class
     return _refuted(best, Verdict.WRONG)
 
 
-_Beside = tuple[_Session, list[tuple[Expectation, Expectation]]]
+_Beside = tuple[RunSession, list[tuple[Expectation, Expectation]]]
 """A run's session, and each output's expectation by a narrow class beside that by a wider one."""
 
 
-def _beside(sessions: list[_Session], declared: str, name: str, interpretations: Interpretations) -> Iterator[_Beside]:
+def _beside(
+    sessions: list[RunSession], declared: str, name: str, interpretations: Interpretations
+) -> Iterator[_Beside]:
     """Each run, with what must come out by the declared class beside what must by a wider one."""
     for session in sessions:
         narrow, wide = (session.expected(accuracy, interpretations) for accuracy in (declared, name))
@@ -239,7 +217,7 @@ def _signed(compared: Iterable[_Beside], wider: AccuracyClass | None) -> bool:
     return any(has_its_signature(pairs, session.present, wider) for session, pairs in compared)
 
 
-def _flushed(session: _Session, interpretations: Interpretations) -> dict[str, NDArray[Any]]:
+def _flushed(session: RunSession, interpretations: Interpretations) -> dict[str, NDArray[Any]]:
     """By how much it moves each output if subnormal numbers of the inputs are taken for zeros."""
     operator = operator_for(session.node)
     form = resolve(session.node, session.inputs).format
@@ -254,129 +232,7 @@ def _flushed(session: _Session, interpretations: Interpretations) -> dict[str, N
     return {name: other[name] - array for name, array in right.items()}
 
 
-@dataclass(frozen=True)
-class _Unmet:
-    """Expectations that a run does not meet."""
-
-    session: _Session
-    expectations: tuple[Expectation, ...]
-    interpretations: Interpretations
-
-    @property
-    def first(self) -> Divergence:
-        """The first place where the run departs from them."""
-        configuration = resolve(self.session.node, self.session.inputs, self.interpretations)
-        divergence = first_divergence(configuration, self.expectations, self.session.outputs)
-        assert divergence is not None
-        return replace(divergence, run=self.session.place)
-
-
-@dataclass(frozen=True)
-class _Attempt:
-    """All agreements of a case's runs under one class and one choice of interpretations.
-
-    worst
-        The agreement that fails most, or fails least of those that hold; None where nothing is judged.
-    outside
-        What the first run that is outside of its bounds does not meet; None where all hold.
-    vague, telling
-        Elements whose bound is too wide to say anything, and those judged of which more is known than that they repeat
-        another output.
-    unconventional
-        The same of the first run that breaks a convention.
-    """
-
-    interpretations: dict[str, str]
-    worst: Agreement | None
-    outside: _Unmet | None
-    unconventional: _Unmet | None
-    judged: int
-    elements: int
-    failing: int
-    vague: int
-    telling: int
-    largest: float
-    sums: tuple[float, ...]
-
-    @property
-    def measured(self) -> dict[str, Any]:
-        """The largest error, as a number and in units of a level; nothing where no output is quantized."""
-        measure = self.worst.expectation.measure if self.worst is not None else None
-        if measure is None:
-            return {}
-        finite = np.isfinite(self.largest)
-        return {"error": self.largest if finite else None, "units": self.largest / measure.size if finite else None}
-
-    @property
-    def holds(self) -> bool:
-        return self.worst is None or self.worst.worst <= 1
-
-
-@np.errstate(over="ignore", invalid="ignore")  # sums over what a target got wildly wrong
-def _attempt(
-    sessions: list[_Session], accuracy: str, interpretations: Interpretations, touched: frozenset[str]
-) -> _Attempt:
-    worst: Agreement | None = None
-    outside: _Unmet | None = None
-    unconventional: _Unmet | None = None
-    judged = elements = failing = vague = telling = 0
-    largest = 0.0
-    sums = (0.0, 0.0, 0.0, 0.0)
-    for session in sessions:
-        unmet: list[Expectation] = []
-        for agreement in session.expected.agreements(accuracy, interpretations):
-            expectation = agreement.expectation
-            if expectation.conventional:
-                if agreement.worst > 1 and unconventional is None:
-                    unconventional = _Unmet(session, (expectation,), interpretations)
-                continue
-            if agreement.worst > 1:
-                unmet.append(expectation)
-            judged += agreement.judged
-            elements += agreement.elements
-            failing += agreement.failing
-            vague += agreement.vague
-            largest = max(largest, agreement.largest)
-            if not expectation.repeats_y:  # equal to Y, it would only dilute the means
-                telling += agreement.judged
-                own = agreement.shift, agreement.scale, agreement.square, agreement.size
-                sums = sums[0] + own[0], sums[1] + own[1], sums[2] + own[2], sums[3] + own[3]
-            if worst is None or agreement.worst > worst.worst:
-                worst = agreement
-        if unmet and outside is None:
-            outside = _Unmet(session, tuple(unmet), interpretations)
-    chosen = {name: getattr(interpretations, name) for name in sorted(touched)}
-    outcome = judged, elements, failing, vague, telling, largest
-    return _Attempt(chosen, worst, outside, unconventional, *outcome, sums)
-
-
-def _answered(
-    sessions: list[_Session], accuracy: str, interpretations: Interpretations, touched: frozenset[str]
-) -> dict[str, str]:
-    """The interpretations without which the numbers would not hold: what they tell of the target. Where another option
-    holds as well, they tell nothing."""
-    answered = {}
-    for name in sorted(touched):
-        option = getattr(interpretations, name)
-        options = QUESTIONS[name].options
-        others = [interpretations.with_choices(**{name: other}) for other in options if other != option]
-        if not any(_hold(sessions, accuracy, other) for other in others):
-            answered[name] = option
-    return answered
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def _hold(sessions: list[_Session], accuracy: str, interpretations: Interpretations) -> bool:
-    """Tell whether all runs are what they must be; what the first one tells need not be asked of the others."""
-    return all(
-        expectation.conventional or meets(expectation, output)
-        for session in sessions
-        for expectation in session.expected(accuracy, interpretations)
-        if (output := session.outputs.get(expectation.output)) is not None
-    )
-
-
-def _inaccurate(attempt: _Attempt, name: str, best: _Attempt, signed: bool) -> Judgement:
+def _inaccurate(attempt: Attempt, name: str, best: Attempt, signed: bool) -> Judgement:
     """The statement that only a wider arithmetic holds what came back. It is named where errors are seen to be its
     roundings."""
     judgement = _refuted(best, Verdict.INACCURATE)
@@ -394,7 +250,7 @@ _FEWEST_TELLING = 0.1
 any of them; of what goes wrong in some, a direction, the last steps, a block of units, a tenth is as small a part."""
 
 
-def _accepted(attempt: _Attempt, name: str, classes: Classes, best: _Attempt | None) -> Judgement:
+def _accepted(attempt: Attempt, name: str, classes: Classes, best: Attempt | None) -> Judgement:
     verdict, reason, message = Verdict.PASS, None, ""
     if attempt.elements and not attempt.judged:
         verdict, reason, message = Verdict.INCONCLUSIVE, "inconclusive", "no element could be judged"
@@ -431,7 +287,7 @@ def _accepted(attempt: _Attempt, name: str, classes: Classes, best: _Attempt | N
     return of_node(judgement, attempt.unconventional.session.name)
 
 
-def _refuted(attempt: _Attempt, verdict: Verdict) -> Judgement:
+def _refuted(attempt: Attempt, verdict: Verdict) -> Judgement:
     assert attempt.worst is not None
     assert attempt.outside is not None
     first = attempt.outside.first
