@@ -24,7 +24,7 @@ import typer.main
 from onnxspec.conformance.cli import app
 from onnxspec.conformance.judging import FAILING, Verdict
 from onnxspec.conformance.results import OperatorCoverage, Result
-from onnxspec.reference import operator_names
+from onnxspec.reference import CELLS, operator_names, operator_version, versions_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -81,6 +81,17 @@ NAMING = {
     "reference/documents/errata.py": "what is wrong with documents, each by its name",
     "cases/profiles/pool.py": "pinned sizes of pools",
     "conformance/running/adapter_kit.py": "what an author's adapter runs where nothing else is said",
+}
+# Modules outside of folders of operators and of axes that compare with the name of an input, output or attribute which
+# not all of ONNX's recurrent operators have, and why: each asks whether a version has it.
+TELLING = {
+    "cases/profiles/block.py": "rows of a pinned design, with what a version has",
+    "cases/profiles/quantized.py": "rows of a pinned design, with what a version has",
+    "cases/profiles/rare.py": "rows of a pinned pool, with what a version has",
+    "cases/profiles/varied.py": "rows of a pinned design, with what a version has",
+    "cases/specs/quantizing.py": "a tensor without a dimension for the rows of W and R has no scales by row",
+    "reference/faults/parts.py": "attributes that can be forgotten, where some version has them",
+    "reference/recurrent/recurrence.py": "peepholes are zero where they are not given",
 }
 STANDARD = {*sys.stdlib_module_names, "tomllib"}  # Python 3.10 does not know tomllib yet
 # What a dependency brings along and is its own business to depend on.
@@ -233,6 +244,42 @@ def test_shared_code_asks_an_operator_and_never_which_it_is() -> None:
         if isinstance(node, ast.Constant) and node.value in names
     }
     assert naming == set(NAMING)
+
+
+def test_shared_code_tells_operators_apart_by_no_letter_no_tensor_and_no_class() -> None:
+    """What shared code compares with is no gate's letter, and no class of the cases of some operators; names that not
+    all operators have are those of axes, or stand where the table above says why."""
+    names = [
+        {name for v in versions_of(op) for form in [operator_version(op, v)]
+         for name in (*form.attributes, *form.inputs, *form.outputs)}
+        for op in CELLS
+    ]  # fmt: skip
+    telling = set.union(*names) - set.intersection(*names)
+    assert {"P", "initial_c", "Y_c", "input_forget", "linear_before_reset"} <= telling
+    orders = {order for cell in CELLS.values() for order in (cell.gates, cell.peepholes) if len(order) > 1}
+    comparing, lettered, classed = set(), set(), set()
+    for path in shipped():
+        if path.suffix != ".py" or "operators" in path.parts[:-1]:
+            continue
+        for node in ast.walk(ast.parse(text_of(str(path)))):
+            inside = [*ast.walk(node)] if isinstance(node, (ast.Compare, ast.Call)) else [node]
+            texts = {n.value for n in inside if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+            attributes = {n.attr for n in inside if isinstance(n, ast.Attribute)}
+            if isinstance(node, ast.Constant) and texts & orders:
+                lettered.add(str(path))
+            if isinstance(node, ast.Compare):
+                if texts & telling and path.parts[:2] != ("cases", "axes"):
+                    comparing.add(str(path))
+                if texts and attributes & {"gates", "peepholes", "inner"}:
+                    lettered.add(str(path))
+                if "operators" in attributes and "CaseSpec" in {n.id for n in inside if isinstance(n, ast.Name)}:
+                    classed.add(str(path))
+            asks = isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"
+            if asks and "CaseSpec" in re.findall(r"\w+", ast.unparse(node)):
+                classed.add(str(path))
+    assert not lettered
+    assert classed == {"cases/profiles/dense.py"}  # whose cases are of that class alone, and which refuses others
+    assert comparing == set(TELLING)
 
 
 def test_tests_import_from_the_faces_of_packages() -> None:

@@ -28,7 +28,7 @@ from ..axes.tensors.weights import CONSTANTS
 from .case import Case, Feed, Spec, Trial
 from .data import inputs_of
 from .model import build_model
-from .spec import CaseSpec
+from .spec import RecurrentSpec
 from .subject import Bound, Move, Source, Subject
 
 __all__ = ["FIRST", "GRAPHS", "SECOND", "add_graph", "can_join", "join", "moving"]
@@ -53,15 +53,15 @@ def can_join(spec: Spec, name: str) -> bool:
     """Tell whether there is such a case. Raises KeyError for a name that is none of `GRAPHS`."""
     if name not in GRAPHS:
         raise KeyError(name)
-    if not isinstance(spec, CaseSpec) or spec.illegal:
-        return False
+    if not isinstance(spec, RecurrentSpec) or spec.illegal or spec.node.domain:
+        return False  # what stands between has an opset in common with both
     needed = _MOVES[spec.type] if name in _CHAINS else 0
     # What the second one is to get must be asked of the first, and be there by its document.
     hands_on = name not in _CHAINS or ("Y" in spec.outputs and _announced(spec))
     return hands_on and needed <= spec.node.operator.last_opset and _second(spec, name) is not None
 
 
-def _announced(spec: CaseSpec) -> bool:
+def _announced(spec: RecurrentSpec) -> bool:
     return "output_sequence" not in spec.node.operator.attributes or spec.output_sequence == 1
 
 
@@ -69,7 +69,7 @@ def join(case: Case, name: str) -> Case:
     """The case with a second node beside its own, its companion too. It must be one for which :func:`can_join`
     holds."""
     spec = case.spec
-    assert isinstance(spec, CaseSpec)
+    assert isinstance(spec, RecurrentSpec)
     second = _second(spec, name)
     assert second is not None
     trials = [None if trial is None else _joined(trial, spec, second, name) for trial in (case.trial, case.companion)]
@@ -77,7 +77,7 @@ def join(case: Case, name: str) -> Case:
     return Case(spec, trials[0], trials[1])
 
 
-def _second(spec: CaseSpec, name: str) -> CaseSpec | None:
+def _second(spec: RecurrentSpec, name: str) -> RecurrentSpec | None:
     """The case that the second node is taken from; None where there is none."""
     seeds: dict[str, Any] = {
         "seed": (spec.seed + _OTHER_SEED) % HIGHEST_SEED,
@@ -91,7 +91,7 @@ def _second(spec: CaseSpec, name: str) -> CaseSpec | None:
         version = max(v for v in versions_of(op) if v <= _opset(spec, _MOVES[spec.type]))
         kept = ("type", "direction", "layout", "T", "N", "H", "bias", "lengths", "weights", "dimensions", "reruns")
         announced = "output_sequence" in operator_version(op, version).attributes
-        return CaseSpec(
+        return type(spec)(
             op,
             version,
             **{field: getattr(spec, field) for field in kept},
@@ -105,19 +105,19 @@ def _second(spec: CaseSpec, name: str) -> CaseSpec | None:
         return None
 
 
-def _neighbour(spec: CaseSpec) -> str:
+def _neighbour(spec: RecurrentSpec) -> str:
     """The operator that stands before a case's own among those of its kind; for the first the second."""
     place = spec.operators.index(spec.op)
     return spec.operators[place - 1 if place else 1]
 
 
-def _opset(spec: CaseSpec, needed: int) -> int:
+def _opset(spec: RecurrentSpec, needed: int) -> int:
     """The opset of a case's model in which there are operators of some opset."""
     operator = spec.node.operator
     return max(needed, operator.since_version if spec.opset == "first" else operator.last_opset)
 
 
-def _joined(trial: Trial, spec: CaseSpec, second: CaseSpec, name: str) -> Trial:
+def _joined(trial: Trial, spec: RecurrentSpec, second: RecurrentSpec, name: str) -> Trial:
     """A trial with the second node in its model."""
     runs = [0] if spec.reruns == "none" else [1, 0]
     tensors = [inputs_of(second, run) for run in runs]
@@ -167,7 +167,7 @@ def _shared(name: str, formal: Sequence[str] | Arrays) -> set[str]:
     return {"X"} if name == "side-by-side" else set(CONSTANTS) & set(formal)
 
 
-def _moves(spec: CaseSpec) -> tuple[Move, ...]:
+def _moves(spec: RecurrentSpec) -> tuple[Move, ...]:
     """From Y to the X of the next one: directions stand one behind the other in the last dimension."""
     if spec.directions == 1:
         return (Move("Squeeze", (2 if spec.layout else 1,)),)

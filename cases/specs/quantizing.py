@@ -33,7 +33,7 @@ from ..axes.quantized.quantization import BLOCK, INTEGERS
 from ..axes.tensors.weights import CONSTANTS
 from .case import Case, Feed, Spec, Trial
 from .family import features_of
-from .spec import CaseSpec
+from .spec import RecurrentSpec
 from .tensor import tensor_proto
 
 __all__ = ["QUANTIZED", "can_quantize", "quantize", "quantized_case", "quantized_model"]
@@ -110,8 +110,10 @@ def can_quantize(spec: Spec, name: str) -> bool:
     """Tell whether there is such a case. Raises KeyError for a name that is none of `QUANTIZED`."""
     if name not in QUANTIZED:
         raise KeyError(name)
-    if not isinstance(spec, CaseSpec) or spec.illegal or spec.type != "float32" or spec.quantized:
+    if not isinstance(spec, RecurrentSpec) or spec.illegal or spec.type != "float32" or spec.quantized:
         return False
+    if spec.node.domain:
+        return False  # the nodes around it have an opset in common with it
     if spec.node.operator.last_opset < _FIRST_OPSET[_lane(name).type_of("X")[0]] or not _announced(spec):
         return False
     # A calibration has nothing to say of what is not finite, and of no numbers at all. The last level of a range that
@@ -123,7 +125,7 @@ def _lane(name: str) -> _Manner:
     return _Manner(name.rpartition("-")[2])
 
 
-def _announced(spec: CaseSpec) -> bool:
+def _announced(spec: RecurrentSpec) -> bool:
     return "output_sequence" not in spec.node.operator.attributes or spec.output_sequence == 1
 
 
@@ -132,7 +134,7 @@ def quantize(case: Case, name: str) -> Case:
     return _quantized(case, _lane(name), case.trial.feeds, raises=True)
 
 
-def quantized_case(spec: CaseSpec, float_case: Callable[[CaseSpec], Case]) -> Case:
+def quantized_case(spec: RecurrentSpec, float_case: Callable[[RecurrentSpec], Case]) -> Case:
     """A case as its axes quantize it. Cases that differ in their seeds alone are calibrated by the numbers of one, as
     models are: they share theirs, and the numbers of the others may saturate.
 

@@ -31,7 +31,7 @@ from .case import Case, Feed, Spec, Trial
 from .family import features_of
 from .graphs import GRAPHS, can_join, join
 from .quantizing import QUANTIZED, can_quantize, quantize
-from .spec import CaseSpec, RecurrentSpec
+from .spec import RecurrentSpec
 from .tensor import tensor_proto
 
 __all__ = ["EXACT", "WRAPS", "can_wrap", "wrap"]
@@ -74,9 +74,9 @@ def can_wrap(spec: Spec, name: str) -> bool:
         return False
     if name in ("neg", "cast"):
         return bool(spec.node.domain) or needed <= spec.node.operator.last_opset
-    # The others know what the operator's tensors stand for: they are of ONNX's own.
+    # The others have an opset in common with the node, which is of ONNX's own domain.
     return (
-        isinstance(spec, CaseSpec)
+        not spec.node.domain
         and needed <= spec.node.operator.last_opset
         and not features_of(spec) & {"nonfinite", "size-zero"}
     )
@@ -227,7 +227,7 @@ def _quantized(graph: _Graph, formal: str, constant: Array | None, scale: float,
     return graph.node("DequantizeLinear", [name, *of], f"{formal}_again")
 
 
-def _layer(graph: _Graph, spec: CaseSpec, dtype: np.dtype[Any]) -> str:
+def _layer(graph: _Graph, spec: RecurrentSpec, dtype: np.dtype[Any]) -> str:
     """X plus what a layer returns for it: zero, since each cell makes zero states out of zero weights."""
     gates, units = len(cell_named(spec.op).gates), spec.I
     attributes: dict[str, Any] = {"hidden_size": units, "direction": "forward"}

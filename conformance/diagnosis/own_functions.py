@@ -17,15 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cases import CaseSpec
+from ...cases.specs.family import family_of
 from ...cases.specs.model import build_model
+from ...cases.specs.spec import RecurrentSpec
 from ...reference import FORMATS, cell_named, evaluate, operator_version
 from ...reference.numbers.accuracy import budget, with_functions_off
 from ..results.result import Result
 from ..workers.process import Job, Outcome
 from .failing_case import DIAGNOSED
 
-__all__ = ["function_classes", "showing_gates"]
+__all__ = ["function_classes", "one_step", "showing_gates", "shows_gates"]
 
 _ARGUMENTS = np.arange(-12.0, 12.0625, 0.0625)
 """They are numbers of every type."""
@@ -49,16 +50,14 @@ def function_classes(
     """Type to the accuracy class that the functions of a target need there, of those types in which results fail and
     functions are off by more than the class allows by which it is judged."""
     failing = Counter(
-        (r.op, r.version, r.type) for r in results if r.verdict in DIAGNOSED and r.op in CaseSpec.operators
+        (r.op, r.version, r.type) for r in results if r.verdict in DIAGNOSED and shows_gates(r.op, r.version)
     )
     places: dict[tuple[str, str], int] = {}
     for (op, version, type), _ in failing.most_common():
         places.setdefault((op, type), version)
     off: dict[str, float] = {}
     for (op, type), version in list(places.items())[:_PLACES]:
-        # Some versions demand outputs beside Y.
-        outputs = tuple(operator_version(op, version).outputs)
-        spec = CaseSpec(op, version, type=type, N=len(_ARGUMENTS), bias=True, outputs=outputs)
+        spec = one_step(op, version, type, N=len(_ARGUMENTS))
         nodes = list(showing_gates(spec, _ARGUMENTS.reshape(-1, 1)))
         jobs = [
             Job(f"{spec.id}~function-{number}", build_model(spec, spec.node, inputs, spec.outputs), (inputs,))
@@ -74,7 +73,22 @@ def function_classes(
     return classes
 
 
-def showing_gates(spec: CaseSpec, rows: NDArray[np.float64]) -> Iterator[Inputs]:
+def shows_gates(op: str, version: int) -> bool:
+    """Tell whether the weights and biases of an operator are given as numbers, of which each gate has its own."""
+    forms = operator_version(op, version).tensors
+    return issubclass(family_of(op).spec, RecurrentSpec) and all(
+        name in forms and forms[name].codec is None for name in "XWRB"
+    )
+
+
+def one_step(op: str, version: int, type: str, **sizes: int) -> RecurrentSpec:
+    """A case of one step with a bias and all outputs: some versions demand others beside Y."""
+    outputs = tuple(operator_version(op, version).outputs)
+    spec: RecurrentSpec = family_of(op).spec(op, version, type=type, bias=True, outputs=outputs, **sizes)
+    return spec
+
+
+def showing_gates(spec: RecurrentSpec, rows: NDArray[np.float64]) -> Iterator[Inputs]:
     """For each gate the inputs that show most of its function of the sum of each row of X, in one step."""
     gates = len(cell_named(spec.op).gates)
     dtype = FORMATS[spec.type].dtype
@@ -96,7 +110,7 @@ def showing_gates(spec: CaseSpec, rows: NDArray[np.float64]) -> Iterator[Inputs]
         yield best[1]
 
 
-def _off(spec: CaseSpec, inputs: Inputs, outcome: Outcome) -> float:
+def _off(spec: RecurrentSpec, inputs: Inputs, outcome: Outcome) -> float:
     """By how much what came back is off at most; 0 where that is no matter of functions."""
     returned = [array for lists in outcome.outputs for outputs in lists for array in outputs]
     right = evaluate(spec.node, inputs)["Y"]

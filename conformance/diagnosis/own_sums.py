@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ...cases import CaseSpec
 from ...cases.specs.model import build_model
-from ...reference import FORMATS, Fault, faults_of, operator_version
+from ...reference import FORMATS, Fault, faults_of
 from ..results.result import Result
 from ..workers.process import Job, Outcome
 from .failing_case import DIAGNOSED
-from .own_functions import showing_gates
+from .own_functions import one_step, showing_gates, shows_gates
 
 __all__ = ["summing_faults"]
 
@@ -38,9 +37,7 @@ def summing_faults(run: Callable[[Iterable[Job]], Iterator[Outcome]], results: S
         fault = next((d for d in faults_of(op, version, type) if d.within == _CLASS), None)
         if fault is None or fault.id in shown:
             continue
-        # Some versions demand outputs beside Y.
-        outputs = tuple(operator_version(op, version).outputs)
-        spec = CaseSpec(op, version, type=type, N=3, I=_TERMS + 1, bias=True, outputs=outputs)
+        spec = one_step(op, version, type, N=3, I=_TERMS + 1)
         nodes = list(showing_gates(spec, _rows(type)))
         jobs = [
             Job(f"{spec.id}~sums-{number}", build_model(spec, spec.node, inputs, spec.outputs), (inputs,))
@@ -55,7 +52,7 @@ def _places(results: Iterable[Result]) -> dict[tuple[str, str], int]:
     """Operators and types in which results fail, each with a version."""
     places: dict[tuple[str, str], int] = {}
     for r in results:
-        if r.verdict in DIAGNOSED and r.op in CaseSpec.operators and FORMATS[r.type].dtype.itemsize == 2:
+        if r.verdict in DIAGNOSED and FORMATS[r.type].dtype.itemsize == 2 and shows_gates(r.op, r.version):
             places.setdefault((r.op, r.type), r.version)
     return places
 

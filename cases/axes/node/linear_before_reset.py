@@ -14,11 +14,15 @@ from ..violation import unknown_attribute
 __all__ = ["LINEAR_BEFORE_RESET"]
 
 
+def _ever(operator: OperatorVersion) -> bool:
+    """Tell whether some version of an operator has the attribute."""
+    op, domain = operator.op_type, operator.domain
+    return any("linear_before_reset" in operator_version(op, v, domain).attributes for v in versions_of(op, domain))
+
+
 def _came_later(operator: OperatorVersion) -> bool:
     """Tell whether a version lacks the attribute, and another of its operator has it."""
-    op = operator.op_type
-    known = (operator_version(op, version).attributes for version in versions_of(op))
-    return "linear_before_reset" not in operator.attributes and any("linear_before_reset" in names for names in known)
+    return "linear_before_reset" not in operator.attributes and _ever(operator)
 
 
 class _LinearBeforeReset(Axis):
@@ -66,7 +70,7 @@ class _LinearBeforeReset(Axis):
             yield from having_each("linear_before_reset", "linear_before_reset", bool)
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
-        if "r" not in observed.configuration.cell.gates:
+        if not _ever(observed.node.operator):
             return {}
         linear = observed.configuration.linear_before_reset
         return {

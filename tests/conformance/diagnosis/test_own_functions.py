@@ -140,3 +140,16 @@ def test_every_version_is_asked_for_the_outputs_that_it_demands(op: str, version
     assert asked
     for job in asked:
         onnx.checker.check_model(onnx.load_model_from_string(job.model), full_check=True)
+
+
+@pytest.mark.parametrize("op", ["DynamicQuantizeLSTM", "ExtendedLSTM"])
+def test_no_function_shows_where_weights_are_levels(op: str) -> None:
+    (one,) = tried(staged(lambda model: lambda feeds: []), [SpecProbe(SPECS[0])], "standard")
+    failing = result_of(one.probe, "staged", one.judgement, 0.0, None)
+    result = structs.replace(failing, op=op, version=1, type="float32", verdict=Verdict.WRONG, accuracy=None)
+
+    def asked(jobs: Iterable[Job]) -> Iterator[Outcome]:
+        raise AssertionError(f"{op} is asked for {len(list(jobs))} nodes")
+
+    assert function_classes(asked, [result], "standard") == {}
+    assert summing_faults(asked, [structs.replace(result, type="float16")]) == []
