@@ -43,6 +43,7 @@ _SHARE, _LEAST = 0.5, 1200
 """The part of a run's own cases that experiments may cost, and what they always may: as much as a few findings need."""
 
 _KINDS = frozenset(v.value for v in FAILING - {Verdict.NOT_REJECTED})
+_OFF = frozenset({Verdict.WRONG, Verdict.INACCURATE})
 _CAUSES = 8
 """Causes that are looked for among failures that are alike."""
 
@@ -315,20 +316,25 @@ def _beside(finding: Finding, subject: Subject) -> list[Fault]:
 def _shrunk(finding: Finding, subject: Subject, budget: Budget) -> Shrunk | None:
     """The smallest case of a finding; None where its case does not fail again, however often it is asked."""
     probe = subject.probes[finding["smallest"]]
-    first = next(iter(tried(subject.process, [probe], subject.accuracy)))
-    asked = 1
-    if first.judgement.verdict.value != finding["verdict"]:
-        again = list(itertools.takewhile(lambda _: budget.left > 0, _repeated(probe, subject, budget)))
-        failing = [one for one in again if one.judgement.verdict.value == finding["verdict"]]
-        if not failing:
-            return None
-        first = failing[0]
-        share = len(failing) / (len(again) + 1)
-        asked = math.ceil(math.log(_MISSED) / math.log(1 - share)) if share < 1 else 1
+    answers = list(tried(subject.process, [probe], subject.accuracy))
+    varies = any(result.verdict is Verdict.UNSTABLE for result in subject.results)
+    if varies or answers[0].judgement.verdict.value != finding["verdict"]:
+        # One that failed at once may have done so by chance.
+        answers += itertools.takewhile(lambda _: budget.left > 0, _repeated(probe, subject, budget))
+    failing = [one for one in answers if one.judgement.verdict.value == finding["verdict"]]
+    if not failing:
+        return None
+    first = failing[0]
     why = _why(finding, subject) if first.judgement.verdict in DIAGNOSED else None
     same = alike(first, why if why is not None and why(first) else None)
+    share = sum(map(same, answers)) / len(answers)
+    asked = math.ceil(math.log(_MISSED) / math.log(1 - share)) if share < 1 else 1
     observe = partial(subject.observe, finding["smallest"])
     shrunk = shrink(subject.process, first, same, subject.accuracy, budget, observe, asked)
+    if not finding["fault"] and first.judgement.verdict in _OFF:
+        # The same error is wrong in one type and inaccurate in another: then the type is no condition of it.
+        needs = tuple(need for need in shrunk.needs if need.field != "type" or need.verdict not in _OFF)
+        shrunk = replace(shrunk, needs=needs)
     if first.judgement.verdict is Verdict.INACCURATE:
         # The more numbers there are, the likelier is one that lies outside: their count is no condition of it.
         return replace(shrunk, needs=tuple(need for need in shrunk.needs if need.field not in SIZES))

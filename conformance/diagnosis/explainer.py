@@ -65,8 +65,9 @@ def explained(
     """
     taken = (r for r in results if r.verdict is Verdict.NOT_REJECTED)
     accepted = {r.case: faults for r in taken if (faults := accepting(r.op, r.version, r.clause))}
-    by_class = _by_class(results, probes)
-    failing = [case for case in _failing_cases(results, probes, kept, mishap) if case.case not in by_class]
+    failing = _failing_cases(results, probes, kept, mishap)
+    by_class = _by_class(results, probes, {case.case: case for case in failing})
+    failing = [case for case in failing if case.case not in by_class]
     if not failing:
         return {**accepted, **by_class}
     evidence = _followed(results), _unharmed(results, probes)
@@ -78,7 +79,9 @@ def explained(
     return {**accepted, **by_class, **causes}
 
 
-def _by_class(results: Sequence[Result], probes: Mapping[str, Probe]) -> dict[str, tuple[str, ...]]:
+def _by_class(
+    results: Sequence[Result], probes: Mapping[str, Probe], failing_cases: Mapping[str, FailingCase]
+) -> dict[str, tuple[str, ...]]:
     """The results that are right by a wider class alone which is the arithmetic that a fault consists in.
 
     A kernel has its arithmetic in every case: what passes that such a fault would show refutes it.
@@ -89,7 +92,9 @@ def _by_class(results: Sequence[Result], probes: Mapping[str, Probe]) -> dict[st
         if result.verdict is Verdict.INACCURATE and result.accuracy:
             faults = faults_of(result.op, result.version, result.type)
             own = next((d for d in faults if d.within == result.accuracy and not refuted(d, result.op)), None)
-            named |= {result.case: (own.id,)} if own is not None else {}
+            case = failing_cases.get(result.case)
+            if own is not None and (case is None or case.computed_in(own)):
+                named[result.case] = (own.id,)
     return named
 
 

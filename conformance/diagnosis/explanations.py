@@ -17,7 +17,7 @@ from ...reference import Fault, Interpretations
 from ...reference.operators.observation import Observation
 from ..judging.view import view_of
 from ..probes.stream import Tried
-from .failing_case import failing_case_of
+from .failing_case import FailingCase, failing_case_of
 
 __all__ = ["explaining", "explains", "leaving_open", "refuting"]
 
@@ -28,11 +28,14 @@ _INTERPRETATIONS = 4
 class _Seen:
     """The outputs of a target in a case, and how it may be read there."""
 
+    failing_case: FailingCase
     observation: Observation
     choices: Sequence[Interpretations]
     accuracies: Sequence[str]
 
     def fits(self, faults: Sequence[Fault]) -> bool:
+        if not all(map(self.failing_case.computed_in, faults)):
+            return False
         coarse = [d for d in faults if d.within]
         if len(coarse) == 1:
             # Its roundings come in an order of its own, which nobody has to know.
@@ -64,7 +67,7 @@ def _seen(one: Tried, accuracy: str, arithmetics: Mapping[str, Sequence[str]]) -
         return None
     choices = itertools.islice(Interpretations().alternatives(trial.touched), _INTERPRETATIONS)
     accuracies = (accuracy, *arithmetics.get(one.probe.type, ()))
-    return _Seen(failing_case.observation(accuracy), list(choices), accuracies)
+    return _Seen(failing_case, failing_case.observation(accuracy), list(choices), accuracies)
 
 
 class _Memory:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ...cases import Course, Trial
-from ...reference import interpretations_touched, operator_for, resolve
+from ...reference import ACCURACY_CLASSES, FORMATS, Fault, interpretations_touched, operator_for, resolve
 from ...reference.faults.hypothesis import Run
 from ...reference.operators.observation import Observation
 from ..judging.judgement import Verdict
@@ -19,6 +20,10 @@ from ..workers.process import Outcome
 __all__ = ["DIAGNOSED", "FailingCase", "failing_case_of"]
 
 Array = NDArray[Any]
+
+_HELD = 0.5
+"""The part of the numbers that must be ones of the format in which they are said to be computed: of others hardly any
+is so by chance."""
 
 DIAGNOSED = frozenset({Verdict.WRONG, Verdict.INACCURATE, Verdict.MALFORMED, Verdict.UNSTABLE})
 """Verdicts that rest on what a target returned."""
@@ -51,6 +56,20 @@ class FailingCase:
 
     def observation(self, accuracy: str) -> Observation:
         return operator_for(self.trial.node).observation(self.trial.node, self.runs, accuracy)
+
+    def computed_in(self, fault: Fault) -> bool:
+        """Tell whether what was returned can come out of the arithmetic in which a fault consists: one that stores
+        numbers in a narrower format returns such as that holds. True of any other fault."""
+        accuracy = ACCURACY_CLASSES.get(fault.within)
+        if accuracy is None or accuracy.storage is None or self.type not in fault.types:
+            return True
+        narrow = FORMATS[accuracy.storage].dtype
+        numbers = np.concatenate([array.ravel() for run in self.runs for array in run.outputs.values()])
+        numbers = numbers[np.isfinite(numbers) & (numbers != 0)]  # any format holds those
+        with np.errstate(over="ignore"):
+            held = numbers == numbers.astype(narrow).astype(numbers.dtype)
+        # A state that is only handed on may be as it was given.
+        return bool(np.mean(held) >= _HELD) if numbers.size else True
 
     @cached_property
     def touched(self) -> frozenset[str]:

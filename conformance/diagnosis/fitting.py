@@ -88,6 +88,8 @@ class Fitting:
     def _fit(self, failing_case: FailingCase, faults: Sequence[Fault]) -> Fit | None:
         """The explanation of a case by these faults, by one of the first interpretations and in one of the arithmetics
         that the target shows; None where they do not."""
+        if not all(map(failing_case.computed_in, faults)):
+            return None
         if (coarse := self._coarse(failing_case, faults)) is not None:
             return self._fit_within(failing_case, coarse, [d for d in faults if d is not coarse])
         observation = self._observed(failing_case)

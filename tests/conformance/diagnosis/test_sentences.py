@@ -6,11 +6,14 @@ runs (``tox -e sentences``).
 
 from __future__ import annotations
 
+import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 
@@ -81,6 +84,75 @@ def test_a_constant_is_not_what_memory_happened_to_be() -> None:
     assert (finding["fault"], finding["foretold"]) == ("", 0)
     assert "memory" not in finding["title"]
     assert "a row of length 0" in finding["conditions"]
+
+
+def _changed_by(change: Callable[[str, Any, Any], Any]) -> Any:
+    """A target that returns what is right, changed: by its operator's name, its feeds and an output."""
+    right = of_faults([])
+
+    def opened(model: bytes) -> Session:
+        session, (node,) = right(model), onnx.load_model_from_string(model).graph.node
+
+        def run(feeds: dict[str, Any]) -> list[Any]:
+            return [change(node.op_type, feeds, array) for array in session(feeds)]
+
+        return run
+
+    return opened
+
+
+def _rather_off(by: float) -> Callable[[str, Any, Any], Any]:
+    def change(op: str, feeds: Any, array: Any) -> Any:
+        exact = array.astype(np.float64)
+        return (exact + by * np.sin(9 * exact)).astype(array.dtype)
+
+    return change
+
+
+@pytest.mark.long
+def test_numbers_that_float32_does_not_hold_were_not_computed_in_it() -> None:
+    specs = [s for op in ("LSTM", "RNN") for s in profile("smoke", op, 14) if not s.illegal]
+    specs += [replace(s, type="float64") for s in specs if s.type == "float32"]
+    findings, results, _ = findings_on(_changed_by(_rather_off(1e-7)), specs)
+    assert sum(r.failing and r.type == "float64" for r in results) > 8
+    assert {f["fault"] for f in findings} == {""}
+    assert not any("consistent with" in f["title"].lower() for f in findings)
+
+
+@pytest.mark.long
+def test_a_type_is_no_condition_of_an_error_that_others_have() -> None:
+    def change(op: str, feeds: Any, array: Any) -> Any:
+        factor = 1.01 if array.dtype.itemsize > 2 else 1.25
+        return (array * np.asarray(factor).astype(array.dtype)).astype(array.dtype)
+
+    specs = [s for s in profile("smoke", "LSTM", 14) if not s.illegal]
+    specs += [replace(s, type=type) for s in specs if s.type == "float32" for type in ("float64", "float16")]
+    findings, results, probes = findings_on(_changed_by(change), specs)
+    assert {r.verdict.value for r in results if r.failing} == {"wrong", "inaccurate"}
+    assert len(findings) == 2
+    for finding in findings:
+        assert not finding["tried"] or "float" not in finding["conditions"]
+    assert false_sentences(findings, results, probes) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [5, 6])
+def test_what_comes_and_goes_has_its_condition(seed: int) -> None:
+    dice, right = random.Random(seed), of_faults([])
+
+    def opened(model: bytes) -> Session:
+        session = right(model)
+
+        def run(feeds: dict[str, Any]) -> list[Any]:
+            off = "sequence_lens" in feeds and dice.random() < 0.15
+            return [(a * np.asarray(1.25 if off else 1).astype(a.dtype)).astype(a.dtype) for a in session(feeds)]
+
+        return run
+
+    specs = [s for s in profile("smoke", "GRU", 14) if not s.illegal]
+    findings, _, _ = findings_on(opened, [*specs, *(replace(s, seed=s.seed + 1) for s in specs)])
+    unstable = [f for f in findings if f["kind"] == "unstable"]
+    assert {(f["tried"], f["conditions"]) for f in unstable} == {(True, "sequence_lens")}
 
 
 def test_sentences_that_are_false_are_seen() -> None:
