@@ -14,5 +14,6 @@ __getattr__, __dir__ = face(
             "parse",
             "typed",
         ),
+        "typed_toml": ("TomlDocument",),
     },
 )

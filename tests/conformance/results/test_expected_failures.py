@@ -13,6 +13,7 @@ from msgspec import structs
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
 from onnxspec.cases.directories import DataSet, write_directory
 from onnxspec.cases.profiles import pool_of
+from onnxspec.conformance.border import TomlDocument
 from onnxspec.conformance.cli import main
 from onnxspec.conformance.judging import FAILING, Judgement, Verdict
 from onnxspec.conformance.probes import Probe, SpecProbe, probe_directories, probes_of_profile, wrapped_probes
@@ -299,6 +300,15 @@ def test_every_shipped_entry_is_about_some_cases_of_core_and_not_about_all(name:
             core += _following(entry.op)
         assert any(entry.covers(spec) for spec in core), entry
         assert entry.faults or entry.clauses or entry.flags or not all(entry.covers(spec) for spec in core), entry
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_file_is_read_for_the_target_that_it_is_about(name: str) -> None:
+    text = resources.files("onnxspec.conformance.results.expected").joinpath(name).read_text(encoding="utf-8")
+    about = TomlDocument(text, name, ValueError).content["target"]
+    options = {"provider": about.get("provider", "CPUExecutionProvider"), **about.get("options", {})}
+    entries = shipped_for(Target("some", about["adapter"], options=options))
+    assert {entry.reason for entry in parse_expected(text, name)} <= {entry.reason for entry in entries}
 
 
 def test_a_target_s_own_file_takes_the_place_of_the_shipped_one(tmp_path: Path) -> None:
