@@ -158,6 +158,8 @@ def check_node(located: Located, judged: Judged, file: str = "", measured: Measu
                 report(rule, note.text, note.helps)
             for what in measured.untried(like):
                 unchecked[rule.id, what] = Unchecked(rule.id, file, located.path, operator.name, what)
+    else:
+        located.scope.distrust(located.number)
     return CheckedNode(operator.name, tuple(problems.values()), tuple(unchecked.values()))
 
 

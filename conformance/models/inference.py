@@ -32,7 +32,7 @@ _SMALL = 4096
 def infer_types(scope: Scope) -> dict[str, Type]:
     """Types of all names of a scope, as far as they follow."""
     graph = GraphProto(name="scope")
-    graph.node.extend(scope.nodes)
+    graph.node.extend(node for number, node in enumerate(scope.nodes) if number not in scope.illegal)
     for node in graph.node:
         _forget_claims(node)
         # Of other domains' operators onnx knows nothing; those that quantize give what ONNX's own do.
@@ -70,6 +70,8 @@ def undetermined(scope: Scope, name: str) -> str:
             return f"{home.kind} declares none for its input {shown_name(name)}"
         number, _ = home.producers[name]
         node = home.nodes[number]
+        if number in home.illegal:
+            return f"{shown_name(node.op_type)} {home.path_of(number)}, which gives it, is illegal"
         before = next((n for n in node.input if n and home.type_of(n).shape is None), None)
         if before is None:
             return f"{shown_name(node.op_type)} {home.path_of(number)} decides it when the model runs"

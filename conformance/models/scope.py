@@ -95,6 +95,8 @@ class Scope:
         Types that inputs of this graph are declared to have.
     claims
         Types that the file claims for names inside: nobody is held to them.
+    illegal
+        Numbers of nodes that break their documents: of what they give no shape is known.
     """
 
     def __init__(
@@ -133,6 +135,7 @@ class Scope:
         self.inputs = tuple(self.declared) or tuple(self.bindings)
         self._inner: dict[tuple[int, str], Scope] = {}
         self._call: dict[int, Scope] = {}
+        self.illegal: set[int] = set()
 
     @cached_property
     def producers(self) -> dict[str, tuple[int, int]]:
@@ -161,6 +164,11 @@ class Scope:
     def types(self) -> dict[str, Type]:
         """Types of all names here that shape inference finds."""
         return self.model.infer(self)
+
+    def distrust(self, number: int) -> None:
+        """Let nothing follow from what an illegal node gives: another fault than its own would be told of those behind."""
+        self.illegal.add(number)
+        self.__dict__.pop("types", None)
 
     def path_of(self, number: int) -> str:
         """The path of the node of that number."""

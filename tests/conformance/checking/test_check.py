@@ -406,3 +406,15 @@ def test_a_number_that_is_stored_beside_raw_bytes() -> None:
     model.graph.initializer.append(lens)
     assert errors(check_model(model)) == [("/rnn", "lstm.lengths")]
     assert numpy_helper.to_array(lens).tolist() == [T, T + 1]
+
+
+def test_nothing_follows_from_what_an_illegal_node_gives() -> None:
+    # The first has 5 units, as its weights say; that it claims 10 is its own fault, and not that of the node behind.
+    weights = weights_of("GRU")
+    first = recurrent("GRU", name="first", hidden_size=2 * H)
+    first.output[0] = "y"
+    squeeze = helper.make_node("Squeeze", ["y", "axis"], ["x"])
+    second = recurrent("GRU", ("x", "R_as_W", "R"), name="second")
+    constants = {"W": weights["W"], "R": weights["R"], "R_as_W": weights["R"], "axis": np.array([1], np.int64)}
+    problems = check(model_of([first, squeeze, second], {"X": (T, N, I)}, constants))
+    assert [(p.node, p.rule) for p in problems if p.level is Level.ERROR] == [("/first", "gru.hidden-size")]
