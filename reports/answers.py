@@ -25,6 +25,7 @@ LACKS = 12
 _TONES = {
     "conforms": ("check", "pass"),
     "few": ("cross", "known"),
+    "lacks": ("bar", "unsupported"),
     "departs": ("cross", "fail"),
     "open": ("question", "quiet"),
 }

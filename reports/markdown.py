@@ -74,7 +74,8 @@ def _target(subject: Subject, told: Told) -> Iterator[str]:
         return
     lacking = f" **Not:** {plain(answer.lacking)}." if answer.lacks else ""
     yield f"- **{answer.question}:** {plain(answer.conforms)}"
-    yield f"- **Against the list of known failures:** {plain(answer.since)}"
+    if answer.comparison:
+        yield f"- **Against the list of known failures:** {plain(answer.comparison)}"
     if not answer.chosen:
         yield f"- **Runs, rightly or not:** {plain(answer.supported)}.{lacking}"
     if answer.coverage:

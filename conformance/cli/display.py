@@ -188,10 +188,12 @@ def _show(target: TargetRun, answer: Answer, console: Console, *, only_new: bool
         for hits, heading in ((answer.relied_on, ""), (answer.validation, VALIDATION)):
             _shelf(Shelf(heading, tuple(hits_of((h for h in hits if not h.known), target.findings))), console)
         return
-    style = {"conforms": "bold green", "few": "bold yellow", "departs": "bold red"}.get(answer.state, "bold cyan")
+    style = {"conforms": "bold green", "few": "bold yellow", "lacks": "bold yellow", "departs": "bold red"}.get(
+        answer.state, "bold cyan"
+    )
     first = [
         Text.assemble(f"{answer.question}: ", (answer.conforms, style)),
-        Text.assemble(f"{KNOWN}: ", (answer.since, "bold")),
+        *([Text.assemble(f"{KNOWN}: ", (answer.comparison, "bold"))] if answer.comparison else []),
         *([] if answer.chosen else [Text(f"{RUNS}: {answer.supported}")]),
         *([Text(f"Coverage: {answer.coverage}")] if target.coverage and falls_short(target.coverage) else []),
     ]

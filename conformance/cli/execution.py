@@ -60,7 +60,7 @@ def carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes:
         say("", f"results: {journal.folder / 'results.jsonl'}", f"report:  {page}", *_issues(finished))
     if plan.fail_fast and finished.lacking:
         warn(f"ended with the first new failure; go on with: {_again(plan, journal.folder)}", "yellow")
-    raise typer.Exit(finished.exit_code or int(any(node.mishap for node in nodes)))
+    raise typer.Exit(finished.exit_code or int(any(node.why and not node.members for node in nodes)))
 
 
 def _finished(plan: Plan, journal: Journal, wanted: Wanted) -> tuple[Run, Path]:

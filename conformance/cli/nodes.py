@@ -18,7 +18,8 @@ from ..judging.judgement import DECLINED
 from ..models.content import ModelError
 from ..results.records import Finding
 from ..results.result import Result
-from ..running.run import Run
+from ..results.support import listed
+from ..running.run import Run, TargetRun
 from .terminal import fail, warn, why
 
 __all__ = ["arrays_of", "nodes_of_model", "say_nodes"]
@@ -73,28 +74,49 @@ def say_nodes(nodes: Sequence[NodeCase], finished: Run, console: Console) -> Non
     def line(text: str, style: str = "") -> None:
         console.print(text, style=style, markup=False, emoji=False, soft_wrap=True)
 
-    by_case: dict[str, list[Result]] = {}
-    for each in finished.targets:
-        for result in each.results:
-            by_case.setdefault(result.case, []).append(result)
-    findings = {each.target.name: each.findings for each in finished.targets}
     line("\nnodes of the model")
+    own: dict[tuple[str, str], Result] = {}
     for node in nodes:
         line(f"  {node.node}  {node.operator}  {f'({node.data})' if node.data else ''}".rstrip())
         if node.why:
             line(f"    not run: {node.why}", "yellow")
-        for result in by_case.get(node.case, ()) if node.case else ():
+        for each in finished.targets:
+            result = next((r for r in each.results if node.case and r.case == node.case), None)
+            if result is None:
+                continue
+            if not node.members and result.verdict in DECLINED:
+                own.setdefault((each.target.name, node.node), result)
             message = f": {result.message}" if result.message else ""
+            # What is refused alone is refused beside others, too, and they are not to blame.
+            alone = [path for path in node.members if (each.target.name, path) in own]
+            if alone and result.verdict in DECLINED:
+                line(f"    {result.target}: {result.verdict.value}, as {listed(alone)} is alone")
+                continue
             line(f"    {result.target}: {result.verdict.value}{message}", "red" if result.failing else "")
-            for helps in _helping(result, findings[result.target]):
+            for helps in _helping(result, each.findings):
                 line(f"      {helps}")
     for each in finished.targets:
-        name = each.target.name
-        failing = {result.case for result in each.results if result.failing}
-        first = next((node.node for node in nodes if node.case in failing), None)
-        if first is not None:
-            line(f"  first outside its bound on {name}: {first}", "red")
-    line("  these nodes alone were judged: nothing is said of the rest of the model")
+        for text in _lasting(nodes, each):
+            line(f"  {text}", "red")
+    left_out = [node.node for node in nodes if node.why and not node.members]
+    if left_out:
+        line(f"  not run: {listed(left_out)}", "red")
+    if any(each.judged for each in finished.targets):
+        line("  only recurrent nodes were tested")
+
+
+def _lasting(nodes: Sequence[NodeCase], run: TargetRun) -> Iterator[str]:
+    """The last lines on a target, for who asks whether the model can be deployed on it."""
+    verdicts = {result.case: result for result in run.results}
+    results = [(node, verdicts[node.case]) for node in nodes if node.case in verdicts]
+    wrong = next((node.node for node, result in results if result.failing), None)
+    if wrong is not None:
+        yield f"first wrong node on {run.target.name}: {wrong}"
+    declined = [node for node, result in results if result.verdict in DECLINED]
+    alone = list(dict.fromkeys(node.node for node in declined if not node.members))
+    together = [node.node for node in declined if not {*node.members} & {*alone}]
+    if declined:
+        yield f"not supported by {run.target.name}: {listed(alone or together)}"
 
 
 def _helping(result: Result, findings: Sequence[Finding]) -> Iterator[str]:

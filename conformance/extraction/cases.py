@@ -51,6 +51,8 @@ class NodeCase:
         Where its numbers come from, in words.
     mishap
         Whether the suite's own code, or the operator's, broke off there.
+    members
+        Paths of the nodes that it is about, where they are several that are run together.
     """
 
     node: str
@@ -59,6 +61,7 @@ class NodeCase:
     data: str = ""
     why: str = ""
     mishap: bool = False
+    members: tuple[str, ...] = ()
 
 
 def cases_of_model(file: Path, folder: Path, fed: Mapping[str, Array] | None = None) -> list[NodeCase]:
@@ -126,7 +129,7 @@ def read_nodes(folder: Path) -> list[NodeCase]:
     """The nodes that :func:`cases_of_model` has written about. Raises OSError, ValueError."""
     rows = json.loads((folder / NODES).read_text(encoding="utf-8"))
     try:
-        return [NodeCase(**row) for row in rows]
+        return [NodeCase(**{**row, "members": tuple(row.get("members", ()))}) for row in rows]
     except TypeError as error:
         raise ValueError(f"{folder / NODES}: {error}") from None
 
@@ -165,17 +168,18 @@ def _written_together(together: Together, folder: Path, captures: Mapping[str, C
     path, operator = (
         " + ".join(words) for words in zip(*((n.path, n.operator.name) for n in together.nodes), strict=True)
     )
+    members = tuple(node.path for node in together.nodes)
     several = [captures[n.path].runs if captures is not None else drawn(n) for n in together.nodes]
     if not all(several):
-        return NodeCase(path, operator, why="no data for all of them")
+        return NodeCase(path, operator, why="no data for all of them", members=members)
     fed = [together.fed(runs) for runs in zip(*several, strict=False)]
     try:
         trial = trials_of(folder.name, together.model, read_any(together.model), fed)[0]
         sets = data_sets_of(trial)
     except (NotOneNode, ValueError, KeyError) as error:
-        return NodeCase(path, operator, why=f"cannot be run together: {error}")
+        return NodeCase(path, operator, why=f"cannot be run together: {error}", members=members)
     write_directory(folder, together.model, sets)
-    return NodeCase(path, operator, folder.name, _origin(captures is not None, len(sets)))
+    return NodeCase(path, operator, folder.name, _origin(captures is not None, len(sets)), members=members)
 
 
 def _origin(captured: bool, runs: int) -> str:

@@ -166,7 +166,7 @@ class Scope:
         return self.model.infer(self)
 
     def distrust(self, number: int) -> None:
-        """Let nothing follow from what an illegal node gives: another fault than its own would be told of those behind."""
+        """Let nothing follow from what an illegal node gives: its fault would be told of those behind."""
         self.illegal.add(number)
         self.__dict__.pop("types", None)
 

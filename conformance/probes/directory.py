@@ -185,17 +185,22 @@ def _documented(plain: DirectoryProbe, model: OneNode | NodeGraph, read: CaseDir
         for value in onnx.load_model_from_string(read.model).graph.input
         for d in value.type.tensor_type.shape.dim
     )
-    features = model_features(weights in model.constants, symbolic, len(trial.feeds) > 1)
+    shared = model_features(weights in model.constants, symbolic, len(trial.feeds) > 1)
     clauses: dict[str, None] = {}
+    # Where there are several nodes it stands under the operator of the first, with what that one has; but it may be
+    # refused, or come out wrong, for what any of them has.
+    features: frozenset[str] = frozenset()
+    traits: frozenset[str] = frozenset()
     for each in alone(trial):
-        own = features
+        own = shared
         for feed in each.feeds:
             node, arrays = as_numbers(each.node, feed.inputs)
             own |= family_of(node.operator.known_as).node_features(node, arrays) | features_of_levels(each.node.bits)
             _require_short(plain.id, resolve(node, arrays), most)
         named = clauses_of(each.node.operator.known_as, each.node.since_version, own)
         clauses |= dict.fromkeys(clause.id for clause in named)
-        features |= own
+        features = features or own
+        traits |= traits_of(each.node, own, resolve(each.node, arrays).format.name)
     first = trial.first
     c, operator = resolve(first.node, first.feeds[-1].inputs), first.node.operator
     return replace(
@@ -208,7 +213,7 @@ def _documented(plain: DirectoryProbe, model: OneNode | NodeGraph, read: CaseDir
         clauses=tuple(clauses),
         features=features,
         groups=tuple(groups_with(features)),
-        traits=traits_of(first.node, features, c.format.name),
+        traits=traits,
         size=(float(math.prod(max(n, 1) for n in (c.T, c.N, c.I, c.H)) * len(c.directions)), len(features)),
     )
 

@@ -17,6 +17,8 @@ __all__ = ["Answer", "Hit", "answer_of", "in_words", "look_of"]
 _FAILING = frozenset(verdict.value for verdict in FAILING)
 _FORBIDDEN = Verdict.NOT_REJECTED.value
 
+_NOTHING_NEW = "nothing new"
+
 _LOOK = "smoke"
 """The profile, with or without a nonce behind it, that says little of a target by being right: some 60 cases."""
 
@@ -53,10 +55,10 @@ class Hit:
 class Answer:
     """The first lines of what is told of a target.
 
-    ``state`` is ``conforms``, ``few`` (failures that are known, and few), ``departs`` or ``open`` (nobody knows);
-    ``badge`` says all of it in a few words. ``coverage`` says how far the cases reach; empty where that is not counted.
-    ``chosen`` is whether the cases were chosen one by one, or are a model's nodes: nothing follows for others.
-    ``compared`` is whether a list of known failures was asked.
+    ``state`` is ``conforms``, ``few`` (failures that are known, and few), ``lacks`` (chosen cases of which some are not
+    supported), ``departs`` or ``open`` (nobody knows); ``badge`` says all of it in a few words. ``coverage`` says how
+    far the cases reach; empty where that is not counted. ``chosen`` is whether the cases were chosen one by one, or are
+    a model's nodes: nothing follows for others. ``compared`` is whether a list of known failures was asked.
     """
 
     state: str
@@ -85,7 +87,12 @@ class Answer:
     @property
     def conforming(self) -> bool | None:
         """Tell whether it conforms; None where nobody knows."""
-        return None if self.state == "open" else self.state == "conforms"
+        return None if self.state in ("open", "lacks") else self.state == "conforms"
+
+    @property
+    def comparison(self) -> str:
+        """The line on its list of known failures; empty where that has nothing to say of cases that were chosen."""
+        return "" if self.chosen and self.since == _NOTHING_NEW else self.since
 
     @property
     def relied_on(self) -> tuple[Hit, ...]:
@@ -147,6 +154,7 @@ def answer_of(
     open_words = [f"{left_out:,} were not run"] if left_out else []
     open_words += [f"{unjudged:,} could not be judged"] if unjudged else []
     broke = sum(t.times for t in tried if t.verdict == Verdict.UNSUPPORTED.value and not t.clean)
+    declined = sum(t.times for t in tried if t.verdict in DECLINED)
     started = not tried or any(t.verdict != Verdict.UNAVAILABLE.value for t in tried)
     remark = "" if not lists_used else f", {new:,} new" if new else ", all known"
     # Who refuses everything refuses forbidden models, too.
@@ -162,16 +170,20 @@ def answer_of(
         conforms = f"unknown ({', '.join(unknown)}, all {judged:,} judged are right)"
     elif not failed:
         right = f"all {judged:,} judged are right" if judged > 1 else "the one judged is right"
+        lacking = f"{declined:,} of {judged + declined:,} not supported"
         state, badge = "conforms", f"{'Right' if chosen else 'Conforms'}, {judged:,} judged"
         conforms = right if chosen else f"yes ({right})"
         if look:
             badge = f"Conforms in {look}, {judged:,} judged"
             conforms = f"yes, as far as {look} goes ({right}; core tries far more)"
+        if chosen and declined:
+            state, badge, conforms = "lacks", lacking[:1].upper() + lacking[1:], f"{lacking}, {right}"
     else:
         state = "few" if lists_used and not new and failed <= FEW * judged else "departs"
         badge = f"Fails {failed:,} of {judged:,} ({_percent(failed, judged)}){remark}"
         failing = f"{failed:,} of {judged:,} judged {'fails' if failed == 1 else 'fail'}"
         failing += "".join(f", {words}" for words in open_words)
+        failing += f", {declined:,} not supported" if chosen and declined else ""
         conforms = failing if chosen else f"no ({failing})"
     since = _since(new, known, stale) if lists_used else "not compared, lists of known failures were left out"
     since = since if started else "not compared, it could not start"
@@ -192,7 +204,7 @@ def _percent(part: int, whole: int) -> str:
 
 
 def _since(new: int, known: int, stale: int) -> str:
-    words = "nothing new"
+    words = _NOTHING_NEW
     if new:
         words = f"{new:,} new failure{'' if new == 1 else 's'}, {f'{known:,} known' if known else 'none known before'}"
     if stale:

@@ -74,7 +74,8 @@ class Plan:
         The expression that names the function of this process that is the target; empty for targets with processes of
         their own, which commands can repeat.
     excuses
-        Whether a failure that a list knows is excused. Who deploys a model asks whether its nodes come out right.
+        Whether a failure that a list knows is excused, and what is not supported is no failure. Who deploys a model
+        asks whether its nodes run and come out right.
     jobs
         How many processes judge, while the target has its own; 1 for this one alone.
     """
@@ -243,7 +244,8 @@ class Run:
 
     @property
     def exit_code(self) -> int:
-        """3: a target could not start; 1: a failing result that is not excused, a refusal of what is required, special
+        """3: a target could not start; 1: a failing result that is not excused (of a model's nodes a refusal is one), a
+        refusal of what is required, special
         values that are required and lost, a case that was not run or not judged, a step that broke off, no result of
         what was planned, or a target of which nothing was judged. Of a shard something else may be."""
         if any(t.unavailable for t in self.targets):
@@ -253,6 +255,8 @@ class Run:
             t.unexpected or t.missing(plan.require) or t.special(plan.require_special) or t.unknown or t.mishaps
             for t in self.targets
         )
-        wrong = not plan.excuses and any(result.failing for t in self.targets for result in t.results)
+        wrong = not plan.excuses and any(
+            result.failing or result.verdict in DECLINED for t in self.targets for result in t.results
+        )
         idle = plan.shard is None and not all(t.judged for t in self.targets)
         return int(fails or wrong or idle or self.lacking)

@@ -208,11 +208,10 @@ def cases_counted(count: int) -> str:
 
 
 def _first_lines(answer: Answer) -> list[tuple[str, str]]:
-    return [
-        (answer.question, answer.conforms),
-        (KNOWN, answer.since),
-        (RUNS, answer.supported),
-    ]
+    lines = [(answer.question, answer.conforms), (KNOWN, answer.comparison)]
+    if not answer.chosen:
+        lines.append((RUNS, answer.supported))
+    return [(name, text) for name, text in lines if text]
 
 
 def screen_text(heading: str, answer: Answer, shelves: Iterable[Shelf]) -> str:

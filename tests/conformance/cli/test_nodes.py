@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,8 +79,8 @@ def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -
     ]
     # Layers one behind the other are judged together, too: the second from what the target returned for the first.
     assert nodes[9] == "  /encoder/first + /encoder/second  GRU-14 + GRU-14  (what flows there, one run)"
-    assert "  first outside its bound on onnx-reference: /encoder/first" in nodes
-    assert "  these nodes alone were judged: nothing is said of the rest of the model" in nodes
+    assert "  first wrong node on onnx-reference: /encoder/first" in nodes
+    assert "  only recurrent nodes were tested" in nodes
     assert "  Of these cases: 2 of 3 judged fail" in lines
     assert not [line for line in lines if line.startswith("  Runs, rightly or not")]
     assert done.returncode == 1
@@ -92,6 +93,51 @@ def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -
     assert "gru.activations" in explained.stdout
     again = onnxspec(folder, "run", "--cases", "run/cases", "--out", "again")
     assert again.returncode == 0, again.stderr
+
+
+def test_a_node_that_does_not_run_there_is_an_answer_no(tmp_path: Path) -> None:
+    """Who deploys a model asks whether it runs: onnxruntime does not load a GRU without hidden_size."""
+    first = recurrent("LSTM", ("X", "W", "R"), name="first")
+    squeeze = helper.make_node("Squeeze", ["Y", "axis"], ["x"])
+    second = recurrent("GRU", ("x", "W2", "R2"), name="second", linear_before_reset=1)
+    second.output[0] = "y"
+    del second.attribute[:-1]
+    lstm = weights_of("LSTM")
+    constants = {"W": lstm["W"], "R": lstm["R"], "axis": np.array([1], np.int64), "W2": GRU["R"], "R2": GRU["R"]}
+    onnx.save(model_of([first, squeeze, second], {"X": (T, N, I)}, constants, outputs=("y",)), tmp_path / "model.onnx")
+    done = onnxspec(tmp_path, "run", "--model", "model.onnx", "--out", "run")
+    assert done.returncode == 1, done.stdout
+    lines = done.stdout.splitlines()
+    assert "  Of these cases: 2 of 3 not supported, the one judged is right" in lines
+    assert not [line for line in lines if "list of known failures" in line]  # which excuses nothing here
+    # The two together are refused as the second is, and of the first nothing is said.
+    assert lines[lines.index("  /first + /second  LSTM-14 + GRU-14  (drawn, 3 runs of it)") + 1 :][:3] == [
+        "    onnxruntime: unsupported, as /second is alone",
+        "  not supported by onnxruntime: /second",
+        "  only recurrent nodes were tested",
+    ]
+    (refusal,) = [line for line in lines if line.startswith("  unsupported")]
+    assert refusal.startswith("  unsupported  hidden_size absent (2 cases, GRU, LSTM, float32): ")
+    page = (tmp_path / "run" / "report" / "index.html").read_text(encoding="utf-8")
+    assert "2 of 3 not supported" in page
+    assert "Right, 1 judged" not in page
+    rows = map(json.loads, (tmp_path / "run" / "results.jsonl").read_text(encoding="utf-8").splitlines())
+    features = {row["case"]: row["features"] for row in rows}
+    assert "linear_before_reset" in features["second"]
+    assert "linear_before_reset" not in features["first+second"]  # it stands under LSTM, which has no such thing
+
+
+def test_an_illegal_node_is_an_answer_no_and_a_target_that_is_not_there_judges_nothing(tmp_path: Path) -> None:
+    wrong = recurrent("GRU", name="wrong", hidden_size=2 * 5)
+    right = recurrent("GRU", name="right")
+    wrong.output[0], constants = "y", {name: GRU[name] for name in ("W", "R")}
+    onnx.save(model_of([wrong, right], {"X": (T, N, I)}, constants, outputs=("y", "Y")), tmp_path / "model.onnx")
+    done = onnxspec(tmp_path, "run", "--model", "model.onnx", "--out", "run")
+    assert done.returncode == 1
+    assert "  not run: /wrong" in done.stdout.splitlines()
+    gone = onnxspec(tmp_path, "run", "--model", "model.onnx", "--target", "backend:no.such.module", "--out", "gone")
+    assert gone.returncode == 3
+    assert "were tested" not in gone.stdout
 
 
 def test_cases_are_left_where_they_are_wanted(folder: Path) -> None:

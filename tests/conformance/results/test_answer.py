@@ -55,6 +55,16 @@ def test_cases_that_somebody_chose_stand_for_no_others() -> None:
     assert (wrong.who, wrong.conforms) == ("What fails", "1 of 1 judged fails")
 
 
+def test_of_chosen_cases_what_is_declined_is_told_before_what_is_right() -> None:
+    answer = answer_of([tried("pass"), tried("unsupported", op="GRU"), tried("fallback")], (), chosen=True)
+    assert (answer.state, answer.badge, answer.conforming) == ("lacks", "2 of 3 not supported", None)
+    assert answer.conforms == "2 of 3 not supported, the one judged is right"
+    assert answer.comparison == ""
+    answer = answer_of([tried("pass"), tried("unsupported", op="GRU"), tried("wrong")], (), chosen=True)
+    assert answer.conforms == "1 of 2 judged fails, 1 not supported"
+    assert answer.comparison == "1 new failure, none known before"
+
+
 def test_what_is_declined_is_never_a_pass() -> None:
     answer = answer_of([tried("unsupported", 5), tried("fallback", 9, expected=True)], ())
     assert answer.state == "open"
