@@ -7,7 +7,7 @@ import shlex
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated, NoReturn, Optional
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -41,18 +41,14 @@ __all__ = ["certify", "verify_package"]
 def certify(
     context: typer.Context,
     runs: Annotated[
-        Optional[list[Path]],  # noqa: UP045
+        list[Path] | None,
         typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run --nonce' has written: a run, or its shards."),
     ] = None,
     product: Annotated[str, typer.Option("--product", metavar="PRODUCT", help="What is certified; required.")] = "",
     vendor: Annotated[str, typer.Option("--vendor", metavar="VENDOR", help="Who certifies it; required.")] = "",
-    out: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", metavar="PKG.zip", help="The package; required."),
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PKG.zip", help="The package; required.")] = None,
     waivers: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--waivers", metavar="FILE", help="Failures that somebody answers for, in TOML."),
+        Path | None, typer.Option("--waivers", metavar="FILE", help="Failures that somebody answers for, in TOML.")
     ] = None,
     target: Annotated[
         str, typer.Option("--target", "-t", metavar="TARGET", help="Run this target now, or which one of a RUN's.")
@@ -64,8 +60,7 @@ def certify(
     type: Types = None,
     targets_file: TargetsFile = None,
     key: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--key", metavar="KEY.pem", help="Sign the package with this ed25519 key."),
+        Path | None, typer.Option("--key", metavar="KEY.pem", help="Sign the package with this ed25519 key.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the package that is there.")] = False,
     jobs: Jobs = CORES,
@@ -206,13 +201,12 @@ def _summary(content: bytes) -> StatementRecord:
 def verify_package(
     package: Annotated[Path, typer.Argument(metavar="PACKAGE", help="What 'onnxspec certify' has written.")],
     since: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option("--since", metavar="OLD.zip", help="Also say what has changed since an earlier package."),
     ] = None,
     nonce: Annotated[str, typer.Option("--nonce", metavar="NONCE", help="The number that you have asked for.")] = "",
     signer: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--signer", metavar="PUB.pem", help="The public key of who answers for it."),
+        Path | None, typer.Option("--signer", metavar="PUB.pem", help="The public key of who answers for it.")
     ] = None,
     jobs: Jobs = CORES,
 ) -> NoReturn:

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -32,26 +32,22 @@ _STYLES = {"error": "red", "warning": "yellow", "note": "cyan", "": ""}
 
 @app.command()
 def check(
-    models: Annotated[
-        Optional[list[Path]],  # noqa: UP045 - typer evaluates it on Python 3.10
-        typer.Argument(metavar="MODEL...", help="ONNX models."),
-    ] = None,
+    models: Annotated[list[Path] | None, typer.Argument(metavar="MODEL...", help="ONNX models.")] = None,
     form: Annotated[str, typer.Option("--format", metavar="|".join(_FORMS), help="In which form to say it.")] = "text",
     strict: Annotated[
         bool, typer.Option("--strict", help="Also fail on warnings, notes, and what could not be checked.")
     ] = False,
     suppress: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option("--suppress", metavar="FILE", help="Problems that are accepted, each with its reason, as TOML."),
     ] = None,
     measured: Annotated[
-        Optional[list[Path]],  # noqa: UP045
+        list[Path] | None,
         typer.Option("--measured", metavar="RUN", help="Note what a target fails or does not support by this run."),
     ] = None,
     list_rules: Annotated[bool, typer.Option("--rules", help="List the rules and exit.")] = False,
     explain: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option("--explain", metavar="RULE", help="Say what a rule is about and exit."),
+        str | None, typer.Option("--explain", metavar="RULE", help="Say what a rule is about and exit.")
     ] = None,
 ) -> None:
     """Find the recurrent nodes of models that break their operator's document, without running anything.

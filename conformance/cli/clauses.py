@@ -6,7 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
@@ -29,11 +29,10 @@ _STYLES = {"stated": "green", "implied": "green", "convention": "yellow", "undef
 @app.command()
 def clauses(
     operator: Annotated[
-        Optional[str],  # noqa: UP045 - typer evaluates it on Python 3.10
-        typer.Argument(metavar="OP[-VERSION]", help="An operator or one version of it, e.g. GRU or GRU-3."),
+        str | None, typer.Argument(metavar="OP[-VERSION]", help="An operator or one version of it, e.g. GRU or GRU-3.")
     ] = None,
     status: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option("--status", metavar="STATUS", help=f"Only clauses of this status: {', '.join(STATUSES)}."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all fields.")] = False,

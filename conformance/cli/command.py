@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Optional, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -41,7 +41,7 @@ __all__ = [
 __all__ += ["by_noun", "folder_named", "process_at", "targets_of"]
 
 Targets = Annotated[
-    Optional[list[str]],  # noqa: UP045 - typer evaluates it on Python 3.10
+    list[str] | None,
     typer.Option(
         "--target",
         "-t",
@@ -62,11 +62,11 @@ ProfileName = Annotated[
     ),
 ]
 Ops = Annotated[
-    Optional[list[str]],  # noqa: UP045
+    list[str] | None,
     typer.Option("--op", metavar="OP", help="Only this operator, e.g. LSTM.", autocompletion=completion.operators),
 ]
 Versions = Annotated[
-    Optional[list[str]],  # noqa: UP045 - texts, so that one that is no number is answered like one that is unknown
+    list[str] | None,  # texts, so that one that is no number is answered like one that is unknown
     typer.Option(
         "--since-version",
         metavar="N",
@@ -75,7 +75,7 @@ Versions = Annotated[
     ),
 ]
 Types = Annotated[
-    Optional[list[str]],  # noqa: UP045
+    list[str] | None,
     typer.Option(
         "--type",
         metavar="TYPE",
@@ -84,7 +84,7 @@ Types = Annotated[
     ),
 ]
 CaseIds = Annotated[
-    Optional[list[str]],  # noqa: UP045
+    list[str] | None,
     typer.Option(
         "--case",
         metavar="CASE",
@@ -94,7 +94,7 @@ CaseIds = Annotated[
     ),
 ]
 Scheduler = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option(
         "--scheduler",
         metavar="ADDRESS",
@@ -109,7 +109,7 @@ Jobs = Annotated[
 ]
 CORES = processors()
 TargetsFile = Annotated[
-    Optional[Path],  # noqa: UP045
+    Path | None,
     typer.Option("--targets-file", metavar="FILE", help="Named targets; ./targets.toml where there is one."),
 ]
 

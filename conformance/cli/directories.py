@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, NoReturn, Optional
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -27,10 +27,9 @@ __all__ = ["generate_cases", "list_cases", "options_of", "verify_cases"]
 
 @app.command(name="generate")
 def generate_cases(
-    positional: Annotated[Optional[Path], typer.Argument(metavar="DIR", hidden=True)] = None,  # noqa: UP045
+    positional: Annotated[Path | None, typer.Argument(metavar="DIR", hidden=True)] = None,
     out: Annotated[
-        Optional[Path],  # noqa: UP045 - typer evaluates it on Python 3.10
-        typer.Option("--out", "-o", metavar="DIR", help="A new or empty folder; required."),
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="A new or empty folder; required.")
     ] = None,
     profile: ProfileName = "core",
     op: Ops = None,

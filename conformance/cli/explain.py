@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NoReturn, Optional
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -40,7 +40,7 @@ def explain(
         ),
     ],
     target: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
             "--target",
             "-t",
@@ -50,7 +50,7 @@ def explain(
         ),
     ] = None,
     emit: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option("--emit", metavar="script", help="Write a script that needs only onnx, NumPy and the runtime."),
     ] = None,
     targets_file: TargetsFile = None,

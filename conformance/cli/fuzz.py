@@ -6,7 +6,7 @@ import secrets
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
@@ -40,15 +40,14 @@ def fuzz(
     op: Ops = None,
     type: Types = None,
     minutes: Annotated[
-        Optional[float],  # noqa: UP045 - typer evaluates it on Python 3.10
+        float | None,
         typer.Option("--minutes", metavar="M", min=0.0, help="How long; one minute where nothing is said."),
     ] = None,
     examples: Annotated[
-        Optional[int],  # noqa: UP045
-        typer.Option("--examples", metavar="N", min=1, help="How many cases, in place of a time."),
+        int | None, typer.Option("--examples", metavar="N", min=1, help="How many cases, in place of a time.")
     ] = None,
     seed: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Option("--seed", metavar="S", min=0, help="The same cases again; a new one where nothing is said."),
     ] = None,
     illegal: Annotated[
@@ -59,7 +58,7 @@ def fuzz(
         typer.Option("--out", "-o", metavar="DIR", parser=folder_named, help="Where what is found goes."),
     ] = Path("fuzz"),
     database: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option("--database", metavar="FILE", help="What is known; in the folder of --out where none is named."),
     ] = None,
     jobs: Jobs = CORES,

@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, NoReturn, Optional
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -26,10 +26,9 @@ __all__ = ["merge"]
 def merge(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run' has written.")],
     out: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", metavar="DIR", help="Folder for the merged run; required."),
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder for the merged run; required.")
     ] = None,
-    to: Annotated[Optional[Path], typer.Option("--to", metavar="DIR", hidden=True)] = None,  # noqa: UP045
+    to: Annotated[Path | None, typer.Option("--to", metavar="DIR", hidden=True)] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again in a folder that holds a run.")] = False,
 ) -> NoReturn:
     """Put the shards of a run together, or several runs.

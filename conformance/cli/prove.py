@@ -10,7 +10,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 from rich.box import SIMPLE
@@ -52,10 +52,7 @@ def prove_command(
     since_version: Versions = None,
     type: Types = None,
     case: CaseIds = None,
-    fault: Annotated[
-        Optional[list[str]],  # noqa: UP045 - typer evaluates it on Python 3.10
-        typer.Option("--fault", metavar="ID", help="Only this fault."),
-    ] = None,
+    fault: Annotated[list[str] | None, typer.Option("--fault", metavar="ID", help="Only this fault.")] = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where the whole table goes, as CSV.")
     ] = Path("proof.csv"),

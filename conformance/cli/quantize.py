@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 from numpy.typing import NDArray
@@ -59,17 +59,15 @@ def quantize_command(
         str, typer.Argument(metavar="CASE", help="A case, by its id or the beginning of it; or MODEL.onnx, a model.")
     ],
     inputs: Annotated[
-        Optional[Path],  # noqa: UP045 - typer evaluates it on Python 3.10
+        Path | None,
         typer.Option("--inputs", metavar="DATA.npz", help="Inputs of the model: ranges come from what flows there."),
     ] = None,
     form: Annotated[str, typer.Option("--format", metavar="|".join(_FORMS), help="In which form to say it.")] = "text",
     picture: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--picture", metavar="FILE.svg", help="Draw the errors over the steps."),
+        Path | None, typer.Option("--picture", metavar="FILE.svg", help="Draw the errors over the steps.")
     ] = None,
     out: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", metavar="DIR", help="Write the quantized models there."),
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write the quantized models there.")
     ] = None,
 ) -> None:
     """Say what quantizing a node costs, road by road.

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -29,14 +29,13 @@ __all__ = ["diff", "gallery", "report", "site"]
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run' has written.")],
     out: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", metavar="DIR", help="Folder for the report; required."),
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder for the report; required.")
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the report that the folder holds; other files stay.")
     ] = False,
     issue: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
             "--issue",
             metavar="FINDING",
@@ -120,11 +119,10 @@ def _write_issue(runs: Sequence[Path], named: str, as_node_test: bool, out: Path
 def gallery(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run' has written.")],
     out: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", metavar="FILE", help="The page, in Markdown; required."),
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="The page, in Markdown; required.")
     ] = None,
     cases: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option("--cases", metavar="DIR", help="Folder for the smallest cases, as ONNX test-case directories."),
     ] = None,
     targets_file: TargetsFile = None,
@@ -198,7 +196,7 @@ def _verdict(target: Target, id: str) -> dict[str, Verdict]:
 def site(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run' has written.")],
     out: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Folder for the site, in place of an earlier one; required."),
     ] = None,
     again: Annotated[
@@ -252,8 +250,7 @@ def diff(
     new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder of the later run.")],
     form: Annotated[Form, typer.Option("--format", "-f", help="How it is written.")] = Form.TEXT,
     out: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", metavar="FILE", help="File to write; without it the standard output."),
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write; without it the standard output.")
     ] = None,
 ) -> None:
     """Say what got worse, better or otherwise different between two runs.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Optional
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -71,7 +71,7 @@ class MostUsed:
     type: Types = None
     case: CaseIds = None
     out: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(
             "--out",
             "-o",
@@ -93,7 +93,7 @@ class CaseOptions:
         bool, typer.Option("--illegal/--no-illegal", help="Whether to run models that the document forbids, too.")
     ] = True
     cases: Annotated[
-        Optional[list[Path]],  # noqa: UP045
+        list[Path] | None,
         typer.Option("--cases", metavar="DIR", help="Run the ONNX test-case directories there, not a profile."),
     ] = None
     case_size: Annotated[
@@ -103,21 +103,21 @@ class CaseOptions:
         ),
     ] = CASE_BYTES >> 20
     random: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Option(
             "--random", metavar="N", min=1, max=MOST, help="Run N fresh cases, which no profile holds, not a profile."
         ),
     ] = None
     seed: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option("--seed", metavar="SEED", help="Which fresh cases: the same for everyone. A new one without."),
     ] = None
     nonce: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option("--nonce", metavar="NONCE", help="Run the fresh cases of an auditor's nonce too, and --record."),
     ] = None
     within: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option("--within", metavar="RUN", help="With --random: only what the targets of that run support."),
     ] = None
 
@@ -129,15 +129,15 @@ class ModelOptions:
     panel: ClassVar[str] = "The nodes of a model"
 
     model: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option("--model", metavar="MODEL.onnx", help="Run the recurrent nodes of a model, not a profile."),
     ] = None
     inputs: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option("--inputs", metavar="DATA.npz", help="Inputs of the model: run its nodes on what flows there."),
     ] = None
     keep: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option("--keep", metavar="DIR", help="Leave the model's nodes there as test-case directories."),
     ] = None
 
@@ -177,7 +177,7 @@ class FailureOptions:
         bool, typer.Option("--expected/--no-expected", help="Whether to use lists of known failures.")
     ] = True
     expected_file: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option("--expected-file", metavar="FILE", help="Known failures, in place of the shipped list."),
     ] = None
     update_expected: Annotated[
@@ -185,7 +185,7 @@ class FailureOptions:
         typer.Option("--update-expected", help="Write what fails now into the target's own list of known failures."),
     ] = False
     require: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(
             "--require",
             metavar="OP-VERSION:TYPE",
@@ -206,7 +206,7 @@ class ConductOptions:
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that the folder holds.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again in a folder that holds a run.")] = False
     shard: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option("--shard", metavar="K/N", help="Only part K of N; 'onnxspec merge' puts the parts together."),
     ] = None
     record: Annotated[
@@ -231,11 +231,10 @@ class OutputOptions:
     panel: ClassVar[str] = "What it writes and prints"
 
     junit: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--junit", metavar="FILE", help="Write the results as JUnit XML, too."),
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write the results as JUnit XML, too.")
     ] = None
     summary: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option("--summary", metavar="FILE", help="Write the answer as Markdown, e.g. for a job's page."),
     ] = None
     json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, in place of text.")] = False
