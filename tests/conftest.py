@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,14 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     """
     if config.getoption("numprocesses", None) and config.getoption("dist") == "no":
         config.option.dist = "loadfile"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have the hundreds of processes that tests start compile a module once, not each for itself, where nothing may be
+    written beside the sources, as in many containers. Those of xdist inherit the place."""
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", "") and "PYTHONPYCACHEPREFIX" not in os.environ:
+        os.environ["PYTHONPYCACHEPREFIX"] = compiled = tempfile.mkdtemp(prefix="onnxspec-compiled-")
+        config.add_cleanup(lambda: shutil.rmtree(compiled, ignore_errors=True))
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from onnxspec.reference import (
@@ -22,6 +23,9 @@ from onnxspec.reference import (
 
 Arrays = Mapping[str, NDArray[Any]]
 OPERATORS = tuple(CELLS)
+FINE_AND_COARSE = ("float32", "float16")
+# Of what all types go through a plain pytest takes one that rounds finely and one that rounds coarsely.
+TWO_TYPES = [pytest.param(kind, marks=() if kind in FINE_AND_COARSE else pytest.mark.long) for kind in FORMATS]
 # Of LSTM; of others see `outputs_of`.
 OUTPUTS = ("Y", "Y_h", "Y_c")
 

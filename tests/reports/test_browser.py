@@ -376,8 +376,15 @@ def _checker() -> str | None:
     return next((place.read_text(encoding="utf-8") for place in places if place.is_file()), None)
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize("system", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("system", "size"),
+    [
+        pytest.param("light", DESKTOP, id="light-desktop"),
+        pytest.param("dark", PHONE, id="dark-phone"),
+        pytest.param("light", PHONE, id="light-phone", marks=pytest.mark.long),
+        pytest.param("dark", DESKTOP, id="dark-desktop", marks=pytest.mark.long),
+    ],
+)
 def test_an_accessibility_checker_finds_nothing(
     browser: Browser, folder: Path, difference: str, system: str, size: tuple[int, int]
 ) -> None:

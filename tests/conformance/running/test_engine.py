@@ -296,7 +296,8 @@ def go_on(command: Inside, complaint: str) -> int:
 
 
 @posix
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+# What a closed terminal sends has tests of its own below.
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", pytest.param("SIGHUP", marks=pytest.mark.long)])
 def test_an_interrupted_run_keeps_what_it_has_and_doing_as_told_completes_it(
     inside: Inside, kin: dict[str, str], tmp_path: Path, whole: list[dict[str, Any]], name: str
 ) -> None:

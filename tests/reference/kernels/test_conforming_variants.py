@@ -18,6 +18,7 @@ from onnxspec.reference.numbers import Activation, Coefficient
 from ..situations import (
     OPERATORS,
     OUTPUTS,
+    TWO_TYPES,
     Arrays,
     functions_of,
     inputs_for,
@@ -29,8 +30,6 @@ from ..situations import (
 )
 
 TYPES = tuple(FORMATS)
-# Of what all types go through a plain pytest takes one that rounds finely and one that rounds coarsely.
-TWO_TYPES = [pytest.param(kind, marks=() if kind in ("float16", "float32") else pytest.mark.long) for kind in TYPES]
 NO_COMPLEMENT = ("difference", "in-turn")
 MIXED = ["HardSigmoid", "ScaledTanh", "LeakyRelu", "Sigmoid", "Softsign", "Affine"]
 OTHERS = ["Elu", "Softplus", "Relu", "ThresholdedRelu", "Elu", "Relu"]

@@ -29,7 +29,7 @@ from onnxspec.reference.kernels import EVALUATIONS, STYLES, run_kernel
 from onnxspec.reference.numbers import RADIUS_SLACK, Activation, Bounded, Bounding, Coefficient
 from onnxspec.reference.recurrent import expect_behind
 
-from ..situations import OPERATORS, Arrays, functions_of, inputs_for, optional_of, outputs_of, variants_of
+from ..situations import OPERATORS, TWO_TYPES, Arrays, functions_of, inputs_for, optional_of, outputs_of, variants_of
 
 TYPES = tuple(FORMATS)
 CLASSES = tuple(ACCURACY_CLASSES)
@@ -374,7 +374,7 @@ WIDENING = [
 
 
 @pytest.mark.parametrize("op", OPERATORS)
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", TWO_TYPES)
 @pytest.mark.parametrize(("narrow", "wide"), WIDENING)
 def test_radii_widen_with_the_class(narrow: str, wide: str, kind: str, op: str) -> None:
     inputs = inputs_for(kind, (3, 2, 5, 6), op=op, optional=optional_of(op), lengths=[3, 2])
@@ -392,7 +392,7 @@ def test_radii_widen_with_the_class(narrow: str, wide: str, kind: str, op: str) 
 
 @pytest.mark.parametrize("op", OPERATORS)
 @pytest.mark.parametrize("accuracy", CLASSES)
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", TWO_TYPES)
 def test_a_radius_is_never_nan_nor_negative_nor_infinite(kind: str, accuracy: str, op: str) -> None:
     form = FORMATS[kind]
     hostile: NDArray[Any] = np.array(
