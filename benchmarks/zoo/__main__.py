@@ -16,7 +16,7 @@ import pkgutil
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -27,6 +27,7 @@ from onnxspec.cases import Case, build_case, operator_versions, profile
 from onnxspec.cases.profiles import fresh_specs
 from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.conformance.fuzzing.hunt import Limits
+from onnxspec.conformance.workers import run_in_process
 
 from .searching import searched
 
@@ -37,43 +38,21 @@ _TOGETHER = 2
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel of a batch, as an ONNX backend: whatever is prepared keeps what a session keeps."""
+    """A kernel of a batch, with one session for each model that it has met, which it keeps."""
 
     batch: ModuleType
     fault: str | None
+    sessions: dict[bytes, Any] = field(default_factory=dict)
 
-    def prepare(self, model: Any, device: str = "CPU", **options: Any) -> Session:
-        """A session of a model."""
-        serialized = model if isinstance(model, bytes) else model.SerializeToString()
-        return Session(self.batch.prepare(serialized, self.fault), *_inputs(serialized))
+    def fresh(self) -> Kernel:
+        """The same without sessions."""
+        return Kernel(self.batch, self.fault)
 
-
-@dataclass(frozen=True)
-class Session:
-    """What a backend prepares.
-
-    needed, names
-        Graph inputs that must be fed, and all of them: a list of inputs is of the latter where it is as long.
-    """
-
-    session: Any
-    needed: Sequence[str]
-    names: Sequence[str]
-
-    def run(self, inputs: Any, **options: Any) -> tuple[Any, ...]:
+    def __call__(self, model: bytes, feeds: dict[str, Any]) -> list[Any]:
         """The outputs of one run."""
-        order = self.names if len(inputs) == len(self.names) else self.needed
-        feeds = inputs if isinstance(inputs, dict) else dict(zip(order, inputs, strict=True))
-        return tuple(self.session.run(feeds))
-
-
-def _inputs(model: bytes) -> tuple[list[str], list[str]]:
-    import onnx
-
-    graph = onnx.load_model_from_string(model).graph
-    held = {tensor.name for tensor in graph.initializer}
-    names = [value.name for value in graph.input]
-    return [name for name in names if name not in held], names
+        if model not in self.sessions:
+            self.sessions[model] = self.batch.prepare(model, self.fault)
+        return list(self.sessions[model].run(feeds))
 
 
 def batches(names: Sequence[str]) -> Iterator[ModuleType]:
@@ -85,18 +64,20 @@ def batches(names: Sequence[str]) -> Iterator[ModuleType]:
 
 
 def runs_of(kernel: Kernel, case: Case) -> list[Arrays] | None:
-    """What the runs of a case's session return; None where the kernel does not support it, or breaks off."""
+    """What the sessions of a case return, run by run; None where the kernel does not support it, or breaks off."""
     try:
-        session = kernel.batch.prepare(case.trial.model, kernel.fault)
-        return [list(session.run(dict(feed.fed))) for feed in case.trial.feeds]
+        outcome = run_in_process(kernel.fresh(), case.trial)
     except Exception:
         return None
+    return [list(arrays) for feed in outcome.outputs for arrays in feed]
 
 
 def same(first: list[Arrays] | None, second: list[Arrays] | None) -> bool:
     """Whether nothing tells two sessions apart."""
     if first is None or second is None:
         return True
+    if len(first) != len(second):  # runs of one of them differ that are the same in the other
+        return False
     pairs = ((a, b) for run, other in zip(first, second, strict=True) for a, b in zip(run, other, strict=True))
     return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs)
 
@@ -106,7 +87,7 @@ def conforms(kernel: Kernel, case: Case) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            assert_conforms(case.spec, kernel)
+            assert_conforms(case.spec, kernel.fresh())
     except NotConforming as error:
         return error.judgement.verdict.value in ("unsupported", "not-tried")
     except Exception:  # what the session of a course asks for, a kernel of NumPy need not have

@@ -24,8 +24,9 @@ from .quantized.zero_points import ZERO_POINTS
 from .session.dimensions import DIMENSIONS
 from .session.eventful import EVENTFUL
 from .session.reruns import RERUNS
+from .tensors.alike import ALIKE
 from .tensors.bias import BIAS
-from .tensors.constants import CONSTANT, HELD
+from .tensors.constants import CONSTANT, FED, HELD
 from .tensors.data import DATA
 from .tensors.element_type import ELEMENT_TYPE
 from .tensors.extremes import EXTREMES
@@ -44,7 +45,7 @@ __all__ = ["RECURRENT_AXES"]
 RECURRENT_AXES: tuple[Axis, ...] = (
     *(ELEMENT_TYPE, DIRECTION, LAYOUT, SIZE, OPSET, BIAS, LENGTHS, REACH, ROW_ORDER, INITIAL, PEEPHOLES),
     *(ACTIVATIONS_AXIS, CLIP, INPUT_FORGET, LINEAR_BEFORE_RESET, OUTPUT_SEQUENCE, HIDDEN_SIZE, EXPLICIT),
-    *(OUTPUTS, WEIGHTS, CONSTANT, HELD, DIMENSIONS, DATA, ZEROS, EXTREMES, RERUNS, SEEDS),
+    *(OUTPUTS, WEIGHTS, CONSTANT, HELD, FED, DIMENSIONS, DATA, ZEROS, EXTREMES, ALIKE, RERUNS, SEEDS),
     # What comes behind changes what stands before it.
     *EVENTFUL,
     *(QUANTIZATION, WEIGHT_TYPE, CHANNELS, BIAS_TYPE, QUANTIZED_TENSORS, SCALES, ZERO_POINTS),

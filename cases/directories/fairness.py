@@ -7,17 +7,18 @@ interpretation or a convention, nor of an element that nobody can know.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 
 from ...reference import Expectation, expect
 from ...reference.numbers.bounded import RADIUS_SLACK
 from ...reference.operators.asking import returned_in_order
-from ..specs.case import Case, Trial
+from ..specs.case import Case, Feed, Trial
 from ..specs.family import clauses_exercised
 from .directory import ATOL, RTOL, DataSet
 
@@ -72,8 +73,20 @@ def data_sets_of(trial: Trial) -> list[DataSet]:
             inputs = bound.inputs_from(tensors)
             for name, array in returned_in_order(bound.node, inputs).items():
                 tensors[bound.called(name)] = array
-        data_sets.append(DataSet(feed.fed, {name: tensors[name] for name in subject.shown}))
+        data_sets.append(DataSet(_in_order(trial, feed), {name: tensors[name] for name in subject.shown}))
     return data_sets
+
+
+def _in_order(trial: Trial, feed: Feed) -> Mapping[str, NDArray[Any]]:
+    """What the graph is fed. A runner knows its inputs by their places: where one default is fed, all are."""
+    if len(feed.fed) == len(feed.inputs):
+        return feed.fed
+    graph = onnx.load_model_from_string(trial.model).graph
+    defaults = {tensor.name for tensor in graph.initializer}
+    if not defaults & feed.fed.keys():
+        return feed.fed
+    everything = {**feed.inputs, **feed.fed}
+    return {value.name: everything[value.name] for value in graph.input}
 
 
 def fairness_of(case: Case, data_sets: Sequence[DataSet], accuracy: str = "standard") -> Fairness:

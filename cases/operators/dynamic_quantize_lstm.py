@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from ...reference import OperatorVersion, operator_version
-from ..axes.axis import Axis, Domain, Field, Rule
+from ..axes.axis import Axis, Domain, Field, Rule, but
 from ..axes.generator import integers, uniform
 from ..axes.observed import Observed
 from ..axes.recurrent import RECURRENT_AXES
 from ..axes.tensors.draft import TensorDraft, gain
+from ..axes.tensors.extremes import EXTREMES
 from ..axes.violation import Draft, Violation
 from ..profiles.covering import cover
 from ..profiles.recurrent import CellFamily
@@ -121,7 +122,12 @@ class _Levels(Axis):
         return f"{spec.levels}-by-{spec.scales}{points}{'-ties' if spec.ties else ''}"
 
 
-_AXES = (*(axis for axis in RECURRENT_AXES if not axis.block and axis.name not in _WITHOUT), _Levels())
+# Levels of subnormal weights are all zero.
+_EXTREMES = but(
+    EXTREMES, rules=(*EXTREMES.rules, Rule("extremes", "none", (), lambda row: True, ("subnormal-weights",)))
+)
+_SHARED = (axis for axis in RECURRENT_AXES if not axis.block and axis.name not in _WITHOUT)
+_AXES = (*(_EXTREMES if axis is EXTREMES else axis for axis in _SHARED), _Levels())
 
 
 class _Spec(RecurrentSpec):

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from ...reference import cell_named, operator_version
+from ..axes.tensors.size import BEYOND
 from ..specs.space import functions_of, output_subsets, settle, space_of
 from ..specs.spec import CaseSpec
 
@@ -19,6 +20,7 @@ _ROWS = (1, 1, 2, 2, 3, 4, 5, 8, 17)
 _INPUTS = (1, 2, 2, 3, 4, 5, 7, 8, 9, 16, 33)
 _UNITS = (1, 2, 3, 3, 4, 5, 7, 8, 9, 16, 17, 33, 64)
 _NOTHING = 0.02  # the share of cases without steps, and of those without rows
+_BEYOND = 0.03  # that of sizes past the usual
 _SEEDS = 1_000_000
 
 
@@ -33,6 +35,8 @@ def any_recurrent(
     row["T"] = 0 if random.random() < _NOTHING else random.choice(_STEPS)
     row["N"] = 0 if random.random() < _NOTHING else random.choice(_ROWS)
     row["I"], row["H"] = random.choice(_INPUTS), random.choice(_UNITS)
+    if random.random() < _BEYOND:
+        row |= random.choice(BEYOND)
     row["outputs"] = random.choice(output_subsets(operator_version(op, version)))
     row |= {"activations": None, "alpha": None, "beta": None}
     if random.random() < 0.5:

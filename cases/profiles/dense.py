@@ -21,6 +21,7 @@ from typing import Any
 from ...reference import ACTIVATIONS, cell_named, interpretations_touched, operator_version, versions_of
 from ..axes.axis import Domain
 from ..axes.recurrent import RECURRENT_AXES
+from ..axes.tensors.size import BEYOND
 from ..specs.data import inputs_of
 from ..specs.space import PINNED_AXES, functions_of, output_subsets, settle, space_of
 from ..specs.spec import CaseSpec
@@ -65,6 +66,9 @@ _COEFFICIENTS = (0.1875, 0.3125, 0.625, 0.875, 1.25, -0.375, -0.75)
 _BOUNDED = frozenset({"Sigmoid", "Tanh", "HardSigmoid", "Softsign", "ScaledTanh"})
 _COEFFICIENTED = frozenset(name for name, kind in ACTIVATIONS.items() if kind.uses_beta)
 _LONG = 6  # steps, beyond which only one function of a direction may be unbounded
+_WIDE = 16  # of so many fresh cases one has sizes beyond the usual, and two have functions
+_FURTHER = (1.25, 1.5, 2.0, 3.0, 0.5, 0.25, -1.25, 0.0)
+_FURTHER_FUNCTIONS = ("LeakyRelu", "LeakyRelu", "Elu", "ThresholdedRelu", "ScaledTanh", "Affine", "HardSigmoid")
 _OPEN = 2  # interpretations that a case may touch: each doubles the ways in which a fault may be excused
 _REDRAWS = 6
 _LEAN = (0, 0, 0, 0, 1, 3)  # of eight: how often an axis of a case is left at its simplest value
@@ -94,6 +98,7 @@ def dense_specs(
     seed: int | str = 0,
     *,
     later: bool = False,
+    wide: bool = False,
 ) -> Iterator[CaseSpec]:
     """Dense legal cases of an operator without end, no two alike, the same ones for the same arguments.
 
@@ -103,6 +108,8 @@ def dense_specs(
         The part of the space to draw from.
     later
         Whether axes are drawn too that came after the pool was pinned; each has a stream of its own.
+    wide
+        Whether some cases have sizes and coefficients beyond those of the pool.
 
     Raises ValueError where the part holds no configuration of the operator: at once for a type or a value that it does
     not have, and after many draws in vain.
@@ -110,7 +117,7 @@ def dense_specs(
     known: set[str] = set()
     vain = 0
     for index in itertools.count():
-        spec = dense_spec(op, index, version, type, supported, seed, later=later)
+        spec = dense_spec(op, index, version, type, supported, seed, later=later, wide=wide)
         if spec is None or spec.digest in known:
             vain += 1
             if vain > 2000:
@@ -132,12 +139,14 @@ def dense_spec(
     seed: int | str = 0,
     *,
     later: bool = False,
+    wide: bool = False,
 ) -> CaseSpec | None:
     """Dense case number `index`; None where what is drawn there is not in the part of the space. Arguments and errors
     are those of :func:`dense_specs`."""
     chosen, kind, choose = _begun(op, index, version, type, supported, seed)
     stream = f"{op}/{version}/{type}/{seed}/{index}" if later else None
-    return _drawn(op, chosen, kind, supported or {}, choose, stream)
+    spec = _drawn(op, chosen, kind, supported or {}, choose, stream)
+    return _widened(spec, supported or {}, _counter(f"{op}/{version}/{type}/{seed}/{index}/wide")) if wide else spec
 
 
 def _begun(
@@ -235,6 +244,40 @@ def _later(
 
 def _counter(key: str) -> Counter:
     return Counter(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
+
+
+def _widened(spec: CaseSpec | None, supported: Supported, choose: Counter) -> CaseSpec | None:
+    """The case, of few with other sizes or functions than dense cases of the pool have; as it is where these are not in
+    the part of the space."""
+    if spec is None:
+        return None
+    changes: dict[str, Any] = {}
+    sizes, functions, size = choose.below(_WIDE), choose.below(_WIDE // 2), BEYOND[choose.below(len(BEYOND))]
+    # What no output shows step by step has a bound that grows with every step.
+    if sizes == 0 and ("Y" in spec.outputs or size["T"] < _LONG):
+        changes |= size
+        if size["T"] > _LONG:
+            changes |= {"activations": None, "alpha": None, "beta": None}
+    elif functions == 0 and 0 < spec.T <= _LONG and supported.get("activations") is None:
+        changes |= _coefficiented(spec, choose)
+    if any(name in supported and not _within(name, changes[name], supported[name]) for name in changes):
+        return spec
+    row = {name: getattr(spec, name) for name in spec.__dataclass_fields__}
+    return replace(spec, **changes) if settle({**row, **changes}) == {**settle(row), **changes} else spec
+
+
+def _coefficiented(spec: CaseSpec, choose: Counter) -> dict[str, Any]:
+    """Functions the last of which, in each direction, has coefficients beyond the usual, and each its own ones."""
+    usual = cell_named(operator_version(spec.op, spec.version).known_as).activations
+    names = list(spec.activations or usual * spec.directions)
+    for last in range(len(usual) - 1, len(names), len(usual)):
+        names[last] = _FURTHER_FUNCTIONS[choose.below(len(_FURTHER_FUNCTIONS))]
+    kinds = [ACTIVATIONS[n] for name in names for n in ACTIVATIONS if n.lower() == name.lower()]
+
+    def given(uses: str) -> tuple[float, ...] | None:
+        return tuple(_FURTHER[choose.below(len(_FURTHER))] for kind in kinds if getattr(kind, uses)) or None
+
+    return {"activations": tuple(names), "alpha": given("uses_alpha"), "beta": given("uses_beta")}
 
 
 def _sizes(choose: Counter, supported: Supported) -> dict[str, int]:

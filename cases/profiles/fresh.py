@@ -80,7 +80,7 @@ def _of(
     out = [place for id, place in space.position.items() if id in lacks]
     supported = _left(op, lacks, types)
     in_vain = 0
-    for spec in dense_specs(op, None, None, supported, f"fresh/{seed}", later=True):
+    for spec in dense_specs(op, None, None, supported, f"fresh/{seed}", later=True, wide=True):
         if in_vain > _MOST_IN_VAIN:
             return
         in_vain += 1

@@ -84,7 +84,7 @@ def _drawn(op: str, version: int, type: str, name: str, nonce: str) -> Iterator[
     for index in count():
         if index >= _MOST_DRAWS * 4 or len(seen) >= _MOST_DRAWS:
             return
-        spec = dense_spec(op, index, version, type, LEVELS[name], f"challenge/{nonce}/{name}", later=True)
+        spec = dense_spec(op, index, version, type, LEVELS[name], f"challenge/{nonce}/{name}", later=True, wide=True)
         if spec is not None and spec.digest not in seen:
             seen.add(spec.digest)
             yield spec

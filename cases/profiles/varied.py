@@ -8,14 +8,14 @@ Sizes stand at, below and above where kernels turn over: blocks, tiles and count
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...reference import cell_named, operator_version, versions_of
 from ..axes.recurrent import RECURRENT_AXES
-from ..specs.space import PINNED_AXES, spec_from
+from ..specs.space import PINNED_AXES, settle, spec_from
 from ..specs.spec import CaseSpec
-from .designs import plain_row
+from .designs import Row, plain_row
 from .turns import TURNING
 
 __all__ = ["varied"]
@@ -32,11 +32,15 @@ _SIZES = (
     (2, 1, 7, 520),
 )
 
-# Constants that are overridden one by one.
-_ALONE: tuple[dict[str, Any], ...] = (
-    {"held": "once", "constant": "states"},
-    {"held": "overridden", "constant": "B"},
-    {"held": "overridden", "constant": "lengths"},
+# Constants that are overridden: all of them, or one of several.
+_HELD: tuple[dict[str, Any], ...] = (
+    {"held": "listed", "weights": "initializer"},
+    {"held": "overridden", "weights": "initializer"},
+    {"held": "once", "weights": "initializer"},
+    {"held": "once", "constant": "states", "weights": "input", "fed": "initial_h"},
+    {"held": "overridden", "constant": "lengths", "weights": "input"},
+    *({"held": "overridden", "fed": name, "weights": "initializer"} for name in "WRBP"),
+    {"held": "overridden", "constant": "states", "weights": "input", "fed": "initial_c"},
 )
 
 
@@ -67,24 +71,57 @@ def _rare(op: str, version: int) -> Iterator[CaseSpec]:
     ends: list[dict[str, Any]] = [{"clip": 2.0**-10}, {"clip": 1e30}, *_coefficients(op)]
     if "linear_before_reset" in operator.attributes:
         ends += [{"linear_before_reset": -1}, {"linear_before_reset": 255}]
-    # What is constant hides no zeros, what is overridden no size of numbers, and no session the end of an attribute.
-    held = [*rare.pop("held"), *({**one, "weights": "input"} for one in _ALONE)]
-    pairs = (
-        (rare.pop("constant"), rare.pop("zeros")),
-        (rare.pop("extremes"), held),
+    # The end of a row is guessed where no length says it.
+    rare["zeros"] = [one | ({"lengths": "absent"} if one["zeros"] in ("ends", "mask") else {}) for one in rare["zeros"]]
+    # A constant bias half of which is zero may be dropped while a model is loaded.
+    places = [one["zeros"] for one in rare["zeros"]], [one["constant"] for one in rare["constant"]]
+    half, bias = places[0].index("input-bias"), places[1].index("B")
+    rare["zeros"][bias], rare["zeros"][half] = rare["zeros"][half], rare["zeros"][bias]
+    # Weights that are subnormal in float16 are common.
+    rare["extremes"] = [
+        one | ({"type": "float16"} if one["extremes"] == "subnormal-weights" else {}) for one in rare["extremes"]
+    ]
+    held = list(_held([one["fed"] for one in rare.pop("fed")]))
+    del rare["held"]
+    # What is constant hides no zeros, what is overridden no size of numbers, and no session the end of an attribute;
+    # and of none of them are others in the run before, or equal, but for the tensor that is constant or zero.
+    together = (
+        (rare.pop("constant"), rare.pop("zeros"), rare.pop("nearly")),
+        (rare.pop("extremes"), held, rare.pop("alike")),
         ([change for changes in rare.values() for change in changes], ends),
     )
-    nothing: dict[str, Any] = {}
-    changes: list[dict[str, Any]] = []
-    for first, second in pairs:
-        changes += [{**one, **other} for one, other in itertools.zip_longest(first, second, fillvalue=nothing)]
-    for number, change in enumerate(changes):
-        row = {**rich, **change, "type": next(kinds)}
-        if "held" in change:
-            row["weights"] = change.get("weights", "initializer")
+    for number, change in enumerate(change for lists in together for change in _abreast(rich, lists)):
+        # What changes no model shares one.
+        shared = not {"constant", "held"} & change.keys() and "zeros" in change
+        row = {**rich, "type": "float32" if shared else next(kinds), **change}
         if "reweighed" in change:
             row["weights"] = "input"
         yield spec_from(op, version, row, seed=number + 1, weights_seed=number + 1)
+
+
+def _held(alone: Sequence[str]) -> Iterator[Row]:
+    """Constants that are overridden, where those of `alone` can be by themselves."""
+    for one in _HELD:
+        if one.get("fed", "all") in ("all", *alone):
+            yield one
+        elif one["fed"] == "initial_h":
+            yield {**one, "fed": "all"}  # of one state
+
+
+def _abreast(rich: Row, lists: Sequence[list[Row]]) -> Iterator[Row]:
+    """Changes of several lists in turn, one of each together; of a list whose next one does not go with the others, a
+    later one that does."""
+    waiting = [list(changes) for changes in lists]
+    while any(waiting):
+        together: Row = {}
+        for changes in waiting:
+            for change in changes:
+                settled = settle({**rich, **together, **change})
+                if not together or all(settled[name] == value for name, value in {**together, **change}.items()):
+                    together |= change
+                    changes.remove(change)
+                    break
+        yield together
 
 
 def _coefficients(op: str) -> list[dict[str, Any]]:

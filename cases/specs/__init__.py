@@ -36,6 +36,7 @@ __getattr__, __dir__ = face(
         "recurrent_contexts": ("RecurrentContexts",),
         "simpler": ("simpler_cases",),
         "space": (
+            "PINNED_AXES",
             "axes_of",
             "functions_of",
             "output_subsets",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import helper
@@ -43,7 +44,7 @@ def build_model(spec: CaseSpec, node: Node, inputs: Mapping[str, NDArray[Any]], 
     made = helper.make_node(op_type, given, list(asked), op_type.lower(), domain=domain or None, **node.attributes)
 
     constant = spec.constants & inputs.keys()
-    contents = inputs if spec.held != "overridden" else _others(spec)
+    contents = inputs if spec.held != "overridden" else {**inputs, **_others(spec)}
     fixed = spec.dimensions == "static"
     sizes: dict[str, Any] = {"seq_length": spec.T, "batch_size": spec.N} if fixed else {}
     sizes |= {"input_size": spec.I, HIDDEN_SIZE: spec.H, "num_directions": spec.directions}
@@ -77,5 +78,7 @@ def build_model(spec: CaseSpec, node: Node, inputs: Mapping[str, NDArray[Any]], 
 
 
 def _others(spec: CaseSpec) -> Mapping[str, NDArray[Any]]:
-    """Values that a model holds for constants that are overridden: others of the same shapes."""
-    return inputs_of(replace(spec, seed=spec.seed ^ 1, weights_seed=spec.weights_seed ^ 1))
+    """Values that a model holds for constants that are overridden: others of the same shapes; of lengths, T."""
+    others = inputs_of(replace(spec, seed=spec.seed ^ 1, weights_seed=spec.weights_seed ^ 1))
+    whole = {name: np.full_like(array, spec.T) for name, array in others.items() if name == "sequence_lens"}
+    return {name: array for name, array in {**others, **whole}.items() if name in spec.overridden}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..axes.session.nearly import nearly_own
 from ..axes.session.turns import Turn
 from .case import Case, Course, Feed, Step, Trial
 from .data import inputs_of
@@ -20,6 +21,7 @@ from .spec import CaseSpec
 __all__ = ["recurrent_case"]
 
 _OTHER_WEIGHTS = 7919  # added to the seed of weights
+_ANOTHER = 7  # number of a run of other data, of which parts are taken
 
 
 def recurrent_case(spec: CaseSpec) -> Case:
@@ -67,13 +69,22 @@ def _other(spec: CaseSpec) -> CaseSpec:
 
 def _tensors(spec: CaseSpec, turn: Turn, own: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
     """All inputs of a run: what is constant is what the model of its session holds, whatever the run would draw."""
+    if turn.part:
+        return nearly_own(turn.part, own, inputs_of(_other(spec), _ANOTHER), spec.constants)
     weighed = _other(spec) if turn.weights else spec
     tensors = inputs_of(weighed, turn.run)
-    overridden = turn.weights and not turn.session and spec.held == "once"
-    if overridden or not spec.constants:
+    fixed = spec.constants - _overridden(spec, turn)
+    if not fixed:
         return tensors
     held = inputs_of(weighed) if turn.session else own
-    return {name: held[name] if name in spec.constants else array for name, array in tensors.items()}
+    return {name: held[name] if name in fixed else array for name, array in tensors.items()}
+
+
+def _overridden(spec: CaseSpec, turn: Turn) -> frozenset[str]:
+    """The constants that a run is fed in place of what its model holds."""
+    # In a further session the other weights are those of its model.
+    once = spec.held == "once" and turn.weights and not turn.session
+    return spec.overridden if once or spec.held == "overridden" else frozenset()
 
 
 def _of_another_width(fed: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
@@ -83,9 +94,7 @@ def _of_another_width(fed: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[A
 
 
 def _feed(spec: CaseSpec, tensors: Mapping[str, NDArray[Any]], turn: Turn) -> Feed:
-    # In a further session the other weights are those of its model.
-    overridden = spec.held == "overridden" or (spec.held == "once" and turn.weights and not turn.session)
-    constant = frozenset() if overridden else spec.constants
+    constant = spec.constants - _overridden(spec, turn)
     return Feed(tensors, {name: array for name, array in tensors.items() if name not in constant})
 
 

@@ -199,6 +199,11 @@ class RecurrentSpec(Specification):
             names = axis.constants(self, names)
         return names
 
+    @cached_property
+    def overridden(self) -> frozenset[str]:
+        """The constants that are fed in place of what the model holds, where some are."""
+        return self.constants if self.fed == "all" else self.constants & {self.fed}
+
     @property
     def alone(self) -> bool:
         """Tell whether each of its models is run in a process of its own."""

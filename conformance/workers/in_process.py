@@ -166,11 +166,18 @@ def _prepared(runner: Runner, model: bytes) -> _Prepared:
         return _Prepared(lambda inputs: runner(model, inputs), False)
     proto = onnx.load_model_from_string(model)
     order = [value.name for value in proto.graph.input]
+    defaults = {t.name: onnx.numpy_helper.to_array(t) for t in proto.graph.initializer if t.name in order}
+
+    def listed(inputs: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
+        # A list has no names: where one default is fed, all are, so that each stands at its place.
+        given = {**defaults, **inputs} if inputs.keys() & defaults.keys() else inputs
+        return [given[name] for name in order if name in given]
+
     # onnx's base class has a `prepare` that returns nothing.
     prepared = runner.prepare(proto) if callable(getattr(runner, "prepare", None)) else None
     if prepared is not None:
-        return _Prepared(lambda inputs: prepared.run([inputs[name] for name in order if name in inputs]), True)
-    return _Prepared(lambda inputs: runner.run_model(proto, [inputs[n] for n in order if n in inputs]), False)
+        return _Prepared(lambda inputs: prepared.run(listed(inputs)), True)
+    return _Prepared(lambda inputs: runner.run_model(proto, listed(inputs)), False)
 
 
 def _outputs(returned: Any, names: Sequence[str]) -> tuple[tuple[NDArray[Any] | None, ...], str]:

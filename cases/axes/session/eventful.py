@@ -7,10 +7,11 @@ from .after_refusal import AFTER_REFUSAL
 from .beside import BESIDE
 from .kept import KEPT
 from .many import MANY
+from .nearly import NEARLY
 from .reweighed import REWEIGHED
 from .waves import WAVES
 
 __all__ = ["EVENTFUL"]
 
-EVENTFUL: tuple[Axis, ...] = (REWEIGHED, WAVES, BESIDE, MANY, AFTER_REFUSAL, KEPT)
+EVENTFUL: tuple[Axis, ...] = (REWEIGHED, NEARLY, WAVES, BESIDE, MANY, AFTER_REFUSAL, KEPT)
 """In the order in which phases take them. Cases are measured, and quantized, without."""

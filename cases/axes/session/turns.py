@@ -16,11 +16,15 @@ class Turn(NamedTuple):
         0 for the case's own, 1 for others.
     session
         0 for the case's own; 1 for another one, of a model with the other weights.
+    part
+        The part of the inputs that is another one; the others are the case's own. All are as `run` and `weights` say
+        where it is empty.
     """
 
     run: int
     weights: int = 0
     session: int = 0
+    part: str = ""
 
 
 class CourseDraft:

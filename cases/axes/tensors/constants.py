@@ -9,7 +9,7 @@ from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
 from ..session.turns import CourseDraft, Turn
 
-__all__ = ["CONSTANT", "HELD"]
+__all__ = ["CONSTANT", "FED", "HELD"]
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "X": ("X",),
@@ -23,6 +23,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 _NEEDS = {"B": "bias", "P": "peepholes", "states": "initial", "lengths": "lengths"}
 _OVERRIDING = 6  # number of a run with other data
 _ABSENT = (False, "none", "absent")
+_ALONE = ("W", "R", "B", "P", "initial_h", "initial_c")
 
 
 class _Constant(Axis):
@@ -114,4 +115,34 @@ class _Held(Axis):
         return "" if spec.held == "fixed" else {"once": "overridden-before"}.get(spec.held, str(spec.held))
 
 
-CONSTANT, HELD = _Constant(), _Held()
+class _Fed(Axis):
+    """``all`` constants that can be overridden are, or that input alone; the others stay what the model holds, and are
+    listed all the same."""
+
+    name = "fed"
+    fields = (Field("fed", str, "all"),)
+    part = "model"
+    order = ("all", *_ALONE)
+    rules = (
+        Rule("fed", "all", ("held",), lambda row: row["held"] in ("fixed", "listed"), _ALONE),
+        Rule("fed", "all", ("constant",), lambda row: row["constant"] != "weights", ("W", "R", "B", "P")),
+        Rule("fed", "all", ("constant",), lambda row: row["constant"] != "states", ("initial_h", "initial_c")),
+        Rule("fed", "all", ("initial",), lambda row: row["initial"] != "all", ("initial_h", "initial_c")),
+        Rule("fed", "all", ("bias",), lambda row: not row["bias"], ("B",)),
+        Rule("fed", "all", ("peepholes",), lambda row: not row["peepholes"], ("P",)),
+    )
+    words = {"overridden-alone": "one of several constants that is overridden"}
+
+    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
+        states = ("initial_h", "initial_c") if "initial_c" in operator.inputs else ()
+        values = tuple(v for v in _ALONE if v in (*states, "W", "R", "B", "P") and v in operator.inputs)
+        return {"fed": Domain(("all",), rare=values, often=("all",) * 3 + values, share=0.5)}
+
+    def used(self, spec: Any) -> Mapping[str, bool]:
+        return {"overridden-alone": spec.fed != "all"}
+
+    def mark(self, spec: Any) -> str:
+        return "" if spec.fed == "all" else f"fed-{spec.fed.replace('_', '-')}"
+
+
+CONSTANT, HELD, FED = _Constant(), _Held(), _Fed()

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ....reference import FORMATS, OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
 from ..observed import Observed
-from .draft import TensorDraft
+from .draft import TensorDraft, gain
 
 __all__ = ["EXTREMES"]
 
@@ -22,6 +23,8 @@ _LARGER = {
     "peepholes": (("P",), 5),
     "states": (("initial_h", "initial_c"), 7),
 }
+_STEEP = {"float16": 5, "float64": 11}
+"""By which power of two X is larger, for e^x of some arguments to leave the range of the type; 8 in other types."""
 _NEEDS = {"bias": "bias", "peepholes": "peepholes", "states": "initial"}
 _PLAIN = ("dense", "small", "large")
 
@@ -29,12 +32,16 @@ _PLAIN = ("dense", "small", "large")
 class _Extremes(Axis):
     """``none``; ``subnormal`` (all elements of X); ``cancel`` (products of X and W cancel in pairs, to exactly
     0); ``top`` (some of X as large as its type can hold); ``weights``, ``bias``, ``peepholes``, ``states`` (these are
-    many times as large as usual)."""
+    many times as large as usual); ``subnormal-weights`` (all elements of W, and X so large that products are as usual);
+    ``steep`` (e^x of some arguments leaves the range of the type)."""
 
     name = "extremes"
     fields = (Field("extremes", str, "none"),)
     plain = ("none",)
-    order = ("none", "subnormal", "cancel", "weights", "bias", "peepholes", "states", "top")
+    order = (
+        *("none", "subnormal", "cancel", "weights", "bias", "peepholes", "states", "top"),
+        *("subnormal-weights", "steep"),
+    )
     rules = (
         Rule("extremes", "none", ("data",), lambda row: row["data"] not in _PLAIN, order[1:]),
         Rule("extremes", "none", ("T", "N"), lambda row: not (row["T"] and row["N"]), order[1:]),
@@ -43,12 +50,18 @@ class _Extremes(Axis):
             for value, field in _NEEDS.items()
         ),
         Rule("extremes", "none", ("I",), lambda row: row["I"] < 2, ("cancel",)),
+        Rule("extremes", "none", ("data",), lambda row: row["data"] != "dense", ("subnormal-weights", "steep")),
     )
-    words = {"subnormal": "subnormal numbers", "large-weights": "weights beyond 16", "large-bias": "a bias beyond 8"}
+    words = {
+        "subnormal": "subnormal numbers",
+        "subnormal-weights": "subnormal weights",
+        "large-weights": "weights beyond 16",
+        "large-bias": "a bias beyond 8",
+    }
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         values = tuple(v for v in self.order[1:] if v != "peepholes" or "P" in operator.inputs)
-        return {"extremes": Domain(("none",), rare=values, often=("none",) * 10 + values)}
+        return {"extremes": Domain(("none",), rare=values, often=("none",) * 14 + values)}
 
     def refusal(self, spec: Any) -> tuple[str, str] | None:
         if spec.illegal and spec.extremes != "none":
@@ -63,6 +76,12 @@ class _Extremes(Axis):
             # By a power of two that leaves the largest below the least normal number: as many digits as there are.
             exponent = np.frexp(np.abs(X.astype(np.float64)).max(initial=1.0))[1]
             X[...] = (X.astype(np.float64) * least * 2.0 ** -float(exponent)).astype(X.dtype)
+        elif spec.extremes == "subnormal-weights":
+            least, larger = float(form.least_normal), 2.0 ** -float(gain(draft.I))
+            inputs["W"] = (inputs["W"].astype(np.float64) * least * larger).astype(inputs["W"].dtype)
+            X[...] = (X.astype(np.float64) / least / larger).astype(X.dtype)
+        elif spec.extremes == "steep":
+            X[...] = (X.astype(np.float64) * 2.0 ** _STEEP.get(spec.type, 8)).astype(X.dtype)
         elif spec.extremes == "top":
             X[draft.T // 2, :, 0] = X.dtype.type(form.largest)
         elif spec.extremes == "cancel":
@@ -81,15 +100,20 @@ class _Extremes(Axis):
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         largest = observed.magnitudes.largest
         X = observed.inputs["X"]
-        small = (X != 0) & (np.abs(X.astype(np.float64)) < float(observed.configuration.format.least_normal))
+        least = float(observed.configuration.format.least_normal)
         return {
-            "subnormal": bool(small.any()),
+            "subnormal": bool(_subnormal(X, least).any()),
+            "subnormal-weights": bool(_subnormal(observed.inputs["W"], least).any()),
             "large-weights": max(largest["W"], largest["R"]) > 16,
             "large-bias": largest.get("B", 0.0) > 8,
         }
 
     def mark(self, spec: Any) -> str:
         return "" if spec.extremes == "none" else f"extreme-{spec.extremes}"
+
+
+def _subnormal(array: NDArray[Any], least: float) -> NDArray[np.bool_]:
+    return (array != 0) & (np.abs(array.astype(np.float64)) < least)  # type: ignore[no-any-return]
 
 
 EXTREMES = _Extremes()

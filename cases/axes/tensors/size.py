@@ -12,7 +12,7 @@ from ..context import Context
 from ..observed import Observed, skips
 from ..violation import Draft, Violation, changed, sized
 
-__all__ = ["HIGHEST_SEED", "LONGEST", "MOST_ELEMENTS", "SIZE", "SIZES", "SizeAxis", "size_contexts"]
+__all__ = ["BEYOND", "HIGHEST_SEED", "LONGEST", "MOST_ELEMENTS", "SIZE", "SIZES", "SizeAxis", "size_contexts"]
 
 LONGEST, HIGHEST_SEED = 2**20, 2**63 - 1
 MOST_ELEMENTS = 2**26
@@ -29,6 +29,20 @@ SIZES: dict[str, tuple[int, int, int, int]] = {
 }
 """(T, N, I, H) by the word of a design: small and all different; ones; T == N; a size that is no multiple of any
 block."""
+
+BEYOND: tuple[dict[str, int], ...] = (
+    {"T": 129, "N": 3, "I": 3, "H": 5},
+    {"T": 257, "N": 3, "I": 2, "H": 4},
+    {"T": 300, "N": 2, "I": 3, "H": 3},
+    {"T": 3, "N": 33},
+    {"T": 2, "N": 66},
+    {"T": 2, "N": 3, "I": 65},
+    {"T": 2, "N": 3, "I": 257},
+    {"T": 3, "N": 3, "H": 65},
+    {"T": 2, "N": 5, "H": 128},
+    {"T": 2, "N": 2, "H": 129},
+)
+"""Sizes past the largest that dice throw for dense cases: counters of a byte, tiles of rows, caches."""
 
 _OTHERS = 3
 """Draws of other numbers with which a smaller size is tried."""

@@ -21,22 +21,29 @@ _SHARE = 3  # of so many elements one is 0
 
 class _Zeros(Axis):
     """``none``; ``elements`` (a third of the elements of X, W and R, some of them -0); ``row`` (a row of X, at all
-    steps); ``step`` (a step of X, in all rows); ``weights`` (whole rows of W and R); ``tensor`` (one whole tensor, by
-    the seed)."""
+    steps); ``step`` (a step of X, in all rows); ``mask`` (a step of X in one row); ``ends`` (the last steps of X, in
+    each row others); ``weights`` (whole rows of W and R); ``input-bias``, ``recurrent-bias`` (that half of B);
+    ``state`` (the first row of the initial states); ``tensor`` (one whole tensor, by the seed)."""
 
     name = "zeros"
     fields = (Field("zeros", str, "none"),)
     plain = ("none",)
-    order = ("none", "elements", "row", "step", "weights", "tensor")
+    order = (
+        *("none", "elements", "row", "step", "weights", "tensor"),
+        *("input-bias", "recurrent-bias", "ends", "mask", "state"),
+    )
     rules = (
         # What is spoilt, or exact to the last digit, stays what it is.
         Rule("zeros", "none", ("data",), lambda row: row["data"] not in ("dense", "small", "large"), order[1:]),
         Rule("zeros", "none", ("T", "N"), lambda row: not (row["T"] and row["N"]), order[1:]),
+        Rule("zeros", "none", ("T",), lambda row: row["T"] < 2, ("ends",)),
+        Rule("zeros", "none", ("bias",), lambda row: not row["bias"], ("input-bias", "recurrent-bias")),
+        Rule("zeros", "none", ("initial",), lambda row: row["initial"] == "none", ("state",)),
     )
     words = {"zero-elements": "zeros among the numbers", "zero-tensor": "a tensor of zeros"}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        often = ("none",) * 7 + self.order[1:]
+        often = ("none",) * 14 + self.order[1:]
         return {"zeros": Domain(("none",), rare=self.order[1:], often=often)}
 
     def refusal(self, spec: Any) -> tuple[str, str] | None:
@@ -50,6 +57,19 @@ class _Zeros(Axis):
             X[:, draft.N // 2] = 0
         elif spec.zeros == "step":
             X[draft.T // 2] = 0
+        elif spec.zeros == "mask":
+            X[draft.T // 2, draft.N // 2] = 0
+        elif spec.zeros == "ends":
+            for row in range(draft.N):
+                X[draft.T - (row + 1) % draft.T :, row] = 0
+        elif spec.zeros in ("input-bias", "recurrent-bias"):
+            B = inputs["B"] = inputs["B"].copy()
+            first, last = np.split(B, 2, axis=1)
+            (first if spec.zeros == "input-bias" else last)[...] = 0
+        elif spec.zeros == "state":
+            for name in ("initial_h", "initial_c"):
+                if name in inputs:
+                    (inputs[name] if spec.layout == 0 else inputs[name].swapaxes(0, 1))[:, 0] = 0
         elif spec.zeros == "elements":
             for name in ("X", "W", "R"):
                 inputs[name] = _thinned(inputs[name], draft.key(name, "zeros/") if name == "X" else _own(spec, name))

@@ -79,6 +79,8 @@ class Session:
 
     def __init__(self, model: Any, run: Any, failure: Exception | None = None, accepted: bool = False) -> None:
         self._inputs = [value.name for value in model.graph.input]
+        listed = [tensor for tensor in model.graph.initializer if tensor.name in self._inputs]
+        self._defaults = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in listed}
         self._outputs = [value.name for value in model.graph.output]
         self._run = run
         self._failure = failure
@@ -86,7 +88,9 @@ class Session:
 
     def run(self, feeds: dict[str, np.ndarray]) -> Any:
         """The results of the backend; a mapping is put into the graph's order."""
-        inputs = [_native(feeds[name]) for name in self._inputs if name in feeds]
+        # A list has no names: where one default is fed, all are, so that each stands at its place.
+        given = {**self._defaults, **feeds} if feeds.keys() & self._defaults.keys() else feeds
+        inputs = [_native(given[name]) for name in self._inputs if name in given]
         try:
             results = self._run(inputs)
         except Exception as error:

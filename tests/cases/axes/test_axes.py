@@ -8,10 +8,11 @@ import numpy as np
 import onnx
 import pytest
 
-from onnxspec.cases import CaseSpec, build_case, features_of
+from onnxspec.cases import CaseSpec, build_case, features_of, profile
 from onnxspec.cases.axes import RECURRENT_AXES
-from onnxspec.cases.specs import inputs_of, settle
-from onnxspec.reference import operator_version
+from onnxspec.cases.profiles import fresh_specs
+from onnxspec.cases.specs import PINNED_AXES, inputs_of, settle
+from onnxspec.reference import format_of, operator_version, versions_of
 
 RICH: dict[str, Any] = {"T": 6, "N": 5, "I": 4, "H": 3, "bias": True, "initial": "all", "seed": 3, "weights_seed": 3}
 
@@ -79,6 +80,56 @@ def test_zeros_are_exactly_zero_and_some_are_negative() -> None:
     assert inputs_of(spec_of())["W"].all(), "weights that other cases share are as they were"
 
 
+def test_zeros_stand_in_part_of_a_tensor() -> None:
+    for word, zero in (("input-bias", 0), ("recurrent-bias", 1)):
+        halves = np.split(inputs_of(spec_of(zeros=word))["B"], 2, axis=1)
+        assert not halves[zero].any()
+        assert halves[1 - zero].all()
+    for layout in (0, 1):
+        X, h = (inputs_of(spec_of(zeros=z, layout=layout))[n] for z, n in (("ends", "X"), ("state", "initial_h")))
+        X, h = (X, h) if layout == 0 else (X.swapaxes(0, 1), h.swapaxes(0, 1))
+        steps = [max(int(t) + 1 for t in np.flatnonzero(X[:, row].any(axis=1))) for row in range(5)]
+        assert steps == [5, 4, 3, 2, 1]
+        assert not h[:, 0].any()
+        assert h[:, 1:].all()
+    mask = inputs_of(spec_of(zeros="mask"))["X"]
+    assert np.argwhere(~mask.any(axis=2)).tolist() == [[3, 2]]
+
+
+@pytest.mark.parametrize("layout", [0, 1])
+def test_numbers_are_alike_where_they_are_told_to_be(layout: int) -> None:
+    def made(alike: str) -> dict[str, Any]:
+        return dict(inputs_of(spec_of(alike=alike, direction="bidirectional", layout=layout)))
+
+    plain = made("none")
+    for alike, tied in (("W", "W"), ("R", "R"), ("directions", "WRB")):
+        for name in "WRB":
+            assert (made(alike)[name][0] == made(alike)[name][1]).all() == (name in tied)
+            assert (plain[name][0] != plain[name][1]).any()
+    assert (made("states")["initial_h"] == made("states")["initial_c"]).all()
+    steps, rows = (0, 1) if layout == 0 else (1, 0)
+    for alike, axis in (("steps", steps), ("rows", rows)):
+        X = made(alike)["X"]
+        assert (X.take([0], axis) == X).all()
+        assert (plain["X"] != plain["X"].take([0], axis)).any()
+    h = made("rows")["initial_h"]
+    assert (h == h.take([0], 1 - layout)).all()
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+def test_subnormal_weights_give_usual_products(kind: str) -> None:
+    form = format_of(np.dtype(kind))
+    inputs = inputs_of(spec_of(type=kind, extremes="subnormal-weights"))
+    W, X = (inputs[name].astype(np.float64) for name in "WX")
+    assert (np.abs(W) < float(form.least_normal)).all()
+    assert (W != 0).mean() > 0.9
+    assert np.isfinite(X).all()
+    assert 0.01 < np.abs(X[0] @ W[0].T).max() < 16
+    steep = inputs_of(spec_of(type=kind, extremes="steep"))
+    arguments = steep["X"].astype(np.float64) @ steep["W"][0].astype(np.float64).T
+    assert np.log(float(form.largest)) < np.abs(arguments).max() < float(form.largest)
+
+
 def test_extreme_numbers_are_where_they_are_told_to_be() -> None:
     plain = inputs_of(spec_of())
     X = inputs_of(spec_of(extremes="subnormal"))["X"]
@@ -119,8 +170,49 @@ def test_an_overridden_constant_holds_other_numbers_than_are_fed() -> None:
     assert {"W", "R", "B"} <= inputs - listed.feeds[0].fed.keys()
 
 
+@pytest.mark.parametrize("name", ["W", "R", "B"])
+def test_one_of_several_constants_is_overridden_alone(name: str) -> None:
+    trial = build_case(spec_of(weights="initializer", held="overridden", fed=name)).trial
+    model = onnx.load_model_from_string(trial.model)
+    held = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    assert {"W", "R", "B"} == held.keys() <= {info.name for info in model.graph.input}
+    (feed,) = trial.feeds
+    assert held.keys() & feed.fed.keys() == {name}
+    assert {n for n, array in held.items() if (array == feed.inputs[n]).all()} == held.keys() - {name}
+    first, last = build_case(spec_of(weights="initializer", held="once", fed=name)).trial.feeds
+    assert held.keys() & first.fed.keys() == {name}
+    assert not held.keys() & last.fed.keys()
+    assert {n for n in held if (first.inputs[n] == last.inputs[n]).all()} == held.keys() - {name}
+
+
+@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
+def test_core_has_every_rare_value_of_a_later_axis(op: str) -> None:
+    version = versions_of(op)[-1]
+    cases = profile("core", op, version)
+    for axis in RECURRENT_AXES:
+        for field, domain in axis.domains(operator_version(op, version)).items():
+            if field not in PINNED_AXES and not axis.block:
+                assert set(domain.rare) <= {getattr(spec, field) for spec in cases}, field
+    assert any(spec.T > 255 and spec.lengths == "ragged" for spec in cases)
+
+
+def test_fresh_cases_have_what_is_rare_and_sizes_past_the_usual() -> None:
+    cases = fresh_specs(400, 7)
+    for field in ("nearly", "alike", "zeros", "extremes", "fed", "held"):
+        domains = [axis.domains(operator_version("LSTM", 22)).get(field) for axis in RECURRENT_AXES]
+        (domain,) = (domain for domain in domains if domain is not None)
+        there = {getattr(spec, field) for spec in cases}
+        assert len(there & set(domain.rare)) >= len(domain.rare) - 2, field
+    assert sum(spec.T > 128 for spec in cases) >= 3
+    assert sum(max(spec.N, spec.H) > 32 for spec in cases) >= 8
+    assert sum(bool(spec.alpha) and max(spec.alpha) > 1.25 for spec in cases) >= 8
+
+
 def test_what_is_observed_of_a_node_is_what_its_case_asked_for() -> None:
     assert {"falling-lengths", "first-row-longest"} & features_of(spec_of(lengths="ragged", row_order="first"))
     assert "no-row-whole" in features_of(spec_of(lengths="ragged", reach="below"))
     assert "subnormal" in features_of(spec_of(extremes="subnormal"))
     assert "overridden" in features_of(spec_of(weights="initializer", held="overridden"))
+    assert "subnormal-weights" in features_of(spec_of(extremes="subnormal-weights"))
+    assert "tied-weights" in features_of(spec_of(alike="W", direction="bidirectional"))
+    assert not {"tied-weights", "same-steps", "same-rows", "subnormal-weights"} & features_of(spec_of())

@@ -91,6 +91,59 @@ class Remembering:
         return right(model, held)
 
 
+class KeyedByEnds:
+    """Weights are packed again where their first or last element is another one."""
+
+    def __init__(self) -> None:
+        self.packed: dict[Any, Any] = {}
+
+    def __call__(self, model: bytes, inputs: dict[str, Any]) -> Outputs:
+        def key(name: str) -> Any:
+            return model, name, inputs[name].flat[0], inputs[name].flat[-1]
+
+        held = {n: self.packed.setdefault(key(n), a) if n in ("W", "R") else a for n, a in inputs.items()}
+        return right(model, held)
+
+
+class KeyedByTotal:
+    """Lengths are looked at again where their sum is another one."""
+
+    def __init__(self) -> None:
+        self.seen: dict[Any, Any] = {}
+
+    def __call__(self, model: bytes, inputs: dict[str, Any]) -> Outputs:
+        lengths = inputs["sequence_lens"]
+        return right(model, {**inputs, "sequence_lens": self.seen.setdefault((model, lengths.sum()), lengths)})
+
+
+@pytest.mark.parametrize(
+    ("part", "make"),
+    [("middle", KeyedByEnds), ("element", KeyedByEnds), ("R", Remembering), ("lengths", KeyedByTotal)],
+)
+def test_a_run_that_differs_in_a_part_finds_what_other_data_do_not(part: str, make: Callable[[], Any]) -> None:
+    for passed in (build_case(PLAIN), *([with_axes("reweighed")] if make is KeyedByEnds else [])):
+        assert judged(passed, make()).verdict is Verdict.PASS
+    case = build_case(replace(PLAIN, nearly=part))
+    assert (case.trial.course is None) == (part == "lengths")
+    assert judged(case, right).verdict is Verdict.PASS
+    assert judged(case, make()).verdict in (Verdict.WRONG, Verdict.UNSTABLE)
+
+
+@pytest.mark.parametrize("part", ["W", "R", "B", "middle", "tail", "element", "lengths", "states", "X"])
+def test_a_part_of_the_inputs_is_another_one_in_the_run_before(part: str) -> None:
+    before, own = build_case(replace(PLAIN, nearly=part, initial="all")).trial.feeds
+    other = {name: before.inputs[name] != own.inputs[name] for name in own.inputs}
+    changed = {name for name, places in other.items() if places.any()}
+    weights = {"W", "R", "B"}
+    named = {part: {part}, "lengths": {"sequence_lens"}, "states": {"initial_h", "initial_c"}}
+    assert changed == (weights if part in ("middle", "tail", "element") else named[part])
+    for name in weights & changed if part not in weights else ():
+        flat = other[name].reshape(-1)
+        assert not flat[0]
+        assert flat[-1] == (part == "tail")
+        assert flat.sum() == 1 or part != "element"
+
+
 class OneBuffer:
     """Outputs of a shape always come back in the same memory."""
 
