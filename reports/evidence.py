@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..conformance.border.strict_json import parse, typed
+from ..conformance.judging.divergence import right_levels
 from ..conformance.showing.records import (
     SCHEMA,
     CheckedRecord,
@@ -46,17 +47,32 @@ class Input:
     shape: str
     values: str
     span: str
+    codec: str
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A number beside what it must be. None: not judged (``must``, ``ratio``) or not reported (``got``)."""
+    """A number, or a level, beside what it must be. None: not judged (``must``, ``ratio``) or not reported (``got``).
+    ``bounds`` are the levels that are right, None where it is a number."""
 
     name: str
     must: float | None
     within: float | None
     got: float | None
     ratio: float | None
+    bounds: tuple[int, int] | None = None
+
+    @property
+    def right(self) -> str:
+        """The levels that are right."""
+        least, most = self.bounds or (0, 0)
+        return str(least) if least == most else f"{least} to {most}"
+
+    @property
+    def off(self) -> int:
+        """By how many levels it is not among those that are right."""
+        least, most = self.bounds or (0, 0)
+        return int(max(least - (self.got or 0), (self.got or 0) - most, 0))
 
 
 @dataclass(frozen=True)
@@ -108,7 +124,7 @@ class Numbers:
 @dataclass(frozen=True)
 class Exhibit:
     """One case on one target. ``files`` are paths inside ``folder``; ``about`` names the node that operator, inputs and
-    numbers are about where the model has several."""
+    numbers are about where the model has several; ``codecs`` says what levels stand for."""
 
     folder: Path
     case: str
@@ -120,6 +136,7 @@ class Exhibit:
     accuracy: str
     interpretations: tuple[tuple[str, str], ...]
     diagnosis: tuple[tuple[str, str], ...]
+    codecs: Mapping[str, str]
     status: str
     signal: str
     captured: str
@@ -149,7 +166,7 @@ def read_exhibit(run: Path, name: str) -> Exhibit | None:
 
 
 def _exhibit(folder: Path, record: ExhibitRecord) -> Exhibit:
-    process = record["process"]
+    process, codecs = record["process"], record.get("codecs", {})
     return Exhibit(
         folder,
         record["case"],
@@ -161,12 +178,13 @@ def _exhibit(folder: Path, record: ExhibitRecord) -> Exhibit:
         record["class"],
         tuple(record["interpretations"].items()),
         tuple((fault["id"], fault["text"]) for fault in record["diagnosis"][:20]),
+        codecs,
         process["status"],
         process["signal"] or "",
         process["captured"].strip(),
-        tuple(map(_input, record["inputs"][:60])),
+        tuple(_input(one, codecs.get(one["name"], "")) for one in record["inputs"][:60]),
         tuple(map(_shape, record["runs_before"][:8])),
-        _numbers(record["numbers"]) if "numbers" in record else None,
+        _numbers(record["numbers"], codecs) if "numbers" in record else None,
         tuple(_files(folder)),
         record.get("about", ""),
     )
@@ -194,7 +212,7 @@ def _shape(sizes: Sequence[int]) -> str:
     return " \u00d7 ".join(map(str, sizes[:8])) if sizes else "scalar"
 
 
-def _input(record: InputRecord) -> Input:
+def _input(record: InputRecord, codec: str) -> Input:
     shape = record.get("shape")
     values = [real(value) for value in record.get("values", [])[:MOST_VALUES]]
     shown = [short(value) for value in values if value is not None]
@@ -208,6 +226,7 @@ def _input(record: InputRecord) -> Input:
         "" if shape is None else _shape(shape),
         ", ".join(shown) + more,
         span + (f"{', ' if span else ''}{odd} not finite" if odd else ""),
+        codec.partition(", ")[2],
     )
 
 
@@ -216,11 +235,16 @@ def short(value: float | None, digits: int = 6) -> str:
     return "" if value is None else f"{value:.{digits}g}"
 
 
-def _checked(record: CheckedRecord, name: str) -> Checked:
-    return Checked(name, real(record["must"]), real(record["within"]), real(record["got"]), real(record["ratio"]))
+def _checked(record: CheckedRecord, name: str, codecs: Container[str]) -> Checked:
+    must, within, got, ratio = (
+        real(each) for each in (record["must"], record["within"], record["got"], record["ratio"])
+    )
+    known = must is not None and within is not None and math.isfinite(must) and math.isfinite(within)
+    levels = known and name.partition("[")[0] in codecs
+    return Checked(name, must, within, got, ratio, right_levels(must, within) if levels else None)  # type: ignore[arg-type]
 
 
-def _numbers(record: NumbersRecord) -> Numbers:
+def _numbers(record: NumbersRecord, codecs: Container[str]) -> Numbers:
     gates, parting = record.get("gates"), record["parting"]
     names = tuple(gates["names"][:16]) if gates is not None else ()
     return Numbers(
@@ -229,19 +253,19 @@ def _numbers(record: NumbersRecord) -> Numbers:
         record["direction"],
         record["row"],
         record["unit"],
-        _checked(parting, parting["place"]) if parting is not None else None,
+        _checked(parting, parting["place"], codecs) if parting is not None else None,
         parting["step"] if parting is not None else None,
-        tuple(_checked(state, state["place"]) for state in record.get("states", [])[:8]),
+        tuple(_checked(state, state["place"], codecs) for state in record.get("states", [])[:8]),
         names,
-        tuple(_line(line, names) for line in gates["lines"][:MOST_CELLS]) if gates is not None else (),
+        tuple(_line(line, names, codecs) for line in gates["lines"][:MOST_CELLS]) if gates is not None else (),
         _plane(record["plane"]) if "plane" in record else None,
         _across(record["rows"]) if "rows" in record else None,
     )
 
 
-def _line(record: LineRecord, names: tuple[str, ...]) -> GateLine:
+def _line(record: LineRecord, names: tuple[str, ...], codecs: Container[str]) -> GateLine:
     values = tuple(real(record["values"].get(name)) for name in names)
-    return GateLine(record["step"], record["position"], record["padding"], values, _checked(record, "Y"))
+    return GateLine(record["step"], record["position"], record["padding"], values, _checked(record, "Y", codecs))
 
 
 def _values(lines: Sequence[Sequence[Real]]) -> tuple[tuple[float | None, ...], ...]:

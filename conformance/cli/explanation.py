@@ -21,6 +21,7 @@ from ..judging.judgement import FAILING, Judgement, Verdict
 from ..judging.view import View, view_of, views
 from ..probes.probe import Prepared, Probe
 from ..probes.stream import made_ready
+from ..showing.codecs import codecs_of
 from ..showing.stepwise import numbers_of
 from ..workers.process import Job, Outcome
 from ..workers.worker import one_line
@@ -189,6 +190,9 @@ def _node(
     others = [name for name in trial.node.operator.outputs if name not in trial.node.outputs]
     not_asked = f"; not asked for: {', '.join(others)}" if others else ""
     yield Text(f"outputs asked for: {', '.join(trial.node.outputs)}{not_asked}")
+    if codecs := codecs_of(trial.node):
+        yield Text("held as levels, each of which stands for (level - zero point) * scale:")
+        yield from (Text(f"  {name}: {text}") for name, text in codecs.items())
     if job.course is not None:
         runs = sum(step.does == "run" for step in job.course.steps)
         words = "; ".join(meaning for ability, meaning in ABILITIES.items() if ability in job.needs)

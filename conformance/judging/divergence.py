@@ -21,7 +21,7 @@ from ...reference.recurrent.agreement import ratios
 from ...reference.recurrent.expectation import Measure
 from ...reference.recurrent.recurrence import processing_order
 
-__all__ = ["FAR", "Divergence", "apart", "earliest", "first_divergence", "ratio_text"]
+__all__ = ["FAR", "Divergence", "apart", "earliest", "first_divergence", "ratio_text", "right_levels"]
 
 FAR = 1e6
 """From here on |error| / bound says nothing any more but that it is far outside: bounds may be as small as 1e-45."""
@@ -41,6 +41,8 @@ class Divergence:
         How many elements are, of all outputs.
     measure
         The size of an error that is one level; None where outputs are not quantized.
+    levels
+        Whether what came back are levels themselves, which are told as whole numbers.
     run
         Which run of its session it is in, in words; empty where there is one.
     """
@@ -56,6 +58,7 @@ class Divergence:
     bound: float
     outside: int
     measure: Measure | None = None
+    levels: bool = False
     run: str = ""
 
     @property
@@ -64,22 +67,31 @@ class Divergence:
         return {"output": self.output, "index": list(self.index), "step": self.step}
 
     def __str__(self) -> str:
-        got, must = apart(self.got, self.must)
         when = f"step {self.step}" if self.step is not None else "after the last step"
         when = f"{self.run}, {when}" if self.run else when
         first = f", the first of {self.outside} outside" if self.outside > 1 else ""
-        levels = ""
-        if self.measure is not None:
-            levels = f", {_units(abs(self.got - self.must) / self.measure.size)} of {self.measure.name}"
-        place = f"{self.output}[{', '.join(map(str, self.index))}]"
-        return (
-            f"{place} ({when}, {self.direction}, row {self.row}) is {got}, must be {must} within {self.bound:.3g}"
-            f"{levels} ({self.clause}){first}"
-        )
+        place = f"{self.output}[{', '.join(map(str, self.index))}] ({when}, {self.direction}, row {self.row})"
+        return f"{place} is {self._levels() if self.levels else self._numbers()} ({self.clause}){first}"
+
+    def _levels(self) -> str:
+        least, most = right_levels(self.must, self.bound)
+        beyond = int(max(least - self.got, self.got - most))
+        number = f"{beyond:,} level{'' if beyond == 1 else 's'}"
+        right = f"level {least}, {number} off" if least == most else f"one of levels {least} to {most}, {number} beyond"
+        return f"level {int(self.got)}, must be {right}"
+
+    def _numbers(self) -> str:
+        got, must = apart(self.got, self.must)
+        number = f"{got}, must be {must} within {self.bound:.3g}"
+        if self.measure is None:
+            return number
+        units = abs(self.got - self.must) / self.measure.size
+        return f"{number}, {'1 unit' if units == 1 else f'{units:.4g} units'} of {self.measure.name}"
 
 
-def _units(number: float) -> str:
-    return "1 unit" if number == 1 else f"{number:.4g} units"
+def right_levels(must: float, bound: float) -> tuple[int, int]:
+    """The least and the greatest level within a bound."""
+    return math.ceil(must - bound), math.floor(must + bound)
 
 
 def apart(got: float, must: float) -> tuple[str, str]:
@@ -134,6 +146,7 @@ def first_divergence(
         bound=float(np.broadcast_to(e.number.radius, shape)[index]),
         outside=outside,
         measure=e.measure,
+        levels=outputs[e.output].dtype.kind in "iu",
     )
 
 

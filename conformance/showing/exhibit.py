@@ -20,6 +20,7 @@ from ...reference.recurrent.agreement import ratios
 from ..judging.judgement import Judgement
 from ..judging.view import View, view_of
 from ..workers.process import Outcome
+from .codecs import codecs_of
 from .records import SCHEMA
 from .stepwise import Checked, Comparison, check, comparison_of, focus_of, parting_of, place_of, step_of
 
@@ -78,6 +79,8 @@ def exhibit_of(
     }
     if view is not None and view.name:
         exhibit |= {"about": view.name, "operator": trials[0].subject.named(view.name).node.operator.name}
+    if view is not None and (codecs := codecs_of(view.trials[0].node)):
+        exhibit["codecs"] = codecs
     if view is not None and trials[0].violation is None and outcome.status == "ran" and not outcome.malformed:
         interpretations = Interpretations(**dict(judgement.interpretations or {}))
         exhibit["numbers"] = _numbers(comparison_of(view.trials, view.outcomes, accuracy, interpretations))

@@ -147,7 +147,10 @@ class ExhibitRecord(_ExhibitAlways, total=False):
 
     about
         Name of the node that operator, inputs and numbers are about, in a graph of several.
+    codecs
+        By name of a quantized input or output: the type of its levels, scale and zero point, in words.
     """
 
     about: str
+    codecs: dict[str, str]
     numbers: NumbersRecord

@@ -21,7 +21,7 @@ from ...reference import Agreement, Expectation, Interpretations, Node, compare,
 from ...reference.operators.asking import steps_of
 from ...reference.operators.operator import Resolved, dtype_of
 from ...reference.recurrent.gates import Steps
-from ..judging.divergence import apart, ratio_text
+from ..judging.divergence import apart, ratio_text, right_levels
 from ..workers.process import Outcome
 
 __all__ = ["Checked", "Comparison", "check", "comparison_of", "focus_of", "numbers_of", "parting_of"]
@@ -257,10 +257,12 @@ def _parting_line(comparison: Comparison, parting: tuple[Expectation, tuple[int,
     step = step_of(comparison, index) if e.output == "Y" else None
     when = f"step {step} ({c.directions[direction]}" if step is not None else f"the end ({c.directions[direction]}"
     only = "; only a convention says so" if e.conventional else ""
-    got, must = apart(float(comparison.outputs[e.output][index]), float(e.number.value[index]))
+    checked = check(comparison, e.output, index)
+    must, _, got, _ = checked.cells
+    kind = "level " if checked.levels else ""
     return Text(
         f"They part first at {when}, row {row}, unit {unit}): {place_of(c, e.output, index)} is "
-        f"{got}, must be {must} ({e.clause}{only})",
+        f"{kind}{got}, must be {kind}{must} ({e.clause}{only})",
         style="yellow" if only else "red",
     )
 
@@ -296,7 +298,7 @@ def _steps_table(
     title = f"Step by step, {c.directions[direction]}, row {row}, unit {unit}"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     has_target = "Y" in comparison.outputs
-    beside = ("got", "error/bound") if has_target else ()
+    beside = ("got", _error_of(comparison, "Y")) if has_target else ()
     for name in ("", "step", "x", *steps.numbers, "Y must be", "within", *beside):
         table.add_column(name, justify="right", no_wrap=True)
     before = -1
@@ -321,21 +323,26 @@ def _states_table(comparison: Comparison, place: tuple[int, int, int]) -> Table:
     if "Y" in comparison.outputs:
         title += ", from the Y that was reported"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for name in ("", "must be", "within", "got", "error/bound"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in comparison.run.node.outputs:
-        if name == "Y":
-            continue
+    names = [name for name in comparison.run.node.outputs if name != "Y"]
+    for title in ("", "must be", "within", "got", _error_of(comparison, *names)):
+        table.add_column(title, justify="right", no_wrap=True)
+    for name in names:
         checked = check(comparison, name, place)
         cells = checked.cells if name in comparison.outputs else checked.cells[:2]
         table.add_row(Text(place_of(c, name, place)), *cells, style="red" if checked.outside else None)
     return table
 
 
+def _error_of(comparison: Comparison, *outputs: str) -> str:
+    """The head of the column of errors."""
+    levels = {dtype_of(comparison.configuration, output).kind in "iu" for output in outputs}
+    return " or ".join(("error/bound", "levels off")[level] for level in sorted(levels))
+
+
 @dataclass(frozen=True)
 class Checked:
     """One element beside what it must be, or what it is by `convention` alone. `ratio` is None where it is not judged
-    or was not reported."""
+    or was not reported; `levels` says that it is a level, a whole number."""
 
     value: float
     radius: float
@@ -343,6 +350,7 @@ class Checked:
     ratio: float | None
     doubtful: bool
     convention: bool = False
+    levels: bool = False
 
     @property
     def outside(self) -> bool:
@@ -350,12 +358,16 @@ class Checked:
 
     @property
     def cells(self) -> list[str]:
-        """must be, within, got, error/bound."""
+        """must be, within, got, error/bound; of levels those that are right, nothing, the level, its distance."""
         shown, value = apart(self.value if self.got is None else self.got, self.value)
         must = ["inconclusive", ""] if self.doubtful else [value, f"{self.radius:.2g}"]
         got = "" if self.got is None else shown
         if self.convention:
             return [value, "convention", got, "not kept" if self.outside else ""]
+        if self.levels and not self.doubtful:
+            least, most = right_levels(self.value, self.radius)
+            off = "" if self.got is None else f"{max(least - self.got, self.got - most, 0):.0f}"
+            return [f"{least}" if least == most else f"{least} to {most}", "", got, off]
         return [*must, got, "" if self.ratio is None else ratio_text(self.ratio)]
 
 
@@ -372,4 +384,5 @@ def check(comparison: Comparison, output: str, index: tuple[int, ...]) -> Checke
         agreement.worst if agreement is not None and agreement.judged else None,
         e.number.doubt is not None and bool(e.number.doubt.all()),
         e.conventional,
+        dtype_of(comparison.configuration, output).kind in "iu",
     )

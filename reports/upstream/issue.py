@@ -56,13 +56,7 @@ def _paragraph(chosen: Chosen) -> Iterator[str]:
         )
     parting = exhibit.numbers.parting if exhibit.numbers is not None else None
     if parting is not None and parting.must is not None and parting.got is not None:
-        ratio = times_words(parting.ratio) if parting.ratio is not None else ""
-        yield (
-            f"{runtime} computes {exhibit.operator} otherwise than its document: {code(parting.name)} is "
-            f"{_number(parting.got)} and must be {_number(parting.must)}. Whatever the order of summation and the "
-            f"rounding, it may be off by {_number(parting.within, 3)} at most; it is off by "
-            f"{ratio.replace('the radius', 'that')}."
-        )
+        yield f"{runtime} computes {exhibit.operator} otherwise than its document: {_parted(parting)}."
     elif finding.verdict == Verdict.NOT_REJECTED.value:
         yield f"{runtime} runs a model that the document of {exhibit.operator} forbids: {_sentence(member.message)}"
     elif finding.verdict in DECLINED:
@@ -80,6 +74,22 @@ def _paragraph(chosen: Chosen) -> Iterator[str]:
     types = ", ".join(member.types)
     cases, show = ("case", "shows") if member.count == 1 else ("cases", "show")
     yield f"{member.count} {cases} of {', '.join(member.versions)} in {types} {show} it."
+
+
+def _parted(parting: Checked) -> str:
+    if parting.bounds is not None:
+        least, most = parting.bounds
+        right = "no other level is right" if least == most else "no level beside these is right"
+        return (
+            f"{code(parting.name)} is level {_number(parting.got)} and must be {parting.right}. Whatever the order of "
+            f"summation and the rounding, {right}; it is off by {parting.off:,}"
+        )
+    ratio = times_words(parting.ratio) if parting.ratio is not None else ""
+    return (
+        f"{code(parting.name)} is {_number(parting.got)} and must be {_number(parting.must)}. Whatever the order of "
+        f"summation and the rounding, it may be off by {_number(parting.within, 3)} at most; it is off by "
+        f"{ratio.replace('the radius', 'that')}"
+    )
 
 
 def _sentence(message: str) -> str:
@@ -122,6 +132,8 @@ def _expected_and_got(chosen: Chosen) -> Iterator[str]:
 
 
 def _row(row: Checked) -> str:
+    if row.bounds is not None:
+        return f"| {code(row.name)} | {row.right} | a level | {_number(row.got)} |"
     must = "unknown" if row.must is None else _number(row.must)
     return f"| {code(row.name)} | {must} | {_number(row.within, 3)} | {_number(row.got)} |"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,23 @@ def test_a_finding_is_told_from_its_clause_to_its_files(shown: Path, tmp_path: P
     ):
         assert words in whole, words
     assert page.open == []
+
+
+def test_levels_are_told_as_levels(sample: Path, tmp_path: Path) -> None:
+    content = exhibit(NEW_CASE, codecs={"X": "uint8, scale 0.5, zero point 3", "Y": "uint8, scale 0.25, zero point 9"})
+    content["numbers"]["parting"] |= {"must": 149.0, "within": 1.45, "got": 159.0, "ratio": 6.9}
+    add_evidence(sample, {NEW_CASE: content})
+    text = " ".join(pages(tmp_path / "report", sample)[0].whole.split())
+    for words in (
+        "Y[2, 0, 1, 0] is level 159, and must be 148 to 150. That is 9 levels off.",
+        "Levels",
+        "scale 0.5, zero point 3",
+        "Of the outputs Y is uint8, scale 0.25, zero point 9.",
+        "a level off is 2.2",
+    ):
+        assert words in text, words
+    # What has no levels in the same case is told as numbers.
+    assert re.search(r"Y_h\[0, 1, 0\]\s*0.5\s*1e-07\s*0.51", text)
 
 
 def test_its_pictures_have_words_and_tables_beside_them(shown: Path, tmp_path: Path) -> None:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.conformance.judging import Verdict, judge
 from onnxspec.conformance.probes import SpecProbe, WrapProbe
 from onnxspec.conformance.proof import staged_outcome
 from onnxspec.conformance.results import Result, graded_line, level_records, result_of
-from onnxspec.reference import operator_for
+from onnxspec.conformance.showing import exhibit_of
+from onnxspec.reference import Node, operator_for
 from onnxspec.reports import pictures_of_levels
+from onnxspec.reports.evidence import read_exhibit
 
 PROBE = WrapProbe(SpecProbe(CaseSpec("GRU", 14, T=2, N=1, I=2, H=3)), "qdq-u16")
 
@@ -48,3 +57,31 @@ def test_a_case_without_levels_has_no_grade() -> None:
     outcome = staged_outcome(trial, lambda node, inputs: operator_for(node).answer(node, inputs))
     plain = result_of(SpecProbe(spec), "target", judge([trial], [outcome]), 0.0, None)
     assert level_records([plain]) == []
+
+
+def test_evidence_has_scales_and_zero_points_and_tells_levels_as_levels(tmp_path: Path) -> None:
+    spec = CaseSpec(
+        *("GRU", 14, "float32"), T=3, N=2, I=2, H=3, outputs=("Y", "Y_h"), weights="initializer",
+        quantization="u8", channels="rows",
+    )  # fmt: skip
+    trial = build_case(spec).trial
+
+    def four_off(node: Node, inputs: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        answer = operator_for(node).answer(node, inputs)
+        return {name: array ^ np.uint8(4) for name, array in answer.items()}
+
+    outcome = staged_outcome(trial, four_off)
+    feeds = [feed.fed for feed in trial.feeds]
+    record = exhibit_of(trial.model, feeds, [trial], judge([trial], [outcome]), [outcome], "standard")
+    assert record["codecs"]["Y"].startswith("uint8, scale 0.0")
+    whole = {**record, "case": spec.id, "operator": "GRU-14"}
+    (tmp_path / "evidence").mkdir()
+    (tmp_path / "evidence" / "evidence.json").write_text(json.dumps(whole), encoding="utf-8")
+    exhibit = read_exhibit(tmp_path, "evidence")
+    assert exhibit is not None
+    assert exhibit.numbers is not None
+    parting = exhibit.numbers.parting
+    assert parting is not None
+    assert (parting.off, parting.right) == (4, str(int(parting.got or 0) ^ 4))
+    (weights,) = (one for one in exhibit.inputs if one.name == "W")
+    assert weights.codec.startswith("9 channels along axis 1, scale 0.0")

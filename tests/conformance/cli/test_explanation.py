@@ -20,7 +20,7 @@ from onnxspec.conformance.judging import Judgement, Verdict, judge
 from onnxspec.conformance.probes import SpecProbe
 from onnxspec.conformance.proof import staged_outcome
 from onnxspec.conformance.workers import Outcome
-from onnxspec.reference import FAULTS, Interpretations, Node, evaluate, run_recurrent_fault
+from onnxspec.reference import FAULTS, Interpretations, Node, evaluate, operator_for, run_recurrent_fault
 from onnxspec.reference.recurrent import steps_of
 
 Outputs = dict[str, np.ndarray]
@@ -363,3 +363,18 @@ def test_one_case_alone_proves_no_cause(foretold: int, lead: str) -> None:
     case = build_case(PLAIN)
     told = [str(part) for part in explanation_of(SpecProbe(case.spec), diagnosis=Single(("clip.ignored",), foretold))]
     assert any(line.startswith(lead) for line in told)
+
+
+def test_a_quantized_node_is_explained_in_levels() -> None:
+    spec = replace(PLAIN, quantization="u8", outputs=("Y", "Y_h"))
+
+    def four_off(node: Node, inputs: Mapping[str, Any]) -> Outputs:
+        answer = operator_for(node).answer(node, inputs)
+        return {name: array ^ np.uint8(4) for name, array in answer.items()}
+
+    text = _explained(spec, four_off)
+    assert re.search(r"^  X: uint8, scale 0\.\d+, zero point \d+$", text, re.MULTILINE)
+    assert re.search(r"They part first at .* is\s+level\s+\d+,\s+must\s+be\s+level\s+\d+\s+\(lstm", text)
+    assert "levels off" in _tables(text)[0][1]
+    assert _tables(text)[0][2].split()[-1] == "4"
+    assert "Y: " not in _explained(PLAIN, _conforming)

@@ -5,6 +5,7 @@ They are written apart from the reference: plain NumPy, gate by gate, in float32
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -226,6 +227,18 @@ def test_kernels_that_are_a_level_off_are_right_by_a_class_that_says_so() -> Non
 
     # Of 256 levels no class leaves more than two open, whatever it is called.
     assert judged(spec, "qdq-u8", "qdq-64", shown=far).verdict is Verdict.WRONG
+
+
+def test_what_is_wrong_is_told_in_levels() -> None:
+    def far(x: NDArray[Any], codec: Affine) -> NDArray[Any]:
+        # Where there is room: a level that saturates stays.
+        return (levels(x, codec).astype(np.int64) ^ 8).astype(codec.dtype)
+
+    message = judged(SPECS[0], "qdq-u8", shown=far).message
+    assert re.search(r"is level \d+, must be level \d+, 8 levels off \(", message), message
+    assert "within" not in message
+    message = judged(SPECS[0], "qdq-u8", "qdq-1", shown=far).message
+    assert re.search(r"is level \d+, must be one of levels \d+ to \d+, 7 levels beyond \(", message), message
 
 
 def test_a_tie_allows_two_levels() -> None:
