@@ -21,6 +21,7 @@ __getattr__, __dir__ = face(
         ),
         "disagreements": ("PAGE",),
         "legible": ("printable",),
+        "evidence": ("read_exhibit",),
         "findings": ("in_words",),
         "junit": ("junit_xml",),
         "markdown": (

@@ -129,7 +129,9 @@ def _way(judgement: Judgement, one: Tried) -> tuple[object, ...]:
         return verdict, message_kind(judgement.message) if verdict is Verdict.UNSUPPORTED else ""
     output = (judgement.where or {}).get("output")
     nonfinite = judgement.reason == "nonfinite"
-    return verdict, nonfinite, output, "unconventional" in judgement.flags
+    # Where levels are off by roundings, a smaller case without levels is off by others.
+    levels = verdict is Verdict.INACCURATE and "quantized" in one.probe.features
+    return verdict, nonfinite, output, "unconventional" in judgement.flags, levels
 
 
 def shrink(

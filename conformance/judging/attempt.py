@@ -93,6 +93,11 @@ class Attempt:
         return {"error": self.largest if finite else None, "units": self.largest / measure.size if finite else None}
 
     @property
+    def of_levels(self) -> bool:
+        """Tell whether what is worst is a level, and no number."""
+        return self.worst is not None and self.worst.expectation.open is not None
+
+    @property
     def holds(self) -> bool:
         return self.worst is None or self.worst.worst <= 1
 

@@ -175,6 +175,9 @@ def _by_values(sessions: list[RunSession], touched: frozenset[str], classes: Cla
                 return _accepted(attempt, name, classes, best)
             if attempt.holds and not (attempt.vague and classes.telling):
                 assert best is not None
+                if attempt.of_levels and attempt.interpretations != best.interpretations:
+                    # How far it is off is told by the reading that it is nearest to.
+                    best = attempt_at(sessions, classes.right[0], interpretations, touched)
                 wider = operator_for(sessions[0].node).roundings(name)
                 compared = list(_beside(sessions, classes.right[0], name, interpretations))
                 if not _rounds(compared, wider, interpretations):

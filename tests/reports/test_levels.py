@@ -18,8 +18,7 @@ from onnxspec.conformance.proof import staged_outcome
 from onnxspec.conformance.results import Result, graded_line, level_records, result_of
 from onnxspec.conformance.showing import exhibit_of
 from onnxspec.reference import Node, operator_for
-from onnxspec.reports import pictures_of_levels
-from onnxspec.reports.evidence import read_exhibit
+from onnxspec.reports import pictures_of_levels, read_exhibit
 
 PROBE = WrapProbe(SpecProbe(CaseSpec("GRU", 14, T=2, N=1, I=2, H=3)), "qdq-u16")
 

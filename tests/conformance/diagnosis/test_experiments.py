@@ -35,7 +35,7 @@ from onnxspec.conformance.probes import Probe, SpecProbe, Tried
 from onnxspec.conformance.proof import staged_outcome
 from onnxspec.conformance.results import Kept, Result, result_of
 from onnxspec.conformance.workers import Outcome
-from onnxspec.reference import FAULTS, Node, evaluate, run_recurrent_fault
+from onnxspec.reference import FAULTS, Node, evaluate, operator_for, run_recurrent_fault
 
 Arrays = Mapping[str, NDArray[Any]]
 Target = Callable[[Node, Arrays], Arrays]
@@ -429,3 +429,24 @@ def test_conditions_have_the_words_of_their_axis_the_narrowest_first() -> None:
     need = Need("held", "overridden", ("fixed",), Verdict.PASS, features=features)
     assert needs_in_words([need]) == ["constants that are overridden"]
     assert [need.met(replace(spec, held=held)) for held in ("fixed", "listed", "overridden")] == [False, False, True]
+
+
+def test_levels_that_are_off_are_not_shrunk_to_numbers_that_are_off(on: Any) -> None:
+    def in_half(node: Node, inputs: Arrays) -> Arrays:
+        answer = operator_for(node).answer(node, inputs)
+        if not node.codecs:
+            return {name: array.astype(np.float16).astype(np.float32) for name, array in answer.items()}
+        return {
+            name: node.codecs[name].levels(node.codecs[name].dequantized(array.astype(np.int64)).astype(np.float16))
+            .astype(array.dtype)
+            for name, array in answer.items()
+        }  # fmt: skip
+
+    on(in_half)
+    spec = CaseSpec("GRU", 14, T=4, N=3, I=2, H=5, bias=True, quantization="u16", channels="rows")
+    assert one_of(SpecProbe(spec), in_half).judgement.verdict is Verdict.INACCURATE
+    assert one_of(SpecProbe(CaseSpec("GRU", 14)), in_half).judgement.verdict is Verdict.INACCURATE
+    result = shrunk(in_half, spec)
+    assert result.one.judgement.accuracy is not None
+    assert result.one.judgement.accuracy.startswith("qdq-")
+    assert needs_in_words(result.needs) == ["levels of 16 bits"]

@@ -248,3 +248,29 @@ def test_a_tie_allows_two_levels() -> None:
     assert (low.tolist(), high.tolist()) == ([11, 11, 10], [12, 12, 10])
     signed = Affine(1.0, -128, 8, True)
     assert signed.levels(np.array([-5.0, 0.0, 300.0])).tolist() == [-128, -128, 127]
+
+
+HTP = [
+    [-32768, 32767, -32768, 4000, 7225, -32768, 27800, -32768, 27958, -17841, -32768, 32767, -32768, 21501, 6075],
+    [-32768, 12595, -32768, -9873, -32768, -32768, -2403, -32768, -3524, -32768, -32768, 32767, -32768, 4382, -8562],
+    [-32768, 32767, -32768, 16118, -6503, -32768, 21658, -32768, -19102, -32768, -32768, 4399, -32768, -2295, -32768],
+    [-24929, -12446, -22007, 1257, -32768, -22273, 15041, -32432, 13867, -15849, -21974, 17488, -32768, 15091, -12114],
+]
+"""Y as the HTP library of onnxruntime-qnn 2.7.0 returns it, step by step."""
+
+
+def test_levels_are_counted_by_the_reading_that_a_wider_class_makes_right() -> None:
+    """With the state as levels fewer of them are wrong, but by up to 12,777: saturated ones say nothing of a state."""
+    spec = CaseSpec(
+        *("GRU", 14, "float32"), direction="reverse", T=4, N=3, I=2, H=5, bias=True, outputs=("Y", "Y_h"), seed=6,
+        weights_seed=6, linear_before_reset=0, quantization="s16", channels="directions", bias_type="product",
+        scales="saturating",
+    )  # fmt: skip
+    trial = build_case(spec).trial
+    Y = np.array(HTP, np.int16).reshape(4, 1, 3, 5)
+    outcome = run_in_process(lambda model, fed: [Y, Y[0]], trial)
+    judgement = judge([trial], [outcome], "qdq-1")
+    assert (judgement.verdict, judgement.accuracy) == (Verdict.INACCURATE, "qdq-64")
+    assert judgement.interpretations == {"quantized_state": "float"}
+    assert judgement.where is not None
+    assert judgement.where["units"] == judge([trial], [outcome], "qdq-64").where["units"] == 43  # type: ignore[index]
