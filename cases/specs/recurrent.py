@@ -73,11 +73,14 @@ def _tensors(spec: CaseSpec, turn: Turn, own: Mapping[str, NDArray[Any]]) -> Map
         return nearly_own(turn.part, own, inputs_of(_other(spec), _ANOTHER), spec.constants)
     weighed = _other(spec) if turn.weights else spec
     tensors = inputs_of(weighed, turn.run)
-    fixed = spec.constants - _overridden(spec, turn)
-    if not fixed:
-        return tensors
+    overridden = _overridden(spec, turn)
     held = inputs_of(weighed) if turn.session else own
-    return {name: held[name] if name in fixed else array for name, array in tensors.items()}
+    tensors = {name: held[name] if name in spec.constants - overridden else array for name, array in tensors.items()}
+    if overridden and turn.weights:
+        # A constant is the same in every run: other numbers are those of another seed.
+        others = inputs_of(replace(weighed, seed=spec.seed + _OTHER_WEIGHTS), turn.run)
+        tensors |= {name: others[name] for name in overridden if name in others}
+    return tensors
 
 
 def _overridden(spec: CaseSpec, turn: Turn) -> frozenset[str]:

@@ -185,6 +185,18 @@ def test_one_of_several_constants_is_overridden_alone(name: str) -> None:
     assert {n for n in held if (first.inputs[n] == last.inputs[n]).all()} == held.keys() - {name}
 
 
+@pytest.mark.parametrize(
+    ("constant", "names"),
+    [("X", {"X"}), ("R", {"R"}), ("states", {"initial_h", "initial_c"}), ("lengths", {"sequence_lens"})],
+)
+def test_what_was_overridden_before_was_other_numbers(constant: str, names: set[str]) -> None:
+    trial = build_case(spec_of(constant=constant, held="once", lengths="ragged")).trial
+    first, last = trial.feeds
+    assert names <= first.fed.keys()
+    assert not names & last.fed.keys()
+    assert all((first.inputs[name] != last.inputs[name]).any() for name in names)
+
+
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
 def test_core_has_every_rare_value_of_a_later_axis(op: str) -> None:
     version = versions_of(op)[-1]
