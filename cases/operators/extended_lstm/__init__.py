@@ -10,9 +10,9 @@ __getattr__, __dir__ = face(
     __name__,
     {
         "codec": ("HIGHEST", "B", "R", "W", "X", "Y", "calibrated"),
-        "contexts": ("EXTENDED_CONTEXTS",),
         "dense": (
             "DESIGN",
+            "EXTENDED_CONTEXTS",
             "dense_extended",
             "fresh_extended",
         ),

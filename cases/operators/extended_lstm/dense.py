@@ -11,18 +11,21 @@ import hashlib
 import itertools
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import numpy as np
 
 from ...profiles.covering import Counter
 from ...specs.family import PoolDesign
-from .axes import is_open
+from ...specs.recurrent_contexts import RecurrentContexts
+from .axes import EXTENDED_AXES, is_open
 from .codec import HIGHEST, MIDDLE, Affine, calibrated
-from .contexts import EXTENDED_CONTEXTS
-from .spec import extended
+from .spec import OP_TYPE, extended
 
-__all__ = ["DESIGN", "dense_extended", "fresh_extended", "sibling_of"]
+__all__ = ["DESIGN", "EXTENDED_CONTEXTS", "any_extended", "dense_extended", "fresh_extended", "sibling_of"]
+
+EXTENDED_CONTEXTS = RecurrentContexts(OP_TYPE, EXTENDED_AXES)
 
 # Parts of the space: what calibration gives, in one row; everything; everything but some of it, as targets lack it.
 DESIGN = PoolDesign(
@@ -50,6 +53,10 @@ _LEFT_OUT = {
 is left out. The shares are a choice, by what the shipped kernel does."""
 _SIXTEENTHS = 16
 _STRENGTHS = (0.6, 1.0, 1.5, 2.2)  # by what shares are multiplied: targets lack little or much
+
+_DRAWS = 1 << 32  # numbers of dense cases for searches, of which
+_ALONE, _NOTHING, _RARE = 0.6, 0.02, 0.15  # so many are of one row, without steps or rows, and with rare scales,
+_EXPONENTS = (-30, -6)  # which are of such sizes: levels reach as far as 2**(exponent + 16)
 
 _UNUSUAL = frozenset(_LEFT_OUT) - {"reruns", "inputs"}
 """Factors that calibration of tensors of usual sizes does not give."""
@@ -93,6 +100,23 @@ def fresh_extended(seed: int | str, lacks: Collection[str] = ()) -> Iterator[Any
         in_vain = 0
         known.add(spec)
         yield spec
+
+
+def any_extended(random: Random) -> Any | None:
+    """A dense case for searches, mostly of one row, which is what every implementation has; sometimes without steps or
+    rows, and with scales whose products leave what a mantissa of 16 bits and a shift of 32 hold. None where what was
+    drawn cannot be together."""
+    spec = dense_extended("complete", random.randrange(_DRAWS), "anything")
+    changes: dict[str, Any] = {"N": 1} if random.random() < _ALONE else {}
+    changes |= {name: 0 for name in "TN" if random.random() < _NOTHING}
+    for name in "xwrby":
+        if random.random() < _RARE:
+            scale = float(np.float32(random.uniform(1.0, 2.0) * 2.0 ** random.randint(*_EXPONENTS)))
+            changes[name] = scale, random.randrange(HIGHEST + 1)
+    try:
+        return replace(spec, **changes)
+    except ValueError:
+        return None
 
 
 def _some(choose: Counter) -> frozenset[str]:

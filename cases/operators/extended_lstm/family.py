@@ -15,17 +15,14 @@ from ....reference.operators.extended_lstm.document import resolve
 from ...axes.generator import uniform
 from ...axes.observed import Observed
 from ...profiles.recurrent import RecurrentFamily
-from ...specs.contexts import ContextSpace
 from ...specs.data import inputs_of
 from ...specs.family import Family, PoolDesign
 from ...specs.features import groups_with
 from ...specs.illegal import break_case
 from ...specs.level import Level
-from .anything import any_extended
 from .axes import EXTENDED_AXES
 from .codec import MIDDLE, numbers
-from .contexts import EXTENDED_CONTEXTS
-from .dense import DESIGN, dense_extended, fresh_extended, sibling_of
+from .dense import DESIGN, any_extended, dense_extended, fresh_extended, sibling_of
 from .levels import EXTENDED_LEVELS, extended_challenge
 from .profile import extended_profile
 from .spec import OP_TYPE, VERSION, ExtendedSpec
@@ -86,10 +83,6 @@ class _Extended(RecurrentFamily):
                 return f'({middle!r} + {reach!r} * {drawn}).astype("{array.dtype.name}")'
         return None
 
-    def context_space(self, op: str) -> ContextSpace:
-        """See :mod:`.contexts`."""
-        return EXTENDED_CONTEXTS
-
     def pool_design(self, op: str) -> PoolDesign:
         """See :mod:`.dense`."""
         return DESIGN
@@ -123,7 +116,7 @@ class _Extended(RecurrentFamily):
         return richer
 
     def anything(self, op: str, version: int, types: Collection[str], random: Random) -> Any | None:
-        """See :func:`.anything.any_extended`."""
+        """See :func:`.dense.any_extended`."""
         return any_extended(random)
 
     crossed = Family.crossed

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ...specs.level import Level
-from .codec import COARSE, HIGHEST, IN_RANGE, MIDDLE, Affine, calibrated, is_power, reach, representable
-from .spec import extended
+from .codec import COARSE, IN_RANGE, MIDDLE, is_power, reach, representable
+from .dense import dense_extended
 
 __all__ = ["EXTENDED_LEVELS", "extended_challenge"]
 
@@ -53,74 +51,6 @@ _FRESH = 12
 
 
 def extended_challenge(nonce: str) -> Sequence[Any]:
-    """Fresh cases of both levels, the same for everyone from the nonce."""
-    return tuple(dict.fromkeys((*_calibrated(nonce), *_complete(nonce))))
-
-
-class _Dice:
-    """Choices that follow from a nonce, the same on every platform."""
-
-    def __init__(self, nonce: str, part: str) -> None:
-        self._key, self._count = f"ExtendedLSTM/challenge/{nonce}/{part}", 0
-
-    def below(self, bound: int) -> int:
-        self._count += 1
-        digest = hashlib.sha256(f"{self._key}/{self._count}".encode()).digest()
-        return int.from_bytes(digest[:8], "little") % bound
-
-
-def _range(choose: _Dice, size: float) -> Affine:
-    """The codec that calibration makes for a tensor whose numbers reach about `size` on both sides."""
-    low, high = (size * (0.5 + choose.below(512) / 1024) for _ in range(2))
-    return calibrated(-low, high)
-
-
-def _sizes(choose: _Dice) -> dict[str, Any]:
-    return {"T": 1 + choose.below(12), "I": 1 + choose.below(24), "H": 1 + choose.below(24)}
-
-
-def _calibrated(nonce: str) -> Iterator[Any]:
-    choose = _Dice(nonce, "calibrated")
-    for number in range(_FRESH):
-        sizes = _sizes(choose)
-        gain = 1.7 / (sizes["I"] + sizes["H"]) ** 0.5
-        yield extended(
-            "challenge-calibrated",
-            **sizes,
-            x=_range(choose, 4.0),
-            w=_range(choose, gain),
-            r=_range(choose, gain),
-            b=_range(choose, 0.6),
-            # An output lies between -1 and 1, and what its largest values were decides the range.
-            y=calibrated(-1.0 - (1 + choose.below(64)) / 1024, 1.0),
-            weights=("initializer", "input")[number % 2],
-            seed=choose.below(1 << 16),
-        )
-
-
-def _complete(nonce: str) -> Iterator[Any]:
-    choose = _Dice(nonce, "complete")
-
-    def any_scale() -> Affine:
-        scale = float(np.float32((1 + choose.below(1 << 12) / (1 << 12)) * 2.0 ** (choose.below(10) - 19)))
-        return scale, choose.below(HIGHEST + 1)
-
-    for number in range(_FRESH):
-        bias = number % 4 != 1
-        given = ("X", "W", "R", "B") if bias else ("X", "W", "R")
-        yield extended(
-            "challenge",
-            **_sizes(choose),
-            N=1 + choose.below(3),
-            x=any_scale(),
-            w=any_scale(),
-            r=any_scale(),
-            b=any_scale(),
-            y=None if number % 4 == 2 else any_scale(),
-            fill=tuple((name, 1.5) for name in given if choose.below(4) == 0),
-            bias=bias,
-            hidden_size=number % 4 != 3,
-            weights=("initializer", "input")[choose.below(2)],
-            reruns=("none", "none", "data", "sizes")[choose.below(4)],
-            seed=choose.below(1 << 16),
-        )
+    """Fresh dense cases of both levels, the same for everyone from the nonce."""
+    drawn = itertools.product((level.name for level in EXTENDED_LEVELS), range(_FRESH))
+    return tuple(dict.fromkeys(dense_extended(level, index, f"challenge/{nonce}") for level, index in drawn))

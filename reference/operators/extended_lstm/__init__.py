@@ -9,7 +9,7 @@ __getattr__, __dir__ = face(
     __name__,
     {
         "arithmetic": ("ARITHMETICS", "STATES"),
-        "computation": ("evaluate_extended", "expect_extended"),
+        "computation": ("ExtendedComputation", "evaluate_extended"),
         "document": ("ExtendedLSTM", "resolve"),
         "kernel": (
             "Factor",
@@ -22,9 +22,7 @@ __getattr__, __dir__ = face(
         "tanhf": (
             "TANHF",
             "fdlibm",
-            "libm_tanhf",
             "nearest",
-            "system_tanhf",
         ),
     },
 )

@@ -29,7 +29,7 @@ from .arithmetic import Leveled, Requantized
 from .document import OP_TYPE, ExtendedLSTM
 from .stages import Operand, Stages, Sums
 
-__all__ = ["ExtendedComputation", "Requantizing", "evaluate_extended", "expect_extended", "of"]
+__all__ = ["ExtendedComputation", "Requantizing", "evaluate_extended", "of"]
 
 Array = NDArray[np.float64]
 
@@ -70,24 +70,6 @@ def evaluate_extended(node: ExtendedLSTM, state: str = "quantized") -> Array:
         One of STATES. Without y_scale both are the same.
     """
     return Requantizing.of(node, state).plain()["Y"]
-
-
-def expect_extended(
-    node: ExtendedLSTM, observed: NDArray[Any], arithmetic: str = "fixed-point", state: str = "quantized"
-) -> Bounded:
-    """Values that Y (T, 2, N, H) must have, each step from the state that the target reported one step before.
-
-    A radius holds what the arithmetic may cost before Y is quantized, half of y_scale for the rounding to a level, and
-    what dequantizing to float32 costs; the value is the exact one, saturated. Divided by y_scale it is in levels.
-
-    observed
-        The Y that the target reported, float32.
-    arithmetic, state
-        Of ARITHMETICS and STATES.
-
-    Raises ValueError for a kind of arithmetic or an interpretation that there is not.
-    """
-    return ExtendedComputation(node=node, fed_back=state).bounded(arithmetic, {"Y": observed})["Y"]
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from .computation import ExtendedComputation, evaluate_extended
 from .document import DOCUMENT, PLAIN, ExtendedLSTM, resolve
 from .kernel import Parameters, run_kernel
 from .parts import extended_parts
-from .tanhf import TANHF, system_tanhf
+from .tanhf import TANHF
 
 __all__ = ["EXTENDED_LSTM", "arithmetic_of"]
 
@@ -285,15 +285,16 @@ def _clause(node: ExtendedLSTM, number: Bounded, Y: Array) -> str:
 
 
 def _as_shipped(node: Node, run: Run) -> bool:
-    """Tell whether Y is what the kernel of amd-quark 0.13 gives, bit for bit, as far as its model can tell."""
-    name, Y = system_tanhf(), run.outputs["Y"]
+    """Tell whether Y is what the kernel of amd-quark 0.13 gives, bit for bit, with the tanhf of one C library or
+    another: that of the machine on which the target ran is not known here."""
+    Y = run.outputs["Y"]
     given = "B" in run.inputs and "hidden_size" in node.attributes and "y_scale" in node.attributes
-    if name is None or not given or run.inputs["X"].shape[1] != 1:
+    if not given or run.inputs["X"].shape[1] != 1:
         return False
     with np.errstate(all="ignore"):
         X, W, R, B = (run.inputs[n] for n in ("X", "W", "R", "B"))
-        theirs = run_kernel(X, W, R, B, Parameters.of(node.attributes), TANHF[name])
-    return theirs.tobytes() == Y.tobytes()
+        parameters = Parameters.of(node.attributes)
+        return any(run_kernel(X, W, R, B, parameters, tanhf).tobytes() == Y.tobytes() for tanhf in TANHF.values())
 
 
 def _float32(node: ExtendedLSTM) -> Array:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,12 +60,8 @@ def _one_up(stages: Stages) -> Stages:
 
     def state(h: Operand) -> Operand:
         operand = before(h)
-        if operand.centre >= 0 or not len(operand.value):
-            return operand
-        value, centred = operand.value.copy(), operand.centred.copy()
-        value[0] += operand.scale
-        centred[0] += 1
-        return replace(operand, value=value, centred=centred)
+        first = operand.value[:1] + operand.scale
+        return operand if operand.centre >= 0 else operand.started(operand.centred[:1] + 1, first)
 
     return replace(stages, shown=shown, state=state)
 
@@ -118,23 +116,7 @@ def _not_fed(stages: Stages) -> Stages:
 def _stale(stages: Stages) -> Stages:
     """Feeds back the state of two steps before."""
 
-    def state(h: Operand) -> Operand:
-        if len(h.value) < 2:
-            return h
-        moved = h.rolled(1)
-        start = h[:1]
-
-        def joined(first: Array, rest: Array) -> Array:
-            return np.concatenate([first, rest[1:]])
-
-        return replace(
-            h,
-            value=joined(start.value, moved.value),
-            radius=joined(start.radius, moved.radius),
-            centred=joined(start.centred, moved.centred),
-        )
-
-    return replace(stages, state=state)
+    return replace(stages, state=lambda h: h[:1].followed_by(h[:-1]) if len(h.value) else h)
 
 
 @of("extended.state.zero-point-forgotten", clause="output-quantization.nearest")
@@ -147,65 +129,43 @@ def _state_centred(stages: Stages) -> Stages:
 def _initial(stages: Stages) -> Stages:
     """Starts from level 0, which is the least number and not zero."""
 
-    def state(h: Operand) -> Operand:
-        if not len(h.value) or not h.scale:
-            return h
-        value, centred = h.value.copy(), h.centred.copy()
-        value[0], centred[0] = (-32768 - h.centre) * h.scale, -32768
-        return replace(h, value=value, centred=centred)
-
-    return replace(stages, state=state)
+    return replace(stages, state=lambda h: h.started(-32768, (-32768 - h.centre) * h.scale) if h.scale else h)
 
 
-# Gates, bias and direction.
+# Gates, bias, direction and sizes: one stage in the place of another.
 
 
-@of("extended.gates.order-ifoc", clause="gates.order")
-def _ifoc(stages: Stages) -> Stages:
-    """Takes the blocks of the weights in the order i, f, o, c."""
-    return replace(stages, gates="ifoc")
+def _placing(id: str, clause: str, summary: str, stage: Mapping[str, Any], **said: Any) -> None:
+    def placed(stages: Stages) -> Stages:
+        return replace(stages, **stage)
+
+    placed.__doc__ = f"{summary}."
+    of(f"extended.{id}", clause=clause, **said)(placed)
 
 
-@of("extended.gates.order-ifco", clause="gates.order")
-def _ifco(stages: Stages) -> Stages:
-    """Takes the blocks of the weights in the order i, f, c, o."""
-    return replace(stages, gates="ifco")
-
-
-@of("extended.bias.ignored", clause="bias")
-def _no_bias(stages: Stages) -> Stages:
-    """Adds no bias."""
-    return replace(stages, biases=lambda b: (0 * b[0], 0 * b[1]))
-
-
-@of("extended.bias.recurrent-ignored", clause="bias")
-def _no_recurrent_bias(stages: Stages) -> Stages:
-    """Adds Wb and leaves out Rb."""
-    return replace(stages, biases=lambda b: (b[0], 0 * b[1]))
-
-
-@of("extended.directions.both-forward", clause="directions")
-def _both_forward(stages: Stages) -> Stages:
-    """Runs the second direction forward too."""
-    return replace(stages, backwards=(False, False))
-
-
-@of("extended.directions.weights-shared", clause="directions.weights")
-def _shared(stages: Stages) -> Stages:
-    """Uses the forward direction's weights for both directions."""
-    return replace(stages, weights=(0, 0))
-
-
-@of("extended.directions.swapped", clause="directions.weights")
-def _swapped(stages: Stages) -> Stages:
-    """Uses each direction's weights for the other one."""
-    return replace(stages, weights=(1, 0))
-
-
-@of("extended.directions.not-realigned", clause="outputs.order")
-def _not_realigned(stages: Stages) -> Stages:
-    """Leaves the second direction's outputs in the order in which they are computed."""
-    return replace(stages, realigned=False)
+for _order in ("ifoc", "ifco"):
+    _summary = f"Takes the blocks of the weights in the order {', '.join(_order)}"
+    _placing(f"gates.order-{_order}", "gates.order", _summary, {"gates": _order})
+_placing("bias.ignored", "bias", "Adds no bias", {"biases": lambda b: (0 * b[0], 0 * b[1])})
+_placing("bias.recurrent-ignored", "bias", "Adds Wb and leaves out Rb", {"biases": lambda b: (b[0], 0 * b[1])})
+_placing(
+    "directions.both-forward", "directions", "Runs the second direction forward too", {"backwards": (False, False)}
+)
+_placing(
+    "directions.weights-shared",
+    "directions.weights",
+    "Uses the forward direction's weights for both directions",
+    {"weights": (0, 0)},
+)
+_placing(
+    "directions.swapped", "directions.weights", "Uses each direction's weights for the other one", {"weights": (1, 0)}
+)
+_placing(
+    "directions.not-realigned",
+    "outputs.order",
+    "Leaves the second direction's outputs in the order in which they are computed",
+    {"realigned": False},
+)
 
 
 # Batch.
@@ -215,44 +175,31 @@ def _not_realigned(stages: Stages) -> Stages:
 def _rows_alike(stages: Stages) -> Stages:
     """Computes every row of the batch from the first one."""
 
-    def rows(x: Operand) -> Operand:
-        def alike(a: Array) -> Array:
-            return np.broadcast_to(a[:, :1], a.shape)
+    def alike(a: Array) -> Array:
+        return np.broadcast_to(a[:, :1], a.shape) if a.shape[1] else a
 
-        if not x.value.shape[1]:
-            return x
-        return replace(x, value=alike(x.value), radius=alike(x.radius), centred=alike(x.centred))
-
-    return replace(stages, rows=rows)
+    return replace(stages, rows=lambda x: x.each(alike))
 
 
 @of("extended.batch.ignored", clause="batch", disagreements=("batch",))
 def _batch_ignored(stages: Stages) -> Stages:
     """Computes a batch as if it were one row: reads the first T*I numbers of X, and leaves most of Y unwritten."""
 
-    def rows(x: Operand) -> Operand:
-        T, N, I = x.value.shape
-
-        def first(a: Array) -> Array:
-            return np.broadcast_to(a.reshape(-1)[: T * I].reshape(T, 1, I), x.value.shape) if N else a
-
-        return replace(x, value=first(x.value), radius=first(x.radius), centred=first(x.centred))
+    def first(a: Array) -> Array:
+        T, N, I = a.shape
+        return np.broadcast_to(a.reshape(-1)[: T * I].reshape(T, 1, I), a.shape) if N else a
 
     def seen(Y: Array) -> Array:
         T, D, N, H = Y.shape
         return np.broadcast_to(Y.reshape(-1)[: T * D * H].reshape(T, D, 1, H), Y.shape) if N else Y
 
     def placed(found: Bounded) -> Bounded:
-        value, radius, doubt = (np.zeros(found.value.size) for _ in range(3))
-        written = found.value[:, :, :1].size
-        value[:written], radius[:written] = found.value[:, :, :1].ravel(), found.radius[:, :, :1].ravel()
-        doubt[written:] = 1
-        shape = found.value.shape
-        return replace(
-            found, value=value.reshape(shape), radius=radius.reshape(shape), doubt=doubt.astype(bool).reshape(shape)
-        )
+        shape, written = found.value.shape, found.value[:, :, :1].size
+        rest = np.zeros(found.value.size - written)
+        value, radius = (np.append(a[:, :, :1], rest).reshape(shape) for a in (found.value, found.radius))
+        return replace(found, value=value, radius=radius, doubt=(np.arange(value.size) >= written).reshape(shape))
 
-    return replace(stages, rows=rows, seen=seen, placed=placed)
+    return replace(stages, rows=lambda x: x.each(first), seen=seen, placed=placed)
 
 
 # Sizes.
@@ -277,10 +224,7 @@ def _one_step(compute: Compute, stages: Stages) -> Outputs:
     return {"Y": Y if len(Y) else np.zeros((1, *Y.shape[1:]), np.float32)}
 
 
-@of("extended.bias.absent-for-ones", clause="bias.optional")
-def _absent_for_ones(stages: Stages) -> Stages:
-    """Takes a bias that is absent for ones."""
-    return replace(stages, absent_bias=1.0)
+_placing("bias.absent-for-ones", "bias.optional", "Takes a bias that is absent for ones", {"absent_bias": 1.0})
 
 
 @of("extended.session.first-answer", clause="session.stateless", needs="rerun")
@@ -289,10 +233,13 @@ def _first_answer(compute: Compute, stages: Stages) -> Outputs:
     return {"Y": compute.memory.setdefault("Y", compute(stages)["Y"])}
 
 
-@of("extended.names.old-order", clause="names.old", needs="old-domain")
-def _old_order(stages: Stages) -> Stages:
-    """Takes the weights of a node by the old name in another order: i, f, o, c."""
-    return replace(stages, gates="ifoc")
+_placing(
+    "names.old-order",
+    "names.old",
+    "Takes the weights of a node by the old name in another order: i, f, o, c",
+    {"gates": "ifoc"},
+    needs="old-domain",
+)
 
 
 # Interface: computing what must be refused.
@@ -326,14 +273,5 @@ _SEEN = {
 }
 
 
-def _accepting(id: str, clause: str, summary: str) -> None:
-    def accepting(stages: Stages) -> Stages:
-        return stages
-
-    accepting.__doc__ = f"{summary}."
-    disagreements = tuple(_SEEN.get(id, ()))
-    of(f"extended.interface.{id}", clause=clause, accepts=True, disagreements=disagreements)(accepting)
-
-
-for _each in _INTERFACE:
-    _accepting(*_each)
+for _id, _clause, _summary in _INTERFACE:
+    _placing(f"interface.{_id}", _clause, _summary, {}, accepts=True, disagreements=_SEEN.get(_id, ()))

@@ -61,20 +61,26 @@ class Operand:
         radius = np.zeros_like(centred) if radius is None else radius
         return cls(affine.dequantized(levels), radius, centred, affine.zero_point - half, affine.scale, known)
 
+    def each(self, change: Callable[..., Array], *others: Operand) -> Operand:
+        """The operand with every array changed, by those of others too."""
+        arrays = ((getattr(one, name) for one in (self, *others)) for name in ("value", "radius", "centred"))
+        value, radius, centred = (change(*several) for several in arrays)
+        return replace(self, value=value, radius=radius, centred=centred)
+
     def __getitem__(self, index: Any) -> Operand:
-        return replace(self, value=self.value[index], radius=self.radius[index], centred=self.centred[index])
+        return self.each(lambda array: array[index])
 
     def followed_by(self, rest: Operand) -> Operand:
         """The operand, with another one behind it along the first axis."""
-        value, radius, centred = (
-            np.concatenate([getattr(self, name), getattr(rest, name)]) for name in ("value", "radius", "centred")
-        )
-        return replace(self, value=value, radius=radius, centred=centred)
+        return self.each(lambda *both: np.concatenate(both), rest)
 
-    def rolled(self, steps: int) -> Operand:
-        """The operand moved along its first axis."""
-        value, radius, centred = (np.roll(a, steps, 0) for a in (self.value, self.radius, self.centred))
-        return replace(self, value=value, radius=radius, centred=centred)
+    def started(self, level: float, number: float) -> Operand:
+        """States of which the first is another: a level less 32768, and what it stands for."""
+        if not len(self.value):
+            return self
+        value, centred = self.value.copy(), self.centred.copy()
+        value[0], centred[0] = number, level
+        return replace(self, value=value, centred=centred)
 
 
 @dataclass(frozen=True)

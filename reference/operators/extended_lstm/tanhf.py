@@ -15,16 +15,13 @@ exponent and sign, on the machine they run on.
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
 from collections.abc import Callable
-from functools import cache
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TANHF", "Tanhf", "fdlibm", "libm_tanhf", "nearest", "system_tanhf"]
+__all__ = ["TANHF", "Tanhf", "fdlibm", "nearest"]
 
 Single: TypeAlias = "NDArray[np.float32]"
 Tanhf = Callable[[Single], Single]
@@ -111,40 +108,3 @@ def nearest(x: Single) -> Single:
 
 TANHF: dict[str, Tanhf] = {"fdlibm": fdlibm, "nearest": nearest}
 """The functions in use, by name."""
-
-
-@cache
-def _library() -> ctypes.CDLL | None:
-    """The C library's mathematics, as far as it can be loaded here."""
-    for name in ("libm.so.6", "libSystem.dylib", "ucrtbase.dll", ctypes.util.find_library("m")):
-        try:
-            library = ctypes.CDLL(name) if name else None
-            if library is not None:
-                library.tanhf.argtypes, library.tanhf.restype = (ctypes.c_float,), ctypes.c_float
-                return library
-        except (OSError, AttributeError):
-            continue
-    return None
-
-
-def libm_tanhf(x: Single) -> Single:
-    """tanh of a float32 array by this machine's C library, one element at a time, which takes some 200 ns each.
-
-    Raises OSError where no C library can be loaded.
-    """
-    library = _library()
-    if library is None:
-        raise OSError("no C library with tanhf can be loaded here")
-    return np.fromiter((library.tanhf(v) for v in x.ravel().tolist()), np.float32, x.size).reshape(x.shape)
-
-
-@cache
-def system_tanhf() -> str | None:
-    """The one of TANHF that this machine's C library computes, by 2048 arguments, on 120 of which they differ; None
-    where it is neither, or cannot be asked."""
-    arguments = np.linspace(2.0**-6, 9, 2048, dtype=np.float32)
-    try:
-        theirs = libm_tanhf(arguments)
-    except OSError:
-        return None
-    return next((name for name, ours in TANHF.items() if np.array_equal(ours(arguments), theirs)), None)

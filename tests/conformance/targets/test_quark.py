@@ -24,9 +24,9 @@ from onnxspec.conformance.cli import main
 from onnxspec.conformance.targets import adapters as targets
 from onnxspec.conformance.targets.adapters import quark_library
 from onnxspec.conformance.workers import worker
-from onnxspec.reference.operators.extended_lstm import TANHF, Parameters, foundations, run_kernel, system_tanhf
+from onnxspec.reference.operators.extended_lstm import TANHF, Parameters, foundations, run_kernel
 
-from ...quark_random import KINDS, random_trial
+from ...quark_random import KINDS, random_trial, system_tanhf
 from ..checking.nodes import of_quark
 from ..miniatures import read_results
 

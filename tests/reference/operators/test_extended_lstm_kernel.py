@@ -20,11 +20,11 @@ from onnxspec.reference.operators.extended_lstm import (
     fdlibm,
     foundations,
     levels_of,
-    libm_tanhf,
     nearest,
     run_kernel,
-    system_tanhf,
 )
+
+from ...quark_random import libm_tanhf, system_tanhf
 
 Arrays = Mapping[str, NDArray[np.float32]]
 
