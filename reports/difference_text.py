@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .comparison import HEADINGS, Changes, Comparison
-from .markdown import moved_ratio, versions_of
+from .markdown import compared_targets, moved_ratio
 
 __all__ = ["difference_text"]
 
@@ -32,7 +32,7 @@ def _lines(comparison: Comparison) -> Iterator[str]:
 
 
 def _target(changes: Changes) -> Iterator[str]:
-    yield f"{changes.name} {versions_of(changes)}".strip() + f": {changes.verdict}"
+    yield f"{compared_targets(changes)}: {changes.verdict}"
     for kind, heading in HEADINGS.items():
         groups = changes.groups[kind]
         for group in groups[:_SHOWN]:

@@ -126,6 +126,14 @@ def difference_markdown(comparison: Comparison) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def compared_targets(changes: Changes) -> str:
+    """The target with its versions; two targets where they are not the same."""
+    old, new = changes.old, changes.new
+    if old.name == new.name:
+        return f"{changes.name} {versions_of(changes)}".strip()
+    return ", then ".join(f"{one.name} {one.version}".strip() for one in (old, new))
+
+
 def versions_of(changes: Changes) -> str:
     """The versions of the runtime, as one word where they are the same."""
     was, now = changes.old.version, changes.new.version
@@ -133,7 +141,7 @@ def versions_of(changes: Changes) -> str:
 
 
 def _changes(changes: Changes) -> Iterator[str]:
-    yield f"## {plain(f'{changes.name} {versions_of(changes)}'.strip())}"
+    yield f"## {plain(compared_targets(changes))}"
     yield ""
     yield f"**{plain(changes.verdict[:1].upper() + changes.verdict[1:])}.**"
     yield ""

@@ -20,6 +20,9 @@ BANDS = (
 )
 """(upper end of |error| / radius, class of the colour, words); from the third on it is outside."""
 
+_UNKEPT = "\u2013"
+"""Where padding is not zero: a convention is broken, and nobody is wrong by any number of bounds."""
+
 
 def band(ratio: float | None) -> str:
     """Return the class of the colour for a ratio; ``none`` where nothing is judged."""
@@ -82,11 +85,11 @@ def heat_map(grid: Grid, row_word: str) -> HeatMap:
             left + size * column,
             top + height * row,
             band(ratio),
-            times(ratio) if small else "",
+            (_UNKEPT if column >= grid.ends[row] and _outside(ratio) else times(ratio)) if small else "",
             _outside(ratio),
             column >= grid.ends[row],
-            f"step {grid.columns[column]}, {row_word} {grid.rows[row]}: {_said(ratio)}"
-            + (", in the padding" if column >= grid.ends[row] else ""),
+            f"step {grid.columns[column]}, {row_word} {grid.rows[row]}: "
+            + (_of_padding(ratio) if column >= grid.ends[row] else _said(ratio)),
         )
         for row, line in enumerate(grid.values)
         for column, ratio in enumerate(line)
@@ -117,6 +120,10 @@ def _said(ratio: float | None) -> str:
     return "no radius allows it" if math.isinf(ratio) else f"{short(ratio, 3)} times the radius"
 
 
+def _of_padding(ratio: float | None) -> str:
+    return f"in the padding, convention {'not ' if _outside(ratio) else ''}kept"
+
+
 def _summary(grid: Grid, row_word: str) -> str:
     """The picture in a sentence or two, for who does not see it."""
     within = [line[:end] for line, end in zip(grid.values, grid.ends, strict=True)]
@@ -127,7 +134,7 @@ def _summary(grid: Grid, row_word: str) -> str:
         column, row = min(cells)
         sentence += f", the first at step {grid.columns[column]}, {row_word} {grid.rows[row]}"
     padding = sum(_outside(r) for line, end in zip(grid.values, grid.ends, strict=True) for r in line[end:])
-    return sentence + (f"; {padding} more in the padding." if padding else ".")
+    return sentence + (f"; in the padding {padding} break{'s' * (padding == 1)} the convention." if padding else ".")
 
 
 def _outside(ratio: float | None) -> bool:

@@ -100,7 +100,7 @@ _WORDS = (
             "shape": "An output of the wrong shape",
             "type": "An output of the wrong type",
             "count": "The wrong number of outputs",
-            "form": "An output that is no array of numbers",
+            "form": "Outputs that are no list of arrays of numbers",
         },
     ),
     Word(

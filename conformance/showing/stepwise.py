@@ -261,7 +261,7 @@ def _parting_line(comparison: Comparison, parting: tuple[Expectation, tuple[int,
     must, _, got, _ = checked.cells
     kind = "level " if checked.levels else ""
     return Text(
-        f"They part first at {when}, row {row}, unit {unit}): {place_of(c, e.output, index)} is "
+        f"First difference at {when}, row {row}, unit {unit}): {place_of(c, e.output, index)} is "
         f"{kind}{got}, must be {kind}{must} ({e.clause}{only})",
         style="yellow" if only else "red",
     )

@@ -63,17 +63,20 @@ def _paragraph(chosen: Chosen) -> Iterator[str]:
         yield f"{runtime} does not run a legal {exhibit.operator}: {_sentence(member.message)}"
     else:
         yield f"{runtime}, on a legal {exhibit.operator}: {plain(finding.title)}. {_sentence(member.message)}"
-    if finding.fault:
+    if finding.fault and finding.verdict != Verdict.NOT_REJECTED.value:
         guessed = "as if this were done" in finding.title or "consistent with" in finding.title.lower()
         sure = "is consistent with" if guessed else "is that of"
         texts = "; ".join(plain(text.rstrip(".")) for _, text in exhibit.diagnosis if text)
-        texts = texts.removeprefix("Consistent with: ")
-        yield f"What it returns {sure} a right implementation with this change: {texts or plain(finding.title)}."
+        text = (texts or plain(finding.title)).removeprefix("Consistent with: ")
+        yield f"What it returns {sure} a right implementation with this change: {text[:1].upper()}{text[1:]}."
     if finding.conditions:
         yield f"{finding.when} {plain(finding.conditions)}."
     types = ", ".join(member.types)
     cases, show = ("case", "shows") if member.count == 1 else ("cases", "show")
     yield f"{member.count} {cases} of {', '.join(member.versions)} in {types} {show} it."
+    own = next((given.type for given in exhibit.inputs if given.name == "X"), "")
+    if own and own not in member.types:
+        yield f"What is shown here is a smaller case, in {own}."
 
 
 def _parted(parting: Checked) -> str:

@@ -117,6 +117,10 @@ def test_targets_are_paired_by_name_and_alone_by_being_alone(tmp_path: Path) -> 
     alone = compare(read_run(one), read_run(other))
     assert [changes.same for changes in alone.targets] == [1]
     assert "different names: onnxruntime, then other" in alone.warnings[-1]
+    lines = RUNNER.invoke(app, ["diff", str(one), str(other)]).stdout.splitlines()
+    version = alone.targets[0].old.version
+    assert version
+    assert [line for line in lines if line.startswith(f"onnxruntime {version}, then other {version}: ")]
     rows = [result("a", target="other"), result("a", target="third")]
     info = sample_info(rows, "other")
     info["targets"].append(dict(info["targets"][0], name="third"))

@@ -39,10 +39,12 @@ def test_a_finding_is_told_from_its_clause_to_its_files(shown: Path, tmp_path: P
         "-1 to 1, 2 not finite",
         "Leaves out clip.",
         "a warning of the runtime",
-        "They part first at step 2 (reverse direction, row 1):",
-        "Y[2, 0, 1, 0] is 0.51, and must be 0.5 give or take 1e-07.",
+        "First difference at step 2 (reverse direction, row 1):",
+        "Y[2, 0, 1, 0] is 0.51, and must be 0.5 (error bound 1e-07).",
         "That is 250 times the radius.",
-        "1 of 8 judged tiles are outside the radius, the first at step 2, unit 0; 2 more in the padding.",
+        "unit 0; in the padding 2 break the convention.",
+        "The dashed line in each chart is the first step that differs.",
+        "not kept",  # a convention, in the padding, however far off it is
         f"onnxspec run --target onnxruntime --case {NEW_CASE}",
         "3 cases in the table of results",
     ):

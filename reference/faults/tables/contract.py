@@ -70,16 +70,16 @@ def constant_weights_transposed(compute: Compute, c: Computation) -> Outputs:
 
 
 _ACCEPTED = {
-    "activations": "Takes activations that no document defines, or too few or too many, without a word.",
-    "attributes": "Takes attributes that its version does not define, or that are of another type, without a word.",
-    "direction": "Takes any direction without a word.",
-    "hidden-size": "Takes a hidden_size that R contradicts without a word.",
-    "inputs": "Takes too few inputs, or too many, without a word.",
-    "layout": "Takes any layout without a word.",
-    "lengths": "Takes lengths below 0 or above seq_length without a word.",
-    "outputs": "Takes nodes with more outputs than there are without a word.",
-    "shapes": "Takes inputs of other shapes without a word.",
-    "types": "Takes types that the document does not allow, or several at once, without a word.",
+    "activations": "Silently accepts undefined activations, or too few or too many.",
+    "attributes": "Silently accepts attributes that its version does not define, or of another type.",
+    "direction": "Silently accepts an invalid direction.",
+    "hidden-size": "Silently accepts a hidden_size that R contradicts.",
+    "inputs": "Silently accepts too few inputs, or too many.",
+    "layout": "Silently accepts an invalid layout.",
+    "lengths": "Silently accepts lengths below 0 or above seq_length.",
+    "outputs": "Silently accepts outputs that the version does not define, or that one which it demands is missing.",
+    "shapes": "Silently accepts inputs of invalid shapes.",
+    "types": "Silently accepts types that the document does not allow, or several at once.",
 }
 
 

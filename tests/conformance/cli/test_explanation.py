@@ -125,7 +125,7 @@ def test_the_first_step_that_is_wrong_is_named_and_marked_in_processing_order() 
 
     text = _explained(spec, _changed(change))
     assert "\nwrong (value): " in text
-    sentence = f"They part first at step {length - 2} (reverse, row {row}, unit 3): Y[{row}, 1, 1, 3] is"
+    sentence = f"First difference at step {length - 2} (reverse, row {row}, unit 3): Y[{row}, 1, 1, 3] is"
     assert sentence in " ".join(text.split())
     worst, first = _tables(text)
     assert worst[0].strip() == f"Step by step, reverse, row {row}, unit 2"
@@ -171,7 +171,7 @@ def test_a_wrong_last_state_is_found_where_y_is_right() -> None:
         outputs["Y_c"][0, 2, 1] *= 2
 
     text = _explained(PLAIN, _changed(change))
-    assert "They part first at the end (forward, row 2, unit 1): Y_c[0, 2, 1] is" in text
+    assert "First difference at the end (forward, row 2, unit 1): Y_c[0, 2, 1] is" in text
     assert "After the last step, forward, row 2, unit 1" in text
 
 
@@ -210,9 +210,9 @@ def test_a_case_without_y_is_shown_by_the_y_of_its_companion() -> None:
 
     text = _explained(spec, implementation)
     assert "The case asks for no Y: this is the one of the same node with all outputs" in text
-    assert "They part first at step 0 (forward, row 0, unit " in text
+    assert "First difference at step 0 (forward, row 0, unit " in text
     alone = _printed(build_case(spec), staged_outcome(build_case(spec).trial, implementation))
-    assert "They part first at the end (forward, row 0, unit " in alone
+    assert "First difference at the end (forward, row 0, unit " in alone
 
 
 def test_of_several_runs_the_worst_is_shown() -> None:
@@ -374,7 +374,7 @@ def test_a_quantized_node_is_explained_in_levels() -> None:
 
     text = _explained(spec, four_off)
     assert re.search(r"^  X: uint8, scale 0\.\d+, zero point \d+$", text, re.MULTILINE)
-    assert re.search(r"They part first at .* is\s+level\s+\d+,\s+must\s+be\s+level\s+\d+\s+\(lstm", text)
+    assert re.search(r"First difference at .* is\s+level\s+\d+,\s+must\s+be\s+level\s+\d+\s+\(lstm", text)
     assert "levels off" in _tables(text)[0][1]
     assert _tables(text)[0][2].split()[-1] == "4"
     assert "Y: " not in _explained(PLAIN, _conforming)

@@ -177,7 +177,7 @@ def test_the_command_of_a_failure_repeats_it(project: pytest.Pytester) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "They part first" in done.stdout
+    assert "First difference" in done.stdout
 
 
 needs_subtests = pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="this pytest has no subtests")
