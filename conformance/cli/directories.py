@@ -24,6 +24,9 @@ from .terminal import fail, put, say, warn, why
 
 __all__ = ["generate_cases", "list_cases", "options_of", "verify_cases"]
 
+_FLOAT = ("core", "full")
+"""Profiles to which dense cases are added that a runner with one tolerance may judge: all of them are float nodes."""
+
 
 @app.command(name="generate")
 def generate_cases(
@@ -57,7 +60,7 @@ def generate_cases(
     try:
         chosen = selection_of(profile, op, since_version, type, case)
         specs = _specs_of(all_listed(select_probes(chosen, operator_names(""))))
-        if profile != "smoke" and not chosen.cases and not chosen.directories:
+        if profile in _FLOAT and not chosen.cases and not chosen.directories:
             specs += _fair(chosen, {spec.digest for spec in specs})
         versions = sorted({(spec.op, spec.version) for spec in specs})
         command = _command(chosen, everything)

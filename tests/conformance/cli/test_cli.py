@@ -184,6 +184,16 @@ def test_a_run_in_which_a_target_gets_no_case_is_refused(inside: Inside, tmp_pat
     assert not (tmp_path / "o").exists()
 
 
+def test_quantized_cases_are_generated_without_float_ones(inside: Inside, tmp_path: Path) -> None:
+    assert inside("generate", "cases", "--profile", "quantized", "--op", "RNN", "--since-version", "7").code == 0
+    manifest = json.loads((tmp_path / "cases" / "manifest.json").read_text(encoding="utf-8"))
+    cases = [entry["case"] for entry in (*manifest["cases"], *manifest["left_out"])]
+    assert len(cases) == len(
+        inside("list", "--profile", "quantized", "--op", "RNN", "--since-version", "7").out.split()
+    )
+    assert all(re.search(r"\.[us](8|16)\.", case) for case in cases)
+
+
 def test_a_case_is_explained_by_the_beginning_of_its_id(inside: Inside) -> None:
     (name,) = pick(1, ignoring_layout)
     assert inside("explain", name[:-2]).out.splitlines()[0] == inside("explain", name).out.splitlines()[0]
