@@ -10,7 +10,7 @@ from ..conformance.judging.vocabulary import happening
 from ..conformance.results.answer import Answer, Hit, answer_of, look_of
 from ..conformance.results.coverage import coverage_line
 from ..conformance.results.interpreted import followed_line, shown_line
-from ..conformance.results.support import Problem, Tried, listed
+from ..conformance.results.support import ResultsAlike, ShortFinding, listed
 from .findings import Finding, Member
 from .subject import Subject
 
@@ -72,7 +72,7 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
     """The answer on a target; ``findings`` are those of the page."""
     own = [(finding, m) for finding in findings for m in finding.members if m.subject is subject]
     tried = [
-        Tried(
+        ResultsAlike(
             kind.op,
             kind.version,
             kind.type,
@@ -104,8 +104,8 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
     return Told(answer, tuple(finding for finding, _ in own), tuple(_undecided(tried)))
 
 
-def _undecided(tried: Sequence[Tried]) -> Iterator[tuple[str, int, str]]:
-    by_words: dict[str, list[Tried]] = {}
+def _undecided(tried: Sequence[ResultsAlike]) -> Iterator[tuple[str, int, str]]:
+    by_words: dict[str, list[ResultsAlike]] = {}
     for one in tried:
         if one.verdict == "inconclusive":
             why = happening(one.verdict, one.reason) or one.reason or "no reason is recorded"
@@ -115,8 +115,8 @@ def _undecided(tried: Sequence[Tried]) -> Iterator[tuple[str, int, str]]:
         yield words, sum(one.times for one in some), f"{listed(operators)}; {', '.join(types)}"
 
 
-def _problem(finding: Finding, member: Member) -> Problem:
-    return Problem(
+def _problem(finding: Finding, member: Member) -> ShortFinding:
+    return ShortFinding(
         finding.title,
         finding.kind,
         finding.verdict or finding.kind,

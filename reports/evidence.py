@@ -51,7 +51,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Checked:
+class ElementShown:
     """A number, or a level, beside what it must be. None: not judged (``must``, ``ratio``) or not reported (``got``).
     ``bounds`` are the levels that are right, None where it is a number."""
 
@@ -100,7 +100,7 @@ class GateLine:
     position: int
     padding: bool
     values: tuple[float | None, ...]
-    y: Checked
+    y: ElementShown
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ class Numbers:
     direction: str
     row: int
     unit: int
-    parting: Checked | None
+    parting: ElementShown | None
     parting_step: int | None
-    states: tuple[Checked, ...]
+    states: tuple[ElementShown, ...]
     gates: tuple[str, ...]
     lines: tuple[GateLine, ...]
     plane: Grid | None
@@ -235,13 +235,13 @@ def short(value: float | None, digits: int = 6) -> str:
     return "" if value is None else f"{value:.{digits}g}"
 
 
-def _checked(record: CheckedRecord, name: str, codecs: Container[str]) -> Checked:
+def _checked(record: CheckedRecord, name: str, codecs: Container[str]) -> ElementShown:
     must, within, got, ratio = (
         real(each) for each in (record["must"], record["within"], record["got"], record["ratio"])
     )
     known = must is not None and within is not None and math.isfinite(must) and math.isfinite(within)
     levels = known and name.partition("[")[0] in codecs
-    return Checked(name, must, within, got, ratio, right_levels(must, within) if levels else None)  # type: ignore[arg-type]
+    return ElementShown(name, must, within, got, ratio, right_levels(must, within) if levels else None)  # type: ignore[arg-type]
 
 
 def _numbers(record: NumbersRecord, codecs: Container[str]) -> Numbers:

@@ -77,7 +77,7 @@ def _target(subject: Subject, told: Told) -> Iterator[str]:
     if answer.comparison:
         yield f"- **Against the list of known failures:** {plain(answer.comparison)}"
     if not answer.chosen:
-        yield f"- **Runs, rightly or not:** {plain(answer.supported)}.{lacking}"
+        yield f"- **Runs, right or wrong:** {plain(answer.supported)}.{lacking}"
     if answer.coverage:
         yield f"- **Coverage:** {plain(answer.coverage)}"
     if answer.shown:

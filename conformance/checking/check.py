@@ -16,7 +16,7 @@ from ..models.scope import Scope, domain_of, shown_name
 from ..models.walk import Located, nodes_of
 from .frozen import frozen
 from .measured import Measured
-from .operators import Judged, judged_operators
+from .operators import CheckedOperator, judged_operators
 from .problem import Checked, Level, Problem, Unchecked
 from .quantization import quantization
 from .rule import MEASURED, SIZES_CLAIMED, Rule, rule_broken, rules, rules_open
@@ -111,7 +111,9 @@ class CheckedNode:
     unchecked: tuple[Unchecked, ...] = ()
 
 
-def check_node(located: Located, judged: Judged, file: str = "", measured: Measured | None = None) -> CheckedNode:
+def check_node(
+    located: Located, judged: CheckedOperator, file: str = "", measured: Measured | None = None
+) -> CheckedNode:
     """One node of an operator that has a document here; the arguments are those of :func:`check_model`."""
     name = judged.operator.document.title
     given = domain_of(located.node.domain)

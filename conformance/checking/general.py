@@ -9,7 +9,7 @@ from ...reference import Operator
 from ...reference.documents.tensors import Extent, Shape
 from ..models.folding import NotConstant
 from ..models.scope import shown_name
-from .sizes import Known, agreement
+from .sizes import KnownSize, agreement
 from .subject import Broken, Missing, Outcome, Subject
 
 __all__ = ["layout_of", "outcomes", "shapes_of", "steps_of"]
@@ -28,7 +28,7 @@ def outcomes(subject: Subject, operator: Operator) -> Iterator[Outcome]:
     formal = shapes_of(subject)
     if (subject.chosen("layout") or 0) not in _LAYOUTS:  # where the batch is nobody can say
         formal = {name: shape for name, shape in formal.items() if Extent("batch_size") not in shape}
-    known = {size: Known(*said) for size, said in operator.sizes_said(subject).items()}
+    known = {size: KnownSize(*said) for size, said in operator.sizes_said(subject).items()}
     yield from agreement(subject, formal, known)
     yield from _lengths(subject, steps_of(subject))
 

@@ -17,11 +17,11 @@ from .general import outcomes
 from .stand_in import StandIn, stand_in
 from .subject import Outcome, Subject
 
-__all__ = ["Judged", "judged_operators"]
+__all__ = ["CheckedOperator", "judged_operators"]
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class CheckedOperator:
     """The checker's knowledge of an operator.
 
     newest
@@ -63,13 +63,13 @@ class Judged:
 
 
 @cache
-def judged_operators() -> Mapping[tuple[str, str], Judged]:
+def judged_operators() -> Mapping[tuple[str, str], CheckedOperator]:
     """By domain and name, old names included."""
-    table: dict[tuple[str, str], Judged] = {}
+    table: dict[tuple[str, str], CheckedOperator] = {}
     for operator in OPERATORS.values():
         document = operator.document
         newest = versions_of(document.name)[-1] if document.domain else defs.onnx_opset_version()
-        judged = Judged(operator, newest, _frozen(_ways(document.name)))
+        judged = CheckedOperator(operator, newest, _frozen(_ways(document.name)))
         table.update(dict.fromkeys([document.key, *document.former], judged))
     return table
 

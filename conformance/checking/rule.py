@@ -11,7 +11,7 @@ from pathlib import Path
 from ...reference import Clause, clauses_of, versions_of
 from ...reference.documents.clauses import ILLEGAL
 from . import quantization
-from .operators import Judged, judged_operators
+from .operators import CheckedOperator, judged_operators
 from .problem import Level
 
 if sys.version_info >= (3, 11):
@@ -93,14 +93,14 @@ def _illegal(clause: Clause) -> bool:
     return any(feature.startswith(ILLEGAL) for feature in clause.needs | clause.or_needs)
 
 
-def _open(judged: Judged, clause: Clause) -> bool:
+def _open(judged: CheckedOperator, clause: Clause) -> bool:
     """Tell whether it leaves open what some nodes do, of some versions: what is open for all of them is no news of
     one."""
     some = clause.needs or (clause.interpretation and clause.versions != versions_of(judged.name))
     return clause.status in ("undefined", "convention") and bool(some)
 
 
-def _of_clause(judged: Judged, clause: Clause) -> Rule:
+def _of_clause(judged: CheckedOperator, clause: Clause) -> Rule:
     topic = clause.id.removeprefix(f"{judged.prefix}.")
     advice = _advice_about(topic)
     runtimes = advice.get("runtimes", "") or "; ".join(clause.implementers)
@@ -113,7 +113,7 @@ def _of_clause(judged: Judged, clause: Clause) -> Rule:
 
 
 @cache
-def rule_broken(judged: Judged, topic: str) -> Rule:
+def rule_broken(judged: CheckedOperator, topic: str) -> Rule:
     """The rule that a node breaks by what a violation of that topic does.
 
     A topic is that of the clause, or of what clause tables call a model that breaks one.
@@ -132,7 +132,7 @@ def rule_broken(judged: Judged, topic: str) -> Rule:
     return Rule(own, Level.ERROR, None, described, _advice_about(topic)["do"])
 
 
-def rules_open(judged: Judged, since_version: int, features: frozenset[str]) -> list[Rule]:
+def rules_open(judged: CheckedOperator, since_version: int, features: frozenset[str]) -> list[Rule]:
     """The rules of clauses that leave open what a node with these features does."""
     return [
         rules()[clause.id]

@@ -16,11 +16,11 @@ from ..models.inference import undetermined
 from ..models.tensor_type import Dimension
 from .subject import Broken, Input, Missing, Outcome, Subject
 
-__all__ = ["Known", "agreement", "in_words", "sizes_known"]
+__all__ = ["KnownSize", "agreement", "in_words", "sizes_known"]
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownSize:
     """A size that something else than a shape says: an attribute."""
 
     value: int
@@ -64,7 +64,7 @@ def _anonymous(extent: Dimension) -> bool:
 def agreement(
     subject: Subject,
     formal: Mapping[str, Shape],
-    known: Mapping[str, Known],
+    known: Mapping[str, KnownSize],
 ) -> Iterator[Outcome]:
     """Complaints about the shapes of a node's inputs, and what is not known of them.
 
@@ -83,7 +83,7 @@ def agreement(
         if not isinstance(units, int):
             yield Missing("hidden-size", f"how many {words} {name} has")
         elif units == hidden_size:
-            known[HIDDEN_SIZE] = Known(units, f"hidden_size is {units}, as {name} has {words}")
+            known[HIDDEN_SIZE] = KnownSize(units, f"hidden_size is {units}, as {name} has {words}")
         else:
             settled.add(place)
             what = f"hidden_size is {hidden_size}, but {name} has {units} {words}"
@@ -114,7 +114,7 @@ def agreement(
         yield from _compared(size, saying, known.get(size), formal)
 
 
-def _others(formal: Mapping[str, Shape], size: str, but: str, subject: Subject, known: Mapping[str, Known]) -> bool:
+def _others(formal: Mapping[str, Shape], size: str, but: str, subject: Subject, known: Mapping[str, KnownSize]) -> bool:
     """Tell whether anything else says what a size is: without that no value of it could be wrong."""
     return size in known or any(
         name != but and name in subject.inputs and any(extent.size == size for extent in shape)
@@ -123,7 +123,7 @@ def _others(formal: Mapping[str, Shape], size: str, but: str, subject: Subject, 
 
 
 def _compared(
-    size: str, saying: list[_Evidence], known: Known | None, formal: Mapping[str, Shape]
+    size: str, saying: list[_Evidence], known: KnownSize | None, formal: Mapping[str, Shape]
 ) -> Iterator[Outcome]:
     votes = Counter(e.value for e in saying if isinstance(e.value, int) and e.input.type.certain)
     votes = votes or Counter(e.value for e in saying if isinstance(e.value, int))

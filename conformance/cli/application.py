@@ -147,7 +147,7 @@ def _name_of(callback: Any) -> str:
     return name
 
 
-class Group(typer.core.TyperGroup):
+class Commands(typer.core.TyperGroup):
     """The command ``onnxspec``, which loads a command where one is asked for."""
 
     def __init__(self, **settings: Any) -> None:
@@ -170,7 +170,7 @@ class App(typer.Typer):
 
 app = App(
     name="onnxspec",
-    cls=Group,
+    cls=Commands,
     help="Does this runtime compute what the operator's document says, on every legal configuration?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

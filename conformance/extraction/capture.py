@@ -25,7 +25,7 @@ from ..targets.target import parse_target
 from ..workers.process import Job, TargetProcess, TargetUnavailable
 from .portable import Array, PortableNode
 
-__all__ = ["ITERATIONS", "Capture", "CaptureError", "capture"]
+__all__ = ["ITERATIONS", "CaptureError", "CapturedInputs", "capture"]
 
 ITERATIONS = 3
 """Runs of the body of a Loop or Scan that become data sets, the first ones."""
@@ -39,7 +39,7 @@ class CaptureError(ValueError):
 
 
 @dataclass(frozen=True)
-class Capture:
+class CapturedInputs:
     """The inputs that one node got: arrays by formal input, a mapping for every run of it that is kept; none where it
     did not run, and `why` says so."""
 
@@ -47,7 +47,7 @@ class Capture:
     why: str = ""
 
 
-def capture(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[str, Array]) -> list[Capture]:
+def capture(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[str, Array]) -> list[CapturedInputs]:
     """The inputs that nodes of a model get, run on onnxruntime's CPU.
 
     fed
@@ -66,7 +66,7 @@ def capture(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[s
         try:
             captures += _captured(content, [node], fed)
         except CaptureError as error:
-            captures.append(Capture((), f"no data: {error}"))
+            captures.append(CapturedInputs((), f"no data: {error}"))
     if not any(each.runs for each in captures):
         raise CaptureError(captures[0].why)
     return captures
@@ -82,7 +82,7 @@ def _require(content: ModelContent, fed: Mapping[str, Array]) -> None:
         raise CaptureError(f"no array is given for the model's input {', '.join(missing)}")
 
 
-def _captured(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[str, Array]) -> list[Capture]:
+def _captured(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[str, Array]) -> list[CapturedInputs]:
     whole = _whole(content)
     threads = [_Thread(whole, node) for node in nodes]
     _ask_for_all(whole)
@@ -210,22 +210,22 @@ class _Thread:
             return next(f for f in self._whole.functions if (f.domain, f.name, getattr(f, "overload", "")) == key)
         return next(a.g for a in holder.attribute if a.name == scope.owner.attribute)
 
-    def result(self, arrays: Mapping[str, Array | None]) -> Capture:
+    def result(self, arrays: Mapping[str, Array | None]) -> CapturedInputs:
         """The captured inputs, from the outputs of the model."""
         taken = arrays[self.flag]
         tensors = {formal: arrays[name] for formal, name in self.tensors.items()}
         if taken is None or any(array is None for array in tensors.values()):
-            return Capture((), "no data: what flows there is no tensor of numbers")
+            return CapturedInputs((), "no data: what flows there is no tensor of numbers")
         if not taken.any():
-            return Capture((), "no data: the branch that it is in was not taken with these inputs")
+            return CapturedInputs((), "no data: the branch that it is in was not taken with these inputs")
         if self._stacked > 1:
-            return Capture((), "no data: it is in a loop inside a loop")
+            return CapturedInputs((), "no data: it is in a loop inside a loop")
         if not self._stacked:
-            return Capture(({formal: array for formal, array in tensors.items() if array is not None},))
+            return CapturedInputs(({formal: array for formal, array in tensors.items() if array is not None},))
         if not taken.all():
-            return Capture((), "no data: the branch that it is in was not taken in every run of the loop")
+            return CapturedInputs((), "no data: the branch that it is in was not taken in every run of the loop")
         runs = [
             {formal: np.asarray(array[k], order="C") for formal, array in tensors.items() if array is not None}
             for k in range(min(ITERATIONS, len(taken)))
         ]
-        return Capture(tuple(runs))
+        return CapturedInputs(tuple(runs))

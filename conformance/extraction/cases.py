@@ -23,7 +23,7 @@ from ..models.content import ModelError, read_content
 from ..models.inference import main_scope
 from ..models.walk import Located
 from .around import QuantizedNode, Together, nodes_together, quantized_node
-from .capture import Capture, capture
+from .capture import CapturedInputs, capture
 from .drawing import drawn
 from .portable import Array, NotPortable, PortableNode, portable
 
@@ -134,7 +134,7 @@ def read_nodes(folder: Path) -> list[NodeCase]:
         raise ValueError(f"{folder / NODES}: {error}") from None
 
 
-def _written(node: PortableNode, folder: Path, captured: Capture | None) -> NodeCase:
+def _written(node: PortableNode, folder: Path, captured: CapturedInputs | None) -> NodeCase:
     plain = NodeCase(node.path, node.operator.name)
     if captured is not None and not captured.runs:
         return NodeCase(plain.node, plain.operator, why=captured.why)
@@ -150,7 +150,7 @@ def _written(node: PortableNode, folder: Path, captured: Capture | None) -> Node
 
 
 def _written_quantized(
-    node: PortableNode, quantized: QuantizedNode, folder: Path, captured: Capture | None
+    node: PortableNode, quantized: QuantizedNode, folder: Path, captured: CapturedInputs | None
 ) -> NodeCase:
     """The case of a node with its DequantizeLinear and QuantizeLinear."""
     runs = [quantized.fed(run) for run in (captured.runs if captured is not None else drawn(node))]
@@ -163,7 +163,7 @@ def _written_quantized(
     return NodeCase(node.path, operator, folder.name, _origin(captured is not None, len(sets)))
 
 
-def _written_together(together: Together, folder: Path, captures: Mapping[str, Capture] | None) -> NodeCase:
+def _written_together(together: Together, folder: Path, captures: Mapping[str, CapturedInputs] | None) -> NodeCase:
     """The case of nodes that have something in common."""
     path, operator = (
         " + ".join(words) for words in zip(*((n.path, n.operator.name) for n in together.nodes), strict=True)

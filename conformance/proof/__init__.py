@@ -25,7 +25,7 @@ __getattr__, __dir__ = face(
             "tally",
         ),
         "lacking": (
-            "Evidence",
+            "CaseTable",
             "lacking_of",
             "named",
         ),

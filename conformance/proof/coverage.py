@@ -66,7 +66,7 @@ def _bits_of(masks: Mask) -> list[int]:
     return [int.from_bytes(row.tobytes(), "little") for row in packed]
 
 
-class _Shown(NamedTuple):
+class _ShownBits(NamedTuple):
     """The interactions that a case shows, as bits of integers, which are combined and counted in one go.
 
     pairs
@@ -94,9 +94,9 @@ class _Pinned:
         self._parts = len(operator_of(op).parts())
         self.both = np.triu_indices(len(self._of_half), 1)
         self._by_half = self._of_half[self.both[0]] | self._of_half[self.both[1]]
-        self._known: dict[str, _Shown] = {}
+        self._known: dict[str, _ShownBits] = {}
 
-    def __getitem__(self, case: Pooled) -> _Shown:
+    def __getitem__(self, case: Pooled) -> _ShownBits:
         self.prepare([case])
         return self._known[case.place]
 
@@ -107,7 +107,7 @@ class _Pinned:
             some = left[start : start + self._AT_ONCE]
             self._known |= zip((case.place for case in some), self._worked_out(some), strict=True)
 
-    def _worked_out(self, cases: Sequence[Pooled]) -> Iterator[_Shown]:
+    def _worked_out(self, cases: Sequence[Pooled]) -> Iterator[_ShownBits]:
         contexts = len(self._of_half)
         whole = masks_of([case.whole for case in cases], self._parts)
         plain = masks_of([case.held[0] for case in cases], contexts) & ~self._of_half
@@ -124,7 +124,7 @@ class _Pinned:
             zip([np.flatnonzero(row).tolist() for row in parts], _bits_of(together), strict=True)
             for parts, _, together in sources
         ]
-        return (_Shown(*of_case) for of_case in zip(of_pairs, zip(*of_triples, strict=True), strict=True))
+        return (_ShownBits(*of_case) for of_case in zip(of_pairs, zip(*of_triples, strict=True), strict=True))
 
     def _together(self, held: Mask) -> Mask:
         """(cases, pairs): which pairs are held."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...cases.specs.contexts import ContextSpace
 
-__all__ = ["Evidence", "Lacking", "lacking_of", "named"]
+__all__ = ["CaseTable", "Lacking", "lacking_of", "named"]
 
 Mask = NDArray[np.bool_]
 
@@ -32,7 +32,7 @@ _ENOUGH_FOR_PAIRS = 4
 that four of them without one that ran are no chance where hundreds ran."""
 
 
-class Evidence(NamedTuple):
+class CaseTable(NamedTuple):
     """Cases with what they have, a row each.
 
     held
@@ -69,7 +69,7 @@ class Lacking(NamedTuple):
 
 def lacking_of(
     space: ContextSpace,
-    evidence: Evidence,
+    evidence: CaseTable,
     ran: Mask,
     without: Mask,
     known: Iterable[int] = (),

@@ -24,7 +24,7 @@ from ..results.signed_errors import BIAS_ERRORS, BIAS_UNITS, biases
 from ..workers.pool import spread
 from ..workers.process import Outcome
 from .staged import Arrays, staged_outcome
-from .undecided import Attempt, OpenLevels, Undecided, levels_of, undecided
+from .undecided import MovedLevels, OpenLevels, Undecided, levels_of, undecided
 
 __all__ = ["ENOUGH", "FEWEST", "Accusation", "Catch", "Ceiling", "Proof", "Row", "prove"]
 
@@ -166,7 +166,7 @@ def prove(
     drifts: list[Drift] = []
     mishaps: list[str] = []
     levels: list[OpenLevels] = []
-    attempts: list[Attempt] = []
+    attempts: list[MovedLevels] = []
     work = partial(_try, faults=named, styles=conforming_styles)
     done = 0
     with contextlib.closing(spread(work, pieces, processes)) as results:
@@ -202,7 +202,7 @@ class _Shown:
     drifts: list[Drift] = field(default_factory=list)
     mishaps: list[str] = field(default_factory=list)
     levels: list[OpenLevels] = field(default_factory=list)
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[MovedLevels] = field(default_factory=list)
 
 
 def _try(specs: Sequence[Spec], faults: Sequence[str] | None, styles: Sequence[str] | None) -> _Shown:
@@ -242,7 +242,7 @@ def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | N
             strength, levels = _strength(judgement, fault), _levels_of(case.trial, judgement)
             shown.catches.append(Catch(fault.id, spec.id, spec.op, spec.version, spec.type, strength, *levels))
         if case.trial.node.codecs:
-            shown.attempts.append(Attempt(fault.id, spec.op, case.trial.node.bits, caught))
+            shown.attempts.append(MovedLevels(fault.id, spec.op, case.trial.node.bits, caught))
     if case.trial.node.codecs:
         shown.levels.append(levels_of(spec.op, case.trial))
     shown.accusations += _accused(case, spec.id, styles)

@@ -11,7 +11,7 @@ import numpy as np
 from ...cases import Trial
 from ...reference import operator_for
 
-__all__ = ["Attempt", "OpenLevels", "Undecided", "levels_of", "undecided"]
+__all__ = ["MovedLevels", "OpenLevels", "Undecided", "levels_of", "undecided"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class OpenLevels:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class MovedLevels:
     """A fault in a quantized case that returns other levels than a right implementation does."""
 
     fault: str
@@ -78,7 +78,7 @@ def levels_of(op: str, trial: Trial) -> OpenLevels:
     return OpenLevels(op, node.bits, counts)
 
 
-def undecided(cases: Iterable[OpenLevels], attempts: Iterable[Attempt]) -> Iterator[Undecided]:
+def undecided(cases: Iterable[OpenLevels], attempts: Iterable[MovedLevels]) -> Iterator[Undecided]:
     """By operator and bits."""
     counts: dict[tuple[str, int], Counter[int]] = {}
     for case in cases:

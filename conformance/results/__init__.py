@@ -72,8 +72,8 @@ __getattr__, __dir__ = face(
             "passing_grades",
         ),
         "support": (
-            "Problem",
-            "Tried",
+            "ShortFinding",
+            "ResultsAlike",
         ),
     },
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ...reference import topic_of
 from ..judging.judgement import FAILING, OF_FORBIDDEN, Verdict
 from ..judging.vocabulary import NO_FAILURE, happening, short_title, word
-from .support import DECLINED, Lack, Problem, Tried, listed, support_of
+from .support import DECLINED, Lack, ResultsAlike, ShortFinding, listed, support_of
 
 __all__ = ["Answer", "Hit", "answer_of", "in_words", "look_of"]
 
@@ -82,7 +82,7 @@ class Answer:
     @property
     def who(self) -> str:
         """The heading of what fails."""
-        return "What fails" if self.chosen else "It hits you if you rely on"
+        return "What fails" if self.chosen else "It affects you if your model uses"
 
     @property
     def conforming(self) -> bool | None:
@@ -116,8 +116,8 @@ class Answer:
 
 
 def answer_of(
-    tried: Sequence[Tried],
-    problems: Sequence[Problem],
+    tried: Sequence[ResultsAlike],
+    problems: Sequence[ShortFinding],
     *,
     stale: int = 0,
     lists_used: bool = True,
@@ -212,7 +212,7 @@ def _since(new: int, known: int, stale: int) -> str:
     return words
 
 
-def _hits(problems: Sequence[Problem], tried: Sequence[Tried]) -> Iterator[Hit]:
+def _hits(problems: Sequence[ShortFinding], tried: Sequence[ResultsAlike]) -> Iterator[Hit]:
     """The hits of the failures: what is new before what is known, what has many cases before what has few. What is
     known to be accepted though it is forbidden is one, as it hits only those who count on a refusal."""
     failing = [k for k, p in enumerate(problems) if p.verdict not in DECLINED and p.kind not in NO_FAILURE]
@@ -302,7 +302,7 @@ _INCIDENTAL = re.compile(r"\d+ .* or more( \(.*\))?|outputs? .*")
 """Conditions that a smallest case has because some size and some output it must have."""
 
 
-def _relied_on(problem: Problem, tried: Sequence[Tried]) -> str:
+def _relied_on(problem: ShortFinding, tried: Sequence[ResultsAlike]) -> str:
     """Features whose users a finding affects. What a known fault is about says it best, with those conditions that
     tell more; empty where nothing tells."""
     topic = _topic(problem.clauses)
@@ -320,7 +320,7 @@ def _words(text: str) -> set[str]:
     return {word.rstrip("s") for word in re.findall(r"[a-z]{4,}|[A-Z]\b", text)}
 
 
-def _without_conditions(problem: Problem, tried: Sequence[Tried]) -> str:
+def _without_conditions(problem: ShortFinding, tried: Sequence[ResultsAlike]) -> str:
     """``always`` where nothing of its operators is right; or the types that a loss of accuracy is about, where there
     are others: it comes with the type, whatever a node has."""
     ran = [t for t in tried if t.op in problem.operators and t.verdict not in DECLINED]
@@ -342,13 +342,13 @@ def _topic(clauses: Sequence[str]) -> str:
     return topics.pop() if len(topics) == 1 else ""
 
 
-def _where(*problems: Problem) -> str:
+def _where(*problems: ShortFinding) -> str:
     operators = list(dict.fromkeys(op for p in problems for op in p.operators))
     types = list(dict.fromkeys(t for p in problems for t in p.types))
     return "; ".join(filter(None, [listed(operators), ", ".join(types)]))
 
 
-def _bare(problem: Problem) -> str:
+def _bare(problem: ShortFinding) -> str:
     """The event in a title, without the condition that the title ends with."""
     title = in_words(problem.title, problem.verdict, problem.reason)
     if problem.conditions:

@@ -12,7 +12,7 @@ from ...reference import FORMATS
 from ..judging.judgement import DECLINED, NO_CLEAN_REFUSAL, OF_FORBIDDEN, UNTRIED, Verdict
 from .result import Result
 
-__all__ = ["DECLINED", "Lack", "Problem", "Tried", "listed", "support_of", "tried_of"]
+__all__ = ["DECLINED", "Lack", "ResultsAlike", "ShortFinding", "listed", "support_of", "tried_of"]
 
 # Nothing came back, or the model was none that anybody need support.
 _SAYS_NOTHING = frozenset(
@@ -24,7 +24,7 @@ _SAYS_NOTHING = frozenset(
 )
 
 
-class Tried(NamedTuple):
+class ResultsAlike(NamedTuple):
     """Results that are alike in all that is told of them at first; ``times`` says how many, ``clean`` whether what was
     declined was declined in an orderly way."""
 
@@ -38,16 +38,18 @@ class Tried(NamedTuple):
     clean: bool = True
 
 
-def tried_of(results: Iterable[Result]) -> list[Tried]:
+def tried_of(results: Iterable[Result]) -> list[ResultsAlike]:
     """Results of one target, put together where they are alike."""
     alike = Counter(
-        Tried(r.op, r.version, r.type, r.verdict.value, r.reason or "", r.expected, 0, NO_CLEAN_REFUSAL not in r.flags)
+        ResultsAlike(
+            r.op, r.version, r.type, r.verdict.value, r.reason or "", r.expected, 0, NO_CLEAN_REFUSAL not in r.flags
+        )
         for r in results
     )
     return [one._replace(times=count) for one, count in alike.items()]
 
 
-class Problem(NamedTuple):
+class ShortFinding(NamedTuple):
     """A finding, as far as is told of it at first; ``cases`` is how many it has, ``why`` the reason to expect it."""
 
     title: str
@@ -78,7 +80,9 @@ class _Place(NamedTuple):
     version: int
 
 
-def support_of(tried: Iterable[Tried], problems: Sequence[Problem]) -> tuple[tuple[str, ...], tuple[Lack, ...]]:
+def support_of(
+    tried: Iterable[ResultsAlike], problems: Sequence[ShortFinding]
+) -> tuple[tuple[str, ...], tuple[Lack, ...]]:
     """(what runs, in parts: operators, types, versions; what does not)."""
     ran: set[_Place] = set()
     declined: set[_Place] = set()
@@ -113,13 +117,13 @@ def support_of(tried: Iterable[Tried], problems: Sequence[Problem]) -> tuple[tup
     return tuple(filter(None, parts)), (*plain, *_others(problems, {name for name, _ in lacks}, running, alive))
 
 
-def _told(conditions: str, operators: Sequence[str], problems: Sequence[Problem]) -> list[str]:
+def _told(conditions: str, operators: Sequence[str], problems: Sequence[ShortFinding]) -> list[str]:
     """The operators that decline this, as findings say."""
     named = {op for problem in problems if problem.conditions == conditions for op in problem.operators}
     return [op for op in operators if op in named]
 
 
-def _about(operators: Sequence[str], problems: Sequence[Problem]) -> bool:
+def _about(operators: Sequence[str], problems: Sequence[ShortFinding]) -> bool:
     """Tell whether a finding says of one of the operators what it declines."""
     return any(problem.conditions and {*operators} & {*problem.operators} for problem in problems)
 
@@ -156,12 +160,14 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
-def _problem_about(name: str, problems: Sequence[Problem]) -> int | None:
+def _problem_about(name: str, problems: Sequence[ShortFinding]) -> int | None:
     names = (name, f"{name} altogether")
     return next((k for k, p in enumerate(problems) if p.verdict in DECLINED and p.conditions in names), None)
 
 
-def _others(problems: Sequence[Problem], named: set[str], running: set[str], alive: Sequence[str]) -> Iterable[Lack]:
+def _others(
+    problems: Sequence[ShortFinding], named: set[str], running: set[str], alive: Sequence[str]
+) -> Iterable[Lack]:
     """Further conditions that are not supported, in the words of the findings; the rest as a number.
 
     ``named`` has what is said to be lacking already, ``running`` the types and versions that do run.

@@ -34,7 +34,7 @@ from ..probes.probe import Probe, SpecProbe
 from ..probes.wrapped import WrapProbe
 from ..proof.coverage import MOST_MODELS, Cover, Shares, masks_of
 from ..proof.interactions import space_of
-from ..proof.lacking import Evidence, Lacking, lacking_of, named
+from ..proof.lacking import CaseTable, Lacking, lacking_of, named
 from ..results.folder import NoRun, read_folder
 from ..results.records import CoverageRecord, OperatorCoverage, SharesRecord
 from ..targets.target import Target
@@ -61,7 +61,7 @@ _SAMPLED = 64
 """Cases of the pool with a context that are asked whether one of them fits a wrap."""
 
 Mask = NDArray[np.bool_]
-_Observed: TypeAlias = tuple[Evidence, Sequence[Verdict], Mapping[str, tuple[Pooled, Verdict]]]
+_Observed: TypeAlias = tuple[CaseTable, Sequence[Verdict], Mapping[str, tuple[Pooled, Verdict]]]
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ class Filling:
             if case is not None and case.spec == spec:
                 tried[case.place] = case, verdict
         held = np.array([row[0] for row in rows], bool).reshape(len(rows), len(space.contexts))
-        evidence = Evidence(held, [row[1] for row in rows], np.array([row[2] for row in rows], bool))
+        evidence = CaseTable(held, [row[1] for row in rows], np.array([row[2] for row in rows], bool))
         self._turn[op] = evidence, verdicts, tried
         return self._turn[op]
 
@@ -258,7 +258,7 @@ def _outside(op: str, wrap: str) -> frozenset[int]:
 
 def _derived(
     space: ContextSpace,
-    evidence: Evidence,
+    evidence: CaseTable,
     verdicts: Sequence[Verdict],
     tried: Mapping[str, tuple[Pooled, Verdict]],
     declared: Sequence[str],

@@ -19,7 +19,7 @@ from ..results.interpreted import followed_interpretations, followed_line, shown
 from ..results.level_grades import graded_line, level_records
 from ..results.records import CoverageRecord, Finding
 from ..results.result import Result
-from ..results.support import DECLINED, Problem, tried_of
+from ..results.support import DECLINED, ShortFinding, tried_of
 from ..workers.worker import one_line
 
 __all__ = [
@@ -40,7 +40,7 @@ __all__ += ["screen_text", "told_answer"]
 _WORDS = 160  # characters of what a runtime says of what it declines
 
 KNOWN = "Against the list of known failures"
-RUNS = "Runs, rightly or not"
+RUNS = "Runs, right or wrong"
 VALIDATION = "Input validation, of models that the document forbids and that ran:"
 
 NEW, FAILS = "NEW", "fails"
@@ -102,9 +102,9 @@ def told_answer(
     )
 
 
-def _problem(finding: Finding, reason: str) -> Problem:
+def _problem(finding: Finding, reason: str) -> ShortFinding:
     """A finding, as far as the answer needs it. ``reason`` is that of its smallest case."""
-    return Problem(
+    return ShortFinding(
         finding["title"],
         finding["kind"],
         finding["verdict"],
@@ -127,7 +127,7 @@ def screen_of(answer: Answer, findings: Sequence[Finding], results: Sequence[Res
         Shelf(f"{answer.who}:", tuple(hits_of(answer.relied_on, findings, news))),
         Shelf(VALIDATION, tuple(hits_of(answer.validation, findings, news))),
         Shelf("It does not support:", tuple(_refusals(findings))),
-        Shelf("Beside that:", (*_asides(findings), *_undecided(results), *_grades(results), *_notes(results))),
+        Shelf("Also:", (*_asides(findings), *_undecided(results), *_grades(results), *_notes(results))),
     ]
     if not findings:
         text = "no case was judged" if results else "no case ran"

@@ -22,7 +22,7 @@ from ..judging.view import View, view_of
 from ..workers.process import Outcome
 from .codecs import codecs_of
 from .records import SCHEMA
-from .stepwise import Checked, Comparison, check, comparison_of, focus_of, parting_of, place_of, step_of
+from .stepwise import CheckedElement, Comparison, check, comparison_of, focus_of, parting_of, place_of, step_of
 
 __all__ = ["SCHEMA", "exhibit_of", "plain", "window"]
 
@@ -182,7 +182,7 @@ def _parting(comparison: Comparison, e: Expectation, index: tuple[int, ...]) -> 
     }
 
 
-def _checked(found: Checked, type: str) -> dict[str, Any]:
+def _checked(found: CheckedElement, type: str) -> dict[str, Any]:
     digits = _digits(type)
     return {
         "must": None if found.doubtful else plain(found.value, digits),

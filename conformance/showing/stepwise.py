@@ -24,7 +24,7 @@ from ...reference.recurrent.gates import Steps
 from ..judging.divergence import apart, ratio_text, right_levels
 from ..workers.process import Outcome
 
-__all__ = ["Checked", "Comparison", "check", "comparison_of", "focus_of", "numbers_of", "parting_of"]
+__all__ = ["CheckedElement", "Comparison", "check", "comparison_of", "focus_of", "numbers_of", "parting_of"]
 __all__ += ["place_of", "step_of"]
 
 _STEPS_SHOWN = 16  # of a longer sequence its beginning, its end, and what is around the steps of interest
@@ -340,7 +340,7 @@ def _error_of(comparison: Comparison, *outputs: str) -> str:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedElement:
     """One element beside what it must be, or what it is by `convention` alone. `ratio` is None where it is not judged
     or was not reported; `levels` says that it is a level, a whole number."""
 
@@ -371,13 +371,13 @@ class Checked:
         return [*must, got, "" if self.ratio is None else ratio_text(self.ratio)]
 
 
-def check(comparison: Comparison, output: str, index: tuple[int, ...]) -> Checked:
+def check(comparison: Comparison, output: str, index: tuple[int, ...]) -> CheckedElement:
     one = tuple(slice(k, k + 1) for k in index)
     of_output = [_part(e, one) for e in comparison.expectations if e.output == output]
     e = next((e for e in of_output if e.about is None or e.about.all()), of_output[0])
     got = comparison.outputs.get(output)
     agreement = compare(e, got[one]) if got is not None else None
-    return Checked(
+    return CheckedElement(
         e.number.value.item(),
         e.number.radius.item(),
         None if got is None else float(got[index]),

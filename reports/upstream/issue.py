@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ...conformance.judging.judgement import DECLINED, Verdict
 from ...conformance.judging.vocabulary import STATUS_WORDS
-from ..evidence import Checked
+from ..evidence import ElementShown
 from ..finding_page import times_words
 from ..findings import Clause
 from ..legible import flattened
@@ -79,7 +79,7 @@ def _paragraph(chosen: Chosen) -> Iterator[str]:
         yield f"What is shown here is a smaller case, in {own}."
 
 
-def _parted(parting: Checked) -> str:
+def _parted(parting: ElementShown) -> str:
     if parting.bounds is not None:
         least, most = parting.bounds
         right = "no other level is right" if least == most else "no level beside these is right"
@@ -134,7 +134,7 @@ def _expected_and_got(chosen: Chosen) -> Iterator[str]:
         yield "\nEach step is computed from the state that the runtime itself returned one step before."
 
 
-def _row(row: Checked) -> str:
+def _row(row: ElementShown) -> str:
     if row.bounds is not None:
         return f"| {code(row.name)} | {row.right} | a level | {_number(row.got)} |"
     must = "unknown" if row.must is None else _number(row.must)

@@ -148,7 +148,7 @@ def test_what_fails_no_case_stands_apart_and_fails_no_run(tmp_path: Path) -> Non
     ] * 3
     assert "Does not supportfloat64" in page.text("answer")
     assert "Input validation: forbidden models that ran" in page.text("answer")
-    assert "It hits you" not in page.text("answer")
+    assert "It affects you" not in page.text("answer")
     accepted, mixed, biased, convention, refused = pages(tmp_path / "second", run)
     assert "so it fails the run" in accepted.text("answer")
     for aside in (mixed, biased, convention):

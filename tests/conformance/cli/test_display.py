@@ -56,7 +56,7 @@ def lines(
     run = Run(plan, Path("run"), datetime.now(timezone.utc), [target])
     summarize(run, Console(file=stream, width=60, highlight=False, color_system=None))
     shown = stream.getvalue().splitlines()[1:]
-    last = next((k for k, line in enumerate(shown) if line.startswith("  It hits you if you rely on:")), 0)
+    last = next((k for k, line in enumerate(shown) if line.startswith("  It affects you if your model uses:")), 0)
     return shown[:1] + shown[last + 1 :]
 
 

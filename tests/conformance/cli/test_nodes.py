@@ -82,7 +82,7 @@ def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -
     assert "  first wrong node on onnx-reference: /encoder/first" in nodes
     assert "  only recurrent nodes were tested" in nodes
     assert "  Of these cases: 2 of 3 judged fail" in lines
-    assert not [line for line in lines if line.startswith("  Runs, rightly or not")]
+    assert not [line for line in lines if line.startswith("  Runs, right or wrong")]
     assert done.returncode == 1
     assert (folder / "run" / "report" / "index.html").is_file()
     assert "encoder.first" in (folder / "run" / "report" / "index.html").read_text(encoding="utf-8")

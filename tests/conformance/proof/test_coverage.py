@@ -5,17 +5,17 @@ import numpy as np
 import pytest
 
 from onnxspec.cases.profiles import pool_of
-from onnxspec.conformance.proof import Cover, Evidence, Shares, faults_of, lacking_of, named, pool_tally, space_of
+from onnxspec.conformance.proof import CaseTable, Cover, Shares, faults_of, lacking_of, named, pool_tally, space_of
 
 RNN = space_of("RNN")
 
 
-def evidence(*cases: tuple[str, ...], features: tuple[frozenset[str], ...] = ()) -> Evidence:
+def evidence(*cases: tuple[str, ...], features: tuple[frozenset[str], ...] = ()) -> CaseTable:
     held = np.array([[context.id in case for context in RNN.contexts] for case in cases])
-    return Evidence(held, features or tuple(frozenset() for _ in cases), np.ones(len(cases), bool))
+    return CaseTable(held, features or tuple(frozenset() for _ in cases), np.ones(len(cases), bool))
 
 
-def lacks(seen: Evidence, ran: int) -> list[str]:
+def lacks(seen: CaseTable, ran: int) -> list[str]:
     """What is lacking where the first cases ran and the others did not."""
     number = np.arange(len(seen.held))
     return named(RNN, lacking_of(RNN, seen, number < ran, number >= ran))

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from onnxspec.conformance.results import Answer, Problem, Tried, answer_of, look_of
+from onnxspec.conformance.results import Answer, ResultsAlike, ShortFinding, answer_of, look_of
 from onnxspec.reference import clauses_of, operator_names
 
 
-def tried(verdict: str, count: int = 1, **changed: Any) -> Tried:
-    return Tried("LSTM", 14, "float32", verdict, "", False, count)._replace(**changed)
+def tried(verdict: str, count: int = 1, **changed: Any) -> ResultsAlike:
+    return ResultsAlike("LSTM", 14, "float32", verdict, "", False, count)._replace(**changed)
 
 
-def problem(title: str, verdict: str, **changed: Any) -> Problem:
-    plain = Problem(title, verdict, verdict, "", "", (), ("LSTM",), ("float32",), 3, False, "", "lstm-14.smallest")
+def problem(title: str, verdict: str, **changed: Any) -> ShortFinding:
+    plain = ShortFinding(title, verdict, verdict, "", "", (), ("LSTM",), ("float32",), 3, False, "", "lstm-14.smallest")
     return plain._replace(**changed)
 
 
@@ -96,7 +96,7 @@ def test_what_broke_off_in_place_of_a_refusal_leaves_it_open() -> None:
     assert answer_of([tried("unsupported", 2)], ()).conforming is None
 
 
-def since(*rows: Tried, **more: Any) -> str:
+def since(*rows: ResultsAlike, **more: Any) -> str:
     return answer_of(rows, (), **more).since
 
 
@@ -110,7 +110,7 @@ def test_news_are_what_no_list_names() -> None:
     assert "known" not in answer_of([new], (), lists_used=False).badge
 
 
-def support(*rows: Tried, problems: tuple[Problem, ...] = ()) -> tuple[str, str]:
+def support(*rows: ResultsAlike, problems: tuple[ShortFinding, ...] = ()) -> tuple[str, str]:
     answer = answer_of(rows, problems)
     return answer.supported, answer.lacking
 
@@ -184,7 +184,7 @@ def test_a_type_that_runs_in_part_is_not_called_lacking() -> None:
     assert support(*rows, problems=problems) == ("LSTM; float32, float64; version 14", "some float64")
 
 
-def hits(*problems: Problem) -> list[str]:
+def hits(*problems: ShortFinding) -> list[str]:
     return [hit.text for hit in answer_of((), problems).hits]
 
 
@@ -260,10 +260,12 @@ def test_what_is_never_right_is_said_to_be_so_always_and_not_by_a_list_of_all_ty
     inaccurate = problem("inaccurate (value)", "inaccurate", reason="value", types=("float16", "float32"), cases=4)
     (op,) = inaccurate.operators
 
-    def on(*tried: Tried) -> str:
+    def on(*tried: ResultsAlike) -> str:
         return answer_of(tried, [inaccurate]).hits[0].on
 
-    failing = [Tried(op, 14, kind, "inaccurate", "value", False, inaccurate.cases // 2) for kind in inaccurate.types]
+    failing = [
+        ResultsAlike(op, 14, kind, "inaccurate", "value", False, inaccurate.cases // 2) for kind in inaccurate.types
+    ]
     assert on(*failing) == "always"
-    assert on(*failing, Tried(op, 14, "float32", "pass", "", False)) == ""
-    assert on(*failing, Tried(op, 14, "float64", "pass", "", False)) == "float16 and float32"
+    assert on(*failing, ResultsAlike(op, 14, "float32", "pass", "", False)) == ""
+    assert on(*failing, ResultsAlike(op, 14, "float64", "pass", "", False)) == "float16 and float32"
