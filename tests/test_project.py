@@ -282,6 +282,15 @@ def test_shared_code_tells_operators_apart_by_no_letter_no_tensor_and_no_class()
     assert comparing == set(TELLING)
 
 
+def test_what_an_operator_takes_that_extends_another() -> None:
+    """At most four files and 600 lines, its clauses included."""
+    name = "dynamic_quantize_lstm"
+    files = [path for path in shipped() if name in path.as_posix()]
+    assert all("operators" in path.parts[:-1] for path in files)
+    assert len(files) <= 4
+    assert sum(len(text_of(str(path)).splitlines()) for path in files) <= 600
+
+
 def test_tests_import_from_the_faces_of_packages() -> None:
     """A module can move without its tests. One is imported as such only to have something of it replaced."""
     for path in tree():

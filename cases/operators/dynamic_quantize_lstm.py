@@ -46,12 +46,6 @@ def _other_sign(draft: Draft) -> None:
         draft.inputs[name] = zero.astype(np.uint8 if zero.dtype == np.int8 else np.int8)
 
 
-_FORBIDDEN = (
-    Violation("shapes.scales", "load", "there is one scale more than there are directions", _one_scale_more),
-    Violation("types.zero-points", "check", "zero points have not the type of their levels", _other_sign),
-)
-
-
 class _Levels(Axis):
     """The type of the weights' levels; a scale for each direction or channel; the same of zero points, which may be
     zero (the middle of uint8) throughout. With ``ties`` half of X lies midway between two levels."""
@@ -64,7 +58,10 @@ class _Levels(Axis):
         Field("ties", bool, False),
     )
     part = "model"
-    forbidden = _FORBIDDEN
+    forbidden = (
+        Violation("shapes.scales", "load", "there is one scale more than there are directions", _one_scale_more),
+        Violation("types.zero-points", "check", "zero points have not the type of their levels", _other_sign),
+    )
     rules = (Rule("ties", False, ("data",), lambda row: row["data"] != "dense"),)
     words = MappingProxyType({
         "per-channel": "a scale for each channel", "mixed-shapes": "scales by channel and zero points by direction",
@@ -122,10 +119,8 @@ class _Levels(Axis):
         return f"{spec.levels}-by-{spec.scales}{points}{'-ties' if spec.ties else ''}"
 
 
-# Levels of subnormal weights are all zero.
-_EXTREMES = but(
-    EXTREMES, rules=(*EXTREMES.rules, Rule("extremes", "none", (), lambda row: True, ("subnormal-weights",)))
-)
+_ALL_ZERO = Rule("extremes", "none", (), lambda row: True, ("subnormal-weights",))  # the levels of such weights
+_EXTREMES = but(EXTREMES, rules=(*EXTREMES.rules, _ALL_ZERO))
 _SHARED = (axis for axis in RECURRENT_AXES if not axis.block and axis.name not in _WITHOUT)
 _AXES = (*(_EXTREMES if axis is EXTREMES else axis for axis in _SHARED), _Levels())
 
@@ -184,9 +179,8 @@ def _design(name: str) -> Iterator[Any]:
         yield case({**rich, "T": 0, "lengths": "absent"}, seed=seed)
         yield case({**rich, "T": 66, "N": 9, "I": 66, "H": 66}, seed=seed)
         yield case({**rich, "weights": "input", "scales": scales})
-        yield case({**rich, "direction": "forward", "activations": "unknown-default"}, seed=seed)
-        yield case({**rich, "direction": "forward", **_ZERO_ALPHA}, seed=seed)
-        yield case({**rich, "direction": "forward", **_ZERO_ALPHA, **_TINY}, seed=seed)
+        for change in ({"activations": "unknown-default"}, _ZERO_ALPHA, {**_ZERO_ALPHA, **_TINY}):
+            yield case({**rich, "direction": "forward", **change}, seed=seed)
         yield case({**rich, "extremes": "weights", "scales": scales}, seed=seed)
     for seed, (data, functions) in enumerate(itertools.product(("huge", "large", "dense"), _FUNCTIONS * times)):
         yield case({**rich, "activations": functions, "data": data}, seed=seed)

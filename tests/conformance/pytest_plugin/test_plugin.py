@@ -9,6 +9,7 @@ import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -26,6 +27,7 @@ from onnxspec.conformance.pytest_plugin import (
 from onnxspec.conformance.results import Journal
 from onnxspec.conformance.running import Plan, execute, judged_result
 from onnxspec.conformance.targets import Target, parse_target
+from onnxspec.reference import operator_of
 
 from ..checking.nodes import one_node
 from ..miniatures import pick
@@ -94,6 +96,25 @@ def test_pytest_and_the_command_agree_case_for_case(
     by_command = {result.case: result.verdict.value for result in run.targets[0].results}
     assert verdicts(project.path / "junit.xml") == by_command
     assert len(Counter(by_command.values())) > 1
+
+
+def test_an_error_in_an_operators_own_code_is_no_pass_and_no_failure_of_the_target(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of an operator that is shipped, too; no list of known failures excuses it."""
+
+    def raising(*_: Any, **__: Any) -> Any:
+        raise LookupError("no such\ngate")
+
+    monkeypatch.setattr(type(operator_of("LSTM")), "expecting_each", raising)
+    words = (*SUITE, *FEW, "--onnxspec-profile", "smoke", "--onnxspec-target", "onnxruntime", "-k", "plain or initial")
+    result = project.runpytest_inprocess(*words, "--junitxml", "junit.xml")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    became = verdicts(project.path / "junit.xml")
+    assert became
+    assert set(became.values()) == {"not-judged"}
+    result.stdout.fnmatch_lines(["*cases are not judged: lstm-14.float32.*"])
+    result.stdout.fnmatch_lines(["*not judged: the suite's fault or the operator's: LookupError: no such gate (*"])
 
 
 def test_every_case_is_in_one_item_and_items_are_few(pytester: pytest.Pytester) -> None:
