@@ -96,13 +96,18 @@ def failing_case_of(
     if trial.course is not None and outcome.returned:
         ordered = tuple(_in_order(trial, trial.course, outcome))
         return FailingCase(case, trial, ordered, frozenset(topics), size, slight)
-    varies = any(len(lists) > 1 for lists in outcome.outputs)
     runs: list[Run] = []
-    for feed, lists in zip(trial.feeds, outcome.outputs, strict=True):
-        # Results that vary are seen in their order; those that agree stand there once for all repeats.
-        for arrays in lists if not varies or len(lists) > 1 else [*lists, *lists]:
+    # Every round of a session has all of its runs, one after the other.
+    for number in range(max(map(len, outcome.returned), default=0) or _ROUNDS):
+        for place, (feed, lists) in enumerate(zip(trial.feeds, outcome.outputs, strict=True)):
+            order = outcome.returned[place] if place < len(outcome.returned) else ()
+            arrays = lists[order[number] if number < len(order) else min(number, len(lists) - 1)]
             runs.append(Run(feed.inputs, _named(trial, arrays), feed.fed))
     return FailingCase(case, trial, tuple(runs), frozenset(topics), size, slight)
+
+
+_ROUNDS = 2
+"""The number of times that a session is gone through where nobody says which run returned what."""
 
 
 def _in_order(trial: Trial, course: Course, outcome: Outcome) -> Iterator[Run]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ...cases import family_of
 from ...reference import Fault, faults_of, operator_version
+from ...reference.faults.fault import variants_of
 from ...reference.faults.scope import scoped_of
 from ..judging.judgement import FAILING, Verdict
 from ..probes.probe import Probe, SpecProbe
@@ -179,9 +180,10 @@ def foretold(
     spec: Any = one.probe.spec
     if spec.illegal:
         return None
-    table = [d for d in faults_of(spec.op, spec.version, spec.type) if not (d.accepts or d.drifts)]
+    table = [d for d in faults_of(spec.op, spec.version, spec.type) if not (d.accepts or d.drifts or d.varies)]
     known = ([first] if first is not None else []) + [d for d in table if d is not first]
-    for candidates in (known, (d for d in scoped_of(iter(known)) if d.concerns(spec.op))):
+    variants = variants_of(spec.op, spec.version, spec.type)
+    for candidates in (known, variants, (d for d in scoped_of(iter(known)) if d.concerns(spec.op))):
         fitting = []
         for fault in candidates:
             if hurry():

@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from ...reference import FAULTS, Fault, fault_named, faults_of, operator_names, operator_of, versions_of
+from ...reference.faults.fault import variants_of
 from ...reference.faults.hypothesis import Fit
-from ...reference.faults.scope import base_id, scoped_of
+from ...reference.faults.scope import IN_PART, base_id, merging, scoped_of
 from .failing_case import FailingCase
 from .fitting import Arithmetics, Explanation, Fitting, Followed
 
@@ -292,7 +293,9 @@ class Search(Fitting):
         beside the others: what other faults of a kernel hide in one output or direction leaves it in the rest."""
         for base in dict.fromkeys(d.id.partition("@")[0] for d in self.known[op] if "@" in d.id):
             forms = [d for d in self.known[op] if d.id.startswith(f"{base}@")]
-            whole = FAULTS[base]
+            whole = fault_named(base)
+            if whole is None:
+                continue
             if self.unharmed(whole, op) > max(self.unharmed(form, op) for form in forms):
                 continue  # of what passed, too much would show it
             others = [d for d in self.known[op] if d not in forms and d is not whole]
@@ -379,6 +382,7 @@ class Search(Fitting):
             d
             for d in faults_of(op, version, failing_case.type)
             if d not in self.known[op] and not d.accepts and not d.drifts and not (failing_case.slight and d.structural)
+            if not d.varies
         ]
         # Operators of one runtime are built alike.
         alike = self._active(failing_case, self._elsewhere(op))[:_AT_ONCE]
@@ -398,13 +402,37 @@ class Search(Fitting):
                 yield [(*beside, d) for d in candidates]
         if failing_case.slight:
             return
+        variants = [d for d in variants_of(op, version, failing_case.type) if d not in self.known[op]]
+        yield [(d,) for d in variants]
+        for beside in together:
+            yield [(*beside, d) for d in variants]
         active = self._active(failing_case, fitting)
-        placed = [d for d in scoped_of(iter(active)) if d.concerns(op) and d not in self.known[op]]
+        observation, usual = self._observed(failing_case), self._interpretations(failing_case)[0]
+
+        def nearest(faults: Iterable[Fault]) -> list[Fault]:
+            return sorted(faults, key=lambda d: -observation.nearness(d, usual))[:_PAIRED]
+
+        def scoped(faults: Iterable[Fault], places: Sequence[str]) -> list[Fault]:
+            made = scoped_of(iter(faults), places)
+            return [d for d in made if d.concerns(op) and d not in self.known[op]]
+
+        # Some of what is returned is right, and the rest what a fault makes of it: in one place, or in some.
+        merges, others = merging()
+        partly = [d for d in (*active, *variants) if observation.partly(d, usual)]
+        for places in (merges, (IN_PART,)):
+            placed = scoped(partly, places)
+            yield [(d,) for d in placed]
+            for beside in together:
+                yield [(*beside, d) for d in placed]
+        placed = scoped(active, others)
         yield [(d,) for d in placed]
         for beside in together:
-            yield [(*beside, d) for d in placed]
-        observation, usual = self._observed(failing_case), self._interpretations(failing_case)[0]
-        near = sorted(active, key=lambda d: -observation.nearness(d, usual))[:_PAIRED]
+            yield [(*beside, d) for d in scoped(active, merges)] + [(*beside, d) for d in placed]
+        # Of a tensor, or of some rows, in one direction.
+        partly = [d for d in nearest(placed) if observation.partly(d, usual)]
+        for places in (merges, (IN_PART,)):
+            yield [(d,) for d in scoped(partly, places)]
+        near = nearest(active)
         yield [(d, rival) for d in near for rival in (*rivals, *narrow) if d is not rival]
         pairs = sorted(itertools.combinations(range(len(near)), 2), key=lambda pair: (sum(pair), pair))
         yield [(near[a], near[b]) for a, b in pairs]

@@ -28,7 +28,9 @@ __all__ = [
     "FAULTS",
     "LAYERS",
     "UNINITIALIZED",
+    "VARIANTS",
     "WIDE",
+    "Alteration",
     "Change",
     "Compute",
     "Fault",
@@ -37,9 +39,11 @@ __all__ = [
     "Outputs",
     "Wrong",
     "enter",
+    "family",
     "fault",
     "faults_of",
     "made_together",
+    "variants_of",
 ]
 
 Outputs = dict[str, NDArray[Any]]
@@ -103,11 +107,15 @@ Wrong = Callable[[Compute, Any], Outputs]
 """A fault: from what computes rightly, and a computation, to the outputs."""
 
 
+Alteration = Callable[[Any], Any]
+"""From a computation to another one, which is then made rightly."""
+
+
 @dataclass(frozen=True)
 class Altering:
     """A fault where another computation is made rightly, and nothing else."""
 
-    change: Callable[[Any], Any]
+    change: Alteration
 
     def __call__(self, compute: Compute, computation: Any) -> Outputs:
         return compute(self.change(computation))
@@ -153,6 +161,11 @@ class Fault:
     within
         The accuracy class whose error bounds hold for what it returns, in whatever order it rounds; empty where there
         is none. Once it is known of a target, results that are right by that class show nothing else.
+    partial
+        Whether it is made in some places only, nobody knows by which rule: each number is what it makes of it, or what
+        is right.
+    varies
+        Whether it is one of several that differ in a number.
     """
 
     id: str
@@ -171,6 +184,8 @@ class Fault:
     layer: str = "computation"
     disagreements: tuple[str, ...] = ()
     within: str = ""
+    partial: bool = False
+    varies: bool = False
 
     def applies(self, op_type: str, since_version: int, type_name: str | None = None) -> bool:
         """Tell whether an implementation of that operator version can make this fault, and show it in that type. Who
@@ -230,6 +245,11 @@ class FaultTable(MutableMapping[str, Fault]):
 
 FAULTS = FaultTable()
 
+VARIANTS = FaultTable()
+"""Faults of the table with another number in them, as the size of a block: nobody asks that cases catch each of them,
+and they are tried on what no fault of the table explains."""
+VARIANTS.await_tables(lambda: list(FAULTS) and None)
+
 
 def fault(
     id: str,
@@ -247,6 +267,8 @@ def fault(
     fine: bool = False,
     needs: str = "",
     disagreements: tuple[str, ...] = (),
+    table: FaultTable = FAULTS,
+    varies: bool = False,
 ) -> Callable[[Change], Change]:
     """Register a function as a fault; its docstring's first line says the fault, as a report says it of a runtime. It
     takes a computation, and returns another one; or what computes rightly and a computation, and returns the outputs.
@@ -255,6 +277,8 @@ def fault(
         Without the operator; every one of the operators has it.
     operators
         ONNX's recurrent ones without it.
+    table
+        FAULTS, or VARIANTS.
 
     The rest is that of :class:`Fault`. Raises FaultError for an id that is taken or begins with an operator that is not
     the only one, for an operator, a version, a type or a clause that does not exist, and for a function without a
@@ -268,9 +292,9 @@ def fault(
         summary = summary_of(wrong)
         made = Fault(
             id, clause, summary, of, chosen, types, structural, drifts, accepts, made_by(wrong), bounded=bounded,
-            layer=layer, within=within, fine=fine, needs=needs, disagreements=disagreements,
+            layer=layer, within=within, fine=fine, needs=needs, disagreements=disagreements, varies=varies,
         )  # fmt: skip
-        enter(made, place)
+        enter(made, place, table)
         return wrong
 
     return decorate
@@ -281,10 +305,32 @@ def made_by(wrong: Callable[..., Any]) -> Wrong:
     return Altering(wrong) if wrong.__code__.co_argcount == 1 else wrong
 
 
-def enter(fault: Fault, place: str = "") -> Fault:
-    """Put a fault into the table. Raises FaultError, which names the place, as :func:`fault` does."""
+def family(id: str, *numbers: Any, **given: Any) -> Callable[[Callable[[Any], Change]], Callable[[Any], Change]]:
+    """Register faults that differ in a number: a function of the number that returns what :func:`fault` takes. ``{}``
+    in the id and ``{0}`` in the docstring stand for the number.
+
+    numbers
+        The first one makes the fault that stands in the table, the others its variants. Of those that explain the same
+        a search takes the first variant, so they begin with the one that says least.
+    given
+        As :func:`fault` takes it.
+    """
+
+    def decorate(make: Callable[[Any], Change]) -> Callable[[Any], Change]:
+        for number in numbers:
+            wrong = make(number)
+            wrong.__doc__ = summary_of(make).format(number)
+            table = FAULTS if number == numbers[0] else VARIANTS
+            fault(id.format(str(number).replace(".", "-")), **given, table=table, varies=True)(wrong)
+        return make
+
+    return decorate
+
+
+def enter(fault: Fault, place: str = "", table: FaultTable = FAULTS) -> Fault:
+    """Put a fault into a table. Raises FaultError, which names the place, as :func:`fault` does."""
     place = f"{place}fault {fault.id}"
-    if fault.id in FAULTS:
+    if fault.id in FAULTS or fault.id in VARIANTS:
         raise FaultError(f"{place}: the id is taken")
     if not _ID.fullmatch(fault.id):
         raise FaultError(
@@ -307,7 +353,7 @@ def enter(fault: Fault, place: str = "") -> Fault:
         raise FaultError(f"{place}: a docstring must say the fault")
     if fault.layer not in LAYERS:
         raise FaultError(f"{place}: there is no layer {fault.layer!r}; one of {', '.join(LAYERS)}")
-    FAULTS[fault.id] = fault
+    table[fault.id] = fault
     return fault
 
 
@@ -329,3 +375,10 @@ def made_together(faults: Iterable[Fault]) -> tuple[Fault, ...] | None:
 def faults_of(op_type: str, since_version: int, type_name: str | None = None) -> Iterator[Fault]:
     """The faults that apply to an operator version, those that can show in a type where one is named."""
     return (d for d in FAULTS.values() if d.applies(op_type, since_version, type_name))
+
+
+def variants_of(op_type: str, since_version: int, type_name: str | None = None) -> Iterator[Fault]:
+    """The faults that differ in a number, and apply to an operator version: those that can show in a type where one is
+    named. Those that stand in the table come last."""
+    several = (*VARIANTS.values(), *(d for d in FAULTS.values() if d.varies))
+    return (d for d in several if d.applies(op_type, since_version, type_name))

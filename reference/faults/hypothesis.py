@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
+from ..numbers.accuracy import Budget
 from ..numbers.formats import FORMATS
 from ..recurrent.evaluation import computation_of
 from ..recurrent.node import Node
@@ -117,6 +118,8 @@ class Observation:
         self._scenes: dict[tuple[int, Interpretations | None, bool, str], Scene | None] = {}
         self._plain: dict[tuple[int, bool], Remembering] = {}
         self._nearness: dict[tuple[str, Interpretations | None], float] = {}
+        self._partly: set[tuple[str, Interpretations | None]] = set()
+        self._right_far: dict[tuple[int, int], NDArray[np.bool_]] = {}
         self._alters: dict[tuple[str, Interpretations | None], bool] = {}
 
     @cached_property
@@ -182,6 +185,11 @@ class Observation:
         changes nothing."""
         return self._nearness[fault.id, interpretations] if self.changes(fault, interpretations) else -1.0
 
+    def partly(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
+        """Tell whether each number that was returned is about what is right, or about what a target with that fault
+        returns."""
+        return self.changes(fault, interpretations) and (fault.id, interpretations) in self._partly
+
     def _fit(self, faults: Sequence[Fault], interpretations: Interpretations | None, accuracy: str) -> Fit | None:
         for steps in (True, False):
             scenes = [self._scene(number, interpretations, steps, accuracy) for number in range(len(self.runs))]
@@ -189,12 +197,17 @@ class Observation:
                 continue
             if not faults:
                 return self._compared(faults, scenes)  # what is right, in another arithmetic
-            share, altered = self._likely(faults, scenes)
+            share, altered, partly = self._likely(faults, scenes)
             if len(faults) == 1:
                 key = faults[0].id, interpretations
+                if partly:
+                    self._partly.add(key)
                 self._nearness[key] = max(share, self._nearness.get(key, -1.0))
                 self._alters[key] = altered
             likely = share == 1.0
+            if not altered and any(fault.partial for fault in faults):
+                # What goes wrong in a step some time does so in Y and in the state alike.
+                likely = likely and all(_ends_in_y(s, run) for s, run in zip(scenes, self.runs, strict=True) if s)
             fit = self._compared(faults, scenes) if likely else None
             if fit is not None:
                 return fit
@@ -244,15 +257,18 @@ class Observation:
         self.work += (compute.worked - before) * self._cost() / len(self.runs)
         return predicted
 
-    def _likely(self, faults: Sequence[Fault], scenes: Sequence[Scene | None]) -> tuple[float, bool]:
+    def _likely(self, faults: Sequence[Fault], scenes: Sequence[Scene | None]) -> tuple[float, bool, bool]:
         """The share of what was returned that is anywhere near what plain numbers, which cost little, predict, below 0
-        where the faults change none; and whether they change what was computed, not only what is computed from."""
-        sessions = Sessions()
+        where the faults change none; whether they change what was computed, not only what is computed from; and whether
+        all that was returned is near that, or near what is right."""
+        sessions, others = Sessions(), Sessions()
         changed = altered = False
         shares: list[float] = []
-        compared: list[tuple[str, NDArray[Any], NDArray[Any], Scene]] = []
+        compared: list[tuple[str, NDArray[Any], list[NDArray[Any]], Scene]] = []
+        rest = _whole(faults)
         for scene, run in zip(scenes, self.runs, strict=True):
             assert scene is not None
+            without = self._predicted(rest, scene, run, others) if len(rest) < len(faults) else {}
             predicted = self._predicted(faults, scene, run, sessions)
             altered = altered or any(array is not scene.plain_numbers.last.get(n) for n, array in predicted.items())
             for name in self.node.outputs:
@@ -264,39 +280,53 @@ class Observation:
                 if want is not scene.plain[name]:
                     changed = changed or want.dtype != np.float64
                     changed = changed or not np.array_equal(want, scene.plain[name], equal_nan=True)
-                compared.append((name, got, want, scene))
+                wants = [want] if (other := without.get(name)) is None or other.shape != want.shape else [want, other]
+                compared.append((name, got, wants, scene))
         if not changed:
-            return -1.0, altered
-        shares += [self._near(*each) for each in compared]
-        return sum(shares) / max(1, len(shares)), altered
+            return -1.0, altered, False
+        partly = not shares
+        for name, got, wants, scene in compared:
+            off = np.logical_and.reduce([self._far(name, got, want, scene) for want in wants])
+            shares.append(1.0 - float(off.mean()) if off.size else 1.0)
+            partly = partly and not (off & self._far_from_right(name, got, scene)).any()
+        return sum(shares) / max(1, len(shares)), altered, partly
 
-    def _near(self, name: str, got: NDArray[Any], want: NDArray[Any], scene: Scene) -> float:
-        """The share of an output that is anywhere near what is predicted."""
+    def _far_from_right(self, name: str, got: NDArray[Any], scene: Scene) -> NDArray[np.bool_]:
+        key = id(scene), id(got)
+        if key not in self._right_far:
+            right = scene.plain[name]
+            same = right.shape == got.shape
+            self._right_far[key] = self._far(name, got, right, scene) if same else np.ones(got.shape, bool)
+        return self._right_far[key]
+
+    def _far(self, name: str, got: NDArray[Any], want: NDArray[Any], scene: Scene) -> NDArray[np.bool_]:
+        """The numbers of an output that are nowhere near what is predicted."""
         reach, w = scene.conforming[1][name], scene.budget
         near = _GROSS * (float(reach.max(initial=0.0)) + w.unit * np.abs(want) + w.floor)
         if w.tensor.precision > _ATTRIBUTE.precision:  # defaults that a fault brings in may be held in float32, or not
             near = near + _GROSS * _ATTRIBUTE.unit * np.abs(want[np.isfinite(want)]).max(initial=0.0)
         sure = np.isfinite(near) & (np.abs(want) < w.tensor.largest / 2) & (want != UNINITIALIZED)
-        off = sure & ~(np.abs(got.astype(np.float64) - want) <= near)
-        return 1.0 - float(off.mean()) if off.size else 1.0
+        off: NDArray[np.bool_] = sure & ~(np.abs(got.astype(np.float64) - want) <= near)
+        return off
 
     def _given(self, scene: Scene, run: Run) -> dict[str, Any]:
         return {"observed": scene.observed, "fed": run.fed, "attributes": self.node.attributes}
 
     def _compared(self, faults: Sequence[Fault], scenes: Sequence[Scene | None]) -> Fit | None:
         """The fit of all numbers to these faults; None where one contradicts them."""
-        sessions = Sessions(), Sessions()
-        total = Fit(0.0, 0.0)
+        sessions, others = (Sessions(), Sessions()), (Sessions(), Sessions())
+        total, rest = Fit(0.0, 0.0), _whole(faults)
         self.work += _EXACT * self._cost()
         for scene, run in zip(scenes, self.runs, strict=True):
             assert scene is not None
-            predicted, edges = self._with_radii(faults, scene, run, sessions)
+            predicted = self._with_radii(faults, scene, run, sessions)
+            without = self._with_radii(rest, scene, run, others) if len(rest) < len(faults) else None
             # In float64 nothing fits by chance, and defaults of coefficients have two right values.
             coarse = scene.budget.tensor.precision < FORMATS["float64"].precision
             used = _USED if coarse and any(d.structural for d in faults) else 1.0
             fits: dict[str, Fit] = {}
             for name in self.node.outputs:
-                output_fit = _fit_of(name, predicted, edges, run.outputs, scene, used)
+                output_fit = _fit_of(name, predicted, without, run.outputs, scene, used)
                 if output_fit is None:
                     return None
                 fits[name] = output_fit
@@ -336,6 +366,19 @@ def _repeats(run: Run, other: Run) -> bool:
     return same and all(array is other.outputs[name] for name, array in run.outputs.items())
 
 
+def _ends_in_y(scene: Scene, run: Run) -> bool:
+    """Tell whether the last states are those that stand in Y, where both were returned."""
+    c, Y, Y_h = scene.computation.configuration, _reported(scene.computation, run), run.outputs.get("Y_h")
+    if Y is None or Y_h is None or Y_h.ndim != 3 or not c.T:
+        return True
+    last = np.stack([Y[c.lengths - 1 if d == "forward" else 0, k, np.arange(c.N)] for k, d in enumerate(c.directions)])
+    shown = (Y_h.swapaxes(0, 1) if c.layout == 1 else Y_h).astype(np.float64)
+    if shown.shape != last.shape:
+        return True
+    near = np.abs(shown - last) <= 4 * (scene.budget.unit * np.abs(last) + scene.budget.floor)
+    return bool((near | ~np.isfinite(last) | (c.lengths == 0)[:, np.newaxis]).all())
+
+
 def _reported(computation: Computation, run: Run) -> NDArray[np.float64] | None:
     """The Y that the target reported, (T, D, N, H), where it has the right shape."""
     c, Y = computation.configuration, run.outputs.get("Y")
@@ -346,9 +389,33 @@ def _reported(computation: Computation, run: Run) -> NDArray[np.float64] | None:
     return Y if Y.shape == (c.T, len(c.directions), c.N, c.H) else None
 
 
-def _fit_of(name: str, predicted: Outputs, edges: Outputs, outputs: Arrays, scene: Scene, used: float) -> Fit | None:
+def _within(shown: NDArray[np.float64], prediction: Prediction, name: str, w: Budget) -> NDArray[np.bool_]:
+    """The numbers of an output that lie within a prediction's radii and the rounding of what is shown."""
+    want, edge = prediction[0][name].astype(np.float64), prediction[1][name].astype(np.float64)
+    radius = np.abs(edge - want) + 2 * (w.unit * np.abs(want) + w.floor)
+    near: NDArray[np.bool_] = np.abs(shown - want) <= np.where(np.isnan(radius), 0.0, radius)
+    return near | (shown == want) | (np.isnan(shown) & np.isnan(want))
+
+
+def _whole(faults: Sequence[Fault]) -> tuple[Fault, ...]:
+    """Those of some faults that are made wherever they can be."""
+    return tuple(fault for fault in faults if not fault.partial)
+
+
+Prediction = tuple[Outputs, Outputs]
+"""Values, and the same with their radii."""
+
+
+def _fit_of(
+    name: str, prediction: Prediction, without: Prediction | None, outputs: Arrays, scene: Scene, used: float
+) -> Fit | None:
     """The evidence of an output for the prediction; None where it is not within the used part of its radii and the
-    rounding of what is shown."""
+    rounding of what is shown.
+
+    without
+        The prediction for those places in which a fault that is partial is not made; None where there is none.
+    """
+    predicted, edges = prediction
     got, want = outputs.get(name), predicted.get(name)
     if got is None or want is None:
         return Fit(MOST, MOST) if got is want else None
@@ -371,15 +438,20 @@ def _fit_of(name: str, predicted: Outputs, edges: Outputs, outputs: Arrays, scen
     same = (shown == want) | (np.isnan(shown) & np.isnan(want))
     large = (np.abs(want) + radius >= w.tensor.largest) & (np.abs(shown) >= w.tensor.largest)
     open_ = unknown | np.isinf(radius)
-    if not ((off <= used * radius) | same | large | open_).all():
+    explained = (off <= used * radius) | same | large | open_
+    if without is not None and not explained.all():
+        explained = explained | _within(shown, without, name, w)
+    if not explained.all():
         return None
     if right.shape != got.shape:
         return Fit(MOST, MOST)
     away = np.abs(shown - right)
     wrong = np.isfinite(reach) & ~(away <= reach + 2 * (w.unit * np.abs(right) + w.floor)) & (shown != right)
     decided = wrong & ~open_
+    if without is not None:
+        decided &= want != 0  # zeros stand in some places for many reasons
     nearer = np.log2(np.where(np.isfinite(away), away, w.tensor.largest)[decided] / radius[decided])
-    expected = wrong & (unknown | (open_ & ~np.isfinite(shown)))
+    expected = wrong & np.full(wrong.shape, without is None) & (unknown | (open_ & ~np.isfinite(shown)))
     # Where all of an output may be anything, its place says nothing either.
     alike = 0.0 if unknown.all() else _UNPREDICTED * float(expected.sum())
     bits, fewer = (float(np.clip(nearer - common, 0.0, MOST).sum()) for common in (0.0, _COMMON))

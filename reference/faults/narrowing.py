@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numbers.activations import Activation
 from ..recurrent.recurrence import Computation
-from .alterations import configured, merged, with_inputs, with_lengths
+from .alterations import configured, merged, revalued, with_functions, with_inputs, with_lengths
 from .fault import Compute, Outputs, Wrong
 
 __all__ = [
@@ -18,10 +19,14 @@ __all__ = [
     "besides",
     "of_bias_half",
     "of_direction",
+    "of_function",
+    "of_gate",
     "of_input",
     "of_output",
     "of_row_blocks",
-    "of_unit_tail",
+    "of_row_tail",
+    "of_states",
+    "of_unit_blocks",
 ]
 
 Array = NDArray[Any]
@@ -126,16 +131,17 @@ def of_bias_half(half: int) -> Narrowing:
 _UNITS = {"W": 1, "R": 1, "B": 1, "P": 1, "initial_h": 2, "initial_c": 2}
 
 
-def of_unit_tail(block: int) -> Narrowing:
+def of_unit_blocks(block: int, *, tail: bool) -> Narrowing:
     """Only units behind the last whole block of so many are wrong, all of them where there is no whole one: what a loop
-    over vectors leaves to another one, in the tensors that it reads and in what it returns."""
+    over vectors leaves to another one, in the tensors that it reads, in its functions and in what it returns. Or only
+    those before."""
 
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Computation) -> Outputs:
             H = c.configuration.H
-            if H % block == 0:
+            chosen = (np.arange(H) >= H - H % block) == tail
+            if not chosen.any():
                 return compute(c)
-            tail = np.arange(H) >= H - H % block
             read: set[str] = set()
 
             def handed(altered: Computation) -> Computation:
@@ -148,20 +154,143 @@ def of_unit_tail(block: int) -> Narrowing:
                     if own.shape == other.shape:
                         shape = [1] * own.ndim
                         shape[axis] = -1
-                        changed[name] = np.where(np.tile(tail, own.shape[axis] // H).reshape(shape), other, own)
+                        changed[name] = np.where(np.tile(chosen, own.shape[axis] // H).reshape(shape), other, own)
+                mixed = with_inputs(c, **changed)
+                if _other_functions(c, altered):
+                    changed["functions"] = None
+                    mixed = _in_functions(mixed, altered, lambda own, other: np.where(chosen, other, own))
                 read.update(changed)
-                return with_inputs(c, **changed)
+                return mixed
 
             faulty = wrong(_between(compute, handed), c)
             if read:
                 return faulty  # each unit is computed from all of them
             right = compute(c)
             return {
-                name: np.where(tail, array, right[name])
+                name: np.where(chosen, array, right[name])
                 if name in right and array.shape == right[name].shape
                 else array
                 for name, array in faulty.items()
             }
+
+        return only
+
+    return narrow
+
+
+def _other_functions(c: Computation, altered: Computation) -> bool:
+    one, other = c.configuration, altered.configuration
+    return one.activations != other.activations or one.clips != other.clips
+
+
+def _bounded(function: Activation, clip: float | None) -> Callable[[Array, float, float], Array]:
+    """What a function gives for an argument, clip included."""
+
+    def value(x: Array, alpha: float, beta: float) -> Array:
+        return function.kind.value(x if clip is None else np.clip(x, -clip, clip), alpha, beta)
+
+    return value
+
+
+def _in_functions(
+    c: Computation,
+    altered: Computation,
+    mix: Callable[[Array, Array], Array],
+    chosen: Callable[[Activation], bool] = lambda function: True,
+) -> Computation:
+    """The computation whose functions give what `mix` makes of their own numbers and of altered ones, those of them
+    that are chosen; where clip bounds an argument that is part of the function."""
+    own, others = c.configuration, altered.configuration
+
+    def change(function: Activation, position: int, d: int) -> Activation:
+        mine = _bounded(function, own.clips[position])
+        if not chosen(function):
+            return revalued(function, mine)
+        other = others.activations[d][position]
+        theirs = _bounded(other, others.clips[position])
+
+        def value(x: Array, alpha: float, beta: float) -> Array:
+            return mix(mine(x, alpha, beta), theirs(x, float(other.alpha.value), float(other.beta.value)))
+
+        return revalued(function, value)
+
+    return configured(with_functions(c, change), clips=(None,) * len(own.clips))
+
+
+def of_function(name: str) -> Narrowing:
+    """What is done to arguments and results of functions is done to those of that name only."""
+
+    def narrow(wrong: Wrong) -> Wrong:
+        def only(compute: Compute, c: Computation) -> Outputs:
+            if not any(function.name == name for functions in c.configuration.activations for function in functions):
+                return compute(c)
+
+            def handed(altered: Computation) -> Computation:
+                if not _other_functions(c, altered):
+                    return c
+                return _in_functions(c, altered, lambda own, other: other, lambda function: function.name == name)
+
+            return wrong(_between(compute, handed), c)
+
+        return only
+
+    return narrow
+
+
+def of_gate(letter: str) -> Narrowing:
+    """Narrow what is altered to the blocks of one gate in W, R and B."""
+
+    def narrow(wrong: Wrong) -> Wrong:
+        def only(compute: Compute, c: Computation) -> Outputs:
+            letters, H = c.configuration.cell.gates, c.configuration.H
+            if letter not in letters:
+                return compute(c)
+            own_block = np.repeat([each == letter for each in letters], H)
+
+            def handed(altered: Computation) -> Computation:
+                changed: dict[str, Array] = {}
+                for name in "WRB":
+                    own, other = c.inputs.get(name), altered.inputs.get(name)
+                    if own is other or own is None:
+                        continue
+                    other = np.zeros_like(own) if other is None else other
+                    if other.shape == own.shape:
+                        chosen = np.tile(own_block, own.shape[1] // len(own_block))
+                        changed[name] = np.where(chosen.reshape(-1, *[1] * (own.ndim - 2)), other, own)
+                return with_inputs(c, **changed)
+
+            return wrong(_between(compute, handed), c)
+
+        return only
+
+    return narrow
+
+
+def of_states(wrong: Wrong) -> Wrong:
+    """Only the last states are wrong, whatever their number."""
+
+    def only(compute: Compute, c: Any) -> Outputs:
+        right = compute(c)
+        return {**wrong(compute, c), "Y": right["Y"]}
+
+    return only
+
+
+def of_row_tail(block: int) -> Narrowing:
+    """Only rows behind the last whole block of so many are wrong: rows know nothing of each other."""
+
+    def narrow(wrong: Wrong) -> Wrong:
+        def only(compute: Compute, c: Computation) -> Outputs:
+            k = c.configuration
+            if k.N % block == 0:
+                return compute(c)
+            first, right, faulty = k.N - k.N % block, compute(c), dict(wrong(compute, c))
+            for name, array in right.items():
+                if name in faulty and faulty[name].shape == array.shape:
+                    axis = 0 if k.layout == 1 else array.ndim - 2
+                    rows = np.arange(k.N).reshape([-1 if each == axis else 1 for each in range(array.ndim)])
+                    faulty[name] = np.where(rows >= first, faulty[name], array)
+            return faulty
 
         return only
 

@@ -7,26 +7,31 @@ from outside, by what it computes from and what it returns, so each has every sc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
 from ..documents.operators import document_of, operator_names, operator_version, versions_of
 from ..documents.tensors import LENGTHS, Levels, TensorForm
+from ..numbers.activations import ACTIVATIONS
 from ..recurrent.cell import cell_of
-from .fault import FAULTS, Fault
+from .fault import FAULTS, VARIANTS, Fault
 from .narrowing import (
     Narrowing,
     besides,
     of_bias_half,
     of_direction,
+    of_function,
+    of_gate,
     of_input,
     of_output,
     of_row_blocks,
-    of_unit_tail,
+    of_row_tail,
+    of_states,
+    of_unit_blocks,
 )
 
-__all__ = ["Scope", "base_id", "fault_named", "scoped_named", "scoped_of", "scopes"]
+__all__ = ["IN_PART", "Scope", "base_id", "fault_named", "merging", "scoped_named", "scoped_of", "scopes"]
 
 _MARK = "@"
 
@@ -45,6 +50,10 @@ class Scope:
         Whether a fault can be made there and nowhere else.
     among
         Whether an operator has such a place.
+    merges
+        Whether each number that is returned is what the fault makes of it, or what is right.
+    partial
+        Whether nobody knows by which rule it is the one or the other.
     """
 
     id: str
@@ -52,6 +61,8 @@ class Scope:
     narrow: Narrowing
     takes: Callable[[Fault], bool] = lambda fault: True
     among: Callable[[str], bool] = lambda op: True
+    merges: bool = False
+    partial: bool = False
 
 
 def _about(*topics: str) -> Callable[[Fault], bool]:
@@ -61,6 +72,20 @@ def _about(*topics: str) -> Callable[[Fault], bool]:
 def _of_cell(op: str) -> bool:
     document = document_of(op)
     return cell_of(document.op_type, document.domain) is not None
+
+
+def _gates(op: str) -> str:
+    """The letters of an operator's gates; none where there is but one."""
+    document = document_of(op)
+    cell = cell_of(document.op_type, document.domain)
+    return cell.gates if cell is not None and len(cell.gates) > 1 else ""
+
+
+def _has_gate(letter: str, op: str) -> bool:
+    return letter in _gates(op)
+
+
+_of_gates = _about("bias", "equations", "directions.weights", "session.stateless")
 
 
 def _among_forms(chosen: Callable[[str], dict[str, TensorForm]], name: str) -> Callable[[str], bool]:
@@ -94,12 +119,20 @@ def _directed(op: str) -> bool:
     return any("direction" in operator_version(op, version).attributes for version in versions_of(op))
 
 
-_UNITS = _about("bias", "equations", "peepholes", "initial-states")
+def _of_units(fault: Fault) -> bool:
+    return fault.topic in ("bias", "clip", "equations", "peepholes", "initial-states") or _of_functions(fault)
+
+
+def _of_functions(fault: Fault) -> bool:
+    return fault.topic.startswith("functions.")
+
+
 # What rows take from each other; that a row is run too long or too short does not depend on its neighbours.
 _AMONG_ROWS = frozenset({f"lengths.{word}" for word in ("first-row", "longest", "shortest", "sorted")})
 
 _DIRECTIONS = {
-    d: Scope(d, f"in the {d} direction only", of_direction(d), among=_directed) for d in ("forward", "reverse")
+    d: Scope(d, f"in the {d} direction only", of_direction(d), among=_directed, merges=True)
+    for d in ("forward", "reverse")
 }
 _OF_CELLS: dict[str, Scope] = {
     # Faults of that topic put something in the place of clip's bounds.
@@ -112,12 +145,30 @@ _OF_CELLS: dict[str, Scope] = {
         f"units-past-{block}s": Scope(
             f"units-past-{block}s",
             f"in those units only that are left over of hidden_size after whole blocks of {block}",
-            of_unit_tail(block),
-            _UNITS,
+            of_unit_blocks(block, tail=True),
+            _of_units,
             _of_cell,
         )
         for block in (4, 8, 16)
     },
+    **{
+        f"units-in-{block}s": Scope(
+            f"units-in-{block}s",
+            f"in those units only that make whole blocks of {block}",
+            of_unit_blocks(block, tail=False),
+            _of_functions,
+            _of_cell,
+        )
+        for block in (4, 8, 16)
+    },
+    "rows-past-4s": Scope(
+        "rows-past-4s",
+        "in those rows only that are left over of batch_size after whole blocks of 4",
+        of_row_tail(4),
+        among=_of_cell,
+        merges=True,
+    ),
+    **{name: Scope(name, f"of {name} only", of_function(name), _about("clip"), _of_cell) for name in ACTIVATIONS},
     **{
         f"rows-by-{block}": Scope(
             f"rows-by-{block}",
@@ -129,6 +180,21 @@ _OF_CELLS: dict[str, Scope] = {
         for block in (2, 4, 8)
     },
 }
+
+
+IN_PART = "in-part"
+"""The scope that says least: in some places only. It is no part of :func:`scopes`, and comes after them."""
+
+# Zeros, and memory that nobody has written to, stand in some places for many reasons.
+_WITHOUT_TRACE = frozenset({"outputs.zero", "precision.small-results-zero", "outputs.last-step-only"})
+
+
+def _leaves_a_trace(fault: Fault) -> bool:
+    plain = fault.layer in ("computation", "operands") and fault.id not in _WITHOUT_TRACE
+    return plain and fault.structural and "uninitialized" not in fault.id
+
+
+_IN_PART = Scope(IN_PART, "in some places only", lambda wrong: wrong, _leaves_a_trace, _of_cell, partial=True)
 
 
 def scopes() -> dict[str, Scope]:
@@ -144,28 +210,47 @@ def _scopes(operators: tuple[str, ...]) -> dict[str, Scope]:
     words = {name: f"{'for' if form.rows else 'of'} {name} only" for name, form in inputs.items()}
     outputs = dict.fromkeys(name for op in operators for name in _outputs(op))
     of_inputs = {n: Scope(n, w, of_input(n), among=_among_forms(_inputs, n)) for n, w in words.items()}
-    of_outputs = {n: Scope(n, f"in {n} only", of_output(n), among=_among_forms(_outputs, n)) for n in outputs}
-    return {**_DIRECTIONS, **of_inputs, **of_outputs, **_OF_CELLS}
+    of_outputs = {
+        n: Scope(n, f"in {n} only", of_output(n), among=_among_forms(_outputs, n), merges=True) for n in outputs
+    }
+    of_gates = {
+        f"gate-{letter}": Scope(
+            f"gate-{letter}", f"for gate {letter} only", of_gate(letter), _of_gates, partial(_has_gate, letter)
+        )
+        for letter in dict.fromkeys(letter for op in operators for letter in _gates(op))
+    }
+    # Of an operator with one state that is Y_h.
+    of_outputs["states"] = Scope(
+        "states", "in the last states only", of_states, among=lambda op: len(_outputs(op)) > 2, merges=True
+    )
+    return {**_DIRECTIONS, **of_inputs, **of_outputs, **of_gates, **_OF_CELLS}
+
+
+def merging() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The ids of scopes that merge what a fault returns with what is right, and those of the others."""
+    known = scopes()
+    return tuple(id for id in known if known[id].merges), tuple(id for id in known if not known[id].merges)
 
 
 def _scoped(fault: Fault, scope: Scope) -> Fault:
     """The fault, made there only."""
     operators = tuple(filter(scope.among, fault.operators))
-    summary = _worded(fault.summary, scope)
+    summary = _worded(fault.id, fault.summary, scope)
     return replace(
         fault,
         id=f"{fault.id}{_MARK}{scope.id}",
         summary=summary,
         operators=operators,
         wrong=scope.narrow(fault.wrong),
+        partial=scope.partial,
     )
 
 
-def _worded(summary: str, scope: Scope) -> str:
+def _worded(id: str, summary: str, scope: Scope) -> str:
     text = summary.rstrip(".")
     if scope.id == "besides":
         return f"{text.partition(' instead of')[0]} as well as what clip bounds."
-    return f"{text}: {scope.words}."
+    return f"{text}, {scope.words}." if _MARK in id else f"{text}: {scope.words}."
 
 
 def base_id(id: str) -> str:
@@ -176,32 +261,42 @@ def base_id(id: str) -> str:
 @cache
 def scoped_named(id: str) -> Fault | None:
     """The scoped fault of that id; None where there is none."""
-    base, mark, place = id.partition(_MARK)
-    fault, scope = FAULTS.get(base), scopes().get(place)
-    if not mark or fault is None or scope is None or not _goes(fault, scope):
+    inner, mark, place = id.rpartition(_MARK)
+    fault, scope = fault_named(inner) if mark else None, _IN_PART if place == IN_PART else scopes().get(place)
+    if fault is None or scope is None or not _goes(fault, scope):
         return None
     return _scoped(fault, scope)
 
 
-def scoped_of(faults: Iterator[Fault]) -> Iterator[Fault]:
-    """Every fault in every scope that it may have, in the order of the table."""
+def scoped_of(faults: Iterator[Fault], places: Collection[str] = ()) -> Iterator[Fault]:
+    """Every fault in every scope that it may have, or in those of some places, in the order of the table."""
     for fault in faults:
-        for place in scopes():
+        for place in places or scopes():
             narrowed = scoped_named(f"{fault.id}{_MARK}{place}")
             if narrowed is not None:
                 yield narrowed
 
 
 def _goes(fault: Fault, scope: Scope) -> bool:
-    """Tell whether a scope says something of a fault: what is about the session, about codecs, or about nothing but
-    roundings, is made everywhere or nowhere."""
+    """Tell whether a scope says something of a fault: what is about codecs, or about nothing but roundings, is made
+    everywhere or nowhere, and what a session keeps is kept of an input or in a direction."""
     if fault.layer == "levels" or not any(map(scope.among, fault.operators)):
         return False
-    if fault.accepts or fault.drifts or not fault.structural or fault.topic.startswith("session"):
+    if fault.accepts or fault.drifts or not fault.structural:
         return False
+    place = fault.id.partition(_MARK)[2]
+    if scope.partial:
+        return not fault.partial and scope.takes(fault)
+    if fault.partial:
+        return False
+    if place and (place in _DIRECTIONS or scope.id not in _DIRECTIONS):
+        return False  # two places at once: some tensor, or some rows, of a direction
+    if fault.topic.startswith("session"):
+        kept = any(scope.id in _inputs(op) for op in fault.operators)
+        return fault.topic == "session.stateless" and fault.layer != "form" and (kept or scope.id in _DIRECTIONS)
     return scope.takes(fault)
 
 
 def fault_named(id: str) -> Fault | None:
     """The fault of that id, made everywhere or in one place only; None where there is none."""
-    return FAULTS.get(id) or scoped_named(id)
+    return FAULTS.get(id) or VARIANTS.get(id) or scoped_named(id)

@@ -69,6 +69,9 @@ class Observation(Protocol):
         """The share of what was returned that is about what a target with that fault returns; below 0 for a fault that
         changes nothing."""
 
+    def partly(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
+        """Tell whether each number that was returned may be what is right, or what a target with that fault returns."""
+
 
 class Predicted:
     """An observation by an operator's own expectations.
@@ -139,6 +142,10 @@ class Predicted:
     def nearness(self, fault: Fault, interpretations: Interpretations | None = None) -> float:
         """See :class:`Observation`: all are alike here."""
         return 0.0 if self.changes(fault, interpretations) else -1.0
+
+    def partly(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
+        """See :class:`Observation`: wherever it changes anything."""
+        return self.changes(fault, interpretations)
 
     def fit(
         self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None

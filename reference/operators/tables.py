@@ -19,6 +19,7 @@ UNJUDGED: frozenset[tuple[str, str]] = frozenset({("com.microsoft", "AttnLSTM")}
 def _load_faults() -> None:
     from ..faults.tables import (  # noqa: F401 - generic ones first
         activation,
+        block,
         clip,
         contract,
         direction,
@@ -31,6 +32,7 @@ def _load_faults() -> None:
         session,
         size,
         state,
+        step,
         weight,
     )
     from .dynamic_quantize_lstm import faults as dynamic_quantize_lstm_faults  # noqa: F401

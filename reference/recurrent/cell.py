@@ -92,13 +92,16 @@ class Recurrent(Gates):
         Ht-1 itself.
     through
         through(x, letter): x*(R^T) + Rb of one gate, for what takes the place of Ht-1 there.
+    step
+        The number of the first of its steps, in the order in which a direction computes them.
     """
 
     state: Number
     through: Callable[[Number, str], Number]
+    step: int = 0
 
     def __getitem__(self, step: int) -> Recurrent:
-        return replace(self, number=self.number[step], state=self.state[step])
+        return replace(self, number=self.number[step], state=self.state[step], step=self.step + step)
 
 
 @dataclass(frozen=True)

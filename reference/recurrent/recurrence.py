@@ -243,12 +243,12 @@ def _run(
                 given.sums[start] = sums
         XW, HR = sums
         if known is not None:  # one walk takes all steps of the block
-            steps.append(cell.walk(parameters, Gates(XW, blocks), Recurrent(HR, blocks, known, through), inner))
+            steps.append(cell.walk(parameters, Gates(XW, blocks), Recurrent(HR, blocks, known, through, start), inner))
             inner = tuple(arithmetic.kept(states[-1]) for states in steps[-1][1:])
             continue
         for t in range(len(XW)):  # each step waits for the one before
             HR = _plus(arithmetic.product(_operands(c, state, start + t), given.R), Rb)
-            step = Recurrent(HR, blocks, state, through)
+            step = Recurrent(HR, blocks, state, through, start + t)
             steps.append(stepped := cell.walk(parameters, Gates(XW[t : t + 1], blocks), step, inner))
             state = arithmetic.fed_back(stepped[0])
             inner = tuple([arithmetic.kept(states[-1]) for states in stepped[1:]])

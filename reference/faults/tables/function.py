@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...numbers.activations import Activation
 from ...recurrent.recurrence import Computation
 from ..alterations import revalued, with_functions
-from ..fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault
+from ..fault import ALL_BUT_BFLOAT16, WIDE, Alteration, Compute, Outputs, family, fault
 
 __all__: list[str] = []
 
@@ -60,6 +60,40 @@ def tanh_overflows(compute: Compute, c: Computation) -> Outputs:
 def tanh_hard(compute: Compute, c: Computation) -> Outputs:
     """Tanh is piecewise linear: x itself, bounded to 1 and -1."""
     return compute(_with(c, "Tanh", lambda x, alpha, beta: np.clip(x, -1.0, 1.0)))
+
+
+@family("tanh.clamped-at-{}", 3, 8, 6, 5, 4, 3.5, 2.5, 2, clause="functions.tanh", types=WIDE)
+def tanh_clamped(most: float) -> Alteration:
+    """Tanh, in ScaledTanh too, takes no argument beyond {0}: it stays at what it is there."""
+    return lambda c: _with_tanh(c, lambda x: np.tanh(np.clip(x, -most, most)))
+
+
+@family("tanh.one-beyond-{}", 3, 6, 5, 4, 3.5, 2.5, 2, clause="functions.tanh", types=WIDE)
+def tanh_one_beyond(most: float) -> Alteration:
+    """Tanh, in ScaledTanh too, is 1 beyond {0} and -1 below -{0}."""
+    return lambda c: _with_tanh(c, lambda x: np.where(np.abs(x) > most, np.sign(x), np.tanh(x)))
+
+
+def _with_tanh(c: Computation, tanh: Callable[[Array], Array]) -> Computation:
+    """The computation with another tanh, which ScaledTanh is made of too."""
+    scaled = _with(c, "ScaledTanh", lambda x, alpha, beta: np.asarray(alpha * tanh(beta * x)))
+    return _with(scaled, "Tanh", lambda x, alpha, beta: tanh(x))
+
+
+@family("sigmoid.clamped-at-{}", 4, 10, 8, 6, 5, 3, 2, clause="functions.sigmoid", types=WIDE)
+def sigmoid_clamped(most: float) -> Alteration:
+    """Sigmoid takes no argument beyond {0}: it stays at what it is there."""
+    return lambda c: _with(c, "Sigmoid", lambda x, alpha, beta: 0.5 * np.tanh(0.5 * np.clip(x, -most, most)) + 0.5)
+
+
+@family("sigmoid.saturates-at-{}", 4, 10, 8, 6, 5, 3, 2.5, clause="functions.sigmoid", types=WIDE)
+def sigmoid_saturates(most: float) -> Alteration:
+    """Sigmoid is 1 beyond {0} and 0 below -{0}."""
+
+    def value(x: Array, alpha: float, beta: float) -> Array:
+        return np.where(np.abs(x) > most, (x > 0).astype(np.float64), 0.5 * np.tanh(0.5 * x) + 0.5)
+
+    return lambda c: _with(c, "Sigmoid", value)
 
 
 @fault("sigmoid.overflow", clause="functions.saturation")
@@ -137,6 +171,18 @@ def hard_sigmoid_without_upper(compute: Compute, c: Computation) -> Outputs:
 def hard_sigmoid_without_lower(compute: Compute, c: Computation) -> Outputs:
     """HardSigmoid goes below 0."""
     return compute(_with(c, "HardSigmoid", lambda x, alpha, beta: np.minimum(alpha * x + beta, 1.0)))
+
+
+@fault("hard-sigmoid.argument-clamped", clause="functions.hard-sigmoid")
+def hard_sigmoid_argument(compute: Compute, c: Computation) -> Outputs:
+    """HardSigmoid bounds its argument to 2.5 and -2.5 instead of its result, which suits its default coefficients."""
+    return compute(_with(c, "HardSigmoid", lambda x, alpha, beta: alpha * np.clip(x, -2.5, 2.5) + beta))
+
+
+@fault("hard-sigmoid.sixth", clause="functions.hard-sigmoid")
+def hard_sigmoid_sixth(compute: Compute, c: Computation) -> Outputs:
+    """HardSigmoid is relu6(x + 3) / 6, whatever alpha and beta are."""
+    return compute(_with(c, "HardSigmoid", lambda x, alpha, beta: np.clip(x / 6 + 0.5, 0.0, 1.0)))
 
 
 @fault("elu.no-alpha", clause="functions.elu", types=ALL_BUT_BFLOAT16)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...recurrent.recurrence import Computation
 from ..alterations import by_direction, with_lengths, with_outputs, with_states, with_steps
-from ..fault import UNINITIALIZED, Compute, Outputs, fault
+from ..fault import UNINITIALIZED, Alteration, Compute, Outputs, family, fault
 
 __all__: list[str] = []
 
@@ -63,6 +63,35 @@ def lengths_one_short(compute: Compute, c: Computation) -> Outputs:
 def lengths_one_long(compute: Compute, c: Computation) -> Outputs:
     """Stops short rows one step late."""
     return compute(with_lengths(c, np.minimum(c.configuration.lengths + 1, c.configuration.T)))
+
+
+@family("lengths.rounded-up-to-{}", 4, 2, 8, 16, clause="lengths")
+def lengths_rounded_up(block: int) -> Alteration:
+    """Looks for rows that have ended every {0} steps only, so that a short row runs on to a multiple of {0}."""
+
+    def changed(c: Computation) -> Computation:
+        rounded = -(-c.configuration.lengths // block) * block
+        return with_lengths(c, np.minimum(rounded, c.configuration.T))
+
+    return changed
+
+
+@fault("lengths.equal-as-full", clause="lengths")
+def equal_lengths_as_full(compute: Compute, c: Computation) -> Outputs:
+    """Takes rows that are equally long for full ones."""
+    lengths = c.configuration.lengths
+    alike = len(lengths) > 0 and bool((lengths == lengths[0]).all())
+    return compute(with_lengths(c, c.configuration.T) if alike else c)
+
+
+@family("lengths.modulo-{}", 16, 256, 128, 64, 32, clause="lengths")
+def lengths_modulo(most: int) -> Alteration:
+    """Keeps lengths in a number that holds less than {0}: a row of {0} steps has none, one of more the rest."""
+
+    def changed(c: Computation) -> Computation:
+        return with_lengths(c, c.configuration.lengths % most) if "sequence_lens" in c.inputs else c
+
+    return changed
 
 
 @fault("lengths.default-batch", clause="lengths.default")
@@ -150,6 +179,20 @@ def initial_states_sorted(compute: Compute, c: Computation) -> Outputs:
     """Sorts the initial states by falling lengths, but not the rows that start from them."""
     order = _falling(c)
     return compute(with_states(c, lambda states: states[:, order]))
+
+
+@fault("lengths.outputs-sorted-twice", clause="lengths.unsorted")
+def outputs_sorted_twice(compute: Compute, c: Computation) -> Outputs:
+    """Sorts rows by falling lengths, and puts results back by the order of the sort instead of its inverse."""
+    twice = _falling(c)[_falling(c)]
+    return with_outputs(c, compute(c), Y=lambda Y: Y[:, :, twice], states=lambda states: states[:, twice])
+
+
+@fault("lengths.initial-states-sorted-back", clause="lengths.unsorted")
+def initial_states_sorted_back(compute: Compute, c: Computation) -> Outputs:
+    """Sorts rows by falling lengths, and their initial states by the inverse of that order."""
+    back = np.argsort(_falling(c), kind="stable")
+    return compute(with_states(c, lambda states: states[:, back[back]]))
 
 
 @fault("lengths.states-run-on", clause="lengths")

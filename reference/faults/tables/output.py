@@ -92,10 +92,11 @@ def states_of_first_step(compute: Compute, c: Computation) -> Outputs:
 def state_before_last(compute: Compute, c: Computation) -> Outputs:
     """Gives the states before the last step for the last ones."""
     outputs = compute(c)
-    before = compute(with_lengths(c, np.maximum(c.configuration.lengths - 1, 0)))
-    if "reverse" in c.configuration.directions:  # one step less of a reverse row would start elsewhere
-        return outputs
-    return {**before, "Y": outputs["Y"]}
+    before = with_lengths(c, np.maximum(c.configuration.lengths - 1, 0))
+    if "reverse" in c.configuration.directions:  # where the last step is the first of the tensor
+        others = with_steps(before, lambda X: np.roll(X, -1, axis=0))
+        return {**by_direction(compute, before, others, "reverse"), "Y": outputs["Y"]}
+    return {**compute(before), "Y": outputs["Y"]}
 
 
 @fault("outputs.last-hidden-missing", clause="outputs", layer="form")

@@ -69,6 +69,40 @@ def sizes_kept(compute: Compute, c: Computation) -> Outputs:
     return {name: np.resize(array, shapes[name]) for name, array in outputs.items()}
 
 
+_HELD = ("W", "R", "B", "P", "initial_h", "initial_c")
+"""Inputs of which a session may hold copies."""
+
+
+@fault("session.inputs-kept", clause="session.stateless")
+def inputs_kept(compute: Compute, c: Computation) -> Outputs:
+    """Computes every run with the weights, biases and initial states of the first."""
+    first = compute.memory.setdefault("first", {n: c.inputs[n].copy() for n in _HELD if n in c.inputs})
+    return compute(_with_fitting(c, first))
+
+
+@fault("session.inputs-of-run-before", clause="session.stateless")
+def inputs_of_run_before(compute: Compute, c: Computation) -> Outputs:
+    """Computes every run with the weights, biases and initial states of the run before."""
+    before = compute.memory.get("before", {})
+    compute.memory["before"] = {n: c.inputs[n].copy() for n in _HELD if n in c.inputs}
+    return compute(_with_fitting(c, before))
+
+
+def _with_fitting(c: Computation, held: Mapping[str, Array]) -> Computation:
+    """The computation with those inputs that are held and have the shapes of its own."""
+    fitting = {n: a for n, a in held.items() if n in c.inputs and c.inputs[n].shape == a.shape}
+    return with_inputs(c, **fitting)
+
+
+@fault("session.lengths-of-run-before", clause="session.stateless")
+def lengths_of_run_before(compute: Compute, c: Computation) -> Outputs:
+    """Computes every run with the lengths of the run before, where the batch has as many rows."""
+    own = c.configuration.lengths
+    before, compute.memory["lengths"] = compute.memory.get("lengths", own), own
+    fits = len(before) == len(own) and before.max(initial=0) <= c.configuration.T
+    return compute(with_lengths(c, before) if fits else c)
+
+
 def _kept(memory: MutableMapping[str, Any], c: Computation, names: Collection[str]) -> Mapping[str, Array]:
     """Those inputs as they came first, where all of them have the same shapes now; nothing elsewhere."""
     there = {name: c.inputs[name] for name in names if name in c.inputs}

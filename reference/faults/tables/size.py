@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
 from ...recurrent.recurrence import Computation
 from ..alterations import with_inputs, with_lengths, with_states, with_steps, with_tensors, with_walk
-from ..fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault
+from ..fault import ALL_BUT_BFLOAT16, Alteration, Compute, Outputs, family, fault
 
 __all__: list[str] = []
 
@@ -29,10 +29,10 @@ def _tail(size: int, block: int) -> slice:
     return slice(size - size % block, None) if size > block else slice(size, None)
 
 
-@fault("sizes.hidden-tail-of-8", clause="equations", types=ALL_BUT_BFLOAT16)
-def hidden_tail_of_8(compute: Compute, c: Computation) -> Outputs:
-    """Leaves out of the product with R what is left over of hidden_size after whole blocks of 8."""
-    return compute(with_tensors(c, "R", lambda R: _without_columns(R, _tail(R.shape[2], 8))))
+@family("sizes.hidden-tail-of-{}", 8, 2, 4, 32, clause="equations", types=ALL_BUT_BFLOAT16)
+def hidden_tail(block: int) -> Alteration:
+    """Leaves out of the product with R what is left over of hidden_size after whole blocks of {0}."""
+    return lambda c: with_tensors(c, "R", lambda R: _without_columns(R, _tail(R.shape[2], block)))
 
 
 @fault("sizes.hidden-tail-of-16", clause="equations", types=ALL_BUT_BFLOAT16)
@@ -41,22 +41,34 @@ def hidden_tail_of_16(compute: Compute, c: Computation) -> Outputs:
     return compute(with_tensors(c, "R", lambda R: _without_columns(R, _tail(R.shape[2], 16))))
 
 
-@fault("sizes.input-tail-of-4", clause="equations")
-def input_tail_of_4(compute: Compute, c: Computation) -> Outputs:
-    """Leaves out of the product with W what is left over of input_size after whole blocks of 4."""
-    return compute(with_tensors(c, "W", lambda W: _without_columns(W, _tail(W.shape[2], 4))))
+@family("sizes.input-tail-of-{}", 4, 2, 8, 16, 32, clause="equations")
+def input_tail(block: int) -> Alteration:
+    """Leaves out of the product with W what is left over of input_size after whole blocks of {0}."""
+    return lambda c: with_tensors(c, "W", lambda W: _without_columns(W, _tail(W.shape[2], block)))
 
 
-@fault("sizes.input-past-64", clause="equations", types=ALL_BUT_BFLOAT16)
-def input_past_64(compute: Compute, c: Computation) -> Outputs:
-    """Takes no more than 64 inputs into the product with W."""
-    return compute(with_tensors(c, "W", lambda W: _without_columns(W, slice(64, None))))
+@family("sizes.input-past-{}", 64, 256, 128, 32, 16, 8, clause="equations", types=ALL_BUT_BFLOAT16)
+def input_past(most: int) -> Alteration:
+    """Takes no more than {0} inputs into the product with W."""
+    return lambda c: with_tensors(c, "W", lambda W: _without_columns(W, slice(most, None)))
 
 
-@fault("sizes.hidden-past-64", clause="equations", types=ALL_BUT_BFLOAT16)
-def hidden_past_64(compute: Compute, c: Computation) -> Outputs:
-    """Takes no more than 64 units into the product with R."""
-    return compute(with_tensors(c, "R", lambda R: _without_columns(R, slice(64, None))))
+@family("sizes.hidden-past-{}", 64, 256, 128, 32, 16, 8, clause="equations", types=ALL_BUT_BFLOAT16)
+def hidden_past(most: int) -> Alteration:
+    """Takes no more than {0} units into the product with R."""
+    return lambda c: with_tensors(c, "R", lambda R: _without_columns(R, slice(most, None)))
+
+
+@fault("sizes.last-input-lost", clause="equations")
+def last_input_lost(compute: Compute, c: Computation) -> Outputs:
+    """Leaves the last input out of the product with W."""
+    return compute(with_tensors(c, "W", lambda W: _without_columns(W, slice(max(1, W.shape[2] - 1), None))))
+
+
+@fault("sizes.last-state-lost", clause="equations", types=ALL_BUT_BFLOAT16)
+def last_state_lost(compute: Compute, c: Computation) -> Outputs:
+    """Leaves the last unit's state out of the product with R."""
+    return compute(with_tensors(c, "R", lambda R: _without_columns(R, slice(max(1, R.shape[2] - 1), None))))
 
 
 @fault("sizes.last-unit-odd", clause="equations")
@@ -75,22 +87,22 @@ def last_unit_odd(compute: Compute, c: Computation) -> Outputs:
     return compute(with_walk(c, walk))
 
 
-@fault("sizes.steps-past-64", clause="equations")
-def steps_past_64(compute: Compute, c: Computation) -> Outputs:
-    """Reads zeros for X from step 64 on."""
+@family("sizes.steps-past-{}", 64, 256, 128, 32, 16, 8, clause="equations")
+def steps_past(most: int) -> Alteration:
+    """Reads zeros for X from step {0} on."""
 
     def read(X: Array) -> Array:
         X = X.copy()
-        X[64:] = 0
+        X[most:] = 0
         return X
 
-    return compute(with_steps(c, read))
+    return lambda c: with_steps(c, read)
 
 
-@fault("sizes.rows-past-16", clause="rows.independent")
-def rows_past_16(compute: Compute, c: Computation) -> Outputs:
-    """Reads X of the first rows again for rows from 16 on."""
-    return compute(with_steps(c, lambda X: X[:, np.arange(X.shape[1]) % 16]))
+@family("sizes.rows-past-{}", 16, 32, 8, 2, clause="rows.independent")
+def rows_past(most: int) -> Alteration:
+    """Reads X of the first rows again for rows from {0} on."""
+    return lambda c: with_steps(c, lambda X: X[:, np.arange(X.shape[1]) % most])
 
 
 @fault("sizes.rows-past-4", clause="initial-states")
@@ -99,11 +111,24 @@ def states_of_rows_past_4(compute: Compute, c: Computation) -> Outputs:
     return compute(with_states(c, lambda states: states[:, np.arange(states.shape[1]) % 4]))
 
 
-@fault("sizes.lengths-past-8", clause="lengths")
-def lengths_past_8(compute: Compute, c: Computation) -> Outputs:
-    """Gives rows from 8 on the lengths of the first rows."""
-    lengths = c.configuration.lengths
-    return compute(with_lengths(c, lengths[np.arange(len(lengths)) % 8]))
+@family("sizes.lengths-past-{}", 8, 16, 4, 2, clause="lengths")
+def lengths_past(most: int) -> Alteration:
+    """Gives rows from {0} on the lengths of the first rows."""
+
+    def changed(c: Computation) -> Computation:
+        lengths = c.configuration.lengths
+        return with_lengths(c, lengths[np.arange(len(lengths)) % most])
+
+    return changed
+
+
+@fault("sizes.lengths-by-halves", clause="lengths")
+def lengths_by_halves(compute: Compute, c: Computation) -> Outputs:
+    """Gives the second half of the rows the lengths of the first half."""
+    lengths = c.configuration.lengths.copy()
+    half = len(lengths) // 2
+    lengths[half:] = lengths[: len(lengths) - half]
+    return compute(with_lengths(c, lengths))
 
 
 @fault("sizes.time-and-batch-confused", clause="equations")

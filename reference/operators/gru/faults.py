@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from ...faults.alterations import configured, reordered, with_tensors, with_walk
+from ...faults.alterations import clipped, configured, reordered, settled, with_tensors, with_walk
 from ...faults.fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault
 from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
 from ...recurrent.recurrence import Computation
@@ -158,6 +159,40 @@ def always_with_bias_outside(compute: Compute, c: Computation) -> Outputs:
 def input_bias_inside(compute: Compute, c: Computation) -> Outputs:
     """With linear_before_reset multiplies Wbh by the reset gate too."""
     return compute(_moved(c, 0, 1) if c.configuration.linear_before_reset else c)
+
+
+@fault("gru.clip.on-recurrent-part", clause="clip", operators=GRU, types=ALL_BUT_BFLOAT16, layer="operands")
+def clip_on_recurrent_part(compute: Compute, c: Computation) -> Outputs:
+    """With linear_before_reset bounds what the reset gate is multiplied by, as well as the sum."""
+    threshold = next((clip for clip in c.configuration.clips if clip is not None), None)
+    if threshold is None or not c.configuration.linear_before_reset:
+        return compute(c)
+
+    def hidden(p: Parameters, X: Gates, H: Recurrent, z: Number, r: Number) -> Number:
+        return p.g(X.h + r * clipped(p, H.h, threshold))
+
+    return compute(_with_hidden(c, hidden))
+
+
+@fault(
+    "gru.linear-before-reset.bias-late",
+    clause="linear-before-reset.bias",
+    operators=GRU,
+    types=ALL_BUT_BFLOAT16,
+    layer="operands",
+)
+def recurrent_bias_late(compute: Compute, c: Computation) -> Outputs:
+    """With linear_before_reset and without initial_h leaves Rbh out of the first step, together with the product."""
+    if not c.configuration.linear_before_reset or "initial_h" in c.inputs:
+        return compute(c)
+
+    def hidden(p: Parameters, X: Gates, H: Recurrent, z: Number, r: Number) -> Number:
+        recurrent = settled(H.h)
+        first = (H.step + np.arange(len(recurrent.value if hasattr(recurrent, "value") else recurrent))) == 0
+        nothing = p.arithmetic.given(np.zeros((1, 1, 1)))
+        return p.g(X.h + r * p.arithmetic.where(first[:, np.newaxis, np.newaxis], nothing, recurrent))
+
+    return compute(_with_hidden(c, hidden))
 
 
 @fault(

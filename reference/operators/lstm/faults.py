@@ -8,8 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...faults.alterations import clipped, configured, reordered, with_inputs, with_tensors, with_walk
-from ...faults.fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault
+from ...faults.alterations import (
+    clipped,
+    configured,
+    reordered,
+    rounded_state,
+    settled,
+    with_inputs,
+    with_tensors,
+    with_walk,
+)
+from ...faults.fault import ALL_BUT_BFLOAT16, WIDE, Compute, Outputs, fault
+from ...kernels.kernel import rounded
 from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
 from ...recurrent.recurrence import Computation
 from .cell import gates, output
@@ -367,6 +377,56 @@ def input_forget_without_peephole(compute: Compute, c: Computation) -> Outputs:
         return compute(c)
     mask = np.repeat([0.0, 1.0, 0.0], c.configuration.H)
     return compute(with_tensors(c, "P", lambda P: P * mask))
+
+
+# For Sigmoid 1 - f(x) is f(-x).
+@fault("lstm.input-forget.by-negation", clause="input-forget", operators=LSTM, types=ALL_BUT_BFLOAT16, layer="operands")
+def input_forget_by_negation(compute: Compute, c: Computation) -> Outputs:
+    """With input_forget computes the forget gate as f(-x) instead of 1 - f(x), which is the same for Sigmoid."""
+    if c.configuration.coupled is None:
+        return compute(c)
+    held, other = ("i", "f") if c.configuration.coupled == "input" else ("f", "i")
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        S = X + H
+        argument = settled(getattr(S, held) + p.P[held] * C)
+        by_letter = {held: p.f(argument), other: p.f(0.0 - argument)}
+        C = by_letter["f"] * C + by_letter["i"] * p.g(S.c)
+        return output(p, S, C), C
+
+    return compute(_stepped(c, step))
+
+
+# The cell state.
+
+
+@fault("lstm.cell.held-narrower", clause="equations.cell", operators=LSTM, types=WIDE, structural=False)
+def cell_held_narrower(compute: Compute, c: Computation) -> Outputs:
+    """Holds the cell state from step to step in the next narrower type: float64 in float32, float32 in float16."""
+    narrow = {"float64": "float32", "float32": "float16"}.get(c.configuration.format.name)
+    if narrow is None:
+        return compute(c)
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        S = X + H
+        i, f, new = gates(p, S, C)
+        C = rounded_state(f * C + i * new, lambda x: rounded(x, narrow))
+        return output(p, S, C), C
+
+    return compute(_stepped(c, step))
+
+
+@fault("lstm.cell.twice", clause="equations.cell", operators=LSTM, types=ALL_BUT_BFLOAT16)
+def cell_twice(compute: Compute, c: Computation) -> Outputs:
+    """Updates the cell state twice a step, by the same gates."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        S = X + H
+        i, f, new = gates(p, S, C)
+        C = f * (f * C + i * new) + i * new
+        return output(p, S, C), C
+
+    return compute(_stepped(c, step))
 
 
 # Outputs.

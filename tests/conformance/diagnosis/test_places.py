@@ -1,0 +1,138 @@
+"""Diagnosis of faults that are made in some places only, by a rule that nobody knows, or beyond some number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from benchmarks.staging import findings_on, on_zoo
+from onnxspec.cases import CaseSpec, build_case, profile
+from onnxspec.conformance.diagnosis import DIAGNOSED, FailingCase, diagnose, failing_case_of
+from onnxspec.conformance.judging import judge
+from onnxspec.conformance.probes import SpecProbe
+from onnxspec.conformance.proof import staged_outcome
+from onnxspec.conformance.workers import Outcome
+from onnxspec.reference import FAULTS, Node, evaluate, fault_named, run_recurrent_fault
+
+Arrays = Mapping[str, NDArray[Any]]
+Target = Callable[[Node, Arrays], Arrays]
+
+SPECS = [
+    spec
+    for spec in profile("core", "GRU", 14)
+    if spec.type == "float32" and spec.T * spec.N * spec.H < 1000 and spec.N > 2 and spec.reruns == "none"
+    if spec.outputs == ("Y", "Y_h") and spec.data == "dense" and not spec.illegal
+][:16]
+
+
+def named(target: Target) -> set[tuple[str, ...]]:
+    """The explanations of a target's failing cases; an empty one for those without a name."""
+    failing: list[FailingCase] = []
+    for spec in SPECS:
+        case, probe = build_case(spec), SpecProbe(spec)
+        outcome = staged_outcome(case.trial, target)
+        judgement = judge(case.trials[:1], [outcome])
+        if judgement.verdict in DIAGNOSED:
+            one = failing_case_of(spec.id, case.trial, outcome, probe.clauses, probe.size)
+            failing += [one] if one is not None else []
+    assert len(failing) > 4
+    explained = diagnose(failing, "standard", 20_000).of
+    return {explained.get(one.case, ()) for one in failing}
+
+
+def in_rows(id: str, first: int) -> Target:
+    """A target that makes a fault in rows from one on."""
+    fault = fault_named(id)
+    assert fault is not None
+
+    def run(node: Node, inputs: Arrays) -> Arrays:
+        right, wrong = evaluate(node, inputs), run_recurrent_fault(fault, node, inputs)
+        outputs = {}
+        for name, array in right.items():
+            axis = 0 if node.attributes.get("layout") else array.ndim - 2
+            rows = np.arange(array.shape[axis]).reshape([-1 if a == axis else 1 for a in range(array.ndim)])
+            outputs[name] = np.where(rows >= first, wrong[name], array).astype(inputs["X"].dtype)
+        return outputs
+
+    return run
+
+
+def test_a_fault_in_some_rows_is_named_with_its_place() -> None:
+    assert named(in_rows("steps.twice", 1)) <= {("steps.twice@in-part",), ()}
+
+
+def test_a_fault_that_is_made_everywhere_is_not_said_to_be_made_in_part() -> None:
+    assert named(in_rows("steps.twice", 0)) == {("steps.twice",)}
+
+
+def test_zeros_in_some_places_are_no_name() -> None:
+    """They stand there for many reasons."""
+
+    def zeros(node: Node, inputs: Arrays) -> Arrays:
+        outputs = {name: array.astype(inputs["X"].dtype) for name, array in evaluate(node, inputs).items()}
+        return {**outputs, "Y": np.where(np.arange(outputs["Y"].shape[-1]) % 3 == 1, 0, outputs["Y"])}
+
+    assert not any("@in-part" in id for names in named(zeros) for id in names)
+
+
+def test_noise_in_some_places_is_no_name() -> None:
+    def noisy(node: Node, inputs: Arrays) -> Arrays:
+        outputs = {name: array.astype(inputs["X"].dtype) for name, array in evaluate(node, inputs).items()}
+        dice = np.random.default_rng(7)
+        Y = outputs["Y"]
+        return {**outputs, "Y": np.where(dice.random(Y.shape) < 0.2, dice.uniform(-1, 1, Y.shape), Y).astype(Y.dtype)}
+
+    assert named(noisy) == {()}
+
+
+def test_a_state_goes_wrong_in_y_and_in_the_last_state_alike() -> None:
+    """A last state that is one step old is no step that was left out, since Y has that step."""
+    assert not any(
+        id.startswith("steps.skipped") for names in named(in_rows("outputs.state-before-last", 1)) for id in names
+    )
+
+
+@pytest.mark.parametrize("fault", ["ember:length_byte", "dolomite:lens_kept_in_a_byte"])
+def test_lengths_in_a_byte_are_named(fault: str) -> None:
+    specs: list[CaseSpec] = [
+        spec
+        for op in ("GRU", "LSTM", "RNN")
+        for spec in profile("core", op, 22)
+        if spec.T > 250 or (spec.T * spec.H < 60 and spec.lengths == "ragged" and spec.type == "float32")
+        if not spec.illegal
+    ]
+    findings, results, _ = findings_on(on_zoo(f"batch_{fault}"), specs)
+    assert {r.diagnosis for r in results if r.verdict in DIAGNOSED} == {("lengths.modulo-256",)}
+    assert [f["fault"] for f in findings if f["verdict"] in {v.value for v in DIAGNOSED}] == ["lengths.modulo-256"]
+
+
+def test_runs_of_a_session_stand_in_the_order_in_which_they_were_made() -> None:
+    """A session is gone through as a whole, and then once more: what it keeps comes from the run before."""
+    spec = next(s for s in profile("core", "LSTM", 14) if s.reruns == "data" and not s.illegal)
+    case, probe = build_case(spec), SpecProbe(spec)
+    right = [evaluate(case.trial.node, feed.inputs) for feed in case.trial.feeds]
+    lists = tuple(
+        tuple(tuple(number * outputs[name] for name in case.trial.node.outputs) for number in (1, 2))
+        for outputs in right
+    )
+    returned = tuple((0, 1) for _ in lists)
+    one = failing_case_of(
+        spec.id, case.trial, Outcome("x", "ran", outputs=lists, returned=returned), probe.clauses, (0.0, 0)
+    )
+    assert one is not None
+    assert [run.inputs for run in one.runs] == [feed.inputs for feed in case.trial.feeds] * 2
+    name = case.trial.node.outputs[0]
+    largest = [np.abs(run.outputs[name]).max() for run in one.runs]
+    assert largest == [k * np.abs(outputs[name]).max() for k in (1, 2) for outputs in right]
+
+
+def test_the_first_fault_of_a_family_stands_in_the_table_and_the_others_are_named() -> None:
+    assert "lengths.modulo-16" in FAULTS
+    assert "lengths.modulo-256" not in FAULTS
+    fault = fault_named("lengths.modulo-256")
+    assert fault is not None
+    assert fault.summary.startswith("Keeps lengths in a number that holds less than 256")
