@@ -161,9 +161,9 @@ class Bounding:
         if clip is not None:
             # A narrower kernel's threshold may be a rounded copy, so either end may reach a little further.
             off = w.coefficient_unit * clip + w.floor if w.coefficient_unit else 0.0
-            value = np.clip(value, -clip, clip)
-            low = np.clip(low, -clip - off, clip - off)
-            high = np.clip(high, -clip + off, clip + off)
+            value = _between(value, -clip, clip)
+            low = _between(low, -clip - off, clip - off)
+            high = _between(high, -clip + off, clip + off)
         value, radius = activation.widen(w).hull(low, value, high, w)
         doubt = number.doubt
         if self._formulas and activation.kind.overflows and high.size:
@@ -268,6 +268,12 @@ class Bounding:
         if start.doubt is not None and len(doubt):
             doubt[0] |= start.doubt
         return replace(number, doubt=np.logical_or.accumulate(doubt, axis=0))
+
+
+def _between(value: Array, low: float, high: float) -> Array:
+    """np.clip, which takes three times as long for what is small."""
+    kept = np.maximum(value, low)
+    return np.minimum(kept, high, out=kept)
 
 
 def _scan(factor: Array, term: Array, start: Array) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,6 +30,9 @@ __all__ = ["Computation", "Shared", "Trace", "collect", "reported", "trace"]
 # Numbers of one array that are worked on at a time: small enough for a processor's cache, and for memory to be used
 # again instead of being asked for anew. Long sequences are taken in blocks of steps.
 _BLOCK = 1 << 17
+
+# Bytes of the largest array whose end tells glibc to keep as much: see `_hold_memory`.
+_MOST_HELD = 1 << 25
 
 # Sums of at most so many numbers are kept for other interpretations: those of larger cases would fill the memory.
 _SHARED = 1 << 15
@@ -231,6 +235,8 @@ def _run(
         nothing = arithmetic.given(np.zeros((0, c.N, c.H)))
         return Trace(given.positions, nothing, (nothing,) * len(inner), given.initial)
     steps: list[tuple[Number, ...]] = []
+    if c.T * c.N * rows > _SHARED:
+        _hold_memory()
     block = max(1, _BLOCK // max(1, c.N * rows))
     for start in range(0, c.T, block):
         known = None if before is None else before[start : start + block]
@@ -257,6 +263,17 @@ def _run(
     else:
         hidden, *inner_states = (arithmetic.concatenate(parts) for parts in zip(*steps, strict=True))
     return Trace(given.positions, hidden, tuple(inner_states), given.initial)
+
+
+@cache
+def _hold_memory() -> None:
+    """Have the C library keep memory that large arrays leave, for those that come next.
+
+    glibc gives back what is freed beyond a threshold, and the system hands it out again, cleared: of large cases that
+    was a fifth of the time. The threshold follows the largest array that was ever freed, up to 32 MiB; so one is made,
+    and never written to. Other libraries take no notice.
+    """
+    np.empty(_MOST_HELD - (1 << 16), np.uint8)
 
 
 def _operands(c: Configuration, states: Number, start: int) -> Number:
