@@ -120,8 +120,9 @@ def shows(batch: ModuleType, fault: str) -> bool:
     model, runs = batch.witness(fault)
     sessions = [batch.prepare(model, one) for one in (None, fault)]
     right, wrong = ([list(session.run(dict(feeds))) for feeds in runs][-1] for session in sessions)
-    return any(
-        np.abs(np.subtract(a, b, dtype=np.float64)).max(initial=0) > 1e-4 for a, b in zip(right, wrong, strict=True)
+    return not all(
+        np.allclose(np.float64(a), np.float64(b), rtol=0, atol=1e-4, equal_nan=True)
+        for a, b in zip(right, wrong, strict=True)
     )
 
 
