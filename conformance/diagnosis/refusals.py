@@ -130,7 +130,7 @@ def _names(message: str, trait: str, op: str, version: int) -> bool:
     if trait.startswith("version "):
         return bool(re.search(rf"\b{re.escape(op)}\({version}\)|version:? {version}\b|\bopset\b", message))
     if trait in FORMATS:
-        return trait in message
+        return bool(re.search(rf"\b{trait}\b", message, re.IGNORECASE))  # float16 is no bfloat16
     try:
         known = operator_version(op, version)
     except UnknownOperator:  # a directory that somebody else made may hold any node
@@ -197,7 +197,7 @@ def _together(members: Sequence[_Refusal]) -> Iterable[tuple[str, list[_Refusal]
     others comes last, without words."""
     rest = list(members)
     shared = set(rest[0].suspects).intersection(*(one.suspects for one in rest)) if len(rest) > 1 else set()
-    if len(shared) == 1:
+    if len(shared) == 1 and (len(rest) >= _ENOUGH or any(_identity(rest[0].suspects[word]) for word in shared)):
         yield shared.pop(), rest
         return
     while rest:

@@ -221,6 +221,23 @@ def test_what_was_only_refused_together_is_named_together() -> None:
     assert told == {"float16": sorted([alone.id, both.id])}
 
 
+def test_a_type_that_a_message_spells_otherwise_is_the_reason() -> None:
+    right = [(CaseSpec(op, 14), Judgement(Verdict.PASS)) for op in ("LSTM", "RNN")]
+    new = [CaseSpec(op, 22, type="bfloat16", direction="reverse") for op in ("LSTM", "RNN")]
+    assert of_these(*right, *(refused(s, "Unknown DatumType Bfloat16") for s in new)) == {
+        "bfloat16": sorted(s.id for s in new)
+    }
+    halves = [CaseSpec(op, 22, type="float16", direction="reverse") for op in ("LSTM", "RNN")]
+    told = of_these(*right, *(refused(s, "after bfloat16: no kernel") for s in halves))
+    assert told == {"version 22 (tried only with float16 and the reverse direction)": sorted(s.id for s in halves)}
+
+
+def test_what_a_few_refusals_have_in_common_may_be_chance() -> None:
+    right = (CaseSpec("LSTM", 14, initial="all"), Judgement(Verdict.PASS))
+    few = [CaseSpec("LSTM", 14, layout=1), CaseSpec("LSTM", 14, direction="reverse")]
+    assert list(of_these(right, *(refused(s, "1 is not 3") for s in few))) == [""]
+
+
 def test_of_an_operator_that_never_runs_a_message_tells_why() -> None:
     right = Judgement(Verdict.PASS)
     plain = CaseSpec("RNN", 14, T=3)
