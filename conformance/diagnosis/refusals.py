@@ -180,14 +180,15 @@ def _is_sure(one: _Refusal, word: str, trait: str, sure: Mapping[tuple[str, str]
 
 def _sure(refused: Sequence[_Refusal]) -> dict[tuple[str, str], set[str]]:
     """The features that are refused by themselves, for each operator: the messages that are about it."""
-    counts = Counter(word for one in refused for word in one.suspects)
+    # What is refused with another message is so for another reason.
+    counts = Counter((one.kind, word) for one in refused for word in one.suspects)
     sure: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for one in refused:
         for word in one.named:
             sure[one.result.op, word].add(one.kind)
         if len(one.suspects) == 1:
             ((word, trait),) = one.suspects.items()
-            if _identity(trait) or counts[word] >= _ENOUGH:
+            if _identity(trait) or counts[one.kind, word] >= _ENOUGH:
                 sure[one.result.op, word].add(one.kind)
     return sure
 

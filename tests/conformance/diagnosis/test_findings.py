@@ -236,6 +236,10 @@ def test_what_a_few_refusals_have_in_common_may_be_chance() -> None:
     right = (CaseSpec("LSTM", 14, initial="all"), Judgement(Verdict.PASS))
     few = [CaseSpec("LSTM", 14, layout=1), CaseSpec("LSTM", 14, direction="reverse")]
     assert list(of_these(right, *(refused(s, "1 is not 3") for s in few))) == [""]
+    bare = refused(CaseSpec("LSTM", 14), "1 is not 3")
+    others = [refused(CaseSpec("LSTM", 14, T=t, lengths="full"), "no sequence_lens") for t in range(1, 8)]
+    told = of_these(right, *(refused(s, "1 is not 3") for s in few), bare, *others)
+    assert set(told) == {"", "sequence_lens"}
 
 
 def test_of_an_operator_that_never_runs_a_message_tells_why() -> None:
