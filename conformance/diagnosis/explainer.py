@@ -93,7 +93,8 @@ def _by_class(
             faults = faults_of(result.op, result.version, result.type)
             own = next((d for d in faults if d.within == result.accuracy and not refuted(d, result.op)), None)
             case = failing_cases.get(result.case)
-            if own is not None and (case is None or case.computed_in(own)):
+            possible = own is not None and (own.layer != "arithmetic" or case is None or case.computed_in(own))
+            if own is not None and possible:
                 named[result.case] = (own.id,)
     return named
 

@@ -34,9 +34,10 @@ class _Seen:
     accuracies: Sequence[str]
 
     def fits(self, faults: Sequence[Fault]) -> bool:
-        if not all(map(self.failing_case.computed_in, faults)):
+        possible = {d.id for d in faults if self.failing_case.computed_in(d)}
+        if any(d.layer == "arithmetic" and d.id not in possible for d in faults):
             return False
-        coarse = [d for d in faults if d.within]
+        coarse = [d for d in faults if d.within and d.id in possible]
         if len(coarse) == 1:
             # Its roundings come in an order of its own, which nobody has to know.
             others = [d for d in faults if d is not coarse[0]]

@@ -59,17 +59,21 @@ class FailingCase:
 
     def computed_in(self, fault: Fault) -> bool:
         """Tell whether what was returned can come out of the arithmetic in which a fault consists: one that stores
-        numbers in a narrower format returns such as that holds. True of any other fault."""
+        numbers in a narrower format returns such as that holds, one that flushes no subnormal ones. True of any other
+        fault."""
         accuracy = ACCURACY_CLASSES.get(fault.within)
-        if accuracy is None or accuracy.storage is None or self.type not in fault.types:
+        if accuracy is None or self.type not in fault.types:
             return True
-        narrow = FORMATS[accuracy.storage].dtype
         numbers = np.concatenate([array.ravel() for run in self.runs for array in run.outputs.values()])
         numbers = numbers[np.isfinite(numbers) & (numbers != 0)]  # any format holds those
+        if accuracy.flushes:
+            return not (np.abs(numbers.astype(np.float64)) < FORMATS[self.type].least_normal).any()
+        if accuracy.storage is None or not numbers.size:
+            return True
         with np.errstate(over="ignore"):
-            held = numbers == numbers.astype(narrow).astype(numbers.dtype)
+            held = numbers == numbers.astype(FORMATS[accuracy.storage].dtype).astype(numbers.dtype)
         # A state that is only handed on may be as it was given.
-        return bool(np.mean(held) >= _HELD) if numbers.size else True
+        return bool(np.mean(held) >= _HELD)
 
     @cached_property
     def touched(self) -> frozenset[str]:

@@ -88,7 +88,7 @@ class Fitting:
     def _fit(self, failing_case: FailingCase, faults: Sequence[Fault]) -> Fit | None:
         """The explanation of a case by these faults, by one of the first interpretations and in one of the arithmetics
         that the target shows; None where they do not."""
-        if not all(map(failing_case.computed_in, faults)):
+        if any(fault.layer == "arithmetic" and not failing_case.computed_in(fault) for fault in faults):
             return None
         if (coarse := self._coarse(failing_case, faults)) is not None:
             return self._fit_within(failing_case, coarse, [d for d in faults if d is not coarse])
@@ -123,7 +123,7 @@ class Fitting:
         it in a case: they do not where sums are so long that it has none."""
         known = self.known[failing_case.op]
         coarse = [d for d in faults if d.within and d in known and failing_case.type in d.types]
-        if len(coarse) != 1:
+        if len(coarse) != 1 or not failing_case.computed_in(coarse[0]):
             return None
         resolved = resolve(failing_case.trial.node, failing_case.runs[0].inputs)
         terms = resolved.H + resolved.I + 2

@@ -120,6 +120,22 @@ def test_numbers_that_float32_does_not_hold_were_not_computed_in_it() -> None:
 
 
 @pytest.mark.long
+def test_subnormal_numbers_that_come_back_were_not_flushed() -> None:
+    def change(op: str, feeds: Any, array: Any) -> Any:
+        small = 0 < np.abs(feeds["X"].astype(np.float64)).max(initial=0.0) < 1e-3
+        return (array * np.asarray(1.5 if small else 1).astype(array.dtype)).astype(array.dtype)
+
+    linear = ("Sigmoid", "Relu", "Relu")
+    specs = [CaseSpec("LSTM", 14, T=t, H=3, extremes="subnormal", activations=linear, seed=t) for t in range(1, 5)]
+    specs += [s for s in profile("smoke", "LSTM", 14) if not s.illegal]
+    findings, results, probes = findings_on(_changed_by(change), specs)
+    assert any(r.failing for r in results)
+    assert false_sentences(findings, results, probes) == []
+    assert {f["fault"] for f in findings} == {""}
+    assert not any("for zero" in f["title"] for f in findings)
+
+
+@pytest.mark.long
 def test_a_type_is_no_condition_of_an_error_that_others_have() -> None:
     def change(op: str, feeds: Any, array: Any) -> Any:
         factor = 1.01 if array.dtype.itemsize > 2 else 1.25
