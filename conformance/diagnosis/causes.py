@@ -221,11 +221,14 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     if verdict not in DIAGNOSED:
         return replace(cause, passing=(*cause.passing, *fresh.passing))
     thought = fault_named(finding["fault"]) if finding["fault"] else None
-    holds = _paid(explaining(subject.accuracy, _beside(finding, subject), subject.arithmetics), budget)
+    others = _beside(finding, subject)
+    holds = _paid(explaining(subject.accuracy, others, subject.arithmetics), budget)
+    needs = _paid(explaining(subject.accuracy, others, subject.arithmetics, needed=True), budget)
     refuted = refuting_arithmetic(subject.results, subject.probes)
 
     def explain(fault: Fault, one: Tried) -> bool:
-        return not refuted(fault, one.probe.op) and holds(fault, one)
+        # Fresh cases may show the others alone; the smallest one must show the fault.
+        return not refuted(fault, one.probe.op) and (needs if one is shrunk.one else holds)(fault, one)
 
     left_open = leaving_open(subject.accuracy)
     name = foretold(
@@ -252,12 +255,11 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     # Where others foretell as much, nobody knows which it is.
     if name.others:
         return cause
-    others = {probe.id: field for field, probe in without.items()}
+    fields = {probe.id: field for field, probe in without.items()}
     failing = (one for one in subject.run(list(without.values()), budget) if one.judgement.verdict in FAILING)
     # A thing without which it shows, too, is no condition of it.
-    shown = {others[one.probe.id] for one in failing if explain(name.fault, one)}
-    needs = tuple(need for need in shrunk.needs if need.field not in shown)
-    shrunk = replace(shrunk, needs=needs)
+    shown = {fields[one.probe.id] for one in failing if explain(name.fault, one)}
+    shrunk = replace(shrunk, needs=tuple(need for need in shrunk.needs if need.field not in shown))
     what = name.fault.summary.rstrip(".")
     return replace(cause, shrunk=shrunk, what=what, faults=(name.fault.id,), foretold=name.cases)
 
@@ -346,9 +348,10 @@ def _why(finding: Finding, subject: Subject) -> Callable[[Tried], bool]:
     other failures of the target."""
     fault = fault_named(finding["fault"]) if finding["fault"] else None
     others = _beside(finding, subject)
-    explain = explaining(subject.accuracy, others, subject.arithmetics)
+    explain = explaining(subject.accuracy, others, subject.arithmetics, needed=True)
     if isinstance(fault, Fault):
         return partial(explain, fault)
+    explain = explaining(subject.accuracy, others, subject.arithmetics)
     return lambda one: not any(explain(other, one) for other in others if other.concerns(one.probe.op))
 
 

@@ -95,13 +95,18 @@ def explains(faults: Sequence[Fault], accuracy: str) -> Callable[[Tried], bool]:
 
 
 def explaining(
-    accuracy: str, beside: Sequence[Fault] = (), arithmetics: Mapping[str, Sequence[str]] | None = None
+    accuracy: str,
+    beside: Sequence[Fault] = (),
+    arithmetics: Mapping[str, Sequence[str]] | None = None,
+    needed: bool = False,
 ) -> Callable[[Fault, Tried], bool]:
     """Tell whether one fault or another, alone or beside those that the target has, explains what it returned in a
     case.
 
     arithmetics
         Type to the accuracy classes that the target's arithmetic shows there, beside that which it is judged by.
+    needed
+        Whether a fault beside others explains only what these do not explain without it.
     """
     memory = _Memory(accuracy, arithmetics or {})
 
@@ -109,7 +114,8 @@ def explaining(
         seen = memory.of(one)
         if seen is None or not seen.changed_by(fault):
             return False
-        return any(seen.fits(group) for group in _groups(fault, one, seen))
+        groups = (group for group in _groups(fault, one, seen) if seen.fits(group))
+        return any(not needed or len(group) == 1 or not seen.fits(group[1:]) for group in groups)
 
     def _groups(fault: Fault, one: Tried, seen: _Seen) -> Iterator[tuple[Fault, ...]]:
         yield (fault,)

@@ -298,8 +298,9 @@ _TOPICS = {
 beginning of it."""
 
 
-_INCIDENTAL = re.compile(r"\d+ .* or more( \(.*\))?|outputs? .*")
-"""Conditions that a smallest case has because some size and some output it must have."""
+_INCIDENTAL = re.compile(r"[1-4] .* or more( \(.*\))?|outputs? .*")
+"""Conditions that a smallest case has because some size and some output it must have; who has fewer than 18 steps wants
+to know that it takes as many."""
 
 
 def _relied_on(problem: ShortFinding, tried: Sequence[ResultsAlike]) -> str:

@@ -52,9 +52,10 @@ def test_what_findings_say_of_faults_is_true(ids: Sequence[str]) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kernel", ["library-gru", "vector-tail"])
+@pytest.mark.parametrize("kernel", ["library-gru", "vector-tail", "fast-math"])
 def test_what_findings_say_of_kernels_is_true(kernel: str) -> None:
-    specs = [s for op in ("GRU", "LSTM", "RNN") for s in profile("smoke", op, 14) if not s.illegal]
+    versions = [(op, v) for op in ("GRU", "LSTM", "RNN") for v in versions_of(op) if v in (7, 14)]
+    specs = [s for op, version in versions for s in profile("smoke", op, version) if not s.illegal]
     findings, results, probes = findings_on(on_kernel(kernel), specs)
     assert kernel in kernel_names()
     assert findings

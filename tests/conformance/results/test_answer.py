@@ -245,6 +245,8 @@ def test_a_known_fault_is_told_by_what_it_is_about_and_said_once() -> None:
     assert (first.text, first.cases, first.problems) == ("clip: ignores clip", 2 * problems[0].cases, (0, 2))
     assert second.text == "sequence_lens (with initial states): ignores sequence_lens"
     assert third.text == "no rows: wrong values, as if this were done: halves it"
+    long = problem("Ignores clip (with 18 steps or more)", "wrong", clauses=clip, conditions="18 steps or more")
+    assert hits(long) == ["clip (with 18 steps or more): ignores clip"]
 
 
 @pytest.mark.parametrize("op", operator_names())
