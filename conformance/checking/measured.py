@@ -66,7 +66,7 @@ _Place = tuple[str, str, int, str]
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _FindingSeen:
     """A finding of a run: its results by operator version and type, and how many of its cases other targets pass."""
 
     target: str
@@ -122,7 +122,7 @@ class Measured:
     """
 
     results: Mapping[Configuration, Mapping[str, Sequence[Result]]]
-    seen: Sequence[_Seen]
+    seen: Sequence[_FindingSeen]
     known: Mapping[str, Sequence[Entry]]
     tried: Mapping[str, frozenset[_Place]]
 
@@ -228,7 +228,7 @@ def read_measured(folders: Sequence[Path]) -> Measured:
     return Measured(grouped, seen, known, {target: frozenset(places) for target, places in tried.items()})
 
 
-def _seen_on(target: TargetRecord, results: Sequence[Result]) -> Iterator[_Seen]:
+def _seen_on(target: TargetRecord, results: Sequence[Result]) -> Iterator[_FindingSeen]:
     """The findings on a target that say when a node is hit."""
     own = {result.case: result for result in results if result.target == target["name"]}
     for finding in target["findings"]:
@@ -244,7 +244,7 @@ def _seen_on(target: TargetRecord, results: Sequence[Result]) -> Iterator[_Seen]
             for result in results
             if result.target != target["name"] and result.case in cases and result.verdict is Verdict.PASS
         )
-        yield _Seen(target["name"], finding, mine, passing)
+        yield _FindingSeen(target["name"], finding, mine, passing)
 
 
 def _known_of(target: TargetRecord) -> tuple[Entry, ...]:

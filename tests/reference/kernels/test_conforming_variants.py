@@ -107,7 +107,7 @@ LARGE: dict[str, list[tuple[list[str], list[float], list[float]]]] = {
 
 
 @pytest.mark.parametrize("op", OPERATORS)
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", TWO_TYPES)
 def test_large_coefficients(kind: str, op: str) -> None:
     inputs = inputs_for(kind, (4, 2, 9, 17), op=op, optional=("B", "initial_c"))
     for functions, alpha, beta in LARGE[op]:
