@@ -1,0 +1,558 @@
+# ruff: noqa: B023, E501 - handed over so; closures are called where they are made
+"""Right integer kernels of quantized recurrent nodes (ONNX LSTM, GRU, RNN), in NumPy.
+
+Written 2026-11-25 from the literature, by an author who had seen none of the project's tables of faults, axes,
+profiles or cases: B. Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only
+Inference" (2018) and gemmlowp's documents (integer accumulation, zero points taken out, int32 bias of scale s_x * s_w,
+fixed-point multipliers), TFLite's integer LSTM (hidden state in the output's levels, cell in 16 bits with a scale of
+a power of two), and ONNX's QuantizeLinear / DequantizeLinear.
+
+Every kernel is ``kernel(op, attributes, inputs, outputs)``:
+
+``op``
+    "LSTM", "GRU" or "RNN".
+``attributes``
+    The node's attributes; absent ones have ONNX's defaults (activations, activation_alpha, activation_beta, clip,
+    direction, hidden_size, input_forget, layout, linear_before_reset).
+``inputs``
+    Name (X, W, R, B, sequence_lens, initial_h, initial_c, P) to (integers, scale, zero_point) or a float array; None or
+    absent is an input that is not there. sequence_lens is a plain array of integers. Scales and zero points are scalars,
+    and those of W, R, B and P may be per channel: of length G * hidden_size (axis 1), of num_directions (axis 0), or of
+    a shape which broadcasts, as long as W's and R's do not vary along the axis that is summed.
+``outputs``
+    Name (Y, Y_h, Y_c) to (scale, zero_point, dtype), scalars.
+
+It returns name to integer array, for the outputs asked for. Quantizing rounds half to even and saturates.
+
+``FLOAT_STATE``   kernels that keep the state in float between steps; compare with a float node between DQ and Q.
+``LEVEL_STATE``   kernels whose hidden state, between steps, is the quantized Y (float, where Y is not asked for: Y_h's
+                  levels need not hold the states before the last); compare with a composition that does the same. They also
+                  differ from a float node by what the rounded
+                  (and saturated!) state feeds back, which can be some levels where the recurrent gain is high.
+``COARSER``       legitimate kernels of real integer runtimes that round more (16-bit gates, 16-bit cell, quantized cell).
+                  Those with a coarse cell or gates: 8-bit outputs only. Not bound to one level.
+
+Where ONNX is silent, these kernels do what follows; a comparison should stay off it or allow both:
+
+- rows past sequence_lens are the real value 0 in Y (that is: the zero point); Y_h and Y_c are of the last valid step; a
+  row of length 0 returns its initial state;
+- input_forget=1 makes the forget gate 1 - i; its weights are not used;
+- clip bounds the inputs of f and g in all gates; on h(C), where runtimes differ, see ``CLIP_CELL`` (True: the operator's
+  text, "applied to the input of activations"; False: onnxruntime's);
+- alpha and beta are consumed in order by those activations that have them (as onnxruntime does); the defaults of Affine
+  (1, 0) and ScaledTanh (1, 1) are not onnxruntime's: a comparison should give them;
+- where Y's levels cannot hold an initial state, a LEVEL_STATE kernel still uses that state exactly in the first step.
+"""
+
+import numpy as np
+
+CLIP_CELL = True
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+_ACTIVATIONS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
+_ALPHA = {"affine": 1.0, "leakyrelu": 0.01, "thresholdedrelu": 1.0, "scaledtanh": 1.0, "hardsigmoid": 0.2, "elu": 1.0}
+_BETA = {"affine": 0.0, "scaledtanh": 1.0, "hardsigmoid": 0.5}
+
+
+def quantize(value, scale, zero_point, dtype, ftype=np.float64):
+    """round-half-even(value / scale) + zero_point, saturated to dtype."""
+    dtype = np.dtype(dtype)
+    info = np.iinfo(dtype)
+    levels = np.rint(np.asarray(value, ftype) / ftype(scale)).astype(np.float64) + float(zero_point)
+    return np.clip(levels, info.min, info.max).astype(dtype)
+
+
+def _activation(name, alpha, beta, f):
+    """The activation in float type f."""
+    name, a, b, one, zero = name.lower(), f(alpha), f(beta), f(1), f(0)
+    return {
+        "sigmoid": lambda x: np.where(
+            x >= 0, one / (one + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (one + np.exp(-np.abs(x)))
+        ),
+        "tanh": np.tanh,
+        "relu": lambda x: np.maximum(x, zero),
+        "affine": lambda x: a * x + b,
+        "leakyrelu": lambda x: np.where(x >= 0, x, a * x),
+        "thresholdedrelu": lambda x: np.where(x >= a, x, zero),
+        "scaledtanh": lambda x: a * np.tanh(b * x),
+        "hardsigmoid": lambda x: np.minimum(np.maximum(a * x + b, zero), one),
+        "elu": lambda x: np.where(x >= 0, x, a * np.expm1(np.minimum(x, zero))),
+        "softsign": lambda x: x / (one + np.abs(x)),
+        "softplus": lambda x: np.logaddexp(zero, x),
+    }[name]
+
+
+def _activations(op, attributes, directions, f):
+    """The activations of every direction, with alpha and beta consumed by those that have them."""
+    names = [n if isinstance(n, str) else n.decode() for n in attributes.get("activations") or []]
+    names = names or _ACTIVATIONS[op] * directions
+    alphas, betas = (list(attributes.get("activation_" + k) or []) for k in ("alpha", "beta"))
+    made = []
+    for name in names:
+        alpha, beta = _ALPHA.get(name.lower(), 0.0), _BETA.get(name.lower(), 0.0)
+        if name.lower() in _ALPHA and alphas:
+            alpha = alphas.pop(0)
+        if name.lower() in _BETA and betas:
+            beta = betas.pop(0)
+        made.append(_activation(name, alpha, beta, f))
+    size = len(_ACTIVATIONS[op])
+    return [made[d * size : (d + 1) * size] for d in range(directions)]
+
+
+def _broadcast(parameter, shape):
+    """A scale or zero point, of any of the accepted shapes, for a tensor of ``shape``: an array of as many dimensions."""
+    p = np.asarray(parameter)
+    if p.size == 1:
+        return p.reshape((1,) * len(shape))
+    if p.ndim == 1 and p.size == shape[1]:
+        return p.reshape((1, -1) + (1,) * (len(shape) - 2))
+    if p.ndim == 1 and p.size == shape[0]:
+        return p.reshape((-1,) + (1,) * (len(shape) - 1))
+    return p.reshape(p.shape + (1,) * (len(shape) - p.ndim))
+
+
+class _Tensor:
+    """Integers without their zero point, and a scale that broadcasts; or floats (scale None)."""
+
+    def __init__(self, value):
+        if isinstance(value, tuple):
+            integers, scale, zero_point = value
+            integers = np.asarray(integers)
+            self.dtype = integers.dtype
+            zero = _broadcast(0 if zero_point is None else zero_point, integers.shape).astype(np.int64)
+            self.raw, self.zero = integers.astype(np.int64), zero
+            self.q = self.raw - zero
+            self.scale = _broadcast(np.asarray(scale, np.float64), integers.shape)
+        else:
+            self.q, self.scale = np.asarray(value), None
+
+    def real(self, f):
+        """The values in float type f."""
+        return self.q.astype(f) if self.scale is None else self.q.astype(f) * self.scale.astype(f)
+
+
+class _Weight:
+    """One direction of W or R: integers [G*H, K], scales [G*H] or [1]."""
+
+    def __init__(self, tensor, d, f):
+        self.real = tensor.real(f)[d]
+        if tensor.scale is None:
+            self.q = None
+            return
+        if tensor.scale.shape[2] != 1:
+            raise NotImplementedError("weight scales that vary along the axis of the sum")
+        self.q = tensor.q[d]
+        scale, zero = tensor.scale, tensor.zero
+        self.scale = scale[d if scale.shape[0] > 1 else 0, :, 0]
+        self.raw = tensor.raw[d]
+        self.zero = (
+            np.broadcast_to(zero[d if zero.shape[0] > 1 else 0], self.raw.shape)[:, :1] if zero.shape[2] == 1 else None
+        )
+
+    def rows(self, rows):
+        part = object.__new__(_Weight)
+        part.real = self.real[rows]
+        part.q = None if self.q is None else self.q[rows]
+        if self.q is not None:
+            part.raw = self.raw[rows]
+            part.scale = self.scale[rows] if self.scale.size > 1 else self.scale
+            part.zero = None if self.zero is None else self.zero[rows]
+        return part
+
+
+class _Term:
+    """One product of the sum before an activation: exact integers with the scales of both sides, or floats."""
+
+    def __init__(self, real=None, acc=None, left=None, right=None):
+        self.real, self.acc, self.left, self.right = real, acc, left, right
+
+
+class _Arithmetic:
+    """How the sum before an activation is rounded. All of it is exact but for the roundings its options name."""
+
+    def __init__(self, f, accumulate="direct", scaling="product", bias="float", bits=0):
+        self.f, self.accumulate, self.scaling, self.bias, self.bits = f, accumulate, scaling, bias, bits
+
+    def product(self, left, weight):
+        """left [N, K] (a _Tensor with one scale, integers or floats) by a weight transposed."""
+        f = self.f
+        if left.scale is None or weight.q is None or self.accumulate == "dequantized":
+            if weight.q is not None and left.scale is None and self.accumulate != "dequantized":
+                return _Term(real=(left.q.astype(f) @ weight.q.astype(f).T) * weight.scale.astype(f))
+            return _Term(real=left.real(f) @ weight.real.T)
+        if self.accumulate == "expanded" and weight.zero is not None:
+            zl, zw, k = left.zero.reshape(-1)[0], weight.zero[:, 0], weight.raw.shape[1]
+            acc = left.raw @ weight.raw.T - zl * weight.raw.sum(1) - left.raw.sum(1)[:, None] * zw + k * zl * zw
+        else:
+            acc = left.q @ weight.q.T
+        return _Term(acc=acc, left=left.scale.reshape(-1)[0], right=weight.scale)
+
+    def sum(self, pairs, extra=None):
+        """The sum of (term, bias) pairs and of ``extra`` (peepholes), as floats."""
+        f, total, base = self.f, None, None
+        if self.scaling == "last":
+            base = next((t.left * t.right for t, _ in pairs if t.acc is not None), None)
+        for term, bias in pairs:
+            if base is not None:
+                value = (
+                    term.real / base.astype(f)
+                    if term.acc is None
+                    else (term.acc.astype(f) * (term.left * term.right / base).astype(f))
+                )
+                value = value + bias.astype(f) / base.astype(f)
+            elif term.acc is None:
+                value = term.real + bias.astype(f)
+            else:
+                value = self.scaled(term, bias)
+            total = value if total is None else total + value
+        if base is not None:
+            total = total * base.astype(f)
+        total = total.astype(f)
+        return total if extra is None else total + extra.astype(f)
+
+    def scaled(self, term, bias):
+        f, acc, scale = self.f, term.acc, term.left * term.right
+        if self.scaling == "fixed":
+            return fixed_point(acc, scale, bias, f)
+        if self.bias == "integer":
+            fine = scale / 2.0**self.bits
+            acc = (acc << self.bits) + np.rint(bias / fine).astype(np.int64)
+            return acc.astype(f) * fine.astype(f)
+        if self.scaling == "separate":
+            return acc.astype(f) * term.right.astype(f) * f(term.left) + bias.astype(f)
+        return acc.astype(f) * scale.astype(f) + bias.astype(f)
+
+
+def fixed_point(acc, scale, bias, f, fraction=28):
+    """gemmlowp's way: acc * scale as acc times a 31-bit multiplier and a rounding shift, into a fixed-point number with
+    ``fraction`` bits, where the bias is added. Python's integers, so that nothing overflows."""
+    mantissa, exponent = np.frexp(scale)
+    multiplier = np.broadcast_to(np.rint(mantissa * 2.0**31).astype(np.int64), acc.shape)
+    shift = np.broadcast_to(31 - exponent - fraction, acc.shape)
+    bias = np.broadcast_to(np.rint(bias * 2.0**fraction).astype(np.int64), acc.shape)
+    out = np.empty(acc.shape, f)
+    for i in np.ndindex(*acc.shape):
+        wide, s = int(acc[i]) * int(multiplier[i]), int(shift[i])
+        wide = (wide + (1 << (s - 1))) >> s if s > 0 else wide << -s
+        out[i] = f((wide + int(bias[i])) * 2.0**-fraction)
+    return out
+
+
+def _run(
+    op,
+    attributes,
+    inputs,
+    outputs,
+    f=np.float64,
+    state="float",
+    cell="float",
+    reset="float",
+    gates="float",
+    accumulate="direct",
+    scaling="product",
+    bias="float",
+    peak=None,
+):
+    """The node. ``state``: float, or levels (of Y). ``cell``: float, levels (of Y_c) or int16. ``reset``: whether GRU's
+    r (.) H is kept in float or as levels. ``gates``: float, or q15. ``peak``: a list which is given the largest |C|."""
+    present = {k: v for k, v in inputs.items() if v is not None}
+    wide = any(np.dtype(o[2]).itemsize > 1 for o in outputs.values())
+    if wide and (cell != "float" or gates != "float"):
+        raise NotImplementedError("a coarse kernel with outputs of 16 bits")
+    arithmetic = _Arithmetic(f, accumulate, scaling, bias, bits=16 if wide else 0)
+    tensor = {k: _Tensor(v) for k, v in present.items() if k != "sequence_lens"}
+    direction = attributes.get("direction", "forward")
+    direction = direction if isinstance(direction, str) else direction.decode()
+    directions = 2 if direction == "bidirectional" else 1
+    layout = attributes.get("layout", 0)
+    if layout:
+        for name in {"X", "initial_h", "initial_c"} & set(tensor):
+            t = tensor[name]
+            t.q = np.swapaxes(t.q, 0, 1)
+            if t.scale is not None:
+                t.raw = np.swapaxes(t.raw, 0, 1)
+    x, r = tensor["X"], tensor["R"]
+    if any(t.scale is not None and t.scale.size > 1 for k, t in tensor.items() if k in ("X", "initial_h", "initial_c")):
+        raise NotImplementedError("scales per channel of what is not a weight")
+    length, batch = x.q.shape[:2]
+    hidden, count = r.q.shape[2], GATES[op]
+    lens = present.get("sequence_lens")
+    lens = np.full(batch, length) if lens is None else np.asarray(lens).astype(np.int64)
+    both = tensor["B"].real(np.float64) if "B" in tensor else np.zeros((directions, 2 * count * hidden))
+    peephole = tensor["P"].real(f) if "P" in tensor else None
+    functions = _activations(op, attributes, directions, f)
+    if gates == "q15" and attributes.get("activations"):
+        raise NotImplementedError("16-bit gates with other activations than the default ones")
+    clip = attributes.get("clip") or None
+    levels = outputs.get("Y") if state == "levels" else None
+    exponent = _cell_exponent(op, attributes, inputs, outputs) if cell == "int16" and op == "LSTM" else 0
+
+    def bounded(v):
+        v = v if clip is None else np.clip(v, f(-clip), f(clip))
+        return np.clip(np.rint(v * f(4096)), -32768, 32767) / f(4096) if gates == "q15" else v
+
+    def act(function, v):
+        v = function(v).astype(f)
+        return np.clip(np.rint(v * f(32768)), -32768, 32767) / f(32768) if gates == "q15" else v
+
+    def fed(h, encoding):
+        """A state as a product meets it: floats, or levels."""
+        if encoding is None:
+            return _Tensor(h)
+        scale, zero, dtype = encoding
+        zero = 0 if zero is None else int(zero)
+        return _Tensor((quantize(h, scale, zero, dtype, f), float(scale), zero))
+
+    y = np.zeros((length, directions, batch, hidden), f)
+    y_h, y_c = np.zeros((directions, batch, hidden), f), np.zeros((directions, batch, hidden), f)
+    for d in range(directions):
+        backward = direction == "reverse" or d == 1
+        w_d, r_d = _Weight(tensor["W"], d, f), _Weight(r, d, f)
+        bw, br = both[d, : count * hidden], both[d, count * hidden :]
+        G = [slice(g * hidden, (g + 1) * hidden) for g in range(count)]
+        fn = functions[d]
+        p = None if peephole is None else np.split(peephole[d], 3)
+        h = tensor["initial_h"].real(f)[d] if "initial_h" in tensor else np.zeros((batch, hidden), f)
+        c = tensor["initial_c"].real(f)[d] if "initial_c" in tensor else np.zeros((batch, hidden), f)
+        first = tensor.get("initial_h")
+        for step in range(int(lens.max(initial=0))):
+            at = np.where(lens > step, lens - 1 - step if backward else step, 0)
+            rows = np.flatnonzero(lens > step)
+            now = object.__new__(_Tensor)
+            now.scale = None if x.scale is None else x.scale.reshape(1, 1)
+            now.q = x.q[at[rows], rows]
+            if x.scale is not None:
+                now.raw, now.zero = x.raw[at[rows], rows], x.zero.reshape(1, 1)
+            if step == 0 and first is not None and first.scale is not None and state == "levels":
+                before = object.__new__(_Tensor)
+                before.scale, before.zero = first.scale.reshape(1, 1), first.zero.reshape(1, 1)
+                before.q, before.raw = first.q[d][rows], first.raw[d][rows]
+                encoding = (inputs["initial_h"][1], int(first.zero.reshape(-1)[0]), first.dtype)
+            elif step == 0 and first is not None:
+                before, encoding = _Tensor(h[rows]), None
+            else:
+                before, encoding = fed(h[rows], levels), levels
+            known = before.real(f)
+            if op == "GRU":
+                reset_before = attributes.get("linear_before_reset", 0)
+
+                def gate(g, left, scale=None):
+                    ws, rs = w_d.rows(G[g]), r_d.rows(G[g])
+                    if scale is None:
+                        return arithmetic.sum(
+                            [(arithmetic.product(now, ws), bw[G[g]]), (arithmetic.product(left, rs), br[G[g]])]
+                        )
+                    inner = arithmetic.sum([(arithmetic.product(left, rs), br[G[g]])])
+                    return arithmetic.sum([(arithmetic.product(now, ws), bw[G[g]])], scale * inner)
+
+                z = act(fn[0], bounded(gate(0, before)))
+                rt = act(fn[0], bounded(gate(1, before)))
+                if reset_before:
+                    ht = act(fn[1], bounded(gate(2, before, rt)))
+                else:
+                    ht = act(fn[1], bounded(gate(2, fed(rt * known, encoding if reset == "levels" else None))))
+                new = (f(1) - z) * ht + z * known
+            else:
+                products = [(arithmetic.product(now, w_d), bw), (arithmetic.product(before, r_d), br)]
+                total = arithmetic.sum(products)
+                if op == "RNN":
+                    new = act(fn[0], bounded(total))
+                else:
+                    i, o, ff, g = (total[:, s] for s in G)
+                    old = c[rows]
+                    if p is not None:
+                        i, ff = i + p[0] * old, ff + p[2] * old
+                    i = act(fn[0], bounded(i))
+                    ff = f(1) - i if attributes.get("input_forget") else act(fn[0], bounded(ff))
+                    g = act(fn[1], bounded(g))
+                    cell_now = ff * old + i * g
+                    exact = cell_now
+                    if peak is not None:
+                        peak += [float(cell_now.min(initial=0)), float(cell_now.max(initial=0))]
+                    if cell == "levels" and "Y_c" in outputs:
+                        s, zero, dtype = outputs["Y_c"]
+                        cell_now = _Tensor((quantize(cell_now, s, zero, dtype, f), float(s), int(zero))).real(f)
+                    elif cell == "int16":
+                        unit = f(2.0 ** (exponent - 15))
+                        cell_now = np.clip(np.rint(cell_now / unit), -32768, 32767) * unit
+                        exact = cell_now
+                    if p is not None:
+                        o = o + p[1] * cell_now
+                    o = act(fn[0], bounded(o))
+                    new = o * act(fn[2], bounded(cell_now) if CLIP_CELL else cell_now)
+                    c[rows] = cell_now
+                    y_c[d][rows] = exact
+            h[rows] = new
+            y[at[rows], d, rows] = new
+        y_h[d] = h
+        if op == "LSTM":
+            y_c[d][lens == 0] = c[lens == 0]
+    result = {"Y": y, "Y_h": y_h, "Y_c": y_c}
+    if layout:
+        result = {"Y": np.transpose(y, (2, 0, 1, 3)), "Y_h": np.swapaxes(y_h, 0, 1), "Y_c": np.swapaxes(y_c, 0, 1)}
+    return {k: quantize(result[k], s, 0 if z is None else z, t, f) for k, (s, z, t) in outputs.items()}
+
+
+def _cell_exponent(op, attributes, inputs, outputs):
+    """The power of two which holds the cell state with a quarter to spare, as a converter finds it by calibration."""
+    peak = [0.0]
+    if inputs.get("initial_c") is not None:
+        peak.append(float(np.abs(_Tensor(inputs["initial_c"]).real(np.float64)).max(initial=0)))
+    _run(op, attributes, inputs, {}, peak=peak)
+    return max(0, int(np.ceil(np.log2(max(np.abs(peak)) * 1.25 + 1e-9))))
+
+
+# --- 1. The state is kept in float between the steps -----------------------------------------------------------------
+
+
+def float_state(op, attributes, inputs, outputs):
+    """Exact integer sums of X by W, times s_x * s_w, then float64; H by R as floats by integers, times s_r.
+    Legitimate: the node between DequantizeLinear and QuantizeLinear, with the integers multiplied before their scales."""
+    return _run(op, attributes, inputs, outputs)
+
+
+def float_state_32(op, attributes, inputs, outputs):
+    """The same in float32 throughout, as a runtime's epilogue does it.
+    Legitimate: float32 is ONNX's own type between DQ and Q; differs by ties only (below one level)."""
+    return _run(op, attributes, inputs, outputs, f=np.float32)
+
+
+def float_state_expanded(op, attributes, inputs, outputs):
+    """gemmlowp's sum: raw products, minus zero points times row and column sums, plus K * z_x * z_w; float64.
+    Legitimate: the same integer, with no widening of the operands by their zero points."""
+    return _run(op, attributes, inputs, outputs, accumulate="expanded")
+
+
+def float_state_bias_integer(op, attributes, inputs, outputs):
+    """W's bias is rounded to an integer of scale s_x * s_w and added to the accumulator (TFLite, QNN); float32 after it.
+    Legitimate: the standard int32 bias. With outputs of 16 bits it has 16 bits more and int64, as TFLite's 16x8 needs."""
+    return _run(op, attributes, inputs, outputs, f=np.float32, bias="integer")
+
+
+def float_state_scale_last(op, attributes, inputs, outputs):
+    """Everything before an activation is brought to units of s_x * s_w, summed, and scaled once at the end; float32.
+    Legitimate: distributivity; one rounding of float32 in another place."""
+    return _run(op, attributes, inputs, outputs, f=np.float32, scaling="last")
+
+
+def float_state_scales_separate(op, attributes, inputs, outputs):
+    """The accumulator times W's scale (per channel, if it is), then times X's; float32.
+    Legitimate: associativity; a runtime which folds only the weight scales ahead of time does so."""
+    return _run(op, attributes, inputs, outputs, f=np.float32, scaling="separate")
+
+
+def float_state_fixed_point(op, attributes, inputs, outputs):
+    """s_x * s_w as a 31-bit multiplier and a rounding shift (gemmlowp) into a fixed-point number of 28 fractional bits,
+    bias added there; float64 activations. Legitimate: off by at most 2^-28 before an activation."""
+    return _run(op, attributes, inputs, outputs, scaling="fixed")
+
+
+def float_state_dequantized(op, attributes, inputs, outputs):
+    """X, W and R are dequantized and a float32 node is run: what ONNX's Q-DQ form says to the letter.
+    Legitimate: it is the definition; the others are its integer fusions."""
+    return _run(op, attributes, inputs, outputs, f=np.float32, accumulate="dequantized")
+
+
+# --- 2. The state is the quantized Y between the steps ---------------------------------------------------------------
+
+
+def level_state(op, attributes, inputs, outputs):
+    """H goes back as levels of Y, so both products are exact integers, times s_x * s_w and s_y * s_r; float64, the cell
+    in float. Legitimate: an integer runtime has no other H than the quantized Y (TFLite, QNN)."""
+    return _run(op, attributes, inputs, outputs, state="levels")
+
+
+def level_state_32(op, attributes, inputs, outputs):
+    """level_state in float32 throughout. Legitimate: as there; ties may go the other way, and are then fed back."""
+    return _run(op, attributes, inputs, outputs, f=np.float32, state="levels")
+
+
+def level_state_bias_integer(op, attributes, inputs, outputs):
+    """level_state with Wb and Rb as integers of scale s_x * s_w and s_y * s_r, added to the accumulators; float32.
+    Legitimate: the int32 bias of TFLite and QNN."""
+    return _run(op, attributes, inputs, outputs, f=np.float32, state="levels", bias="integer")
+
+
+def level_state_expanded(op, attributes, inputs, outputs):
+    """level_state with zero points taken out by row and column sums (gemmlowp); float64.
+    Legitimate: the same integers."""
+    return _run(op, attributes, inputs, outputs, state="levels", accumulate="expanded")
+
+
+def level_state_scale_last(op, attributes, inputs, outputs):
+    """level_state with the recurrent accumulator brought to units of s_x * s_w and one scaling at the end; float32.
+    Legitimate: distributivity."""
+    return _run(op, attributes, inputs, outputs, f=np.float32, state="levels", scaling="last")
+
+
+def level_state_fixed_point(op, attributes, inputs, outputs):
+    """level_state with gemmlowp's multipliers and shifts for both accumulators; float64 activations.
+    Legitimate: as float_state_fixed_point."""
+    return _run(op, attributes, inputs, outputs, state="levels", scaling="fixed")
+
+
+# --- 3. Coarser, as integer-only hardware has it ---------------------------------------------------------------------
+
+
+def level_state_reset_levels(op, attributes, inputs, outputs):
+    """level_state in which GRU's r (.) H (linear_before_reset = 0) is requantized to Y's levels before R.
+    (In the first step to initial_h's, if that is quantized.) Legitimate: an integer matrix unit needs an integer operand,
+    and r (.) H is within H's range, as 0 is. One more rounding a step."""
+    return _run(op, attributes, inputs, outputs, state="levels", reset="levels")
+
+
+def level_state_cell_levels(op, attributes, inputs, outputs):
+    """level_state in which the cell, too, is kept as the quantized Y_c (if that is asked for).
+    Legitimate: QNN-like runtimes quantize both states; it is coarse with 8 bits. Only where Y_c's levels hold the cells
+    of all steps: they were calibrated for the last one, and to saturate the others would be wrong."""
+    if op == "LSTM" and "Y_c" in outputs:
+        scale, zero_point, dtype = outputs["Y_c"]
+        peak, info = [0.0], np.iinfo(dtype)
+        _run(op, attributes, inputs, {}, peak=peak)
+        if min(peak) < scale * (info.min - float(zero_point) - 0.5) or max(peak) > scale * (
+            info.max - float(zero_point) + 0.5
+        ):
+            raise NotImplementedError("a cell outside of Y_c's levels")
+    return _run(op, attributes, inputs, outputs, state="levels", cell="levels")
+
+
+def level_state_cell_int16(op, attributes, inputs, outputs):
+    """level_state with the cell as int16 with a scale of a power of two (TFLite's integer LSTM), float32 activations.
+    Legitimate for 8-bit outputs: the rounding is 2^-13 or so."""
+    return _run(op, attributes, inputs, outputs, f=np.float32, state="levels", cell="int16")
+
+
+def level_state_gates_int16(op, attributes, inputs, outputs):
+    """TFLite's integer LSTM: sums saturated to Q3.12, activations to Q0.15, an int16 cell, H as Y's levels.
+    Legitimate for 8-bit outputs and the default activations: the same widths as the reference kernels."""
+    return _run(op, attributes, inputs, outputs, state="levels", cell="int16", gates="q15")
+
+
+FLOAT_STATE = {
+    k.__name__: k
+    for k in (
+        float_state,
+        float_state_32,
+        float_state_expanded,
+        float_state_bias_integer,
+        float_state_scale_last,
+        float_state_scales_separate,
+        float_state_fixed_point,
+        float_state_dequantized,
+    )
+}
+LEVEL_STATE = {
+    k.__name__: k
+    for k in (
+        level_state,
+        level_state_32,
+        level_state_bias_integer,
+        level_state_expanded,
+        level_state_scale_last,
+        level_state_fixed_point,
+    )
+}
+COARSER = {
+    k.__name__: k
+    for k in (level_state_reset_levels, level_state_cell_levels, level_state_cell_int16, level_state_gates_int16)
+}
