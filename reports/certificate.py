@@ -15,10 +15,12 @@ from typing import Any
 
 from ..cases.specs.family import family_of
 from ..cases.specs.features import WORDS
+from ..cases.specs.quantizing import QUANTIZED
 from ..conformance.certifying.packing import CERTIFICATE, REPORT
 from ..conformance.certifying.records import MeasuredRecord, RowRecord, StatementRecord, SuiteRecord, WaiverRecord
 from ..conformance.results.support import listed
 from ..conformance.targets.target import ACCURACY
+from ..reference.numbers.accuracy import ACCURACY_CLASSES, accuracy_class
 from .page import render_certificate, write_report
 
 __all__ = ["Certificate", "certificate_of", "pages_of"]
@@ -107,7 +109,7 @@ def certificate_of(statement: StatementRecord, suite: SuiteRecord, measured: Mea
     return Certificate(
         statement=statement,
         title="Trial" if trial else "Certificate of conformance",
-        lead=_lead(statement, trial),
+        lead=_lead(statement, trial) + _quantized(statement, measured),
         certified=_lines(certified, _beyond),
         excepted=_lines(excepted, _beyond),
         others=_lines([row for row in others if not _declined(row)], _why),
@@ -148,6 +150,21 @@ def _lead(statement: StatementRecord, trial: bool) -> str:
         return f"{total} none reaches a level{'; ' if more else ''}{more}."
     also = f", {excepted} more with exceptions" if excepted else ""
     return f"{total}, {certified} {'is' if certified == 1 else 'are'} certified{also}."
+
+
+def _quantized(statement: StatementRecord, measured: MeasuredRecord) -> str:
+    """What is certified of quantized nodes; nothing of others."""
+    if measured.wrap not in QUANTIZED:
+        return ""
+    kind = measured.wrap.rpartition("-")[2]
+    steps = accuracy_class(statement.accuracy).steps if statement.accuracy in ACCURACY_CLASSES else 0
+    off = (
+        f", and outputs may be {steps} level{'' if steps == 1 else 's'} off (class {statement.accuracy})"
+        if steps
+        else ""
+    )
+    sign, bits = ("uint" if kind[0] == "u" else "int"), kind[1:]
+    return f" This is said of quantized nodes: each tensor but sequence_lens is held as levels of {sign}{bits}{off}."
 
 
 def _levels_of(rows: Iterable[RowRecord]) -> dict[str, str]:
@@ -270,7 +287,9 @@ def _challenge(statement: StatementRecord) -> str:
 
 def _remarks(statement: StatementRecord, measured: MeasuredRecord) -> Iterable[str]:
     rows = statement.rows
-    if measured.wrap:
+    if measured.wrap in QUANTIZED:
+        yield f"Every node stood between DequantizeLinear and QuantizeLinear (lane {measured.wrap})."
+    elif measured.wrap:
         yield f"Every node stood among others (wrap {measured.wrap}), and none alone."
     yield f"What the cases show together, of what the runtime has: {'; '.join(statement.coverage)}."
     if taken := sum(row.not_rejected for row in rows):

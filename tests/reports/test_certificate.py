@@ -153,6 +153,19 @@ def test_a_device_of_ones_own_is_put_to_the_same_test() -> None:
     assert "Every node stood among others (wrap neg)" in html
 
 
+def test_a_certificate_of_quantized_nodes_says_so() -> None:
+    measured = MeasuredRecord(**{**structs.asdict(MEASURED), "wrap": "qdq-u8"})
+    statement = replace(STATEMENT, accuracy="qdq-1")
+    html = render_certificate(certificate_of(statement, SUITE, measured))
+    text = " ".join(unescape(re.sub("<[^>]*>", " ", html)).split())
+    assert (
+        "quantized nodes: each tensor but sequence_lens is held as levels of uint8, and outputs may be 1 level" in text
+    )
+    assert "Every node stood between DequantizeLinear and QuantizeLinear (lane qdq-u8)." in text
+    assert "stood among others" not in text
+    assert "quantized" not in page()
+
+
 def test_an_unsigned_package_says_so_and_a_signed_one_how_to_check_it() -> None:
     assert "This package is unsigned" in page()
     text = page(replace(STATEMENT, signer="ab" * 32))
