@@ -417,14 +417,14 @@ class Search(Fitting):
             return [d for d in made if d.concerns(op) and d not in self.known[op]]
 
         # Some of what is returned is right, and the rest what a fault makes of it: in one place, or in some.
-        merges, others = merging()
+        merges, narrows = merging()
         partly = [d for d in (*active, *variants) if observation.partly(d, usual)]
         for places in (merges, (IN_PART,)):
             placed = scoped(partly, places)
             yield [(d,) for d in placed]
             for beside in together:
                 yield [(*beside, d) for d in placed]
-        placed = scoped(active, others)
+        placed = scoped(active, narrows)
         yield [(d,) for d in placed]
         for beside in together:
             yield [(*beside, d) for d in scoped(active, merges)] + [(*beside, d) for d in placed]

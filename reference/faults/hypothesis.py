@@ -393,8 +393,9 @@ def _within(shown: NDArray[np.float64], prediction: Prediction, name: str, w: Bu
     """The numbers of an output that lie within a prediction's radii and the rounding of what is shown."""
     want, edge = prediction[0][name].astype(np.float64), prediction[1][name].astype(np.float64)
     radius = np.abs(edge - want) + 2 * (w.unit * np.abs(want) + w.floor)
-    near: NDArray[np.bool_] = np.abs(shown - want) <= np.where(np.isnan(radius), 0.0, radius)
-    return near | (shown == want) | (np.isnan(shown) & np.isnan(want))
+    near = np.abs(shown - want) <= np.where(np.isnan(radius), 0.0, radius)
+    within: NDArray[np.bool_] = near | (shown == want) | (np.isnan(shown) & np.isnan(want))
+    return within
 
 
 def _whole(faults: Sequence[Fault]) -> tuple[Fault, ...]:
