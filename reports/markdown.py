@@ -83,7 +83,7 @@ def _target(subject: Subject, told: Told) -> Iterator[str]:
     if answer.shown:
         yield f"- **Shown:** {plain(answer.shown)}"
     if answer.follows:
-        yield f"- **Follows against the letter:** {plain(answer.follows)}"
+        yield f"- **Deviates from the literal text (allowed):** {plain(answer.follows)}"
     yield ""
     yield from _hits(answer.who, answer.relied_on)
     yield from _hits("Input validation, of forbidden models that ran", answer.validation)

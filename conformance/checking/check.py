@@ -153,7 +153,7 @@ def check_node(
         features = like.features - subject.unread if like is not None else frozenset()
         features |= {"old-domain"} if given != judged.domain else set()
         for rule in rules_open(judged, operator.since_version, features):
-            report(rule, f"this is left open, and the node depends on it: {rule.text}")
+            report(rule, f"the specification does not settle this, and the model relies on it: {rule.text}")
         if measured is not None and like is not None and like.element:
             rule = rules()[f"model.{MEASURED}"]
             for note in measured.notes(like):

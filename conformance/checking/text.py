@@ -38,7 +38,7 @@ def lines_of(checked: Checked) -> Iterator[tuple[str, str]]:
 def _problem(problem: Problem) -> Iterator[tuple[str, str]]:
     yield f"{_INDENT}{problem.level.value}  {problem.rule}: {problem.message}", problem.level.value
     if problem.clause and problem.clause not in problem.message:
-        yield f"{_INDENT}  in our words: {problem.clause}", ""
+        yield f"{_INDENT}  summary: {problem.clause}", ""
     if problem.advice:
         yield f"{_INDENT}  what to do: {problem.advice}", ""
 

@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "fuzz": ("fuzz", "Search for failures beyond the profiles, and make each as small as it can be."),
     "merge": ("merge", "Put the shards of a run together, or several runs."),
     "prove": ("prove", "Prove that the suite catches faults and accuses nobody."),
-    "quantize": ("quantize", "Say what quantizing a node costs, road by road."),
+    "quantize": ("quantize", "Say what quantizing a node costs, scheme by scheme."),
     "report": ("report", "Put several runs side by side in one report."),
     "gallery": (
         "report",

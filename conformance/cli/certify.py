@@ -70,8 +70,8 @@ def certify(
     From a recorded run, or from a target that is run now, with the fresh cases that an auditor's number asks for.
     docs/certification.md says what the levels mean.
 
-    Exit code 0: something is certified; 1: nothing is, and the package says why; 2: usage, or a run that cannot be
-    packed; 3: the target could not start.
+    Exit code 0: something is certified; 1: nothing is, and the package says why; 2: bad arguments, or a run that
+    cannot be packed; 3: the target could not start.
     """
     if not product or not vendor or out is None:
         fail("--product, --vendor and --out are required: what is certified, by whom, and where the package goes")

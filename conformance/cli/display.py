@@ -125,7 +125,7 @@ class RunDisplay:
             self._progress.update(self._task, completed=count, counts=_counts(self._run))
 
     def _look_into(self, run: TargetRun) -> None:
-        words = f"all {len(run.results):,} cases have run; what failed is looked into"
+        words = f"all {len(run.results):,} cases have run; analysing failures"
         self._progress.update(self._task, counts=Text(words))
         # Who saw no line until now has not waited for one.
         if self._aside is not None and self._due > _PAUSE:

@@ -105,7 +105,10 @@ def _explained(diagnosis: Single) -> Iterator[Text]:
         lead = "explained by  " if diagnosis.certain else "consistent with  "
         yield Text.assemble((lead, "dim"), (id, "bold"), f": {summary}" if summary else "")
     if diagnosis.foretold:
-        yield Text(f"  It foretold {diagnosis.foretold} fresh cases, of other sizes and numbers.", style="dim")
+        yield Text(
+            f"  This explanation also predicted {diagnosis.foretold} new cases correctly, of other sizes and numbers.",
+            style="dim",
+        )
     elif diagnosis.faults and not diagnosis.certain:
         yield Text("  Nothing but this case speaks for it: no fresh cases were foretold.", style="dim")
 
@@ -206,7 +209,7 @@ def _node(
 def _clauses(probe: Probe, judgement: Judgement | None) -> Iterator[RenderableType]:
     broken = judgement.clause if judgement is not None else None
     ids = probe.clauses if broken is None or broken in probe.clauses else (broken, *probe.clauses)
-    yield _heading("Clauses that it exercises: what the document says, in our words")
+    yield _heading("Clauses that it exercises: what the document says, summarised")
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
@@ -228,7 +231,7 @@ def _interpretations(
     touched = sorted(frozenset().union(*(trial.touched for trial in prepared.trials[:1])))
     if not touched:
         return
-    yield _heading("Open questions that it touches")
+    yield _heading("Points that the document leaves open")
     for name in touched:
         options = " or ".join(QUESTIONS[name].options)
         clauses = ", ".join(id for id in probe.clauses if clause_named(id).interpretation == name)

@@ -69,7 +69,7 @@ def fuzz(
 
     Every legal configuration may be drawn, near those more often whose numbers were nearly too far off. What was found
     before is tried first. Exit code 0: nothing new but what the list of known failures has; 1: something new, or our
-    own code or the operator's broke off; 2: usage; 3: the target could not start.
+    own code or the operator's broke off; 2: bad arguments; 3: the target could not start.
     """
     try:
         (chosen,) = targets_of([target], targets_file)

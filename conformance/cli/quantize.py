@@ -60,7 +60,7 @@ def quantize_command(
     ],
     inputs: Annotated[
         Path | None,
-        typer.Option("--inputs", metavar="DATA.npz", help="Inputs of the model: ranges come from what flows there."),
+        typer.Option("--inputs", metavar="DATA.npz", help="Inputs of the model: ranges come from this data."),
     ] = None,
     form: Annotated[str, typer.Option("--format", metavar="|".join(_FORMS), help="In which form to say it.")] = "text",
     picture: Annotated[
@@ -70,7 +70,7 @@ def quantize_command(
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write the quantized models there.")
     ] = None,
 ) -> None:
-    """Say what quantizing a node costs, road by road.
+    """Say what quantizing a node costs, scheme by scheme.
 
     A float32 LSTM, GRU or RNN between DequantizeLinear and QuantizeLinear in 8 and 16 bits, an LSTM as
     DynamicQuantizeLSTM and as AMD Quark's ExtendedLSTM. Ranges are calibrated from the least to the largest number
@@ -109,7 +109,7 @@ def quantize_command(
         console_on(sys.stdout).print(_table(taken), crop=False)
         for note in dict.fromkeys(road.note for road in taken if road.note):
             names = ", ".join(road.name for road in taken if road.note == note)
-            warn(f"  {names}: {note}", "yellow")
+            say(f"  {names}: {note}")
 
 
 def _of_case(text: str, inputs: Path | None) -> list[_Float]:
@@ -164,7 +164,7 @@ def _flowing(node: PortableNode, captured: Any) -> _Float:
         run = drawn(node)[0] if captured is None else captured.runs[0]
     except NotPortable as error:
         return _Float(node.path, name, why=str(error))
-    data = "numbers drawn" if captured is None else "what flows there"
+    data = "random data" if captured is None else "your data"
     return _Float(node.path, name, node.read.node, node.read.bind(run), node.model, data)
 
 
@@ -188,7 +188,7 @@ def _models(each: _Float) -> Iterator[tuple[str, bytes]]:
 def _table(taken: Sequence[Road]) -> Table:
     """A row for each road. Numbers are never cut."""
     table = Table(box=SIMPLE)
-    table.add_column("road", overflow="fold")
+    table.add_column("scheme", overflow="fold")
     for title in ("largest error", "mean", "rms", "signal to noise"):
         table.add_column(title, justify="right", min_width=8)
     for road in taken:

@@ -53,7 +53,7 @@ def report(
     They may be of other targets or other versions, of yesterday and today. The report holds all that it needs
     and can be moved or sent. What is amiss with a run is said in one line; the rest is reported.
 
-    Exit code 0: every run is in the report; 1: at least one had to be left out; 2: usage, or none can be read.
+    Exit code 0: every run is in the report; 1: at least one had to be left out; 2: bad arguments, or none can be read.
     """
     from ...reports import read_runs, report_on  # the report needs its templates only now
 
@@ -132,7 +132,7 @@ def gallery(
     The smallest case of every finding is run once more, in a process of its own; what does not give the same
     verdict again is left out, and told.
 
-    Exit code 0: all is on the page; 1: something was left out; 2: usage, or a run cannot be read.
+    Exit code 0: all is on the page; 1: something was left out; 2: bad arguments, or a run cannot be read.
     """
     from ...reports import read_runs
     from ...reports.gallery import entries_of, gallery_markdown
@@ -213,8 +213,8 @@ def site(
     Give it runs of several runtimes, and of several releases of each: what they were called does not matter,
     runtime and version stand in the run. It needs no server, opens from its files, and has badges and JSON.
 
-    Exit code 0: every run is on the site; 1: something was left out, or a finding did not show again; 2: usage, or
-    none can be read.
+    Exit code 0: every run is on the site; 1: something was left out, or a finding did not show again; 2: bad
+    arguments, or none can be read.
     """
     from ...reports import read_runs, write_site
 
@@ -259,7 +259,7 @@ def diff(
     only one run has are told apart and decide nothing.
 
     Exit code 0: nothing got worse; 1: a case broke, one is no longer supported, or accuracy has a wider grade;
-    2: usage, or a run cannot be read.
+    2: bad arguments, or a run cannot be read.
     """
     from ...reports.comparison import as_json, compare
     from ...reports.run import read_run

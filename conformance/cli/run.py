@@ -134,7 +134,7 @@ class ModelOptions:
     ] = None
     inputs: Annotated[
         Path | None,
-        typer.Option("--inputs", metavar="DATA.npz", help="Inputs of the model: run its nodes on what flows there."),
+        typer.Option("--inputs", metavar="DATA.npz", help="Inputs of the model: run its nodes on this data."),
     ] = None
     keep: Annotated[
         Path | None,
@@ -150,7 +150,7 @@ class LaneOptions:
 
     targets_file: TargetsFile = None
     optimize: Annotated[
-        bool, typer.Option("--optimize", help="Run onnxruntime with its graph optimizations on, a second lane.")
+        bool, typer.Option("--optimize", help="Run onnxruntime a second time, with its graph optimizations on.")
     ] = False
     wrap: Annotated[
         str,
@@ -255,7 +255,7 @@ def run(
 ) -> None:
     """Run the cases on targets, compare, and say what is wrong. Results go to a folder, with a report to read.
 
-    Exit code 0: every failing result was expected; 1: one was not; 2: usage; 3: a target could not start.
+    Exit code 0: every failing result was expected; 1: one was not; 2: bad arguments; 3: a target could not start.
     """
     _require_sense(first, which, of_model, known, conduct)
     wanted = Wanted(told.junit, told.summary, told.json, told.quiet)

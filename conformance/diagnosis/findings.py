@@ -22,7 +22,7 @@ from ..probes.probe import Probe, worded
 from ..results.records import Bias, Finding
 from ..results.result import Result
 from ..results.signed_errors import biases, digits_text
-from ..results.support import listed
+from ..results.support import listed, refused_words
 from .conditions import condition_of, message_kind, telling_of, told, would_show
 from .refusals import refusals
 
@@ -278,7 +278,7 @@ def _refusal(condition: str, members: list[Result], probes: Mapping[str, Probe],
         operators = {r.op for r in members}
         others = (probes[r.case] for r in ran if r.op not in operators)
         taken = any(condition in map(worded, probe.traits) for probe in others)
-        what = f"{condition} in {listed(sorted(operators))}" if taken else condition
+        what = refused_words(condition) + (f" in {listed(sorted(operators))}" if taken else "")
         title = f"leaves {what} to another provider" if left else f"refuses {what}"
     else:
         title = f"{'leaves to another provider' if left else 'refuses'}, saying: {_gist(first.message, 100)}"

@@ -91,17 +91,17 @@ _CONDITIONS: Mapping[tuple[str, Any], tuple[Condition, ...]] = {
     ("direction", "bidirectional"): (Condition("both directions", _is("direction", "bidirectional")),),
     ("lengths", "full"): (Condition("sequence_lens", _has("lengths")),),
     ("lengths", "short"): (
-        Condition("a short row", _has("short-row")),
+        Condition("a row shorter than the sequence", _has("short-row")),
         Condition("sequence_lens", _has("lengths")),
     ),
     ("lengths", "ragged"): (
         Condition("rows of several lengths", _is("lengths", "ragged", "empty")),
-        Condition("a short row", _has("short-row")),
+        Condition("a row shorter than the sequence", _has("short-row")),
         Condition("sequence_lens", _has("lengths")),
     ),
     ("lengths", "empty"): (
         Condition("a row of length 0", _has("empty-row")),
-        Condition("a short row", _has("short-row")),
+        Condition("a row shorter than the sequence", _has("short-row")),
         Condition("sequence_lens", _has("lengths")),
     ),
     ("initial", "all"): (
@@ -118,12 +118,12 @@ _CONDITIONS: Mapping[tuple[str, Any], tuple[Condition, ...]] = {
         Condition("initial_c alone", _is("initial", "c")),
         Condition("initial states", _has("initial-state")),
     ),
-    ("reruns", "data"): (Condition("an earlier run of the session", lambda spec: spec.reruns != "none"),),
+    ("reruns", "data"): (Condition("a re-used session", lambda spec: spec.reruns != "none"),),
     **{
         ("reruns", value): (
             Condition(words, _is("reruns", value)),
             Condition("an earlier run of another size", _is("reruns", *_OTHER_SIZES)),
-            Condition("an earlier run of the session", lambda spec: spec.reruns != "none"),
+            Condition("a re-used session", lambda spec: spec.reruns != "none"),
         )
         for value, words in (("sizes", "an earlier run that is larger"), ("growing", "an earlier run that is smaller"))
     },
@@ -144,9 +144,9 @@ _WORDS: Mapping[str, Mapping[Any, str]] = {
         "large": "large numbers",
         "huge": "huge numbers",
         "heavy": "large weights",
-        "exact": "numbers of few digits",
+        "exact": "exactly representable data",
         "one-sign": "numbers of one sign",
-        "numerics": "single accurate steps",
+        "numerics": "one-step accuracy",
         "nan-row": "NaN in one row",
         "inf-row": "infinity in one row",
         "nan-padding": "NaN in the padding",
@@ -226,7 +226,7 @@ def _scale(value: Any) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and [*map(type, value)] == [float, int]
 
 
-_NOTHING = {"T": "no steps", "N": "no rows"}
+_NOTHING = {"T": "seq_length 0", "N": "batch_size 0"}
 _UNITS = {"T": "step", "N": "row", "I": "feature of X", "H": "unit"}
 
 

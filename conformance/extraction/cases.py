@@ -184,8 +184,8 @@ def _written_together(together: Together, folder: Path, captures: Mapping[str, C
 
 def _origin(captured: bool, runs: int) -> str:
     """The origin of the numbers, in words."""
-    count = f"{runs} runs of it" if runs > 1 else "one run"
-    return f"{'what flows there' if captured else 'drawn'}, {count}"
+    count = f"{runs} runs" if runs > 1 else "one run"
+    return f"{'your data' if captured else 'random data'}, {count}"
 
 
 def _outputs(node: PortableNode, run: Mapping[str, Array]) -> dict[str, Array]:

@@ -54,7 +54,7 @@ _WORDS = (
         Verdict.WRONG.value,
         "cross",
         "fail",
-        "Some value is beyond what any accepted arithmetic can explain.",
+        "At least one value is off by more than rounding can explain.",
         True,
         {"value": "Wrong values", "nonfinite": "Infinity or NaN where a number must be"},
     ),
@@ -75,7 +75,7 @@ _WORDS = (
         "fail",
         "The runtime's process died, or its program broke off.",
         happens={
-            EXCEPTION: "The program breaks off",
+            EXCEPTION: "The program raises an internal error",
             "companion": "The process dies where all outputs are asked for",
             "": "The process dies",
         },

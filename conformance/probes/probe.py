@@ -108,7 +108,7 @@ def traits_of(node: Node, features: frozenset[str], type: str) -> frozenset[str]
     words = {f.replace("-", " ") for f in features} | {type, f"version {node.since_version}"}
     names = node.attributes.get("activations")
     words |= {f"activations {'/'.join(names)}"} if names else set()
-    words |= {"hidden_size absent"} if "hidden_size" not in node.attributes else set()
+    words |= {"no hidden_size"} if "hidden_size" not in node.attributes else set()
     return frozenset(words)
 
 

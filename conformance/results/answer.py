@@ -17,7 +17,7 @@ __all__ = ["Answer", "Hit", "answer_of", "in_words", "look_of"]
 _FAILING = frozenset(verdict.value for verdict in FAILING)
 _FORBIDDEN = Verdict.NOT_REJECTED.value
 
-_NOTHING_NEW = "nothing new"
+_NOTHING_NEW = "no failure beyond it"
 
 _LOOK = "smoke"
 """The profile, with or without a nonce behind it, that says little of a target by being right: some 60 cases."""
@@ -87,7 +87,7 @@ class Answer:
     @property
     def conforming(self) -> bool | None:
         """Tell whether it conforms; None where nobody knows."""
-        return None if self.state in ("open", "lacks") else self.state == "conforms"
+        return None if self.state == "open" else self.state in ("conforms", "lacks")
 
     @property
     def comparison(self) -> str:
@@ -175,7 +175,7 @@ def answer_of(
         conforms = right if chosen else f"yes ({right})"
         if look:
             badge = f"Conforms in {look}, {judged:,} judged"
-            conforms = f"yes, as far as {look} goes ({right}; core tries far more)"
+            conforms = f"passes {look}, a small sample ({right}; run core)"
         if chosen and declined:
             state, badge, conforms = "lacks", lacking[:1].upper() + lacking[1:], f"{lacking}, {right}"
     else:
@@ -285,7 +285,7 @@ _TOPICS = {
     "rows": "several rows",
     "scales": "scales",
     "shapes": "the shapes of inputs",
-    "shapes.no-steps": "no steps, or no rows",
+    "shapes.no-steps": "seq_length 0, or batch_size 0",
     "shapes.one": "a size of 1",
     "session": "a session that runs again",
     "state-quantization": "quantized states",

@@ -12,7 +12,7 @@ from ...reference import FORMATS
 from ..judging.judgement import DECLINED, NO_CLEAN_REFUSAL, OF_FORBIDDEN, UNTRIED, Verdict
 from .result import Result
 
-__all__ = ["DECLINED", "Lack", "ResultsAlike", "ShortFinding", "listed", "support_of", "tried_of"]
+__all__ = ["DECLINED", "Lack", "ResultsAlike", "ShortFinding", "listed", "refused_words", "support_of", "tried_of"]
 
 # Nothing came back, or the model was none that anybody need support.
 _SAYS_NOTHING = frozenset(
@@ -160,6 +160,11 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
+def refused_words(conditions: str) -> str:
+    """The words for what is refused: what a node lacks is no thing that a target could have."""
+    return f"nodes with {conditions}" if conditions.startswith("no ") else conditions
+
+
 def _problem_about(name: str, problems: Sequence[ShortFinding]) -> int | None:
     names = (name, f"{name} altogether")
     return next((k for k, p in enumerate(problems) if p.verdict in DECLINED and p.conditions in names), None)
@@ -180,7 +185,7 @@ def _others(
             some = "some " if problem.conditions in running else ""
             about = problem.conditions.partition(" (")[0] in problem.operators
             others = [] if about else [op for op in alive if op not in problem.operators]
-            what = some + _narrowed(problem.conditions, others, problem.operators)
+            what = some + _narrowed(refused_words(problem.conditions), others, problem.operators)
             if what not in lacks:  # refused here and left to another provider there is one lack
                 lacks.add(what)
                 yield Lack(what, place)

@@ -19,7 +19,7 @@ from ..results.interpreted import followed_interpretations, followed_line, shown
 from ..results.level_grades import graded_line, level_records
 from ..results.records import CoverageRecord, Finding
 from ..results.result import Result
-from ..results.support import DECLINED, ShortFinding, tried_of
+from ..results.support import DECLINED, ShortFinding, refused_words, tried_of
 from ..workers.worker import one_line
 
 __all__ = [
@@ -132,7 +132,7 @@ def screen_of(answer: Answer, findings: Sequence[Finding], results: Sequence[Res
     if not findings:
         text = "no case was judged" if results else "no case ran"
         if any(result.verdict not in UNTRIED for result in results):
-            text = "nothing to report: all cases that could be judged passed"
+            text = "every judged case passed"
         shelves.insert(0, Shelf("", (Remark("", text),)))
     yield from (shelf for shelf in shelves if shelf.remarks)
 
@@ -157,7 +157,7 @@ def _refusals(findings: Iterable[Finding]) -> Iterator[Remark]:
     """Remarks on what is declined. Where nothing is known of it but the runtime's words, they stand for it."""
     for finding in findings:
         if finding["verdict"] in DECLINED:
-            text, message = finding["conditions"], finding["message"]
+            text, message = refused_words(finding["conditions"]), finding["message"]
             yield Remark(finding["verdict"], text or message, f" ({_extent([finding])})", message if text else "")
 
 

@@ -51,6 +51,11 @@ class Comparison:
     expectations: tuple[Expectation, ...]
     outputs: Mapping[str, NDArray[Any]]
 
+    def wrong(self, name: str) -> bool:
+        """Tell whether an output is not what is demanded."""
+        demanded = [e for e in self.expectations if e.output == name and not e.conventional]
+        return any(compare(e, self.outputs[name]).worst > 1 for e in demanded)
+
     def agreements(self, conventions: bool) -> list[Agreement]:
         """The agreement of outputs with what is demanded, or with what is only convention."""
         return [
@@ -321,7 +326,9 @@ def _states_table(comparison: Comparison, place: tuple[int, int, int]) -> Table:
     c = comparison.configuration
     title = f"After the last step, {c.directions[place[0]]}, row {place[1]}, unit {place[2]}"
     if "Y" in comparison.outputs:
-        title += ", from the Y that was reported"
+        title += ", computed from the runtime's own Y"
+        if comparison.wrong("Y"):
+            title += ", which is wrong: not the correct final state"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     names = [name for name in comparison.run.node.outputs if name != "Y"]
     for title in ("", "must be", "within", "got", _error_of(comparison, *names)):

@@ -300,7 +300,7 @@
     const see = make("a", "", "see them");
     see.href = `#results?${query}`;
     askAnswer.replaceChildren(make("b", `tone-${tone}`, word), `: ${text}`, ...(all ? ["; ", see, "."] : ["."]));
-    for (const [rows, words] of [[failed, "What fails is one of:"], [declined, "Not supported:"]])
+    for (const [rows, words] of [[failed, "Causes:"], [declined, "Not supported:"]])
       if (rows.size) {
         const lists = linked(rows);
         if (lists.length) askAnswer.append(make("p", "soft", words), ...lists);
@@ -405,7 +405,7 @@
     detailBody.replaceChildren(happened, facts, command);
     globalThis.onnxspecCopyable(command);
     const clauses = make("details");
-    clauses.append(make("summary", "", `${about.clauses.length} clause${about.clauses.length === 1 ? "" : "s"} that it exercises, in our words`));
+    clauses.append(make("summary", "", `${about.clauses.length} clause${about.clauses.length === 1 ? "" : "s"} that it exercises, summarised`));
     if (about.clauses.length) detailBody.append(clauses);
     for (const id of about.clauses) {
       const [status, text] = data.clauses[id] || ["", ""];

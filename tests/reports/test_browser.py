@@ -185,7 +185,7 @@ def test_one_configuration_can_be_asked_for(browser: Browser, folder: Path) -> N
     assert "that were judged" in asked(browser, op="LSTM-14", type="float32", group="", target="0")
     failing = asked(browser, group="input_forget")
     assert failing.startswith("Not everywhere: ")
-    assert "What fails is one of:" in failing
+    assert "Causes:" in failing
     link = browser.js("document.querySelector('#ask-answer li a').getAttribute('href')")
     assert browser.js(f"document.querySelector({json.dumps(link)}).className") == "finding"
     browser.click("#ask-answer > a")

@@ -86,7 +86,7 @@ STATEMENT = StatementRecord(
     placement=PlacementRecord(proof="record", provider="NpuExecutionProvider", cases=9),
     challenge=ChallengeRecord(nonce="4711", cases=8),
     fresh_process=16,
-    declined=("hidden_size absent",),
+    declined=("no hidden_size",),
     reported=(ReportedRecord(what="that no run changed its inputs", cases=9),),
     waivers=(WaiverRecord(reason="known bug", owner="Jo Doe", expires="2027-01-31", clause="lstm.clip", op="LSTM"),),
     rows=(ROW, EXCEPTED, DECLINED, FAILING),
@@ -123,7 +123,7 @@ def test_the_page_says_what_is_certified_first_then_what_is_excepted_and_what_is
     assert "sequence LSTM 14 in float32 does not support layout 1; not shown: input_forget" in text
     assert "sequence, with exceptions LSTM 22 in float32" in text
     assert "none LSTM 14 in float16 basic: 2 of the cases beyond it fail" in text
-    assert "hidden_size absent" in text
+    assert "no hidden_size" in text
     assert "So nothing ran of: LSTM 14 in float64" in text
     assert "record of assignment shows that the operator was given to NpuExecutionProvider" in text
     assert "that no run changed its inputs (9 cases)" in text

@@ -113,7 +113,7 @@ class _Activations(Axis):
     words = {
         "activations": "activations",
         "activations-absent": "no activations",
-        "letter-case": "names of functions in another letter case",
+        "letter-case": "differently capitalised activation names",
         "alpha": "activation_alpha",
         "beta": "activation_beta",
         "coefficients-ambiguous": "coefficients that can be given to several functions",

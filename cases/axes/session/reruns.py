@@ -47,7 +47,7 @@ class RerunsAxis(Axis):
     }
     levels = {"basic": ("none", "data"), "sequence": ("none", "data")}
     required = {"complete": ("rerun",)}
-    words = {"rerun": "an earlier run of the session"}
+    words = {"rerun": "a re-used session"}
     columns = ("rerun",)
     seldom = ("sizes", "growing")
 

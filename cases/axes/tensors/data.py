@@ -40,7 +40,7 @@ class _Data(Axis):
         # One step from given states is what makes a case one about accuracy.
         Rule("data", "dense", ("T", "initial"), lambda row: row["T"] != 1 or row["initial"] != "all", ("numerics",)),
     )
-    words = {"numerics": "single accurate steps", "exact": "exact data"}
+    words = {"numerics": "one-step accuracy", "exact": "exactly representable data"}
     columns = ("numerics", "exact")
     seldom = ("heavy",)
 

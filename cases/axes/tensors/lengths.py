@@ -113,7 +113,7 @@ class _Lengths(Axis):
     words = {
         "lengths": "sequence_lens",
         "lengths-absent": "no sequence_lens",
-        "short-row": "a short row",
+        "short-row": "a row shorter than the sequence",
         "unsorted": "unsorted lengths",
         "empty-row": "a row of length 0",
     }

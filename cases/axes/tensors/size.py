@@ -112,8 +112,8 @@ class SizeAxis(Axis):
         "several-rows": "several rows",
         "size-one": "a size of 1",
         "size-zero": "a size of 0",
-        "no-rows": "no rows",
-        "no-steps": "no steps",
+        "no-rows": "batch_size 0",
+        "no-steps": "seq_length 0",
         "input-skipped": "an input skipped",
     }
 

@@ -100,7 +100,7 @@ def default_relu(compute: Compute, c: Computation) -> Outputs:
 
 @fault("activations.other-case-identity", clause="activations.letter-case")
 def other_case_is_identity(compute: Compute, c: Computation) -> Outputs:
-    """Takes a name in another letter case for no function at all and applies none, without a word."""
+    """Takes a name in another letter case for no function at all and silently applies none."""
     names = [n.decode() if isinstance(n, bytes) else n for n in compute.attributes.get("activations", ())]
     each = len(c.configuration.cell.activations)
 

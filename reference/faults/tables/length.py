@@ -129,7 +129,7 @@ def reverse_one_early(compute: Compute, c: Computation) -> Outputs:
 
 @fault("lengths.reverse-flips-tensor", clause="lengths.reverse-start")
 def reverse_flips_tensor(compute: Compute, c: Computation) -> Outputs:
-    """Turns X and Y round as they are for the reverse direction, padding first, and runs a row for its own steps."""
+    """Reverses the whole padded sequence instead of each row's own steps."""
     T, lengths = c.configuration.T, c.configuration.lengths
     steps, rows = np.arange(T)[:, np.newaxis], np.arange(len(lengths))
 
@@ -252,14 +252,14 @@ def padding_computed(compute: Compute, c: Computation) -> Outputs:
 
 @fault("padding.uninitialized", clause="padding.zero")
 def padding_uninitialized(compute: Compute, c: Computation) -> Outputs:
-    """Leaves Y past a row's length as memory happened to be."""
+    """Leaves Y past a row's length uninitialised."""
     past = _past(c)[:, np.newaxis, :, np.newaxis]
     return with_outputs(c, compute(c), Y=lambda Y: np.where(past, UNINITIALIZED, Y))
 
 
 @fault("empty.uninitialized", clause="empty-sequence")
 def empty_uninitialized(compute: Compute, c: Computation) -> Outputs:
-    """Leaves the states of rows without steps as memory happened to be."""
+    """Leaves the final states of empty sequences uninitialised."""
     empty = (c.configuration.lengths == 0)[:, np.newaxis]
     return with_outputs(c, compute(c), states=lambda states: np.where(empty, UNINITIALIZED, states))
 

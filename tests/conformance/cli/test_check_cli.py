@@ -85,7 +85,7 @@ def test_text(folder: Path) -> None:
         "wrong.onnx: 1 recurrent node: 1 error",
         "  /rnn  GRU-14",
         "    error  gru.direction: direction is 'sideways', none of forward, reverse and bidirectional",
-        f"      in our words: {rules()['gru.direction'].text}",
+        f"      summary: {rules()['gru.direction'].text}",
         "      what to do: Write forward, reverse or bidirectional.",
         "open.onnx: 1 recurrent node: 1 not wholly checked",
         "  /rnn  LSTM-14",
@@ -221,7 +221,7 @@ def test_findings_of_a_run_are_noted_of_the_nodes_that_they_hit(folder: Path) ->
     }
     assert noted["right"] == []
     (note, do) = noted["lacking"]
-    assert "note  model.measured: onnxruntime: refuses hidden_size absent, in 6 recorded cases" in note
+    assert "note  model.measured: onnxruntime: refuses nodes with no hidden_size, in 6 recorded cases" in note
     assert "what to do: Write hidden_size down" in do
     assert "onnx-reference passes 6 of these cases." in do
     (note,) = [k for k, line in enumerate(noted["short"]) if "model.measured" in line]

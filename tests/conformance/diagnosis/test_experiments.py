@@ -115,7 +115,7 @@ def test_what_remains_is_what_it_takes(on: Any) -> None:
     assert result.complete
     assert result.one.probe.spec == CaseSpec("LSTM", 14, direction="reverse", T=2, lengths="short")  # type: ignore[attr-defined]
     assert {n.field for n in result.needs} == {"direction", "lengths"}
-    assert needs_in_words(result.needs) == ["the reverse direction", "a short row"]
+    assert needs_in_words(result.needs) == ["the reverse direction", "a row shorter than the sequence"]
     assert all(n.verdict is Verdict.PASS for n in result.needs)
 
 
@@ -335,7 +335,7 @@ def test_a_condition_that_cases_meet_which_pass_is_only_seen_with_it() -> None:
     short, ragged = (SpecProbe(CaseSpec("RNN", 14, T=4, N=3, lengths=lengths)) for lengths in ("short", "ragged"))
     assert stated(needs, [short], []).passing == 0
     state = stated(needs, [short], [ragged])
-    assert ([c.words for c in state.conditions], state.passing) == (["a short row"], 1)
+    assert ([c.words for c in state.conditions], state.passing) == (["a row shorter than the sequence"], 1)
     assert stated(needs, [short], [ragged], lambda probe: False).passing == 0
 
 

@@ -43,7 +43,7 @@ def test_the_badge_tells_few_known_failures_from_many(
 def test_a_profile_that_is_a_look_promises_no_more_than_it_shows() -> None:
     look = look_of("smoke+1234", ())
     answer = answer_of([tried("pass", 7)], (), look=look)
-    assert answer.conforms == "yes, as far as smoke goes (all 7 judged are right; core tries far more)"
+    assert answer.conforms == "passes smoke, a small sample (all 7 judged are right; run core)"
     assert (answer.badge, answer.conforming) == ("Conforms in smoke, 7 judged", True)
     assert answer_of([tried("pass", 3), tried("wrong")], (), look=look).conforms == "no (1 of 4 judged fails)"
     assert [look_of("core", ()), look_of("smoke", ["lstm-14.*"])] == ["", ""]
@@ -57,7 +57,7 @@ def test_cases_that_somebody_chose_stand_for_no_others() -> None:
 
 def test_of_chosen_cases_what_is_declined_is_told_before_what_is_right() -> None:
     answer = answer_of([tried("pass"), tried("unsupported", op="GRU"), tried("fallback")], (), chosen=True)
-    assert (answer.state, answer.badge, answer.conforming) == ("lacks", "2 of 3 not supported", None)
+    assert (answer.state, answer.badge, answer.conforming) == ("lacks", "2 of 3 not supported", True)
     assert answer.conforms == "2 of 3 not supported, the one judged is right"
     assert answer.comparison == ""
     answer = answer_of([tried("pass"), tried("unsupported", op="GRU"), tried("wrong")], (), chosen=True)
@@ -102,10 +102,10 @@ def since(*rows: ResultsAlike, **more: Any) -> str:
 
 def test_news_are_what_no_list_names() -> None:
     known, new = tried("wrong", 2, expected=True), tried("wrong", 1)
-    assert since(known) == "nothing new"
+    assert since(known) == "no failure beyond it"
     assert since(known, new) == "1 new failure, 2 known"
     assert since(new) == "1 new failure, none known before"
-    assert since(known, stale=2) == "nothing new; 2 known failures no longer show"
+    assert since(known, stale=2) == "no failure beyond it; 2 known failures no longer show"
     assert "left out" in since(new, lists_used=False)
     assert "known" not in answer_of([new], (), lists_used=False).badge
 
@@ -160,8 +160,8 @@ def test_what_refusals_are_about_is_lacking_and_what_nobody_knows_is_counted() -
 
 
 def test_what_is_refused_here_and_left_to_another_provider_there_is_one_lack() -> None:
-    problems = tuple(problem("no", verdict, conditions="no steps") for verdict in ("unsupported", "fallback"))
-    assert answer_of([tried("pass"), tried("unsupported")], problems).lacking == "no steps"
+    problems = tuple(problem("no", verdict, conditions="seq_length 0") for verdict in ("unsupported", "fallback"))
+    assert answer_of([tried("pass"), tried("unsupported")], problems).lacking == "seq_length 0"
 
 
 def test_a_type_with_which_nothing_ran_is_lacking_only_where_the_findings_say_so() -> None:
@@ -190,7 +190,7 @@ def hits(*problems: ShortFinding) -> list[str]:
 
 def test_hits_say_on_what_somebody_relies_and_what_then_happens() -> None:
     assert hits(
-        problem("crashed (with no rows)", "crashed", conditions="no rows"),
+        problem("crashed (with batch_size 0)", "crashed", conditions="batch_size 0"),
         problem("wrong (value) (seen only with B)", "wrong", conditions="B", reason="value"),
         problem("Ignores clip", "wrong", clauses=("lstm.clip", "gru.clip.zero")),
         problem("X gives up", "wrong", clauses=("lstm.functions.thresholded-relu",)),
@@ -200,7 +200,7 @@ def test_hits_say_on_what_somebody_relies_and_what_then_happens() -> None:
         problem("breaks a convention (padding)", "pass", kind="convention"),
         problem("refuses float64", "unsupported"),
     ) == [
-        "no rows: the process dies",
+        "batch_size 0: the process dies",
         "B: wrong values",
         "clip: ignores clip",
         "ThresholdedRelu: X gives up",
@@ -239,12 +239,14 @@ def test_a_known_fault_is_told_by_what_it_is_about_and_said_once() -> None:
         problem(f"Ignores clip (with {sizes})", "wrong", clauses=clip, conditions=sizes),
         problem("Ignores sequence_lens (with initial states)", "wrong", clauses=lengths, conditions="initial states"),
         problem(foretold, "wrong", clauses=clip),
-        problem("wrong (value), consistent with clip.half: halves it", "wrong", conditions="no rows", reason="value"),
+        problem(
+            "wrong (value), consistent with clip.half: halves it", "wrong", conditions="batch_size 0", reason="value"
+        ),
     )
     (first, second, third) = answer_of((), problems).hits
     assert (first.text, first.cases, first.problems) == ("clip: ignores clip", 2 * problems[0].cases, (0, 2))
     assert second.text == "sequence_lens (with initial states): ignores sequence_lens"
-    assert third.text == "no rows: wrong values, as if this were done: halves it"
+    assert third.text == "batch_size 0: wrong values, as if this were done: halves it"
     long = problem("Ignores clip (with 18 steps or more)", "wrong", clauses=clip, conditions="18 steps or more")
     assert hits(long) == ["clip (with 18 steps or more): ignores clip"]
 

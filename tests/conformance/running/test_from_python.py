@@ -120,7 +120,10 @@ def test_a_function_without_a_name_is_diagnosed_as_any_target_and_its_line_can_b
     """Experiments find the smallest case and the condition, and the line that shows it is Python."""
     unnamed = run(lambda model, inputs: by_onnx(model, inputs), case=[PLAIN, RAGGED])
     (finding,) = unnamed.findings
-    assert (unnamed.target, finding["conditions"]) == ("your function", "a short row and outputs Y_h")
+    assert (unnamed.target, finding["conditions"]) == (
+        "your function",
+        "a row shorter than the sequence and outputs Y_h",
+    )
     assert "T2N1I1H1" in finding["smallest"]
     with pytest.raises(onnxspec.NotConforming):
         eval(finding["repeat"], {"onnxspec": onnxspec, "f": by_onnx})
@@ -193,7 +196,10 @@ def test_what_breaks_off_is_one_finding_for_each_exception_and_says_where() -> N
         PLAIN.id: "crashed (exception), ZeroDivisionError",
         RAGGED.id: "crashed (exception), KeyError (with sequence_lens)",
     }
-    assert in_words("crashed (exception), KeyError", "crashed", "exception") == "The program breaks off, KeyError"
+    assert (
+        in_words("crashed (exception), KeyError", "crashed", "exception")
+        == "The program raises an internal error, KeyError"
+    )
 
 
 def test_a_right_function_conforms() -> None:

@@ -106,7 +106,7 @@ def test_the_command_on_a_model_and_on_nonsense(tmp_path: Path, capsys: Any, mon
     code, out, _ = run(capsys, monkeypatch, *words)
     assert code == 0
     (node,) = json.loads(out)
-    assert (node["operator"], node["data"]) == ("LSTM-14", "what flows there")
+    assert (node["operator"], node["data"]) == ("LSTM-14", "your data")
     expected = costs(*of(LSTM))
     assert [road["largest"] for road in node["roads"]] == pytest.approx([road.largest for road in expected])
     for words, complaint in (
