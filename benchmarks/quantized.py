@@ -30,6 +30,7 @@ LANES = (
     "onnxruntime-openvino+qdq-u8",
     "onnxruntime-openvino+qdq-s8",
     "onnxruntime-openvino+qdq-u16",
+    "rknn+qdq-u8",
     "quark-library",
 )
 TARGETS = Path(__file__).parent.parent / "examples" / "targets" / "runtimes.toml"

@@ -73,8 +73,8 @@ def test_none_is_accused(name: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", EXACT)
-def test_none_is_accused_of_any_case(name: str) -> None:
-    assert accuses(name, 0, 1) == 216
+def test_none_is_accused_of_a_quarter_of_the_cases(name: str) -> None:
+    assert accuses(name, list(EXACT).index(name) % 4, 4) > 40
 
 
 def accuses(name: str, first: int, step: int) -> int:
