@@ -81,7 +81,7 @@ def _rare(op: str, version: int) -> Iterator[CaseSpec]:
     rare["extremes"] = [
         one | ({"type": "float16"} if one["extremes"] == "subnormal-weights" else {}) for one in rare["extremes"]
     ]
-    held = list(_held([one["fed"] for one in rare.pop("fed")]))
+    held = list(_held([str(one["fed"]) for one in rare.pop("fed")]))
     del rare["held"]
     # What is constant hides no zeros, what is overridden no size of numbers, and no session the end of an attribute;
     # and of none of them are others in the run before, or equal, but for the tensor that is constant or zero.

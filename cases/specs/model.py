@@ -15,7 +15,7 @@ from ...reference import Node
 from ...reference.documents import HIDDEN_SIZE
 from ..axes.tensors.weights import held
 from .data import inputs_of
-from .spec import CaseSpec
+from .spec import RecurrentSpec
 from .tensor import element_type, tensor_proto
 
 __all__ = ["build_model", "held"]
@@ -24,7 +24,7 @@ _BESIDE = 17
 """The opset of ONNX's own operators beside one of another domain."""
 
 
-def build_model(spec: CaseSpec, node: Node, inputs: Mapping[str, NDArray[Any]], asked: tuple[str, ...]) -> bytes:
+def build_model(spec: RecurrentSpec, node: Node, inputs: Mapping[str, NDArray[Any]], asked: tuple[str, ...]) -> bytes:
     """The serialized model of a case.
 
     node
@@ -77,7 +77,7 @@ def build_model(spec: CaseSpec, node: Node, inputs: Mapping[str, NDArray[Any]], 
     return bytes(model.SerializeToString(deterministic=True))
 
 
-def _others(spec: CaseSpec) -> Mapping[str, NDArray[Any]]:
+def _others(spec: RecurrentSpec) -> Mapping[str, NDArray[Any]]:
     """Values that a model holds for constants that are overridden: others of the same shapes; of lengths, T."""
     others = inputs_of(replace(spec, seed=spec.seed ^ 1, weights_seed=spec.weights_seed ^ 1))
     whole = {name: np.full_like(array, spec.T) for name, array in others.items() if name == "sequence_lens"}

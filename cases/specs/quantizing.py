@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
@@ -41,6 +41,7 @@ __all__ = ["QUANTIZED", "can_quantize", "quantize", "quantized_case", "quantized
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 Codecs = Mapping[str, Codec]
+Recurrent = TypeVar("Recurrent", bound=RecurrentSpec)
 
 QUANTIZED = tuple(f"qdq-{integers}" for integers in INTEGERS)
 """Names of the lanes."""
@@ -134,7 +135,7 @@ def quantize(case: Case, name: str) -> Case:
     return _quantized(case, _lane(name), case.trial.feeds, raises=True)
 
 
-def quantized_case(spec: RecurrentSpec, float_case: Callable[[RecurrentSpec], Case]) -> Case:
+def quantized_case(spec: Recurrent, float_case: Callable[[Recurrent], Case]) -> Case:
     """A case as its axes quantize it. Cases that differ in their seeds alone are calibrated by the numbers of one, as
     models are: they share theirs, and the numbers of the others may saturate.
 

@@ -74,7 +74,7 @@ class Operand:
         """The operand, with another one behind it along the first axis."""
         return self.each(lambda *both: np.concatenate(both), rest)
 
-    def started(self, level: float, number: float) -> Operand:
+    def started(self, level: float | Array, number: float | Array) -> Operand:
         """States of which the first is another: a level less 32768, and what it stands for."""
         if not len(self.value):
             return self

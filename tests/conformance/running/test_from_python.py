@@ -177,8 +177,8 @@ def test_a_program_that_breaks_refuses_nothing(
     place = r" \(test_from_python\.py, line \d+, in (prepare|run)\)" if error is not RuntimeError else ""
     assert re.fullmatch(f"{error.__name__}: it broke{place}", result.message)
     mostly = run(right_but_there, case=[PLAIN, RAGGED])
-    clean = error is RuntimeError
-    assert mostly.conforms is (True if clean else False if error is NameError else None)
+    # Of two cases that were chosen one did not run, or failed.
+    assert mostly.conforms is (False if error is NameError else None)
 
 
 def test_what_breaks_off_is_one_finding_for_each_exception_and_says_where() -> None:
