@@ -104,7 +104,9 @@ def times_radius(ratio: float) -> str:
 def times_words(ratio: float) -> str:
     """Return a ratio as the end of a sentence."""
     if math.isinf(ratio) or math.isnan(ratio):
-        return "more than any radius allows"
+        return "more than any error bound allows"
     if ratio >= 1e9:
-        return "more than a billion times the radius"
-    return f"{ratio:,.3g} times the radius" if ratio < 1000 else f"{float(f'{ratio:.2g}'):,.0f} times the radius"
+        return "more than a billion times the error bound"
+    return (
+        f"{ratio:,.3g} times the error bound" if ratio < 1000 else f"{float(f'{ratio:.2g}'):,.0f} times the error bound"
+    )

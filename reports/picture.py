@@ -12,10 +12,10 @@ from ..conformance.results.records import LevelsRecord
 from .evidence import Grid, Numbers, short
 
 BANDS = (
-    (0.5, "b0", "up to half the radius"),
-    (1.0, "b1", "within the radius"),
-    (10.0, "b2", "up to 10 radii"),
-    (1e3, "b3", "up to 1,000 radii"),
+    (0.5, "b0", "up to half the error bound"),
+    (1.0, "b1", "within the error bound"),
+    (10.0, "b2", "up to 10 times the bound"),
+    (1e3, "b3", "up to 1,000 times the bound"),
     (math.inf, "b4", "beyond"),
 )
 """(upper end of |error| / radius, class of the colour, words); from the third on it is outside."""
@@ -117,7 +117,7 @@ def heat_map(grid: Grid, row_word: str) -> HeatMap:
 def _said(ratio: float | None) -> str:
     if ratio is None or math.isnan(ratio):
         return "not judged"
-    return "no radius allows it" if math.isinf(ratio) else f"{short(ratio, 3)} times the radius"
+    return "no bound allows it" if math.isinf(ratio) else f"{short(ratio, 3)} times the error bound"
 
 
 def _of_padding(ratio: float | None) -> str:
@@ -129,7 +129,7 @@ def _summary(grid: Grid, row_word: str) -> str:
     within = [line[:end] for line, end in zip(grid.values, grid.ends, strict=True)]
     cells = [(column, row) for row, line in enumerate(within) for column, ratio in enumerate(line) if _outside(ratio)]
     judged = sum(ratio is not None for line in within for ratio in line)
-    sentence = f"{len(cells)} of {judged} judged tiles are outside the radius"
+    sentence = f"{len(cells)} of {judged} judged tiles are outside their error bounds"
     if cells:
         column, row = min(cells)
         sentence += f", the first at step {grid.columns[column]}, {row_word} {grid.rows[row]}"

@@ -40,6 +40,13 @@ def commands(document: str) -> list[str]:
     return [line for line in lines if line.strip() and not line.startswith(("#", NEWCOMERS))]
 
 
+def smallest_backend() -> str:
+    """The backend that docs/write-a-runtime.md has to copy."""
+    text = (ROOT / "docs" / "write-a-runtime.md").read_text(encoding="utf-8")
+    (backend,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return str(backend)
+
+
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small run folder."""
@@ -59,6 +66,7 @@ def place(tmp_path: Path, recorded: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     for name in ("model.onnx", "models/encoder.onnx", "models/decoder.onnx", "models/asr.onnx"):
         (tmp_path / name).write_bytes(model)
     (tmp_path / "onnxspec.toml").write_text("", encoding="utf-8")
+    (tmp_path / "mine.py").write_text(smallest_backend(), encoding="utf-8")
     case = build_case(CaseSpec("RNN", 14, T=2)).trial
     write_directory(tmp_path / "onnx-cases" / "one", case.model, data_sets_of(case))
     monkeypatch.chdir(tmp_path)
@@ -217,3 +225,14 @@ def test_with_several_processes_a_files_tests_share_one(given: list[str], schedu
     pytest.importorskip("xdist")
     few = ["tests/cases/specs/test_data.py", "-k", "no_test_has_this_name"]
     assert f"{scheduling}Scheduling" in _pytest("-n", "1", "-v", *few, *given).stdout
+
+
+def test_the_smallest_backend_of_a_document_runs_as_it_says(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "write-a-runtime.md").read_text(encoding="utf-8")
+    (tmp_path / "mine.py").write_text(smallest_backend(), encoding="utf-8")
+    (line,) = [line for line in commands("docs/write-a-runtime.md") if "backend:mine" in line]
+    words = [sys.executable, "-m", "onnxspec.conformance", *shlex.split(line, comments=True)[1:]]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "backend:mine: 2 pass  10 unsupported" in done.stdout
+    assert "Two cases pass, ten are unsupported." in text

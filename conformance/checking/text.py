@@ -54,7 +54,7 @@ def counted_in_words(checked: Checked) -> str:
     suppressed = len(checked.problems) - len(checked.counted)
     parts += [f"{suppressed} suppressed"] if suppressed else []
     partly = len({unchecked.node for unchecked in checked.unchecked})
-    parts += [f"{partly} not wholly checked"] if partly else []
+    parts += [f"{partly} node{'' if partly == 1 else 's'} not wholly checked"] if partly else []
     parts += [f"{len(checked.inconclusive)} more of operators without a document"] if checked.inconclusive else []
     return f"{text}: {', '.join(parts) or 'nothing wrong'}"
 

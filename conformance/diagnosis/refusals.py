@@ -219,7 +219,7 @@ def _words(word: str, others: Sequence[str]) -> str:
     """The features that were refused together: ``bfloat16 (tried only with layout 1 and no bias B)``."""
     shown = list(others)
     if len(shown) > _TOLD:
-        shown = [*shown[: _TOLD - 1], f"{len(shown) - _TOLD + 1} more"]
+        shown = [*shown[: _TOLD - 1], f"{len(shown) - _TOLD + 1} more features"]
     listed = " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
     return f"{word} (tried only with {listed})" if listed else word
 

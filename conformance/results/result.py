@@ -72,6 +72,10 @@ class Result(Struct, frozen=True, gc=False):
     strict: bool | None = None
     printed: str = ""
 
+    def __str__(self) -> str:
+        """The result in a line, without all that stands in results.jsonl."""
+        return f"{self.case} on {self.target}: {self.verdict.value}{f': {self.message}' if self.message else ''}"
+
     @property
     def failing(self) -> bool:
         return self.verdict in FAILING

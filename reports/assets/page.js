@@ -384,7 +384,7 @@
       facts.append(pair);
     };
     fact("First at", note?.place);
-    fact("Error/radius", worst[row] < 0 ? "" : String(worst[row]));
+    fact("Error/bound", worst[row] < 0 ? "" : String(worst[row]));
     for (const [number, title] of data.findings) {
       if (!findings.get(number).includes(row)) continue;
       const link = make("a", "", `${number}  ${title}`);

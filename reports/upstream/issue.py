@@ -91,7 +91,7 @@ def _parted(parting: ElementShown) -> str:
     return (
         f"{code(parting.name)} is {_number(parting.got)} and must be {_number(parting.must)}. Whatever the order of "
         f"summation and the rounding, it may be off by {_number(parting.within, 3)} at most; it is off by "
-        f"{ratio.replace('the radius', 'that')}"
+        f"{ratio.replace('the error bound', 'that')}"
     )
 
 

@@ -41,7 +41,7 @@ def test_a_finding_is_told_from_its_clause_to_its_files(shown: Path, tmp_path: P
         "a warning of the runtime",
         "First difference at step 2 (reverse direction, row 1):",
         "Y[2, 0, 1, 0] is 0.51, and must be 0.5 (error bound 1e-07).",
-        "That is 250 times the radius.",
+        "That is 250 times the error bound.",
         "unit 0; in the padding 2 break the convention.",
         "The dashed line in each chart is the first step that differs.",
         "not kept",  # a convention, in the padding, however far off it is

@@ -87,7 +87,7 @@ def test_text(folder: Path) -> None:
         "    error  gru.direction: direction is 'sideways', none of forward, reverse and bidirectional",
         f"      summary: {rules()['gru.direction'].text}",
         "      what to do: Write forward, reverse or bidirectional.",
-        "open.onnx: 1 recurrent node: 1 not wholly checked",
+        "open.onnx: 1 recurrent node: 1 node not wholly checked",
         "  /rnn  LSTM-14",
         "    not checked  lstm.shapes: the shape of X: the graph declares none for its input X",
         "bad.onnx: is no ONNX model, or cut off: byte 0 begins no field",
