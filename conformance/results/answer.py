@@ -87,7 +87,7 @@ class Answer:
     @property
     def conforming(self) -> bool | None:
         """Tell whether it conforms; None where nobody knows."""
-        return None if self.state == "open" else self.state in ("conforms", "lacks")
+        return None if self.state in ("open", "lacks") else self.state == "conforms"
 
     @property
     def comparison(self) -> str:
