@@ -380,7 +380,7 @@ def input_forget_without_peephole(compute: Compute, c: Computation) -> Outputs:
 
 
 # For Sigmoid 1 - f(x) is f(-x).
-@fault("lstm.input-forget.by-negation", clause="input-forget", operators=LSTM, types=ALL_BUT_BFLOAT16, layer="operands")
+@fault("lstm.input-forget.by-negation", clause="input-forget", operators=LSTM, types=WIDE, layer="operands")
 def input_forget_by_negation(compute: Compute, c: Computation) -> Outputs:
     """With input_forget computes the forget gate as f(-x) instead of 1 - f(x), which is the same for Sigmoid."""
     if c.configuration.coupled is None:
