@@ -179,7 +179,7 @@ def _design(name: str) -> Iterator[Any]:
         yield case({**rich, "T": 0, "lengths": "absent"}, seed=seed)
         yield case({**rich, "T": 66, "N": 9, "I": 66, "H": 66}, seed=seed)
         yield case({**rich, "weights": "input", "scales": scales})
-        for change in ({"activations": "unknown-default"}, _ZERO_ALPHA, {**_ZERO_ALPHA, **_TINY}):
+        for change in ({"activations": "unknown-default"}, _ZERO_ALPHA, {**_ZERO_ALPHA, **_TINY}, {"clip": 0.0}):
             yield case({**rich, "direction": "forward", **change}, seed=seed)
         yield case({**rich, "extremes": "weights", "scales": scales}, seed=seed)
     for seed, (data, functions) in enumerate(itertools.product(("huge", "large", "dense"), _FUNCTIONS * times)):

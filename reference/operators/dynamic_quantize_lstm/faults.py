@@ -86,10 +86,17 @@ def zero_points_out_of_bounds(compute: Compute, c: Computation) -> Outputs:
     return merged(c, right, unknown, [1])
 
 
-@_of("weights.other-sign", clause="weights")
+@_of("weights.other-sign", clause="weights.signs")
 def other_sign(compute: Compute, c: Computation) -> Outputs:
     """Takes levels of 128 and more, of weights and of zero points, for 256 less."""
     return compute(_weights(c, lambda levels, scale, zero: ((levels + 128) % 256 - (zero + 128) % 256) * scale))
+
+
+@_of("weights.not-transposed", clause="weights.layout")
+def not_transposed(compute: Compute, c: Computation) -> Outputs:
+    """Reads W and R as LSTM's lie in memory, with a row for each channel."""
+    lies = len(c.inputs["W"]), c.inputs["W"].shape[1], -1
+    return compute(_weights(c, lambda w, scale, zero: ((w - zero) * scale).reshape(lies).swapaxes(1, 2)))
 
 
 @_of("dynamic.half-up", clause="dynamic-quantization.nearest")
