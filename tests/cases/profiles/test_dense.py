@@ -99,7 +99,7 @@ def test_sessions_of_what_devices_take_do_more_for_no_other_model_or_numbers(op:
     """What such a sibling shows is not measured: it is what the case shows that it is a sibling of."""
     by_place = {(case.level, case.index, case.sibling): case for case in pool_of(op).cases}
     eventful = [case for case in by_place.values() if case.sibling >= turns.FIRST_EVENT]
-    assert {"device", "partial"} == {case.level for case in eventful}
+    assert {"device", "partial"} <= {case.level for case in eventful}
     for case in eventful[::40]:
         first = by_place[case.level, case.index, 0]
         assert (case.whole, case.halves, case.model) == (first.whole, first.halves, first.model)

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from numpy.typing import NDArray
 
@@ -67,7 +68,11 @@ def put(monkeypatch: pytest.MonkeyPatch, target: Target) -> None:
 
 
 def conforming(node: Node, inputs: Arrays) -> Arrays:
-    return {name: a.astype(inputs["X"].dtype) for name, a in evaluate(node, inputs).items()}
+    numbers = np.float32 if node.codecs else inputs["X"].dtype
+    return {
+        name: a.astype(node.codecs[name].dtype if name in node.codecs else numbers)
+        for name, a in evaluate(node, inputs).items()
+    }
 
 
 def twofold(node: Node, inputs: Arrays) -> Arrays:

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
 from onnxspec.cases.directories import DataSet, write_directory
-from onnxspec.cases.profiles import pool_of
+from onnxspec.cases.profiles import fresh_specs, pool_of
 from onnxspec.conformance.border import TomlDocument
 from onnxspec.conformance.cli import main
 from onnxspec.conformance.judging import FAILING, Judgement, Verdict
@@ -298,6 +298,8 @@ def test_every_shipped_entry_is_about_some_cases_of_core_and_not_about_all(name:
         core = _core(entry.op, ("qdq-u8", "qdq-u16") if "quantized" in entry.features else ())
         if entry.cases and not any(map(entry.covers, core)):
             core += _following(entry.op)
+        if "quantized" in entry.features and not any(map(entry.covers, core)):
+            core += tuple(wrapped_probes(tuple(map(SpecProbe, fresh_specs(2000, 1, ops=(entry.op,)))), "qdq-u8"))
         assert any(entry.covers(spec) for spec in core), entry
         assert entry.faults or entry.clauses or entry.flags or not all(entry.covers(spec) for spec in core), entry
 
