@@ -49,7 +49,7 @@ def test_a_regression_file_with_an_unknown_line_names_the_line(tmp_path: Path) -
 
 def test_what_the_list_of_known_failures_names_is_said_with_its_reason(tmp_path: Path) -> None:
     """onnxruntime takes 0 for the alpha that ThresholdedRelu is not given."""
-    done = onnxspec(tmp_path, "fuzz", "--op", "RNN", "--type", "float32", "--examples", "120", "--seed", "5")
+    done = onnxspec(tmp_path, "fuzz", "--op", "RNN", "--type", "float32", "--examples", "120", "--seed", "2")
     assert done.returncode == 0, done.stderr
     assert "NEW" not in done.stdout
     assert "Listed as known: ThresholdedRelu without an alpha" in done.stdout

@@ -263,7 +263,7 @@ ROUNDED = [("tf32", "tf32", {"tf32"}), ("bfloat16", "bf16-math", {"bf16-math", "
 @pytest.mark.parametrize(("operands", "named", "allowed"), ROUNDED, ids=["tf32", "bfloat16"])
 def test_rounded_operands_are_inaccurate_by_name(operands: str, named: str, allowed: set[str]) -> None:
     rounding = kernel(Style("s", operands=operands, accumulator="float32"))
-    chosen = cases(every=13, type="float32")
+    chosen = cases(every=11, type="float32")
     judgements = [judge_staged(c, rounding) for c in chosen]
     assert {j.verdict for j in judgements} <= {Verdict.WRONG, Verdict.INACCURATE, *NOT_ACCUSED}
     # Where a clip, or a function's limit, holds nearly all arguments, hardly an element is off: nothing tells roundings
@@ -290,9 +290,10 @@ def test_a_runtime_that_computes_in_a_half_type_throughout_is_inaccurate(inner: 
 
     chosen = [c for c in cases(every=13, type="float32") if c.spec.version > 1]
     judgements = [judge_staged(c, narrow) for c in chosen]
-    # Small states, huge arguments and subnormal ones have bounds beyond the signal, which would hold anything.
+    # Small states, huge arguments and subnormal ones have bounds beyond the signal, which would hold anything; behind a
+    # clip of 2^-10 there is nothing but what is rounded there.
     wrong = [c.spec for c, j in zip(chosen, judgements, strict=True) if j.verdict is Verdict.WRONG]
-    assert all(spec.data in ("small", "huge") or spec.extremes != "none" for spec in wrong)
+    assert all(s.data in ("small", "huge") or s.extremes != "none" or s.clip == 2.0**-10 for s in wrong)
     assert sum(j.accuracy == named for j in judgements) > len(judgements) / 2
 
 
