@@ -133,8 +133,15 @@ def changed(name: str, change: Callable[[Array], Any]) -> Callable[[Draft], None
 
 
 def sized(name: str, axis: int, size: Callable[[int], int]) -> Callable[[Draft], None]:
-    """An input cut, or repeated from its beginning, along an axis."""
-    return changed(name, lambda array: array.take(np.arange(size(array.shape[axis])) % array.shape[axis], axis))
+    """An input cut, or repeated from its beginning, along an axis. What has no length there cannot be: IndexError."""
+
+    def resized(array: NDArray[Any]) -> NDArray[Any]:
+        length = array.shape[axis]
+        if not length:
+            raise IndexError(f"element of {name} along axis {axis}")
+        return array.take(np.arange(size(length)) % length, axis)
+
+    return changed(name, resized)
 
 
 def without_input(name: str) -> Callable[[Draft], None]:

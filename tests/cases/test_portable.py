@@ -132,6 +132,12 @@ VALUES = SMALL | st.lists(SMALL | st.lists(SMALL, max_size=2), max_size=3)
 SPECS: list[Spec] = [*of_profile("smoke"), *(spec for spec in of_profile("core") if spec.illegal)]
 
 
+def test_a_violation_of_what_has_no_length_is_refused() -> None:
+    spec = CaseSpec("LSTM", 14, N=0, initial="all", illegal="shapes.initial-h")
+    with pytest.raises(CaseTextError, match="there is no element of initial_h along axis"):
+        case_from_text(case_text(spec))
+
+
 @settings(deadline=None)  # another process may want the processor
 @given(st.data())
 def test_a_changed_text_is_a_case_or_is_refused(data: st.DataObject) -> None:
