@@ -135,11 +135,12 @@ def changed(name: str, change: Callable[[Array], Any]) -> Callable[[Draft], None
 def sized(name: str, axis: int, size: Callable[[int], int]) -> Callable[[Draft], None]:
     """An input cut, or repeated from its beginning, along an axis. What has no length there cannot be: IndexError."""
 
-    def resized(array: NDArray[Any]) -> NDArray[Any]:
+    def resized(array: Array) -> Array:
         length = array.shape[axis]
         if not length:
             raise IndexError(f"element of {name} along axis {axis}")
-        return array.take(np.arange(size(length)) % length, axis)
+        taken: Array = array.take(np.arange(size(length)) % length, axis)
+        return taken
 
     return changed(name, resized)
 
