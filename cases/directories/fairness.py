@@ -78,7 +78,7 @@ def data_sets_of(trial: Trial) -> list[DataSet]:
 
 
 def _in_order(trial: Trial, feed: Feed) -> Mapping[str, NDArray[Any]]:
-    """What the graph is fed. A runner knows its inputs by their places: where one default is fed, all are."""
+    """The inputs of the graph, fed. A runner knows them by their places: where one default is fed, all are."""
     if len(feed.fed) == len(feed.inputs):
         return feed.fed
     graph = onnx.load_model_from_string(trial.model).graph

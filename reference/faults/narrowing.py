@@ -184,7 +184,7 @@ def _other_functions(c: Computation, altered: Computation) -> bool:
 
 
 def _bounded(function: Activation, clip: float | None) -> Callable[[Array, float, float], Array]:
-    """What a function gives for an argument, clip included."""
+    """The value of a function at an argument, clip included."""
 
     def value(x: Array, alpha: float, beta: float) -> Array:
         return function.kind.value(x if clip is None else np.clip(x, -clip, clip), alpha, beta)
