@@ -2,7 +2,7 @@
 
     python docs/make_screenshot.py [RUN]
 
-Without RUN, a run is made first. Needs Chromium, as the tests of the report do (tests/reports/devtools.py).
+Without RUN, a run is made first. Needs Chromium, as the tests of the report do (tests/browser/devtools.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "reports"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "browser"))
 
 from devtools import Browser, find_browser
 

@@ -408,6 +408,7 @@ def test_a_list_that_is_made_holds_for_the_next_run(inside: Callable[..., Finish
         "o",
         "--expected-file",
         "l.toml",
+        "--no-shrink",
     ]
     assert "l.toml: cannot be read" in inside(*run).complaint
     made = inside(*run, "--update-expected")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from onnxspec.conformance.results import json_schemas
 
-from ..miniatures import Finished, naming, pick
+from ..miniatures import Command, naming, pick
 
 PUBLISHED = Path(__file__).parents[3] / "docs" / "schema"
 
@@ -33,13 +32,14 @@ def test_what_is_published_is_what_is_checked() -> None:
     assert there == json.loads(json.dumps(json_schemas()))
 
 
-@pytest.fixture
-def run(inside: Callable[..., Finished], tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def run(kin: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real run with passes, failures, a diagnosis, refusals and findings, and a target that cannot start."""
+    command = Command(kin, folder := tmp_path_factory.mktemp("real"))
     cases = [*pick(3), *pick(2, lambda s: s.lengths == "ragged" and s.data == "dense" and "Y" in s.outputs)]
     targets = ["--target", "backend:lengths_ignored", "--target", "onnxruntime", "--target", "backend:nowhere"]
-    assert inside("run", *targets, *naming(cases), "--out", "run").code == 3
-    return tmp_path / "run"
+    assert command("run", *targets, *naming(cases), "--out", "run").code == 3
+    return folder / "run"
 
 
 def test_a_real_run_fits(run: Path) -> None:

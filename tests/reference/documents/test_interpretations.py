@@ -1,6 +1,7 @@
 """Interpretations: every combination that the document leaves open is right, also where one opens another."""
 
 import itertools
+from functools import lru_cache
 
 import pytest
 
@@ -10,11 +11,13 @@ from onnxspec.conformance.proof import judge_staged
 from onnxspec.reference import Interpretations, configure, evaluate, format_of, interpretations_touched, versions_of
 from onnxspec.reference.documents import QUESTIONS
 
+built = lru_cache(maxsize=None)(build_case)
+
 
 def opened(op: str, version: int) -> list[tuple[CaseSpec, frozenset[str]]]:
     """The legal cases of core that touch an interpretation, each with those that it touches."""
     specs = [spec for spec in profile("core", op, version) if not spec.illegal]
-    pairs = ((spec, interpretations_touched(spec.node, build_case(spec).trial.feeds[0].inputs)) for spec in specs)
+    pairs = ((spec, interpretations_touched(spec.node, built(spec).trial.feeds[0].inputs)) for spec in specs)
     return [(spec, touched) for spec, touched in pairs if touched]
 
 
@@ -35,7 +38,7 @@ def follow(spec: CaseSpec, interpretations: Interpretations) -> None:
         dtype = format_of(inputs["X"].dtype).dtype
         return {n: a.astype(dtype) for n, a in evaluate(node, inputs, interpretations).items()}
 
-    judgement = judge_staged(build_case(spec), follower)
+    judgement = judge_staged(built(spec), follower)
     assert judgement.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE), (spec.id, interpretations, judgement.message)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -50,16 +53,18 @@ def _fine_and_coarse(fault: Fault) -> list[str]:
     return [kind for kind in fault.types if kind in FINE_AND_COARSE] or list(fault.types)
 
 
-@pytest.mark.parametrize("whole", [pytest.param(True, marks=pytest.mark.long, id="all"), pytest.param(False, id="two")])
-@pytest.mark.parametrize(
-    ("op", "fault"),
-    [
-        pytest.param(op, d, id=f"{op}-{d.id}")
-        for d in JUDGED
-        for op in d.operators
-        if op in OPERATORS and d.id not in OF_SESSIONS
-    ],
-)
+def _judged() -> Iterator[Any]:
+    """Every fault in each operator that it is of and all types (``long``), and in one of these operators, which take
+    turns, and two types."""
+    for number, each in enumerate(JUDGED):
+        ops = [op for op in each.operators if op in OPERATORS]
+        for place, op in enumerate(ops if each.id not in OF_SESSIONS else []):
+            yield pytest.param(op, each, True, id=f"{op}-{each.id}-all", marks=pytest.mark.long)
+            if place == number % len(ops):
+                yield pytest.param(op, each, False, id=f"{op}-{each.id}-two")
+
+
+@pytest.mark.parametrize(("op", "fault", "whole"), list(_judged()))
 def test_a_fault_is_beyond_four_times_what_two_conforming_numbers_may_differ_by(
     op: str, fault: Fault, whole: bool
 ) -> None:

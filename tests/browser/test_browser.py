@@ -17,10 +17,19 @@ import pytest
 
 from onnxspec.reports import compare, read_run, read_runs, render_difference, write_report, write_site
 
-from .conftest import KNOWN_CASE, NEW_CASE, add_evidence, exhibit, result, sample_info, sample_results, write_run
+from ..reports.conftest import (
+    KNOWN_CASE,
+    NEW_CASE,
+    add_evidence,
+    exhibit,
+    result,
+    sample_info,
+    sample_results,
+    write_run,
+)
+from ..reports.test_bad_runs import HOSTILE
+from ..reports.test_site import RELEASES, release
 from .devtools import Browser, find_browser
-from .test_bad_runs import HOSTILE
-from .test_site import RELEASES, release
 
 _PATH = find_browser()
 _REQUIRED = os.environ.get("ONNXSPEC_REQUIRE_BROWSER") == "1"
@@ -381,8 +390,8 @@ def _checker() -> str | None:
     [
         pytest.param("light", DESKTOP, id="light-desktop"),
         pytest.param("dark", PHONE, id="dark-phone"),
-        pytest.param("light", PHONE, id="light-phone", marks=pytest.mark.long),
-        pytest.param("dark", DESKTOP, id="dark-desktop", marks=pytest.mark.long),
+        pytest.param("light", PHONE, id="light-phone"),
+        pytest.param("dark", DESKTOP, id="dark-desktop"),
     ],
 )
 def test_an_accessibility_checker_finds_nothing(
