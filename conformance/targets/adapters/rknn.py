@@ -93,6 +93,8 @@ class Session:
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
         """Outputs in the graph's order, in the types that the model declares: the simulator gives float32."""
+        if set(feeds) - set(self._names):
+            raise TypeError("the compiled model takes nothing in the place of a constant")
         if self._compiled is None:
             self.build(feeds)
         inputs = [np.ascontiguousarray(feeds[name]) for name in self._names]

@@ -78,6 +78,8 @@ class Session:
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
         """Outputs in the graph's order."""
+        if set(feeds) - set(self._names):
+            raise TypeError("tract takes nothing in the place of a constant")
         inputs = [_tensor(feeds[name]) for name in self._names]
         try:
             return [value.to_numpy() for value in self._runnable.run(inputs)]
