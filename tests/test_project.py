@@ -469,7 +469,7 @@ def test_the_readme_reads_the_same_on_a_package_index() -> None:
 
 
 def test_a_bare_mypy_finds_the_packages_of_the_checkout() -> None:
-    """tox -e checkout-types runs it; here it is enough that the links lead to the packages, and nowhere else."""
+    """tox -e types runs it; here it is enough that the links lead to the packages, and nowhere else."""
     (place,) = {PROJECT["tool"]["mypy"]["mypy_path"], *PROJECT["tool"]["pyright"]["extraPaths"]}
     links = {link.name: link.resolve() for link in (ROOT / place / "onnxspec").iterdir()}
     faces = {path.name: path.resolve() for path in (ROOT / FACE).glob("*.*")}

@@ -51,7 +51,7 @@ def test_every_draw_is_a_legal_model_that_the_reference_computes() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("op", "version"), [("LSTM", 1), ("LSTM", 22), ("GRU", 3), ("RNN", 14)], ids=str)
+@pytest.mark.parametrize(("op", "version"), [("LSTM", 22), ("GRU", 3), ("RNN", 1)], ids=str)
 def test_every_value_of_every_axis_is_drawn(op: str, version: int) -> None:
     operator = operator_version(op, version)
     space = space_of(operator)

@@ -294,7 +294,8 @@ def test_named_targets_may_be_called_anything(onnxspec: Command, tmp_path: Path)
     name = "my [bold]target[/] \u2603 :boom: $(x)"
     (tmp_path / "lab.toml").write_text(f"['{name}']\nadapter = 'onnxruntime'\n", encoding="utf-8")
     known = naming(pick(1, lambda s: s.N == 0))
-    done = onnxspec("run", "--targets-file", "lab.toml", "--target", name, *known, "--no-expected", "--out", "o")
+    options = (*known, "--no-expected", "--no-shrink", "--out", "o")
+    done = onnxspec("run", "--targets-file", "lab.toml", "--target", name, *options)
     assert done.code == 1
     assert name in done.out
     (result,) = read_results(tmp_path / "o")
@@ -363,7 +364,7 @@ def test_a_reader_that_has_enough_ends_the_list_without_a_word(kin: dict[str, st
 @posix
 def test_nobody_listening_changes_nothing_of_a_run(kin: dict[str, str], tmp_path: Path) -> None:
     known = naming(pick(1, lambda s: s.N == 0))
-    arguments = command_line("run", *known, "--no-expected", "--out", "o")
+    arguments = command_line("run", *known, "--no-expected", "--no-shrink", "--out", "o")
     reading, writing = os.pipe()
     os.close(reading)
     process = subprocess.run(

@@ -146,7 +146,7 @@ def test_a_run_that_goes_on_has_the_evidence_of_before_and_runs_the_rest_again(i
 
 def test_starting_again_leaves_no_old_evidence(inside: Inside, tmp_path: Path) -> None:
     cases = naming(pick(2, ragged))
-    out = ("--out", tmp_path / "run", "--overwrite")
+    out = ("--no-shrink", "--out", tmp_path / "run", "--overwrite")
     inside("run", "-t", "backend:lengths_ignored", *cases, *out)
     (tmp_path / "run" / "evidence" / "notes.txt").write_text("mine")
     inside("run", "-t", "backend:gates_swapped", *cases[:2], *out)
@@ -164,7 +164,8 @@ def test_evidence_that_cannot_be_written_costs_no_result(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(module, "write_directory", full)
-    done = inside("run", "-t", "backend:lengths_ignored", *naming(pick(2, ragged)), "--out", tmp_path / "run")
+    cases = naming(pick(2, ragged))
+    done = inside("run", "-t", "backend:lengths_ignored", *cases, "--no-shrink", "--out", tmp_path / "run")
     assert done.code == 1
     assert [r["verdict"] for r in read_results(tmp_path / "run")] == ["wrong", "wrong"]
     evidence = evidence_of(tmp_path / "run")

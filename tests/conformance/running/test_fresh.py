@@ -83,7 +83,8 @@ def test_what_depends_on_earlier_cases_shows_in_a_fresh_process(
 ) -> None:
     cases = pick(12, lambda s: plain(s) and s.lengths != "empty")  # whose states are given back as they came
     environment = {"STEP": step}
-    done = command(*("run", "--target", "backend:remembering", *naming(cases), "--out", "o"), environment=environment)
+    words = ("run", "--target", "backend:remembering", *naming(cases), "--no-shrink", "--out", "o")
+    done = command(*words, environment=environment)
     assert complaints(done.err) == []
     results = read_results(tmp_path / "o")
     assert [result["case"] for result in results] == cases
