@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))  # the generator
 from quark_random import KINDS, QuarkTrial, random_trial, system_tanhf
 
 from onnxspec.conformance.targets.adapters.quark_library import NoLibrary, quark_library
-from onnxspec.reference.operators.extended_lstm import TANHF, Parameters, foundations, run_kernel
+from onnxspec.reference.operators.extended_lstm import TANHF, KernelAttributes, foundations, run_kernel
 
 GOAL = 2.0
 ROUNDS = 15
@@ -48,7 +48,7 @@ def equality(options: Any, cases: int, seed: int, tanhf: Any) -> bool:
             trial = random_trial(kind, np.random.default_rng([seed, KINDS.index(kind), number]))
             session = ort.InferenceSession(trial.model(), options, providers=["CPUExecutionProvider"])
             theirs = session.run(None, dict(trial.inputs))[0]
-            parameters = Parameters.of(trial.attributes)
+            parameters = KernelAttributes.of(trial.attributes)
             ours = run_kernel(**trial.inputs, parameters=parameters, tanhf=tanhf)
             rests_on = ", ".join(sorted(foundations(**trial.inputs, parameters=parameters, tanhf=tanhf)))
             equal = theirs.dtype == ours.dtype and np.array_equal(_bits(theirs), _bits(ours))
@@ -79,7 +79,7 @@ def speed(options: Any, tanhf: Any) -> float:
         attributes.update({f"{name}_scale": float(np.float32(scale)), f"{name}_zero_point": 33000})
     trial = QuarkTrial(attributes, inputs)
     session = ort.InferenceSession(trial.model(), options, providers=["CPUExecutionProvider"])
-    parameters = Parameters.of(attributes)
+    parameters = KernelAttributes.of(attributes)
     functions: dict[str, Callable[[], object]] = {
         "library": lambda: session.run(None, inputs),
         "model": lambda: run_kernel(**inputs, parameters=parameters, tanhf=tanhf),

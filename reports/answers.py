@@ -10,8 +10,8 @@ from ..conformance.judging.vocabulary import happening
 from ..conformance.results.answer import Answer, Hit, answer_of, look_of
 from ..conformance.results.coverage import coverage_line
 from ..conformance.results.interpreted import followed_line, shown_line
-from ..conformance.results.support import ResultsAlike, ShortFinding, listed
-from .findings import Finding, Member
+from ..conformance.results.support import ResultsAlike, listed
+from .findings import Finding
 from .subject import Subject
 
 __all__ = ["Told", "told_of"]
@@ -92,7 +92,7 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
     chosen = [*selection["case"], *selection.get("directories", [])]
     answer = answer_of(
         tried,
-        [_problem(f, m) for f, m in own],
+        [member.short for _, member in own],
         stale=stale,
         lists_used=lists_used,
         coverage=reach,
@@ -113,20 +113,3 @@ def _undecided(tried: Sequence[ResultsAlike]) -> Iterator[tuple[str, int, str]]:
     for words, some in by_words.items():
         operators, types = (sorted({getattr(one, name) for one in some}) for name in ("op", "type"))
         yield words, sum(one.times for one in some), f"{listed(operators)}; {', '.join(types)}"
-
-
-def _problem(finding: Finding, member: Member) -> ShortFinding:
-    return ShortFinding(
-        finding.title,
-        finding.kind,
-        finding.verdict or finding.kind,
-        "",
-        finding.conditions,
-        tuple(clause.id for clause in finding.clauses),
-        member.operators,
-        member.types,
-        member.count,
-        finding.known,
-        member.why,
-        member.smallest,
-    )

@@ -14,7 +14,7 @@ from ..conformance.judging.vocabulary import NO_FAILURE, Word, word
 from ..conformance.results.answer import in_words
 from ..conformance.results.records import ClauseRecord, EvidenceRecord
 from ..conformance.results.records import Finding as Record
-from ..conformance.results.support import DECLINED
+from ..conformance.results.support import DECLINED, ShortFinding, short_finding
 from .evidence import Exhibit, read_exhibit
 from .results import Kind
 from .subject import Subject
@@ -38,11 +38,11 @@ class Clause:
 class Member:
     """A finding as one target shows it.
 
-    ``rows`` are the results of the subject's run that it rests on; ``count`` is how many cases it names, of which some
-    may have no result; ``smallest`` is the id of the simplest case. ``exhibit`` and ``larger`` are the evidence of that
-    case, and of one that shows more of the pattern. ``diagnoses`` are (ids of the faults that explain a result
-    together, how many results), the commonest first; ``searched`` is whether all known faults were tried on what
-    has none.
+    ``rows`` are the results of the subject's run that it rests on; ``count`` is how many cases it names, of which
+    some may have no result; ``smallest`` is the id of the simplest case. ``exhibit`` and ``larger`` are the evidence
+    of that case, and of one that shows more of the pattern. ``diagnoses`` are (ids of the faults that explain a
+    result together, how many results), the commonest first; ``short`` is what the first lines tell; ``searched`` is
+    whether all known faults were tried on what has none.
     """
 
     subject: Subject
@@ -57,6 +57,7 @@ class Member:
     why: str
     repeat: str
     diagnoses: tuple[tuple[tuple[str, ...], int], ...]
+    short: ShortFinding
     searched: bool = True
 
     @property
@@ -225,10 +226,13 @@ def _finding(
         when,
         expected and section in (KNOWN, VALIDATION),
     )
+    types = tuple(entry["types"]) or tuple(sorted({kind.type for kind in kinds}))
+    operators = tuple(dict.fromkeys(kind.op for kind in kinds)) or tuple(entry["operators"])
+    short = short_finding(entry, reason)
     return key, Member(
         subject,
-        tuple(entry["types"]) or tuple(sorted({kind.type for kind in kinds})),
-        tuple(dict.fromkeys(kind.op for kind in kinds)) or tuple(entry["operators"]),
+        types,
+        operators,
         _operators(kinds) or tuple(map(str, entry["versions"])),
         rows,
         cases,
@@ -238,6 +242,7 @@ def _finding(
         entry["why"],
         results.repeat(row) if row is not None else entry["repeat"],
         tuple(Counter(kind.diagnosis for kind in kinds if _asks_for_a_fault(kind)).most_common()),
+        short._replace(operators=operators, types=types, cases=len(cases), smallest=smallest),
         entry.get("searched", True),  # runs of 0.3 do not say
     )
 

@@ -125,7 +125,7 @@ _SHARED = (axis for axis in RECURRENT_AXES if not axis.block and axis.name not i
 _AXES = (*(_EXTREMES if axis is EXTREMES else axis for axis in _SHARED), _Levels())
 
 
-class _Spec(RecurrentSpec):
+class _DynamicQuantizeBase(RecurrentSpec):
     """One model of DynamicQuantizeLSTM and its inputs; its fields are those of LSTM's axes and of :class:`_Levels`."""
 
     operators = (OP,)
@@ -133,7 +133,7 @@ class _Spec(RecurrentSpec):
     layout, opset, quantization = 0, "first", "none"
 
 
-QuantizedSpec: Any = spec_class("QuantizedSpec", _AXES, _Spec, __name__)
+QuantizedSpec: Any = spec_class("QuantizedSpec", _AXES, _DynamicQuantizeBase, __name__)
 
 
 class _Dynamic(CellFamily):

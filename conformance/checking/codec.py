@@ -13,7 +13,7 @@ from onnx import NodeProto, helper
 from ...reference.documents.quantizing import DEQUANTIZE, QUANTIZE, quantizes
 from ..models.folding import NotConstant, constant
 from ..models.scope import Scope, domain_of
-from .subject import Input, Subject
+from .subject import Input, NodeSubject
 
 __all__ = ["Codec", "attribute", "codecs_before", "codecs_behind", "readers"]
 
@@ -109,7 +109,7 @@ def _producer(scope: Scope, name: str) -> tuple[Scope, NodeProto] | None:
     return home, home.nodes[home.producers[name][0]]
 
 
-def codecs_before(subject: Subject) -> Iterator[Codec]:
+def codecs_before(subject: NodeSubject) -> Iterator[Codec]:
     """The DequantizeLinear that gives an input, and the QuantizeLinear before that."""
     for given in subject.inputs.values():
         scope, name = given.scope, given.given
@@ -121,7 +121,7 @@ def codecs_before(subject: Subject) -> Iterator[Codec]:
             yield _codec(given.name, *producer)
 
 
-def codecs_behind(subject: Subject) -> Iterator[Codec]:
+def codecs_behind(subject: NodeSubject) -> Iterator[Codec]:
     """The first QuantizeLinear that takes an output."""
     for formal, name in zip(subject.operator.outputs, subject.outputs, strict=False):
         users = (node for node in subject.scope.nodes if name and [*node.input][:1] == [name] and len(node.input) > 1)

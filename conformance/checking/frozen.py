@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..models.folding import NotConstant
 from ..models.tensor_type import Dimension
 from .rule import BATCH_FIXED, TIME_FROZEN
-from .subject import Subject
+from .subject import NodeSubject
 
 __all__ = ["frozen"]
 
@@ -18,7 +18,7 @@ def _named(extent: Dimension) -> bool:
     return isinstance(extent, str) and not extent.startswith("unk__")
 
 
-def frozen(subject: Subject) -> Iterator[tuple[str, str]]:
+def frozen(subject: NodeSubject) -> Iterator[tuple[str, str]]:
     """Sizes that are fixed beside an X of open ones, as the rule's topic and what is wrong."""
     X, layout = subject.inputs.get("X"), subject.chosen("layout") or 0
     if X is None or X.shape is None or len(X.shape) != 3:

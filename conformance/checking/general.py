@@ -10,14 +10,14 @@ from ...reference.documents.tensors import Extent, Shape
 from ..models.folding import NotConstant
 from ..models.scope import shown_name
 from .sizes import KnownSize, agreement
-from .subject import Broken, Missing, Outcome, Subject
+from .subject import Broken, Missing, NodeSubject, Outcome
 
 __all__ = ["layout_of", "outcomes", "shapes_of", "steps_of"]
 
 _LAYOUTS = (0, 1)
 
 
-def outcomes(subject: Subject, operator: Operator) -> Iterator[Outcome]:
+def outcomes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
     """Everything that is wrong with a node, and everything that is not known of it."""
     yield from _attributes(subject, operator)
     yield from _inputs(subject)
@@ -33,12 +33,12 @@ def outcomes(subject: Subject, operator: Operator) -> Iterator[Outcome]:
     yield from _lengths(subject, steps_of(subject))
 
 
-def layout_of(subject: Subject) -> int:
+def layout_of(subject: NodeSubject) -> int:
     """The layout that shapes are in; 0 where nobody can say."""
     return 1 if subject.chosen("layout") == 1 else 0
 
 
-def shapes_of(subject: Subject) -> Mapping[str, Shape]:
+def shapes_of(subject: NodeSubject) -> Mapping[str, Shape]:
     """By input, the shape that the document prints for it in the node's layout; of several the one of the rank that is
     given."""
     layout, forms = layout_of(subject), subject.operator.tensors
@@ -51,7 +51,7 @@ def shapes_of(subject: Subject) -> Mapping[str, Shape]:
     return shapes
 
 
-def steps_of(subject: Subject) -> int | None:
+def steps_of(subject: NodeSubject) -> int | None:
     """seq_length, where X's shape says it."""
     X, formal = subject.inputs.get("X"), shapes_of(subject).get("X", ())
     if X is None or X.shape is None or len(X.shape) != len(formal) or not X.type.certain:
@@ -62,7 +62,7 @@ def steps_of(subject: Subject) -> int | None:
     return extent if isinstance(extent, int) else None
 
 
-def _attributes(subject: Subject, operator: Operator) -> Iterator[Outcome]:
+def _attributes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
     version = subject.operator
     for name, attribute in subject.attributes.items():
         if name not in version.attributes:
@@ -74,7 +74,7 @@ def _attributes(subject: Subject, operator: Operator) -> Iterator[Outcome]:
         yield Broken("attributes", f"attribute {name!r} stands there twice")
 
 
-def _inputs(subject: Subject) -> Iterator[Outcome]:
+def _inputs(subject: NodeSubject) -> Iterator[Outcome]:
     operator = subject.operator
     for name in operator.inputs:
         if name in operator.required and name not in subject.inputs:
@@ -84,7 +84,7 @@ def _inputs(subject: Subject) -> Iterator[Outcome]:
         yield Broken("inputs", f"there are {total} inputs; {operator.name} has {len(operator.inputs)} at most")
 
 
-def _outputs(subject: Subject) -> Iterator[Outcome]:
+def _outputs(subject: NodeSubject) -> Iterator[Outcome]:
     operator = subject.operator
     there = {formal for formal, name in zip(operator.outputs, subject.outputs, strict=False) if name}
     if len(subject.outputs) > len(operator.outputs):
@@ -95,7 +95,7 @@ def _outputs(subject: Subject) -> Iterator[Outcome]:
             yield Broken("outputs.required", f"output {name}, which {operator.name} demands, is missing")
 
 
-def _types(subject: Subject) -> Iterator[Outcome]:
+def _types(subject: NodeSubject) -> Iterator[Outcome]:
     """Types by their parameters: what has one parameter has one type."""
     operator = subject.operator
     kinds: dict[str, list[str]] = {}
@@ -106,7 +106,7 @@ def _types(subject: Subject) -> Iterator[Outcome]:
         yield from _types_of_one_kind(subject, kinds[kind])
 
 
-def _types_of_one_kind(subject: Subject, names: list[str]) -> Iterator[Outcome]:
+def _types_of_one_kind(subject: NodeSubject, names: list[str]) -> Iterator[Outcome]:
     operator = subject.operator
     allowed = operator.types_of(names[0])
     base = next((name for name in names if subject.inputs[name].element is not None), None)
@@ -133,7 +133,7 @@ def _alternatives(types: tuple[str, ...]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def _lengths(subject: Subject, steps: int | None) -> Iterator[Outcome]:
+def _lengths(subject: NodeSubject, steps: int | None) -> Iterator[Outcome]:
     """Tell whether sequence_lens lie between 0 and seq_length, where both are known."""
     if "sequence_lens" not in subject.inputs:
         return

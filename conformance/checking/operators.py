@@ -15,7 +15,7 @@ from ...reference import OPERATORS, Operator, OperatorVersion, operator_version,
 from ...reference.operators.mishap import told_mishap
 from .general import outcomes
 from .stand_in import StandIn, stand_in
-from .subject import Outcome, Subject
+from .subject import NodeSubject, Outcome
 
 __all__ = ["CheckedOperator", "judged_operators"]
 
@@ -53,11 +53,11 @@ class CheckedOperator:
         meant = [version for version in versions_of(self.name) if version <= opset]
         return operator_version(self.name, meant[-1], self.domain) if meant else None
 
-    def outcomes(self, subject: Subject) -> Iterator[Outcome]:
+    def outcomes(self, subject: NodeSubject) -> Iterator[Outcome]:
         """Complaints about a node, and what is not known of it."""
         return outcomes(subject, self.operator)
 
-    def stand_in(self, subject: Subject) -> StandIn | None:
+    def stand_in(self, subject: NodeSubject) -> StandIn | None:
         """A small node like one that breaks nothing."""
         return stand_in(subject, self.operator)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...reference.documents.tensors import HIDDEN_SIZE, INPUT_SIZE, Extent, TensorForm, units_place
 from ..models.tensor_type import Type
 from .codec import Codec, attribute, codecs_before, codecs_behind, readers
-from .subject import Broken, Input, Missing, Outcome, Subject
+from .subject import Broken, Input, Missing, NodeSubject, Outcome
 
 __all__ = ["BROKEN", "OPEN", "quantization"]
 
@@ -29,7 +29,7 @@ _NEAR = 1e-5
 """A product of two float32 is off by 6e-8 of itself: what differs by less than this is the same scale."""
 
 
-def quantization(subject: Subject) -> Iterator[Outcome]:
+def quantization(subject: NodeSubject) -> Iterator[Outcome]:
     """Complaints about what quantizes around a node, and what is not known of it."""
     before, behind = list(codecs_before(subject)), list(codecs_behind(subject))
     reading = [(codec, reader) for codec in (*before, *behind) if codec.quantizes for reader in readers(codec)]
@@ -103,7 +103,7 @@ def _axis(codec: Codec, form: TensorForm) -> int | None:
     return codec.axis % len(shape) if codec.per_channel and -len(shape) <= codec.axis < len(shape) else None
 
 
-def _summed(subject: Subject, held: Mapping[str, Codec]) -> Iterator[Outcome]:
+def _summed(subject: NodeSubject, held: Mapping[str, Codec]) -> Iterator[Outcome]:
     """Scales along an axis over which products are added up."""
     forms = subject.operator.tensors
     units = units_place(forms, subject.operator.inputs)
@@ -114,7 +114,7 @@ def _summed(subject: Subject, held: Mapping[str, Codec]) -> Iterator[Outcome]:
             yield Broken(SUMMED, f"{name} has a scale for each number along axis {axis}, {extent}: sums go over it")
 
 
-def _bias(subject: Subject, held: Mapping[str, Codec], shown: Mapping[str, Codec]) -> Iterator[Outcome]:
+def _bias(subject: NodeSubject, held: Mapping[str, Codec], shown: Mapping[str, Codec]) -> Iterator[Outcome]:
     """Tell whether a bias in int32 has the scales of the sums that it is added to."""
     forms = subject.operator.tensors
     weights = _weights(forms)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ...reference.documents.tensors import HIDDEN_SIZE, Shape, units_place
 from ..models.inference import undetermined
 from ..models.tensor_type import Dimension
-from .subject import Broken, Input, Missing, Outcome, Subject
+from .subject import Broken, Input, Missing, NodeSubject, Outcome
 
 __all__ = ["KnownSize", "agreement", "in_words", "sizes_known"]
 
@@ -36,7 +36,7 @@ class _Evidence:
     axis: int
 
 
-def sizes_known(subject: Subject, formal: Mapping[str, Shape]) -> dict[str, int]:
+def sizes_known(subject: NodeSubject, formal: Mapping[str, Shape]) -> dict[str, int]:
     """The sizes that the shapes of a node's inputs say, of a node whose shapes agree."""
     sizes: dict[str, int] = {}
     for name, shape in formal.items():
@@ -62,7 +62,7 @@ def _anonymous(extent: Dimension) -> bool:
 
 
 def agreement(
-    subject: Subject,
+    subject: NodeSubject,
     formal: Mapping[str, Shape],
     known: Mapping[str, KnownSize],
 ) -> Iterator[Outcome]:
@@ -114,7 +114,9 @@ def agreement(
         yield from _compared(size, saying, known.get(size), formal)
 
 
-def _others(formal: Mapping[str, Shape], size: str, but: str, subject: Subject, known: Mapping[str, KnownSize]) -> bool:
+def _others(
+    formal: Mapping[str, Shape], size: str, but: str, subject: NodeSubject, known: Mapping[str, KnownSize]
+) -> bool:
     """Tell whether anything else says what a size is: without that no value of it could be wrong."""
     return size in known or any(
         name != but and name in subject.inputs and any(extent.size == size for extent in shape)

@@ -16,7 +16,7 @@ from ...reference.operators.discrimination import discrimination_of
 from ..models.folding import NotConstant
 from ..probes.probe import traits_of
 from .general import shapes_of, steps_of
-from .subject import Subject
+from .subject import NodeSubject
 
 __all__ = ["StandIn", "stand_in"]
 
@@ -65,7 +65,7 @@ class StandIn:
             return False
 
 
-def stand_in(subject: Subject, operator: Operator) -> StandIn | None:
+def stand_in(subject: NodeSubject, operator: Operator) -> StandIn | None:
     """The stand-in of a node that breaks nothing; None where there is none.
 
     It has the node's attributes and inputs and, where they are constant, the lengths.
@@ -97,7 +97,7 @@ def stand_in(subject: Subject, operator: Operator) -> StandIn | None:
     return StandIn(node, arrays, operator.document.name, (X.element if X is not None else None) or "")
 
 
-def _lengths_like(subject: Subject) -> NDArray[np.int32]:
+def _lengths_like(subject: NodeSubject) -> NDArray[np.int32]:
     """Two lengths of at most three that are like the node's own: short if those are or may be, zero if one is."""
     steps = steps_of(subject)
     try:

@@ -14,7 +14,7 @@ from ..models.folding import NotConstant, constant, repeated
 from ..models.scope import Scope, shown_name
 from ..models.tensor_type import Dimension, Type
 
-__all__ = ["Attribute", "Broken", "Input", "Missing", "Outcome", "Subject", "subject_of"]
+__all__ = ["Attribute", "Broken", "Input", "Missing", "NodeSubject", "Outcome", "subject_of"]
 
 _VALUES = 1 << 24
 """Bytes of a tensor whose numbers a rule looks at: lengths, never weights."""
@@ -89,8 +89,8 @@ _ELEMENTS = {
 
 
 @dataclass(frozen=True)
-class Subject:
-    """One recurrent node.
+class NodeSubject:
+    """One recurrent node of a model, as far as the model says what it is given.
 
     scope
         Where it stands.
@@ -148,7 +148,7 @@ class Subject:
         return self.operator.defaults.get(name) if name not in self.attributes else self.given(name)
 
 
-def subject_of(scope: Scope, number: int, operator: OperatorVersion) -> Subject:
+def subject_of(scope: Scope, number: int, operator: OperatorVersion) -> NodeSubject:
     """The node of that number in a scope."""
     node = scope.nodes[number]
     names = list(node.input)
@@ -164,7 +164,7 @@ def subject_of(scope: Scope, number: int, operator: OperatorVersion) -> Subject:
     outputs = list(node.output)
     while outputs and not outputs[-1]:
         outputs.pop()
-    return Subject(
+    return NodeSubject(
         operator,
         scope,
         attributes,

@@ -19,7 +19,7 @@ from ..checking.general import shapes_of
 from ..checking.operators import judged_operators
 from ..checking.problem import Level
 from ..checking.sizes import sizes_known
-from ..checking.subject import Subject, subject_of
+from ..checking.subject import NodeSubject, subject_of
 from ..models.folding import NotConstant, constant
 from ..models.scope import domain_of
 from ..models.walk import Located
@@ -109,7 +109,7 @@ def portable(located: Located) -> PortableNode:
     return PortableNode(located, operator, model, read, constants, flowing, sizes, formal, element)
 
 
-def _element(subject: Subject, constants: Mapping[str, Array]) -> str:
+def _element(subject: NodeSubject, constants: Mapping[str, Array]) -> str:
     """The type of X and of all that has the same."""
     for name, given in subject.inputs.items():
         if subject.operator.kind_of(name) == "T":
@@ -121,7 +121,7 @@ def _element(subject: Subject, constants: Mapping[str, Array]) -> str:
 
 def _model(
     located: Located,
-    subject: Subject,
+    subject: NodeSubject,
     constants: Mapping[str, Array],
     flowing: Sequence[str] | Mapping[str, str],
     sizes: Mapping[str, int],

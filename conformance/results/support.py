@@ -10,9 +10,13 @@ from typing import NamedTuple
 
 from ...reference import FORMATS
 from ..judging.judgement import DECLINED, NO_CLEAN_REFUSAL, OF_FORBIDDEN, UNTRIED, Verdict
+from .records import Finding
 from .result import Result
 
-__all__ = ["DECLINED", "Lack", "ResultsAlike", "ShortFinding", "listed", "refused_words", "support_of", "tried_of"]
+__all__ = [
+    *("DECLINED", "Lack", "ResultsAlike", "ShortFinding", "listed", "refused_words", "short_finding", "support_of"),
+    "tried_of",
+]
 
 # Nothing came back, or the model was none that anybody need support.
 _SAYS_NOTHING = frozenset(
@@ -64,6 +68,24 @@ class ShortFinding(NamedTuple):
     expected: bool
     why: str
     smallest: str
+
+
+def short_finding(finding: Finding, reason: str) -> ShortFinding:
+    """A finding, as far as the answer needs it. ``reason`` is that of its smallest case."""
+    return ShortFinding(
+        finding["title"],
+        finding["kind"],
+        finding["verdict"] or finding["kind"],
+        reason,
+        finding["conditions"],
+        tuple(finding["clauses"]),
+        tuple(finding["operators"]),
+        tuple(finding["types"]),
+        len(finding["cases"]),
+        finding["expected"],
+        finding["why"],
+        finding["smallest"],
+    )
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ..results.interpreted import followed_interpretations, followed_line, shown
 from ..results.level_grades import graded_line, level_records
 from ..results.records import CoverageRecord, Finding
 from ..results.result import Result
-from ..results.support import DECLINED, ShortFinding, refused_words, tried_of
+from ..results.support import DECLINED, refused_words, short_finding, tried_of
 from ..workers.worker import one_line
 
 __all__ = [
@@ -91,7 +91,7 @@ def told_answer(
     reasons = {result.case: result.reason or "" for result in results}
     return answer_of(
         tried_of(results),
-        [_problem(finding, reasons.get(finding["smallest"], "")) for finding in findings],
+        [short_finding(finding, reasons.get(finding["smallest"], "")) for finding in findings],
         stale=stale,
         lists_used=lists_used,
         coverage=coverage_line(coverage) if coverage is not None else "",
@@ -99,24 +99,6 @@ def told_answer(
         shown=shown_line(shown_elements(results)),
         look=look,
         chosen=chosen,
-    )
-
-
-def _problem(finding: Finding, reason: str) -> ShortFinding:
-    """A finding, as far as the answer needs it. ``reason`` is that of its smallest case."""
-    return ShortFinding(
-        finding["title"],
-        finding["kind"],
-        finding["verdict"],
-        reason,
-        finding["conditions"],
-        tuple(finding["clauses"]),
-        tuple(finding["operators"]),
-        tuple(finding["types"]),
-        len(finding["cases"]),
-        finding["expected"],
-        finding["why"],
-        finding["smallest"],
     )
 
 

@@ -17,7 +17,7 @@ __getattr__, __dir__ = face(
             "answered",
         ),
         "hypothesis": (
-            "Observation",
+            "RecurrentObservation",
             "Run",
             "layered",
         ),

@@ -28,7 +28,7 @@ from .fault import LAYERS, UNINITIALIZED, Compute, Fault, Outputs, made_together
 from .memory import Memory, Sessions
 from .predicting import BoundedPass, Remembering, Scene, layered
 
-__all__ = ["MOST", "Fit", "Observation", "Run", "layered"]
+__all__ = ["MOST", "Fit", "RecurrentObservation", "Run", "layered"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -103,7 +103,7 @@ class Fit:
         return Fit(self.evidence + other.evidence, self.least + other.least, self.vague + other.vague)
 
 
-class Observation:
+class RecurrentObservation:
     """The outputs of a target in one case, to try hypotheses on.
 
     work

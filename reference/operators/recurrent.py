@@ -15,7 +15,7 @@ from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare, document_of
 from ..documents.tensors import recurrent_forms
 from ..faults.fault import Fault
-from ..faults.hypothesis import Observation, Run
+from ..faults.hypothesis import RecurrentObservation, Run
 from ..faults.part import Part
 from ..faults.parts import recurrent_parts
 from ..kernels.kernel import Kernel, run_kernel
@@ -93,13 +93,14 @@ class RecurrentOperator(Operator):
         interpretations: Interpretations | None = None,
         faults: Sequence[Fault] = (),
     ) -> list[Expectation]:
-        """See :func:`..recurrent.expectation.expect`, and :meth:`..faults.hypothesis.Observation.expected`."""
+        """See :func:`..recurrent.expectation.expect`, and :meth:`..faults.hypothesis.RecurrentObservation.expected`."""
         if not faults:
             return expect(node, inputs, observed, accuracy, interpretations)
         allowed = budget(accuracy, self.resolve(node, inputs, interpretations).format.name)
         clause = f"{self.document.prefix}.equations"
         with np.errstate(all="ignore"):
-            numbers = Observation(node, (Run(inputs, observed, inputs),), accuracy).expected(faults, interpretations)
+            observation = RecurrentObservation(node, (Run(inputs, observed, inputs),), accuracy)
+            numbers = observation.expected(faults, interpretations)
         return [Expectation(name, Bounded(value, radius, allowed), clause) for name, value, radius in numbers]
 
     def expect_behind(
@@ -149,12 +150,12 @@ class RecurrentOperator(Operator):
     def requantizing(self, codec: Affine, style: str) -> Callable[[Node, Arrays], Arrays]:
         """A kernel of a style, with the levels of its hidden state in the place of that."""
 
-        class Requantizing(Kernel):
+        class FedBackByLevels(Kernel):
             def fed_back(self, hidden: Array) -> Array:
                 levels = codec.levels(self.stored(hidden))
                 return codec.dequantized(levels).astype(hidden.dtype)
 
-        return partial(run_kernel, style=STYLES[style], arithmetic=Requantizing)
+        return partial(run_kernel, style=STYLES[style], arithmetic=FedBackByLevels)
 
     def parts(self) -> tuple[Part, ...]:
         """See :mod:`..faults.parts`."""
@@ -174,6 +175,6 @@ class RecurrentOperator(Operator):
         """Gates and states; see :func:`..recurrent.gates.steps_of`."""
         return steps_of(node, inputs, reported, interpretations)
 
-    def observation(self, node: Node, runs: tuple[Run, ...], accuracy: str) -> Observation:
+    def observation(self, node: Node, runs: tuple[Run, ...], accuracy: str) -> RecurrentObservation:
         """Faults are equations and outputs of the scan; see :mod:`..faults.hypothesis`."""
-        return Observation(node, runs, accuracy)
+        return RecurrentObservation(node, runs, accuracy)

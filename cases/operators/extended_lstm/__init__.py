@@ -18,7 +18,7 @@ __getattr__, __dir__ = face(
         ),
         "producer": (
             "NotQuantizable",
-            "Quantized",
+            "QuantizedCase",
             "as_extended",
             "documented",
             "kernel_rows",

@@ -55,7 +55,7 @@ class _About(Axis):
         return iter(())
 
 
-class _Direction(Axis):
+class _ExtendedDirection(Axis):
     """Both directions, always."""
 
     name = "direction"
@@ -172,7 +172,7 @@ _WILD = {"inf": np.inf, "nan": np.nan, "far": 1e30}
 _DATA = ("dense", "ties", "inf", "far")
 
 
-class _Data(Axis):
+class _ExtendedData(Axis):
     """``dense``; ``ties`` (X between two levels); ``inf``, ``nan``, ``far`` (some of X is infinite, NaN, 1e30)."""
 
     name = "data"
@@ -385,7 +385,7 @@ class _Fixed(Axis):
 
 
 EXTENDED_AXES: tuple[Axis, ...] = (
-    *(_About(), _Direction(), _Fixed(), _Size()),
+    *(_About(), _ExtendedDirection(), _Fixed(), _Size()),
     *(
         CodecAxis("x", X),
         CodecAxis("w", W),
@@ -393,7 +393,7 @@ EXTENDED_AXES: tuple[Axis, ...] = (
         CodecAxis("b", B),
         OutputCodecAxis(),
         _Fill(),
-        _Data(),
+        _ExtendedData(),
         _Bias(),
     ),
     *(_HiddenSize(), _Weights(), _Reruns(), _Open(), _Former()),

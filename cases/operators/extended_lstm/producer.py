@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ....reference import Node, evaluate_in_order
 from ....reference.operators.extended_lstm.computation import evaluate_extended
 from ....reference.operators.extended_lstm.document import resolve
-from ....reference.operators.extended_lstm.kernel import Parameters, run_kernel
+from ....reference.operators.extended_lstm.kernel import KernelAttributes, run_kernel
 from ...specs.case import Spec
 from ...specs.family import build_case
 from ...specs.model import build_model
@@ -23,7 +23,7 @@ from ...specs.spec import CaseSpec
 from .codec import calibrated
 from .spec import extended
 
-__all__ = ["NotQuantizable", "Quantized", "as_extended", "documented", "kernel_rows", "quantize", "quantized"]
+__all__ = ["NotQuantizable", "QuantizedCase", "as_extended", "documented", "kernel_rows", "quantize", "quantized"]
 
 Array = NDArray[Any]
 
@@ -35,7 +35,7 @@ class NotQuantizable(ValueError):
 
 
 @dataclass(frozen=True)
-class Quantized:
+class QuantizedCase:
     """A case quantized.
 
     inputs
@@ -59,14 +59,14 @@ class Quantized:
         return float(self.attributes["y_scale"])
 
 
-def quantize(spec: Spec) -> Quantized:
+def quantize(spec: Spec) -> QuantizedCase:
     """A case's LSTM with the parameters that calibration on its own data gives. Raises NotQuantizable."""
     if not isinstance(spec, CaseSpec) or spec.illegal or spec.type != "float32":
         raise NotQuantizable(f"{spec.id} is no float32 LSTM")
     return quantized(spec.node, build_case(spec).trial.feeds[-1].inputs)
 
 
-def quantized(node: Node, feed: Mapping[str, Array]) -> Quantized:
+def quantized(node: Node, feed: Mapping[str, Array]) -> QuantizedCase:
     """A float32 LSTM with the parameters that calibration on its inputs gives. Raises NotQuantizable."""
     direction, layout = node.attributes.get("direction", "forward"), node.attributes.get("layout")
     if node.op_type != "LSTM" or node.domain:
@@ -90,14 +90,14 @@ def quantized(node: Node, feed: Mapping[str, Array]) -> Quantized:
     for name, array in {**inputs, "Y": exact}.items():
         affine = calibrated(float(array.min(initial=0.0)), float(array.max(initial=0.0)))
         attributes[f"{name.lower()}_scale"], attributes[f"{name.lower()}_zero_point"] = affine
-    return Quantized(inputs, attributes, tuple(dropped), exact)
+    return QuantizedCase(inputs, attributes, tuple(dropped), exact)
 
 
 def _lstm(H: int) -> Node:
     return Node("LSTM", 14, {"direction": "bidirectional", "hidden_size": H})
 
 
-def as_extended(q: Quantized) -> bytes:
+def as_extended(q: QuantizedCase) -> bytes:
     """The model of one ExtendedLSTM, for one row."""
     row = {name: array[:, :1] if name == "X" else array for name, array in q.inputs.items()}
     T, N, I = row["X"].shape
@@ -106,14 +106,14 @@ def as_extended(q: Quantized) -> bytes:
     return build_model(spec, node, row, node.outputs)
 
 
-def kernel_rows(q: Quantized) -> Array:
+def kernel_rows(q: QuantizedCase) -> Array:
     """Y as the model of the shipped kernel computes it, row by row."""
-    X, parameters = q.inputs["X"], Parameters.of(q.attributes)
+    X, parameters = q.inputs["X"], KernelAttributes.of(q.attributes)
     W, R, B = (q.inputs[name] for name in "WRB")
     rows = [run_kernel(X[:, n : n + 1], W, R, B, parameters) for n in range(X.shape[1])]
     return np.concatenate(rows, axis=2)
 
 
-def documented(q: Quantized) -> Array:
+def documented(q: QuantizedCase) -> Array:
     """Y as the document has it, exact but for the quantization."""
     return evaluate_extended(resolve(q.attributes, q.inputs)).astype(np.float32)

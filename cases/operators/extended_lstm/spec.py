@@ -18,7 +18,7 @@ __all__ = ["OP_TYPE", "VERSION", "ExtendedSpec", "extended"]
 OP_TYPE, VERSION = "ExtendedLSTM", 1
 
 
-class _Spec(RecurrentSpec):
+class _ExtendedBase(RecurrentSpec):
     """One model of ExtendedLSTM and its inputs; its fields are those of :mod:`.axes`. What the document holds fast, and
     what its cases do not vary, are no fields."""
 
@@ -86,7 +86,7 @@ class _Spec(RecurrentSpec):
         return super().from_json({"op": OP_TYPE, "version": VERSION, **value})
 
 
-ExtendedSpec: Any = spec_class("ExtendedSpec", EXTENDED_AXES, _Spec, __name__)
+ExtendedSpec: Any = spec_class("ExtendedSpec", EXTENDED_AXES, _ExtendedBase, __name__)
 
 
 def extended(about: str, **fields: Any) -> Any:

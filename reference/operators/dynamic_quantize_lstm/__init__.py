@@ -19,7 +19,7 @@ from ...recurrent.questions import RECURRENT_QUESTIONS
 from ..cells import LSTM
 from ..recurrent import RecurrentOperator
 
-__all__ = ["DYNAMIC_QUANTIZE_LSTM", "Last", "Quantized"]
+__all__ = ["DYNAMIC_QUANTIZE_LSTM", "Last", "QuantizedOperands"]
 
 Array = NDArray[np.float64]
 OP_TYPE, DOMAIN = "DynamicQuantizeLSTM", "com.microsoft"
@@ -41,7 +41,7 @@ class Last:
 
 
 @dataclass(frozen=True)
-class Quantized:
+class QuantizedOperands:
     """The operands in the place of X and of Ht-1: the levels that the range of some of them gives.
 
     inputs, states
@@ -65,11 +65,11 @@ class Quantized:
     finished: Last | None = None
 
     @classmethod
-    def by(cls, interpretations: Interpretations) -> Quantized:
+    def by(cls, interpretations: Interpretations) -> QuantizedOperands:
         """The operands of a target that follows these."""
         return cls(interpretations.input_range, interpretations.state_range)
 
-    def beside(self, runs: int) -> Quantized:
+    def beside(self, runs: int) -> QuantizedOperands:
         """See :class:`...recurrent.operands.Operands`."""
         return replace(self, runs=runs)
 
@@ -181,7 +181,7 @@ def _open(steps: int, rows: int) -> frozenset[str]:
     return frozenset((["input_range"] if steps > 1 else []) + (["state_range"] if rows > 1 else []))
 
 
-_CELL = replace(LSTM, op_type=OP_TYPE, unmarked=frozenset(), operands=Quantized.by, questions=_open)
+_CELL = replace(LSTM, op_type=OP_TYPE, unmarked=frozenset(), operands=QuantizedOperands.by, questions=_open)
 
 _CLAUSES = Path(__file__).with_name("clauses.toml")
 _DOCUMENT = Document(OP_TYPE, DOMAIN, _CLAUSES, {1: _version()}, questions=(*RECURRENT_QUESTIONS, *QUESTIONS))

@@ -13,7 +13,7 @@ __getattr__, __dir__ = face(
         "document": ("ExtendedLSTM", "resolve"),
         "kernel": (
             "Factor",
-            "Parameters",
+            "KernelAttributes",
             "foundations",
             "levels_of",
             "run_kernel",

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from .tanhf import Tanhf, fdlibm
 
-__all__ = ["Factor", "Parameters", "foundations", "levels_of", "run_kernel"]
+__all__ = ["Factor", "KernelAttributes", "foundations", "levels_of", "run_kernel"]
 
 Integers = NDArray[np.int64]
 
@@ -41,7 +41,7 @@ NO_POWER = -(2**31)
 
 
 @dataclass(frozen=True)
-class Parameters:
+class KernelAttributes:
     """The attributes that the kernel reads: hidden_size, and scale and zero point of x, w, r, b and y.
 
     Scales are values of float32; zero points, int64 attributes, are taken modulo 2^16.
@@ -52,7 +52,7 @@ class Parameters:
     zero_points: Mapping[str, int]
 
     @classmethod
-    def of(cls, attributes: Mapping[str, Any]) -> Parameters:
+    def of(cls, attributes: Mapping[str, Any]) -> KernelAttributes:
         """From a node's attributes. Raises KeyError for one that the kernel demands and does not find."""
         return cls(
             int(attributes["hidden_size"]),
@@ -178,7 +178,7 @@ class _Plan:
     out_zero: int
 
     @classmethod
-    def of(cls, p: Parameters, W: Integers, R: Integers, B: Integers) -> _Plan:
+    def of(cls, p: KernelAttributes, W: Integers, R: Integers, B: Integers) -> _Plan:
         """From int16 weights W (2, 4H, I), R (2, 4H, H) and biases B (2, 8H)."""
         H, I = p.hidden_size, W.shape[-1]
         s = p.scales
@@ -234,7 +234,7 @@ def run_kernel(
     W: NDArray[np.float32],
     R: NDArray[np.float32],
     B: NDArray[np.float32],
-    parameters: Parameters,
+    parameters: KernelAttributes,
     tanhf: Tanhf = fdlibm,
 ) -> NDArray[np.float32]:
     """Y (T, 2, 1, H) of X (T, 1, I), W (2, 4H, I), R (2, 4H, H) and B (2, 8H), all float32.
@@ -260,7 +260,7 @@ def foundations(
     W: NDArray[np.float32],
     R: NDArray[np.float32],
     B: NDArray[np.float32],
-    parameters: Parameters,
+    parameters: KernelAttributes,
     tanhf: Tanhf = fdlibm,
 ) -> frozenset[str]:
     """Behaviour that C++ leaves undefined and this case makes use of, so that another processor or compiler may differ:
@@ -330,7 +330,7 @@ class _Work:
     R: NDArray[np.float64]
 
     @classmethod
-    def of(cls, X: Any, W: Any, R: Any, B: Any, p: Parameters) -> _Work:
+    def of(cls, X: Any, W: Any, R: Any, B: Any, p: KernelAttributes) -> _Work:
         x, w, r, b = (
             levels_of(array, p.scales[name], p.zero_points[name]) - _HALF_RANGE
             for name, array in zip("xwrb", (X[:, 0], W, R, B), strict=True)

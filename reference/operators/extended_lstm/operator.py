@@ -28,7 +28,7 @@ from .arithmetic import ARITHMETICS
 from .attributes import complaints
 from .computation import ExtendedComputation, evaluate_extended
 from .document import DOCUMENT, PLAIN, ExtendedLSTM, resolve
-from .kernel import Parameters, run_kernel
+from .kernel import KernelAttributes, run_kernel
 from .parts import extended_parts
 from .tanhf import TANHF
 
@@ -293,7 +293,7 @@ def _as_shipped(node: Node, run: Run) -> bool:
         return False
     with np.errstate(all="ignore"):
         X, W, R, B = (run.inputs[n] for n in ("X", "W", "R", "B"))
-        parameters = Parameters.of(node.attributes)
+        parameters = KernelAttributes.of(node.attributes)
         return any(run_kernel(X, W, R, B, parameters, tanhf).tobytes() == Y.tobytes() for tanhf in TANHF.values())
 
 

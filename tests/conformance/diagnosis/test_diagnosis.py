@@ -24,7 +24,7 @@ from onnxspec.conformance.probes import SpecProbe, Tried
 from onnxspec.conformance.proof import staged_outcome
 from onnxspec.conformance.results import Kept, Result, result_of
 from onnxspec.reference import FAULTS, IllegalNode, Interpretations, Node, evaluate, fault_named
-from onnxspec.reference.faults import Compute, Observation, Run, layered, made_together, with_functions
+from onnxspec.reference.faults import Compute, RecurrentObservation, Run, layered, made_together, with_functions
 from onnxspec.reference.kernels import Style, run_kernel
 from onnxspec.reference.numbers import ACTIVATIONS
 from onnxspec.reference.recurrent import computation_of
@@ -270,7 +270,7 @@ def test_faults_that_do_not_go_together_explain_nothing() -> None:
     outputs = {name: array.astype(inputs["X"].dtype) for name, array in evaluate(spec.node, inputs).items()}
     faults = [d for d in FAULTS.values() if d.applies("GRU", 14, "float64") and not d.accepts]
     arithmetic = FAULTS["precision.computed-in-single"]
-    observation = Observation(spec.node, (Run(inputs, outputs),), "standard")
+    observation = RecurrentObservation(spec.node, (Run(inputs, outputs),), "standard")
     for other in faults:
         for pair in ((arithmetic, other), (other, arithmetic)):
             assert observation.fit(pair) is None or other is not arithmetic

@@ -15,13 +15,13 @@ from onnxspec.conformance.diagnosis import FailingCase, Search, failing_case_of
 from onnxspec.conformance.probes import SpecProbe
 from onnxspec.conformance.proof import staged_outcome
 from onnxspec.reference import FAULTS, Node
-from onnxspec.reference.operators.extended_lstm import TANHF, Parameters, run_kernel
+from onnxspec.reference.operators.extended_lstm import TANHF, KernelAttributes, run_kernel
 
 
 def shipped(node: Node, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     with np.errstate(all="ignore"):
         tensors = (inputs[name] for name in ("X", "W", "R", "B"))
-        return {"Y": run_kernel(*tensors, Parameters.of(node.attributes), next(iter(TANHF.values())))}
+        return {"Y": run_kernel(*tensors, KernelAttributes.of(node.attributes), next(iter(TANHF.values())))}
 
 
 def failing(spec: Any) -> FailingCase:

@@ -44,7 +44,13 @@ from onnxspec.conformance.showing import exhibit_of
 from onnxspec.conformance.targets import Target, parse_target
 from onnxspec.conformance.workers import Job, Outcome, TargetProcess
 from onnxspec.reference import FAULTS, Node, evaluate, operator_names, operator_of
-from onnxspec.reference.operators.extended_lstm import Parameters, arithmetic_of, evaluate_extended, resolve, run_kernel
+from onnxspec.reference.operators.extended_lstm import (
+    KernelAttributes,
+    arithmetic_of,
+    evaluate_extended,
+    resolve,
+    run_kernel,
+)
 
 FULL = extended_profile("full")
 TARGET = Target("quark", "quark")
@@ -62,7 +68,7 @@ def shipped(spec: Any) -> Outcome:
     outputs = []
     for feed in trial.feeds:
         X, W, R, B = (feed.inputs[name] for name in ("X", "W", "R", "B"))
-        outputs.append(((run_kernel(X, W, R, B, Parameters.of(trial.node.attributes)),),))
+        outputs.append(((run_kernel(X, W, R, B, KernelAttributes.of(trial.node.attributes)),),))
     return Outcome(spec.id, "ran", "run", tuple(outputs))
 
 

@@ -24,7 +24,7 @@ from onnxspec.conformance.cli import main
 from onnxspec.conformance.targets import adapters as targets
 from onnxspec.conformance.targets.adapters import quark_library
 from onnxspec.conformance.workers import worker
-from onnxspec.reference.operators.extended_lstm import TANHF, Parameters, foundations, run_kernel
+from onnxspec.reference.operators.extended_lstm import TANHF, KernelAttributes, foundations, run_kernel
 
 from ...quark_random import KINDS, random_trial, system_tanhf
 from ..checking.nodes import of_quark
@@ -64,7 +64,7 @@ def test_the_model_is_the_kernel_bit_for_bit(options: Any, kind: str) -> None:
         pytest.skip("this machine's C library has a tanhf of its own, on whose last bit equality rests")
     for number in range(60):
         trial = random_trial(kind, np.random.default_rng([11, KINDS.index(kind), number]))
-        parameters = Parameters.of(trial.attributes)
+        parameters = KernelAttributes.of(trial.attributes)
         if foundations(**trial.inputs, parameters=parameters) and sys.platform != "linux":
             continue  # what C++ leaves undefined is known for x86-64 under Linux only
         theirs = run(options, trial.model(), trial.inputs)

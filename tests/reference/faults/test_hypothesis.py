@@ -12,12 +12,12 @@ import pytest
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FAULTS, Fault, evaluate, resolve, run_recurrent_fault
-from onnxspec.reference.faults import Compute, Observation, Run, made_together
+from onnxspec.reference.faults import Compute, RecurrentObservation, Run, made_together
 
 from .fault_situations import names_of, situation
 
 
-def observed(fault: Fault, op: str, name: str) -> Observation | None:
+def observed(fault: Fault, op: str, name: str) -> RecurrentObservation | None:
     """What a target with a fault returns in a situation; None where the fault cannot be made, or changes nothing."""
     case = situation(name, op, "float32")
     if case is None or not fault.applies(op, case.spec.version, "float32"):
@@ -28,7 +28,7 @@ def observed(fault: Fault, op: str, name: str) -> Observation | None:
         right = evaluate(node, inputs)
     if all(n in outputs and np.array_equal(outputs[n], right[n].astype(np.float32), equal_nan=True) for n in right):
         return None
-    return Observation(node, (Run(inputs, outputs, inputs),))
+    return RecurrentObservation(node, (Run(inputs, outputs, inputs),))
 
 
 def tried() -> Iterator[Any]:
@@ -59,25 +59,25 @@ def buggy(error: Exception, late: bool = False) -> Fault:
 
 
 @pytest.fixture
-def negated() -> Observation:
+def negated() -> RecurrentObservation:
     """Outputs of the wrong sign."""
     case = situation("rich", "GRU", "float32")
     assert case is not None
     node, inputs = case.trial.node, case.trial.feeds[-1].inputs
     outputs = {name: -array.astype(np.float32) for name, array in evaluate(node, inputs).items()}
-    return Observation(node, (Run(inputs, outputs, inputs),))
+    return RecurrentObservation(node, (Run(inputs, outputs, inputs),))
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["plain", "bounded"])
 @pytest.mark.parametrize(
     "error", [TypeError("bug"), AttributeError("bug"), KeyError("bug"), ValueError("bug")], ids=repr
 )
-def test_a_bug_in_a_fault_surfaces(negated: Observation, error: Exception, late: bool) -> None:
+def test_a_bug_in_a_fault_surfaces(negated: RecurrentObservation, error: Exception, late: bool) -> None:
     with pytest.raises(type(error), match="bug"):
         negated.fit([buggy(error, late)])
 
 
-def test_faults_that_do_not_go_together_predict_nothing(negated: Observation) -> None:
+def test_faults_that_do_not_go_together_predict_nothing(negated: RecurrentObservation) -> None:
     assert negated.fit([FAULTS["outputs.last-hidden-missing"], FAULTS["padding.state-repeated"]]) is None
 
 
@@ -87,7 +87,7 @@ def test_a_sum_that_owes_its_biases_goes_with_every_other_fault(op: str) -> None
     spec = replace(spec, initial="all", outputs=("Y", "Y_h"), peepholes=op == "LSTM")
     inputs = build_case(spec).trial.feeds[0].inputs
     outputs = {name: -array.astype(np.float32) for name, array in evaluate(spec.node, inputs).items()}
-    observation = Observation(spec.node, (Run(inputs, outputs, inputs),))
+    observation = RecurrentObservation(spec.node, (Run(inputs, outputs, inputs),))
     owing = FAULTS["clip.before-bias"]
     for other in FAULTS.values():
         if other is owing or other.accepts or not other.applies(op, 14, "float32"):

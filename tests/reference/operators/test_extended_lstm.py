@@ -17,7 +17,7 @@ from onnxspec.reference.operators.extended_lstm import (
     STATES,
     ExtendedComputation,
     ExtendedLSTM,
-    Parameters,
+    KernelAttributes,
     evaluate_extended,
     resolve,
     run_kernel,
@@ -174,7 +174,7 @@ def test_float32_implementations_are_within() -> None:
 def test_the_shipped_kernel_is_within_where_it_does_as_documented() -> None:
     for seed in range(20):
         made = trial(seed, y_zero_point=32768 + 37 * (seed % 3), x_zero_point=32768 + 900 * (seed % 4))
-        Y = run_kernel(**made.inputs, parameters=Parameters.of(made.attributes))
+        Y = run_kernel(**made.inputs, parameters=KernelAttributes.of(made.attributes))
         assert worst(made, Y) <= 1
 
 
@@ -190,7 +190,7 @@ def test_the_shipped_kernel_is_within_where_it_does_as_documented() -> None:
 )
 def test_the_shipped_kernel_is_outside_where_it_does_not(changed: dict[str, Any]) -> None:
     made = trial(reach=2, **changed)
-    Y = run_kernel(**made.inputs, parameters=Parameters.of(made.attributes))
+    Y = run_kernel(**made.inputs, parameters=KernelAttributes.of(made.attributes))
     assert worst(made, Y) > 1.5
 
 

@@ -16,7 +16,7 @@ from onnxspec.reference.numbers import Affine
 from onnxspec.reference.operators.extended_lstm import (
     TANHF,
     Factor,
-    Parameters,
+    KernelAttributes,
     fdlibm,
     foundations,
     levels_of,
@@ -46,7 +46,7 @@ def one_unit(bias: tuple[float, float, float, float], **changed: Any) -> NDArray
     B[:, :4] = bias
     inputs = {"X": np.ones((1, 1, 1)), "W": np.zeros((2, 4, 1)), "R": np.zeros((2, 4, 1)), "B": B}
     singles = {name: array.astype(np.float32) for name, array in inputs.items()}
-    Y = run_kernel(**singles, parameters=Parameters.of(attributes))
+    Y = run_kernel(**singles, parameters=KernelAttributes.of(attributes))
     assert Y.shape == (1, 2, 1, 1)
     assert Y[0, 0] == Y[0, 1]
     return Y[0, 0, 0, 0]
@@ -93,7 +93,7 @@ def test_hand_a_bias_beyond_128_is_saturated_and_then_wraps() -> None:
     attributes = {"hidden_size": 1, **PLAIN, "b_scale": 0.01}
     B = np.full((2, 8), 100, np.float32)
     X, W = np.full((1, 1, 1), 2, np.float32), np.full((2, 4, 1), 0.9, np.float32)
-    parameters = Parameters.of({**attributes})
+    parameters = KernelAttributes.of({**attributes})
     arrays = {"X": X, "W": W, "R": np.zeros((2, 4, 1), np.float32), "B": B}
     assert foundations(**arrays, parameters=parameters) == {"overflow"}
     # All gates shut: sigmoid(-126) is 0 in float32.
@@ -120,16 +120,16 @@ def test_hand_levels() -> None:
 )
 def test_foundations(changed: dict[str, float], found: set[str]) -> None:
     arrays, attributes = random_case(np.random.default_rng(1))
-    assert foundations(**arrays, parameters=Parameters.of({**attributes, **PLAIN, **changed})) == found
+    assert foundations(**arrays, parameters=KernelAttributes.of({**attributes, **PLAIN, **changed})) == found
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
     arrays, attributes = random_case(np.random.default_rng(1))
     two_rows = np.repeat(arrays["X"], 2, 1)
     with pytest.raises(ValueError, match="takes X of shape"):
-        run_kernel(**{**arrays, "X": two_rows}, parameters=Parameters.of(attributes))
+        run_kernel(**{**arrays, "X": two_rows}, parameters=KernelAttributes.of(attributes))
     with pytest.raises(ValueError, match="takes W of shape"):
-        run_kernel(**{**arrays, "W": arrays["W"][:1]}, parameters=Parameters.of(attributes))
+        run_kernel(**{**arrays, "W": arrays["W"][:1]}, parameters=KernelAttributes.of(attributes))
 
 
 # A second derivation: one element at a time, Python's integers and floats, as one would do it on paper.
@@ -244,7 +244,7 @@ def test_second_derivation() -> None:
     compared = 0
     while compared < 60:
         arrays, attributes = random_case(rng)
-        parameters = Parameters.of(attributes)
+        parameters = KernelAttributes.of(attributes)
         if foundations(**arrays, parameters=parameters) - {"overflow"}:
             continue
         Y = run_kernel(**arrays, parameters=parameters, tanhf=nearest)
