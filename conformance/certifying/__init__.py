@@ -22,6 +22,7 @@ __getattr__, __dir__ = face(
         ),
         "derivation": (
             "BY_NUMBERS",
+            "Derivation",
             "NotCertifiable",
             "derived",
             "differing",
