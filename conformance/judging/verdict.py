@@ -168,6 +168,8 @@ def _by_values(sessions: list[RunSession], touched: frozenset[str], classes: Cla
     best: Attempt | None = None
     for name in (*classes.right, *classes.wider):
         for interpretations in USUAL.alternatives(touched):
+            if name not in classes.right and not hold(sessions, name, interpretations):
+                continue  # how far off it is by that is not told
             attempt = attempt_at(sessions, name, interpretations, touched)
             if attempt.holds and name in classes.right:
                 if answers and touched:

@@ -130,7 +130,7 @@ def expect_behind(
     It is a free run; otherwise like :func:`expect`."""
     computation = replace(computation_of(node, inputs, interpretations), X=X)
     with np.errstate(over="ignore", invalid="ignore"):
-        return _expect(computation, {}, accuracy, {}, 1)
+        return _expect(computation, {}, accuracy, Shared(), Shared())
 
 
 class Expecting:
@@ -143,7 +143,9 @@ class Expecting:
         """`runs`: how many stand side by side in the batch (:mod:`.stacking`)."""
         self._node, self._inputs, self._observed, self._runs = node, inputs, observed, runs
         self._tensors: Mapping[str, NDArray[Any]] | None = None
-        self._shared: dict[Budget, Shared] = {}
+        self._shared: dict[str, Shared] = {}
+        self._sums: dict[Budget, Shared] = {}
+        self._proving = Shared()
 
     def __call__(self, accuracy: str = "standard", interpretations: Interpretations | None = None) -> list[Expectation]:
         """See :func:`expect`."""
@@ -152,9 +154,12 @@ class Expecting:
             configuration = replace(configuration, operands=configuration.operands.beside(self._runs))
         if self._tensors is None:
             self._tensors = tensors_of(self._inputs, self._node.operator.tensors)
-        shared = self._shared.setdefault(_of_sums(accuracy, configuration.format.name), {})
+        if accuracy not in self._shared:
+            sums = self._sums.setdefault(_of_sums(accuracy, configuration.format.name), Shared())
+            self._shared[accuracy] = Shared(sums.inputs)
+        computation, shared = Computation(configuration, self._tensors), self._shared[accuracy]
         with np.errstate(over="ignore", invalid="ignore"):
-            return _expect(Computation(configuration, self._tensors), self._observed, accuracy, shared, self._runs)
+            return _expect(computation, self._observed, accuracy, shared, self._proving, self._runs)
 
 
 @cache
@@ -186,7 +191,8 @@ def _expect(
     observed: Mapping[str, NDArray[Any]],
     accuracy: str,
     shared: Shared,
-    runs: int,
+    proving: Shared,
+    runs: int = 1,
 ) -> list[Expectation]:
     c = computation.configuration
     arithmetic = Bounding(budget(accuracy, c.format.name))
@@ -198,7 +204,7 @@ def _expect(
             Y = Y.transpose(1, 2, 0, 3)
     numbers = collect(c, trace(computation, arithmetic, Y, shared), arithmetic)
     if arithmetic.budget.exact_possible and computation.X is None:
-        numbers = _proved_exact(proofs_of(computation, runs), numbers)
+        numbers = _proved_exact(proofs_of(computation, runs, proving), numbers)
     prefix = c.cell.prefix
     expectations = []
     valid = valid_elements(c) if c.ragged else None
@@ -221,19 +227,21 @@ def _expect(
     return expectations
 
 
-def proofs_of(computation: Computation, runs: int = 1) -> dict[str, Dyadic]:
+def proofs_of(computation: Computation, runs: int = 1, shared: Shared | None = None) -> dict[str, Dyadic]:
     """All outputs, with the elements of which it is proved that no conforming implementation rounds on the way to them.
     Nothing where functions are none of piecewise linear ones, or a proof costs more than it tells.
 
     runs
         How many stand side by side in the batch (:mod:`.stacking`).
+    shared
+        See :func:`.recurrence.trace`.
     """
     c = computation.configuration
     terms = c.T * c.N // runs * (c.I + c.H) * len(c.cell.gates) * c.H
     if c.operands is not None or not provable(c.activations, terms):
         return {}
     proving = Proving(c.format)
-    proofs = collect(c, trace(computation, proving), proving)
+    proofs = collect(c, trace(computation, proving, shared=shared), proving)
     return {name: proof.settled() for name, proof in proofs.items()}
 
 

@@ -7,7 +7,7 @@ and then left out. One table of positions turns tensors into processing order an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Protocol
@@ -34,7 +34,8 @@ _BLOCK = 1 << 17
 # Bytes of the largest array whose end tells glibc to keep as much: see `_hold_memory`.
 _MOST_HELD = 1 << 25
 
-# Sums of at most so many numbers are kept for other interpretations: those of larger cases would fill the memory.
+# Sums of at most so many numbers, and walks with them, are kept for other interpretations: those of larger cases would
+# fill the memory.
 _SHARED = 1 << 15
 
 
@@ -151,7 +152,8 @@ def trace(
         same reported states; it is added to.
     """
     directions = range(len(computation.configuration.directions))
-    return tuple(_run(computation, arithmetic, d, observed, {} if shared is None else shared) for d in directions)
+    shared = Shared() if shared is None else shared
+    return tuple(_walked(computation, arithmetic, d, observed, shared) for d in directions)
 
 
 @dataclass
@@ -170,8 +172,37 @@ class Inputs:
     sums: dict[int, tuple[Number, Number]] = field(default_factory=dict)
 
 
-Shared = dict[tuple[int, bool, Operands | None], Inputs]
-"""By direction, and what interpretations say of the operands."""
+_Asked = tuple[int, bool, Operands | None]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Parts of computations that interpretations of one node have in common.
+
+    inputs
+        By direction, and what interpretations say of the operands. Classes with the same sums have them in common.
+    walks
+        By direction, and all that interpretations say of its steps: what they say of empty rows and of outputs is none
+        of it.
+    """
+
+    inputs: dict[_Asked, Inputs] = field(default_factory=dict)
+    walks: dict[Hashable, Trace] = field(default_factory=dict)
+
+
+def _walked(computation: Computation, arithmetic: Any, d: int, observed: Any, shared: Shared) -> Trace:
+    """The trace of one direction, which other interpretations may have asked for."""
+    c = computation.configuration
+    if not _is_shared(c):
+        return _run(computation, arithmetic, d, observed, shared)
+    key = d, c.activations[d], c.clips, c.coupled, c.transposes, c.operands
+    if key not in shared.walks:
+        shared.walks[key] = _run(computation, arithmetic, d, observed, shared)
+    return shared.walks[key]
+
+
+def _is_shared(c: Configuration) -> bool:
+    return c.T * c.N * len(c.cell.gates) * c.H <= _SHARED
 
 
 def _inputs(computation: Computation, arithmetic: Any, d: int, observed: Any) -> Inputs:
@@ -211,9 +242,9 @@ def _run(
     c, cell = computation.configuration, computation.configuration.cell
     rows = len(cell.gates) * c.H
     key = d, c.transposes, c.operands
-    if key not in shared:
-        shared[key] = _inputs(computation, arithmetic, d, observed)
-    given = shared[key]
+    if key not in shared.inputs:
+        shared.inputs[key] = _inputs(computation, arithmetic, d, observed)
+    given = shared.inputs[key]
     R, bias = _recurrent_weights(computation, d), computation.inputs.get("B")
     prepared: dict[str, tuple[Any, Number]] = {}
 
@@ -235,7 +266,7 @@ def _run(
         nothing = arithmetic.given(np.zeros((0, c.N, c.H)))
         return Trace(given.positions, nothing, (nothing,) * len(inner), given.initial)
     steps: list[tuple[Number, ...]] = []
-    if c.T * c.N * rows > _SHARED:
+    if not (small := _is_shared(c)):
         _hold_memory()
     block = max(1, _BLOCK // max(1, c.N * rows))
     for start in range(0, c.T, block):
@@ -245,7 +276,7 @@ def _run(
             XW = _plus(arithmetic.product(given.X[start : start + block], given.W), Wb)
             HR = None if known is None else _plus(arithmetic.product(_operands(c, known, start), given.R), Rb)
             sums = XW, HR
-            if known is not None and c.T * c.N * rows <= _SHARED:
+            if known is not None and small:
                 given.sums[start] = sums
         XW, HR = sums
         if known is not None:  # one walk takes all steps of the block
