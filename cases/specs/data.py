@@ -16,13 +16,17 @@ from .spec import CaseSpec
 __all__ = ["inputs_of"]
 
 
-@lru_cache(maxsize=256)  # cases are built that far ahead of their results, which ask again
 def inputs_of(spec: CaseSpec, run: int = 0) -> Mapping[str, NDArray[Any]]:
     """The inputs of a case by formal name, those that it has, in its types. The arrays cannot be written to.
 
     run
         0 for the case's own inputs; other numbers for what its session runs before.
     """
+    return _drawn(spec, run)  # of a call without 0 and one with it the store would keep two
+
+
+@lru_cache(maxsize=256)  # cases are built that far ahead of their results, which ask again
+def _drawn(spec: CaseSpec, run: int) -> Mapping[str, NDArray[Any]]:
     draft = TensorDraft(spec, run)
     axes = spec.axes
     for act in (*acting(axes, "resize"), *acting(axes, "scale")):
