@@ -147,11 +147,11 @@ class ContextSpace(ABC):
         for cluster, places in near.items():
             alone[list(places)] = self._together(cluster, places, places).diagonal()
         together = alone[:, np.newaxis] & alone
-        for first, ours in near.items():
-            for second, theirs in near.items():
-                if first.fields & second.fields:
-                    both = first if first == second else self._around(first.fields | second.fields, joined, filters)
-                    together[np.ix_(ours, theirs)] = self._together(both, ours, theirs)
+        for (first, ours), (second, theirs) in itertools.combinations_with_replacement(near.items(), 2):
+            if first.fields & second.fields:
+                both = first if first == second else self._around(first.fields | second.fields, joined, filters)
+                those = self._together(both, ours, theirs)
+                together[np.ix_(ours, theirs)], together[np.ix_(theirs, ours)] = those, those.T
         for some in without:
             if len(some) == 2:
                 together[some[0], some[1]] = together[some[1], some[0]] = False

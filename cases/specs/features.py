@@ -83,8 +83,8 @@ def _present(node: Node, inputs: Mapping[str, NDArray[Any]], axes: Sequence[Axis
     """Every feature of nodes of this operator version, and whether this one has it."""
     observed = Observed(node, inputs, configure(node, inputs))
     present: dict[str, bool] = {}
-    for axis in axes:
-        present |= axis.observe(observed)
+    for observe in acting(tuple(axes), "observe"):
+        present |= observe(observed)
     present |= derived_features(observed)
     return present
 

@@ -196,9 +196,10 @@ def _walked(computation: Computation, arithmetic: Any, d: int, observed: Any, sh
     if not _is_shared(c):
         return _run(computation, arithmetic, d, observed, shared)
     key = d, c.activations[d], c.clips, c.coupled, c.transposes, c.operands
-    if key not in shared.walks:
-        shared.walks[key] = _run(computation, arithmetic, d, observed, shared)
-    return shared.walks[key]
+    known = shared.walks.get(key)
+    if known is None:
+        known = shared.walks[key] = _run(computation, arithmetic, d, observed, shared)
+    return known
 
 
 def _is_shared(c: Configuration) -> bool:
