@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -189,17 +190,9 @@ def read_directory(folder: Path, size: int = CASE_BYTES) -> CaseDirectory:
     model = _parsed(folder, models[0], content, ModelProto())
     if not model.HasField("graph") or not model.opset_import:
         raise BrokenFile(f"{_shown(models[0], folder)}: holds no model; is it cut off?")
-    try:
+    with _blaming(models[0], folder):
         if take_in(model, models[0].parent, folder, room):
             content = model.SerializeToString()
-    except EncodeError as error:
-        raise DirectoryError(f"{_shown(models[0], folder)}: is too large with its data: {_line(error)}") from None
-    except OutsideData as error:
-        raise OutsideFile(f"{_shown(models[0], folder)}: {_line(error)}") from None
-    except TooLarge as error:
-        raise DirectoryError(f"{_shown(models[0], folder)}: {_line(error)}") from None
-    except ValueError as error:
-        raise BrokenFile(f"{_shown(models[0], folder)}: {_line(error)}") from None
     graph = model.graph
     constant = {tensor.name for tensor in graph.initializer}
     needed = [value for value in graph.input if value.name not in constant]
@@ -265,18 +258,26 @@ def _tensors(
         if not path.is_file():  # a pipe would never end
             raise BrokenFile(f"{_shown(path, folder)}: is no file")
         tensor = _parsed(folder, path, _read(folder, path, room), TensorProto())
-        try:
+        with _blaming(path, folder):
             take_in(tensor, place, folder, room)
             arrays.append((tensor.name, array_of(tensor)))
-        except OutsideData as error:
-            raise OutsideFile(f"{_shown(path, folder)}: {_line(error)}") from None
-        except TooLarge as error:
-            raise DirectoryError(f"{_shown(path, folder)}: {_line(error)}") from None
-        except ValueError as error:
-            raise BrokenFile(f"{_shown(path, folder)}: {_line(error)}") from None
-        except TypeError as error:
-            raise DirectoryError(f"{_shown(path, folder)}: {_line(error)}") from None
     return arrays
+
+
+@contextmanager
+def _blaming(path: Path, folder: Path) -> Iterator[None]:
+    """Raise what is wrong with a file as an error of its directory, in one line that names the file."""
+    where = _shown(path, folder)
+    try:
+        yield
+    except OutsideData as error:
+        raise OutsideFile(f"{where}: {_line(error)}") from None
+    except EncodeError as error:
+        raise DirectoryError(f"{where}: is too large with its data: {_line(error)}") from None
+    except (TooLarge, TypeError) as error:
+        raise DirectoryError(f"{where}: {_line(error)}") from None
+    except ValueError as error:
+        raise BrokenFile(f"{where}: {_line(error)}") from None
 
 
 def _parsed(folder: Path, path: Path, content: bytes, proto: Proto) -> Proto:
